@@ -1,0 +1,45 @@
+# Two commands on a fresh machine with Python 3.11–3.13 and make:
+#   make demo   sets up and runs the main job on shipped data
+#   make test   sets up and runs every test
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help setup demo test lint bench docs lock clean
+help:           ## show the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
+
+setup: $(READY) ## make the environment in .venv from requirements.lock
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; ok = (3, 11) <= sys.version_info[:2] <= (3, 13); \
+	  sys.exit(None if ok else f"Ringtrue needs Python 3.11 to 3.13, but $(PYTHON) is {sys.version.split()[0]}; try make PYTHON=python3.12")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup     ## the main job on shipped data
+	@$(BIN)/ringtrue demo
+
+test: setup     ## every test
+	$(BIN)/python -m pytest -q -n auto
+
+lint: setup     ## style, types and import direction
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: setup    ## the measures beside pytrec_eval, ir_measures and ranx
+	$(BIN)/ringtrue bench measures --check
+
+docs: setup     ## write the generated pages again
+	$(BIN)/python docs/generate.py
+
+lock:           ## resolve requirements.lock again (needs uv)
+	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --group dev --extra bench pyproject.toml -o requirements.lock
+
+clean:          ## remove the environment and every cache
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench

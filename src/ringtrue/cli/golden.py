@@ -1,0 +1,449 @@
+"""``ringtrue golden``: look at, check, compare, divide and grow golden sets (chapter 02)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ringtrue.errors import BAD_INPUT, REGRESSION, InputError
+
+if TYPE_CHECKING:
+    from ringtrue.golden import Report
+    from ringtrue.records import Run
+
+app = typer.Typer(
+    help="Golden sets: documents, queries and graded judgments. A set is named by path or by shipped name (hotel, clinical …).",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Source = Annotated[str, typer.Argument(metavar="SET", help="A file, a folder, or a shipped name such as hotel.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
+
+
+@app.command("list")
+def list_sets(json: Json = False) -> None:
+    """List the golden sets that come with Ringtrue.
+
+    Example: ringtrue golden list
+    """
+    from ringtrue.cli import show
+    from ringtrue.golden import load, shipped
+
+    sets = [load(name) for name in shipped()]
+    if json:
+        show.as_json(
+            {
+                "sets": [
+                    {"id": s.id, "version": s.version, "documents": len(s.documents), "queries": len(s.queries)} for s in sets
+                ]
+            }
+        )
+        return
+    rows = [[s.id, s.version, s.profile, str(len(s.documents)), str(len(s.queries)), str(len(s.judgments))] for s in sets]
+    show.table(["set", "version", "profile", "documents", "queries", "judgments"], rows, text_columns=3)
+
+
+@app.command()
+def validate(
+    sources: Annotated[list[str], typer.Argument(metavar="SET...", help="Files, folders or shipped names.")],
+    minimum_documents: Annotated[int, typer.Option(help="Fewest documents a set should have.")] = 50,
+    minimum_queries: Annotated[int, typer.Option(help="Fewest queries a set should have.")] = 20,
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")] = False,
+    json: Json = False,
+) -> None:
+    """Check a golden set against every rule of its profile and list all problems at once. Exit code 2 when there is an error.
+
+    Example: ringtrue golden validate hotel my-set.yaml
+    """
+    from ringtrue.cli import show
+    from ringtrue.golden import locate, validate_file
+
+    reports = {
+        source: validate_file(locate(source), minimum_documents=minimum_documents, minimum_queries=minimum_queries)
+        for source in sources
+    }
+    if json:
+        problems = [{"set": name, **show.plain(problem)} for name, report in reports.items() for problem in report.problems]
+        figures = {name: report.figures for name, report in reports.items()}
+        show.as_json({"problems": problems, "figures": figures, "profiles": {name: r.profile for name, r in reports.items()}})
+    else:
+        for name, report in reports.items():
+            print_report(name, report)
+    if any(not report.ok or (strict and report.problems) for report in reports.values()):
+        raise typer.Exit(BAD_INPUT)
+
+
+def print_report(name: str, report: Report) -> None:
+    from ringtrue.cli import show
+
+    figures = report.figures
+    verdict = "fails" if not report.ok else "passes with warnings" if report.warnings else "passes"
+    print(f"{name}: {verdict} (profile {report.profile}, {len(report.rules)} rules)")
+    if figures:
+        negative = f", {figures['negative_queries']} of them negative" if figures["negative_queries"] else ""
+        print(f"  {figures['documents']} documents, {figures['queries']} queries{negative}, {figures['judgments']} judgments")
+        print(
+            f"  relevant per query {show.number(figures['relevant_per_query'], 2)} (grade ≥ {figures['relevance_threshold']}), "
+            f"best P@5 reachable {show.number(figures['p5_reachable'], 2)}"
+        )
+        print(
+            f"  lexical overlap of queries with their answers {show.number(figures['overlap_mean'], 2)} on average, "
+            f"{figures['copied_queries']} copied queries"
+        )
+        if figures["provisional"]:
+            print("  provisional: no judgment was confirmed by a person")
+    for problem in report.problems:
+        print(f"  {problem}")
+
+
+@app.command("show")
+def show_set(
+    source: Source,
+    query: Annotated[str | None, typer.Option("--query", "-q", help="Show one query with its judged documents.")] = None,
+    document: Annotated[str | None, typer.Option("--document", "-d", help="Show one document.")] = None,
+    json: Json = False,
+) -> None:
+    """Show what a golden set holds: its facts, one query with its judgments, or one document.
+
+    Example: ringtrue golden show hotel --query q001
+    """
+    from ringtrue.cli import show
+    from ringtrue.errors import nearest
+    from ringtrue.golden import content_hash, load, slice_fields, version_name
+
+    golden = load(source)
+    by_id = {item.doc_id: item for item in golden.documents}
+    if document is not None:
+        if document not in by_id:
+            raise InputError(f"golden set '{golden.id}' has no document '{document}'; did you mean {nearest(document, by_id)}?")
+        found = by_id[document]
+        if json:
+            show.as_json(found)
+        else:
+            print(f"{found.doc_id}  {found.title}\n{dict(found.metadata)}\n\n{found.text}")
+        return
+    if query is not None:
+        asked = golden.query(query)
+        judged = sorted((j for j in golden.judgments if j.query_id == query), key=lambda j: (-j.grade, j.doc_id))
+        if json:
+            show.as_json({"query": asked, "judgments": judged})
+            return
+        print(f"{asked.query_id}  {asked.text}\n{dict(asked.metadata)}")
+        titles = [
+            [str(j.grade), j.doc_id, by_id[j.doc_id].title if j.doc_id in by_id else "(not in the corpus)"] for j in judged
+        ]
+        show.table(["grade", "document", "title"], titles, text_columns=3)
+        return
+    facts: dict[str, Any] = {
+        "id": golden.id,
+        "version": version_name(golden),
+        "content_hash": content_hash(golden),
+        "corpus_hash": golden.corpus_hash,
+        "profile": golden.profile,
+        "created_at": golden.created_at,
+        "description": golden.description,
+        "provenance": golden.provenance,
+        "documents": len(golden.documents),
+        "queries": len(golden.queries),
+        "judgments": len(golden.judgments),
+        "relevance_threshold": golden.relevance_threshold,
+        "scale": list(golden.scale),
+        "scope": golden.scope,
+        "slices": {field: _count(golden.queries, field) for field in slice_fields(golden)},
+        "provisional": golden.provisional,
+    }
+    if json:
+        show.as_json(facts)
+        return
+    for key, value in facts.items():
+        if value not in (None, "", {}):
+            print(f"{key.replace('_', ' '):<20} {_facts_line(value)}")
+
+
+def _count(queries: Any, field: str) -> dict[str, int]:
+    from collections import Counter
+
+    from ringtrue.golden import slice_of
+
+    return dict(sorted(Counter(slice_of(query, field) for query in queries).items()))
+
+
+def _facts_line(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(
+            f"{field}: " + ", ".join(f"{name} {count}" for name, count in counts.items()) for field, counts in value.items()
+        )
+    return " – ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@app.command()
+def diff(
+    old: Annotated[str, typer.Argument(help="The older version: a path or shipped name.")],
+    new: Annotated[str, typer.Argument(help="The newer version.")],
+    json: Json = False,
+) -> None:
+    """Show what changed between two versions of a golden set, and by whom.
+
+    Example: ringtrue golden diff golden-dataset-v1.0.0.json golden-dataset-v1.1.0.json
+    """
+    from ringtrue.cli import show
+    from ringtrue.golden import diff as difference_of
+    from ringtrue.golden import load
+
+    found = difference_of(load(old), load(new))
+    if json:
+        show.as_json(found)
+        return
+    for what, changes in (("queries", found.queries), ("documents", found.documents)):
+        for kind in ("added", "removed", "changed"):
+            ids = getattr(changes, kind)
+            if ids:
+                print(f"{what} {kind}: {len(ids)}: {', '.join(ids[:10])}{' …' if len(ids) > 10 else ''}")
+    for kind, judgments in (
+        ("added", found.judgments_added),
+        ("removed", found.judgments_removed),
+        ("changed", found.judgments_changed),
+    ):
+        if judgments:
+            print(f"judgments {kind}: {len(judgments)}")
+            for change in judgments[:20]:
+                by = f" by {change.by}" if change.by else ""
+                print(f"  {change.query_id} {change.doc_id}: {_grade(change.old)} → {_grade(change.new)}{by}")
+            if len(judgments) > 20:
+                print(f"  … and {len(judgments) - 20} more (--json lists all)")
+    for name, (before, after) in found.fields.items():
+        print(f"{name}: {before!r} → {after!r}")
+    print(f"suggested version step: {found.suggested} ({found.reason})")
+
+
+def _grade(value: int | None) -> str:
+    return "—" if value is None else str(value)
+
+
+@app.command()
+def split(
+    source: Source,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for tuning.json and held-out.json.")],
+    held_out: Annotated[float, typer.Option("--held-out", help="Share of the queries to hold out.")] = 0.2,
+    by: Annotated[str | None, typer.Option("--by", help="Query field to stratify by (default: the set's first slice).")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed gives another division.")] = 0,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Divide a set into a part to tune on and a part held out, the same way every time.
+
+    Example: ringtrue golden split hotel --out parts
+    """
+    from ringtrue.cli import show
+    from ringtrue.golden import leakage, load, looks, save
+    from ringtrue.golden import split as divide
+    from ringtrue.golden.split import LEDGER
+
+    tuning, held = divide(load(source), held_out=held_out, by=by, seed=seed)
+    leaks = leakage(tuning, held)
+    files = {"tuning": out / "tuning.json", "held_out": out / "held-out.json"}
+    lost = {name: save(part, files[name], overwrite=overwrite) for name, part in (("tuning", tuning), ("held_out", held))}
+    ledger = out / LEDGER
+    looked = looks(ledger) if ledger.exists() else 0
+    if json:
+        sizes = {"tuning": len(tuning.queries), "held_out": len(held.queries)}
+        show.as_json({"files": files, "queries": sizes, "leaks": leaks, "lost": lost, "looks_at_held_out": looked})
+        return
+    print(f"{len(tuning.queries)} queries to tune on: {files['tuning']}")
+    print(f"{len(held.queries)} queries held out:   {files['held_out']} (looked at {looked} times)")
+    for leak in leaks:
+        show.note(f"query '{leak.held_out}' held out is nearly '{leak.tuning}' in tuning (similarity {leak.similarity:.2f})")
+    for loss in lost["tuning"]:
+        show.note(f"the files cannot hold: {loss}")
+
+
+@app.command()
+def plan(
+    source: Source,
+    sd: Annotated[float, typer.Option("--sd", help="Standard deviation of the paired differences.")] = 0.15,
+    difference: Annotated[float, typer.Option("--difference", help="Difference in the measure that matters to you.")] = 0.05,
+    alpha: Annotated[float, typer.Option(help="Accepted risk of a false alarm.")] = 0.05,
+    power: Annotated[float, typer.Option(help="Wanted chance of seeing a true difference.")] = 0.80,
+    runs: Annotated[list[str] | None, typer.Option("--run", help="Runs of rival systems; repeat to name several.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Depth to look for unjudged documents.")] = 10,
+    json: Json = False,
+) -> None:
+    """Say what a set can detect, how many more queries each slice needs, and which documents to judge next.
+
+    Example: ringtrue golden plan hotel --difference 0.05 --run a.run --run b.run
+    """
+    from ringtrue.cli import show
+    from ringtrue.golden import load
+    from ringtrue.golden import plan as plan_of
+
+    found = plan_of(load(source), sd=sd, difference=difference, alpha=alpha, power=power, runs=_named_runs(runs or []), k=k)
+    if json:
+        show.as_json(found)
+        return
+    print(
+        f"For a difference of {difference:g} (sd {sd:g}, alpha {alpha:g}, power {power:g}, paired t test) "
+        f"{found.overall.needed} queries are needed."
+    )
+    sizes = {"all queries": found.overall} | {f"{part.field} = {part.value}": part.size for part in found.slices}
+    show.table(
+        ["part", "queries", "detects from", "more needed"],
+        [[name, str(size.queries), show.number(size.detectable, 3), str(size.more)] for name, size in sizes.items()],
+    )
+    if found.unjudged:
+        print("\nUnjudged documents that could change the comparison most:")
+        candidates = [
+            [c.query_id, c.doc_id, ", ".join(f"{n} {r}" for n, r in c.ranks.items()), show.number(c.weight, 3)]
+            for c in found.unjudged[:20]
+        ]
+        show.table(["query", "document", "ranks", "weight"], candidates, text_columns=3)
+        if len(found.unjudged) > 20:
+            print(f"… and {len(found.unjudged) - 20} more (--json lists all)")
+
+
+def _named_runs(paths: list[str]) -> list[Run]:
+    """Return runs that are called by their file, so that two systems with one tag stay apart."""
+    from dataclasses import replace
+
+    from ringtrue.formats import read_run
+
+    return [replace(read_run(path), name=Path(path).name) for path in paths]
+
+
+@app.command()
+def convert(
+    source: Source,
+    target: Annotated[Path, typer.Argument(help="Where to write; the ending names the format unless --format does.")],
+    to: Annotated[
+        str | None, typer.Option("--format", "-f", help="Format to write: golden-dataset, test-set, gold-jsonl, beir, trec …")
+    ] = None,
+    formats: Annotated[bool, typer.Option("--formats", help="List the formats after converting.")] = False,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Write a golden set in another format, and say what that format cannot hold.
+
+    Example: ringtrue golden convert hotel hotel-beir --format beir
+    """
+    from ringtrue.cli import show
+    from ringtrue.golden import FORMATS, load, save
+
+    lost = save(load(source), target, format=to, overwrite=overwrite)
+    if json:
+        show.as_json({"written": target, "lost": lost})
+        return
+    print(f"written: {target}")
+    for loss in lost:
+        show.note(f"the format cannot hold: {loss}")
+    if formats:
+        show.table(["format", "looks like"], [[form.name, form.looks] for form in FORMATS.values()], text_columns=2)
+
+
+@app.command()
+def bootstrap(
+    source: Annotated[str, typer.Argument(metavar="CORPUS", help="A golden set or BEIR folder whose documents have names.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The set to write; rows a person confirmed in it are kept.")],
+    json: Json = False,
+) -> None:
+    """Make a known-item set without hand labels: each document's name is a query, and the document is its answer.
+
+    A second run rewrites its own rows only; rows of a person (source chair or manual) stay as they are.
+
+    Example: ringtrue golden bootstrap ./my-corpus --out known-item.json
+    """
+    from ringtrue.cli import show
+    from ringtrue.golden import known_item, load, save
+
+    made = known_item(load(source).documents, existing=load(out) if out.exists() else None)
+    save(made.golden, out, overwrite=True)
+    if json:
+        show.as_json(
+            {"written": out, "queries": made.written, "kept": made.kept, "unnamed": made.unnamed, "shared": made.shared}
+        )
+        return
+    print(f"{made.written} known-item queries written to {out}, {made.kept} rows of persons kept; provisional until reviewed")
+    if made.unnamed:
+        show.note(f"{len(made.unnamed)} documents have no name and got no query: {', '.join(made.unnamed[:5])}")
+    for together in made.shared[:10]:
+        show.note(f"{len(together)} documents share a name and are all relevant to it: {', '.join(together[:5])}")
+
+
+@app.command()
+def pool(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run files of the systems to pool.")],
+    qrels: Annotated[str | None, typer.Option("--qrels", help="Judgments so far, for the unjudged share.")] = None,
+    depth: Annotated[int, typer.Option("--depth", "-k", min=1, help="Take the first k documents of each run.")] = 100,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the pairs to judge (query, document) as CSV.")] = None,
+    json: Json = False,
+) -> None:
+    """Pool the top documents of several systems for judging, and show what each contributed.
+
+    Example: ringtrue golden pool a.run b.run --qrels qrels.txt --depth 20 --out to-judge.csv
+    """
+    from ringtrue.cli import show
+    from ringtrue.cli.score import judgments_in
+    from ringtrue.formats.table import write_rows
+    from ringtrue.golden import pool as pool_of
+    from ringtrue.measures import as_qrels
+
+    judged = None if qrels is None else as_qrels(judgments_in(qrels))
+    found = pool_of(_named_runs(runs), judged, depth=depth)
+    pairs = [(query_id, doc_id) for query_id, documents in found.pairs.items() for doc_id in documents]
+    if judged is not None:
+        known = {(query_id, doc_id) for query_id, doc_id, _ in judged}
+        pairs = [pair for pair in pairs if pair not in known]
+    if out is not None:
+        write_rows(("query_id", "doc_id"), pairs, out, "csv")
+    if json:
+        record = {"depth": depth, "pairs": len(found), "to_judge": len(pairs), "written": out}
+        show.as_json({**record, "contributions": found.contributions, "warnings": found.warnings})
+        return
+    print(f"{len(found)} pairs in the pool of depth {depth}, {len(pairs)} of them to judge" + (f": {out}" if out else ""))
+    rows = [[c.run, str(c.total), str(c.unique), show.number(c.unjudged_share, 3)] for c in found.contributions]
+    show.table(["run", "documents", "only here", "unjudged share"], rows)
+    for warning in found.warnings:
+        show.note(warning)
+
+
+@app.command()
+def agreement(
+    raters: Annotated[list[str], typer.Argument(metavar="JUDGMENTS...", help="One judgments file per rater, two or more.")],
+    minimum: Annotated[float, typer.Option(help="Agreement that must be exceeded with --check.")] = 0.6,
+    check: Annotated[bool, typer.Option("--check", help="Exit 1 unless the agreement exceeds the minimum.")] = False,
+    json: Json = False,
+) -> None:
+    """Measure how far raters agree: Cohen's kappa for two, Krippendorff's alpha for more, with their disagreements.
+
+    Example: ringtrue golden agreement rater-a.qrels rater-b.qrels --check
+    """
+    from ringtrue.cli import show
+    from ringtrue.cli.score import judgments_in
+    from ringtrue.measures import as_qrels
+    from ringtrue.stats import cohen_kappa, krippendorff_alpha
+
+    if len(raters) < 2:
+        raise InputError(f"agreement needs two raters, but only '{raters[0]}' is given; name one judgments file per rater")
+    grades = [{(q, d): grade for q, d, grade in as_qrels(judgments_in(path))} for path in raters]
+    pairs = list(dict.fromkeys(pair for rater in grades for pair in rater))
+    table = [[rater.get(pair) for pair in pairs] for rater in grades]
+    found = [cohen_kappa(*table), cohen_kappa(*table, weights="quadratic")] if len(raters) == 2 else []
+    found += [krippendorff_alpha(table), krippendorff_alpha(table, level="ordinal")]
+    by_pair = zip(pairs, zip(*table, strict=True), strict=True)
+    disputed = [(query_id, doc_id, said) for (query_id, doc_id), said in by_pair if len(set(said) - {None}) > 1]
+    if json:
+        rows_of = [{"query_id": query_id, "doc_id": doc_id, "grades": said} for query_id, doc_id, said in disputed]
+        show.as_json({"agreement": found, "disagreements": rows_of, "minimum": minimum})
+    else:
+        rows = [[a.name, str(a.raters), str(a.items), show.number(a.observed, 3), show.number(a.coefficient, 3)] for a in found]
+        show.table(["coefficient", "raters", "items", "observed", "value"], rows)
+        if disputed:
+            print(f"\n{len(disputed)} of {len(pairs)} pairs are judged differently:")
+            shown = [[query_id, doc_id, *map(_grade, said)] for query_id, doc_id, said in disputed[:20]]
+            show.table(["query", "document", *(Path(path).name for path in raters)], shown, text_columns=2)
+    if check and not found[0].coefficient > minimum:
+        show.note(
+            f"{found[0].name} is {show.number(found[0].coefficient, 3)}, not above {minimum:g}: settle the disagreements first"
+        )
+        raise typer.Exit(REGRESSION)

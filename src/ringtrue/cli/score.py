@@ -1,0 +1,152 @@
+"""``ringtrue score``: a run file against a judgments file, as trec_eval does it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ringtrue.measures import Measure, Scores
+    from ringtrue.records import GoldenSet, Qrels
+
+USUAL = (
+    "NumQ", "NumRet", "NumRel", "NumRelRet", "AP", "GMAP", "RPrec", "Bpref", "RR",
+    "nDCG@5", "nDCG@10", "nDCG@20", "R@5", "R@10", "R@100", "R@1000", "P@5", "P@10", "P@20", "Success@1", "Success@5",
+    "Judged@10",
+)  # fmt: skip
+
+
+def score_command(
+    qrels: Annotated[
+        str, typer.Argument(help="Judgments: TREC qrels, BEIR, CSV, Parquet, JSON(L), YAML, .gz, '-', or a golden set.")
+    ],
+    run: Annotated[
+        str, typer.Argument(help="Answers: a TREC run, CSV, Parquet, JSON(L), YAML, .gz, or '-' for standard input.")
+    ],
+    measures: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MEASURE]...", help="Like nDCG@10 'P(rel=2)@5' map ndcg_cut_10; a usual set when none."),
+    ] = None,
+    more: Annotated[
+        list[str] | None, typer.Option("-m", "--measure", help="A measure, as with trec_eval: -m map -m P.5,10")
+    ] = None,
+    per_query: Annotated[bool, typer.Option("-q", "--per-query", help="Print every query, too.")] = False,
+    complete: Annotated[
+        bool, typer.Option("-c", "--complete", help="Average over all judged queries; missing ones count 0.")
+    ] = False,
+    depth: Annotated[
+        int | None, typer.Option("-M", "--depth", help="Look at the first N documents of each answer only.")
+    ] = None,
+    level: Annotated[
+        int | None, typer.Option("-l", "--level", help="Lowest grade that counts as relevant (default 1).")
+    ] = None,
+    zero_relevant: Annotated[
+        str, typer.Option("--zero-relevant", help="What a query without relevant documents counts: zero, exclude or one.")
+    ] = "zero",
+    bounds: Annotated[
+        bool, typer.Option("--bounds", help="Also show the value if every unjudged document had the top grade.")
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object: aggregate, per_query (with -q), counted.")
+    ] = False,
+) -> None:
+    """Score a run against judgments, as trec_eval does.
+
+    Queries present in both files are averaged (all judged ones with -c); ties go by score, then document id descending.
+
+    Example: ringtrue score qrels.txt run.txt nDCG@10 R@100 AP -q
+    """
+    from ringtrue.cli import show
+    from ringtrue.formats import read_run
+    from ringtrue.measures import score
+
+    wanted = [measure for text in [*(measures or []), *(more or [])] for measure in _measures(text)]
+    if qrels == run == "-":
+        raise typer.BadParameter("judgments and run cannot both come from standard input")
+    judgments = judgments_in(qrels)
+    scores = score(
+        read_run(run),
+        judgments,
+        wanted or list(USUAL),
+        rel=level,
+        zero_relevant=zero_relevant,  # type: ignore[arg-type]  # score() checks it and names the legal values
+        average_over="judged" if complete else "common",
+        unjudged="bounds" if bounds else "irrelevant",
+        depth=depth,
+    )
+    if json:
+        show.as_json(_record(scores, per_query=per_query, bounds=bounds))
+        return
+    _print(scores, per_query=per_query, bounds=bounds)
+    for remark in [*scores.counted.gain, *scores.counted.notes()]:
+        show.note(remark)
+
+
+def _measures(text: str) -> list[Measure]:
+    """Return the measures of one argument; trec_eval's ``P.5,10`` names two."""
+    from ringtrue.measures import Measure
+
+    several = re.fullmatch(r"([A-Za-z_]+)[._](\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)+)", text)
+    if several:
+        return [Measure.parse(f"{several[1]}_{cutoff}") for cutoff in several[2].split(",")]
+    return [Measure.parse(text)]
+
+
+def judgments_in(source: str) -> Qrels | GoldenSet:
+    """Return the judgments of a file, or a golden set where its shipped name is given and no file has that name."""
+    from ringtrue.formats import read_qrels
+
+    if source != "-" and not Path(source).exists():
+        from ringtrue.golden import load, shipped
+
+        if source in shipped():
+            return load(source)
+    return read_qrels(source)
+
+
+def _record(scores: Scores, *, per_query: bool, bounds: bool) -> dict[str, object]:
+    counted = scores.counted
+    record: dict[str, object] = {"aggregate": scores.aggregate}
+    if per_query:
+        record["per_query"] = scores.per_query
+    if bounds:
+        record["bounds"] = scores.bounds
+    record["counted"] = {
+        "queries": counted.queries,
+        "missing": counted.missing,
+        "queries_without_relevant": len(counted.without_relevant),
+        "ignored_queries": counted.ignored_queries,
+        "duplicates_removed": counted.duplicates,
+        "repeated_judgments": counted.repeated_judgments,
+        "ties_across_cutoffs": {str(cutoff): queries for cutoff, queries in counted.tied_cutoffs},
+        "zero_relevant": counted.zero_relevant,
+        "average_over": counted.average_over,
+        "relevant_from_grade": counted.rel,
+        "gain": counted.gain,
+    }
+    record["notes"] = counted.notes()
+    return record
+
+
+def _print(scores: Scores, *, per_query: bool, bounds: bool) -> None:
+    from ringtrue.cli import show
+
+    def shown(measure: Measure, value: float) -> str:
+        return show.number(value, 0 if measure.definition.average == "sum" else 4)
+
+    rows: list[list[str]] = []
+    if per_query:
+        for query_id, values in zip(scores.query_ids, scores.values.T.tolist(), strict=True):
+            rows += [[str(m), query_id, shown(m, value)] for m, value in zip(scores.measures, values, strict=True)]
+    for measure in scores.measures:
+        row = [str(measure), "all", shown(measure, scores[measure])]
+        rows.append([*row, " … ".join(show.number(end) for end in scores.bounds[str(measure)])] if bounds else row)
+    if show.on_terminal():
+        headers = ["measure", "query", "value", *(["unjudged irrelevant … relevant"] if bounds else [])]
+        show.table(headers, [row + [""] * (len(headers) - len(row)) for row in rows], text_columns=2)
+        return
+    for row in rows:
+        print("\t".join([row[0].ljust(22), *row[1:]]))

@@ -1,0 +1,80 @@
+"""How results are shown: one JSON object for machines, a rich table on a terminal, plain columns in a pipe."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it; an undefined number becomes null, never 0."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def as_json(value: Any) -> None:
+    """Print one JSON object and nothing else."""
+    print(json.dumps(plain(value), ensure_ascii=False, indent=2))
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a number for a table; a dash stands for "not defined"."""
+    if value is None or math.isnan(value):
+        return "—"
+    return f"{value:.{digits}f}"
+
+
+def on_terminal() -> bool:
+    """True when a person is looking."""
+    return sys.stdout.isatty()
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "", text_columns: int = 1) -> None:
+    """Print a table; the first ``text_columns`` columns are texts, the others numbers."""
+    body = [list(row) for row in rows]
+    if on_terminal():
+        from rich.console import Console
+        from rich.table import Table
+
+        rich_table = Table(title=title or None, title_justify="left", header_style="bold", title_style="bold")
+        for index, header in enumerate(headers):
+            rich_table.add_column(header, justify="left" if index < text_columns else "right", overflow="fold")
+        for row in body:
+            rich_table.add_row(*(_literal(cell) for cell in row))
+        Console().print(rich_table)
+        return
+    widths = [max(len(str(row[index])) for row in [list(headers), *body]) for index in range(len(headers))]
+    if title:
+        print(title)
+    for row in [list(headers), *body]:
+        cells = [
+            str(cell).ljust(width) if index < text_columns else str(cell).rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
+
+
+def _literal(cell: str) -> str:
+    """Return a cell whose square brackets rich will not read as styles."""
+    from rich.markup import escape
+
+    return escape(cell)
+
+
+def note(text: str) -> None:
+    """Print a remark to a person, out of the way of the results."""
+    print(f"note: {text}", file=sys.stderr)

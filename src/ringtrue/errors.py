@@ -1,0 +1,62 @@
+"""Every error Ringtrue raises on purpose, drawn as a tree, each with the exit code it ends a command with.
+
+::
+
+    RingtrueError                 2
+    ├── SpecError                 2   a measure or retriever text that cannot be read
+    ├── InputError                2   a file or value that cannot be used as given
+    │   └── MissingInput          2   a file, a set or a column that is not there
+    ├── ValidationFailed          2   a golden set that breaks its own rules
+    └── CannotDecide              3   nothing is malformed, but no honest number exists
+
+Exit codes follow B-3: 0 pass, 1 regression or failed check, 2 usage or bad input, 3 could not decide.
+A message is one line that names the value, its place and the cure, so that a command can print it as it is.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+OK, REGRESSION, BAD_INPUT, UNDECIDED = 0, 1, 2, 3
+
+
+class RingtrueError(Exception):
+    """Base of every deliberate error; catching it catches all of them."""
+
+    exit_code = BAD_INPUT
+
+
+class SpecError(RingtrueError):
+    """A measure or retriever expression that cannot be read."""
+
+
+class InputError(RingtrueError):
+    """A file or value that cannot be used as given."""
+
+
+class MissingInput(InputError):
+    """A file, a named set or a column that is not there."""
+
+
+class ValidationFailed(RingtrueError):
+    """A golden set that breaks its own rules; the problems are listed by the validation report."""
+
+
+class CannotDecide(RingtrueError):
+    """The input is well formed, but no honest number can be made from it."""
+
+    exit_code = UNDECIDED
+
+
+def nearest(value: str, legal: Iterable[str], *, count: int = 3) -> str:
+    """Return the legal values closest to ``value`` as ``'a', 'b' or 'c'``, for use in a message.
+
+    >>> nearest("grde", ["grade", "doc_id"])
+    "'grade'"
+    """
+    options = list(dict.fromkeys(legal))
+    by_lowercase = {option.lower(): option for option in options}
+    close = difflib.get_close_matches(value.lower(), by_lowercase, n=count, cutoff=0.5)
+    quoted = [f"'{by_lowercase[match]}'" for match in close] or [f"'{option}'" for option in options[:count]]
+    return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " or " + quoted[-1]

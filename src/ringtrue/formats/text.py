@@ -1,0 +1,275 @@
+"""Bytes on disk or standard input → checked text, JSON, JSON lines and YAML, with a place for every complaint."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import re
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ringtrue.errors import InputError, MissingInput, nearest
+
+STDIN = "-"
+_WIDE = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
+_UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def one_line(message: str) -> str:
+    """Return a message with line breaks, control characters and half characters written as escapes."""
+    return _UNSHOWABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), message)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the input something stands, so that an error can name it: file, line, field."""
+
+    file: str
+    line: int | None = None
+    field: str = ""
+
+    def __str__(self) -> str:
+        where = "standard input" if self.file == STDIN else self.file
+        where += "" if self.line is None else f":{self.line}"
+        return where + (f": field '{self.field}'" if self.field else "")
+
+    def at(self, field: str | int) -> Place:
+        """Return the place of a field or list item inside this one."""
+        if isinstance(field, int):
+            return replace(self, field=f"{self.field}[{field}]")
+        return replace(self, field=f"{self.field}.{field}" if self.field else field)
+
+    def on(self, line: int | None) -> Place:
+        """Return the place with its line."""
+        return replace(self, line=line)
+
+    def error(self, problem: str, cure: str) -> InputError:
+        """Return the error to raise: one line with place, problem and cure."""
+        return InputError(one_line(f"{self}: {problem}; {cure}"))
+
+    def wrap(self, problem: InputError) -> InputError:
+        """Return an error that knew the value but not its place, with the place added."""
+        return InputError(one_line(f"{self}: {problem}"))
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return the content of a file, gunzipped where it is gzip; ``-`` is standard input. Raises on an empty one."""
+    name = str(path)
+    if name == STDIN:
+        content = sys.stdin.buffer.read()
+    else:
+        content = _file_bytes(Path(name))
+    if content[:2] == b"\x1f\x8b":
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, OSError, zlib.error) as problem:
+            raise Place(name).error(f"the gzip data is damaged ({problem})", "download or compress the file again") from problem
+    if not content.strip():
+        raise Place(name).error("the file is empty", "write at least one record into it")
+    return content
+
+
+def _file_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise MissingInput(one_line(f"{path}: there is no such file; {_similar_files(path)}")) from None
+    except IsADirectoryError:
+        raise MissingInput(one_line(f"{path}: is a folder, not a file; name the file inside it")) from None
+    except OSError as problem:
+        raise Place(str(path)).error(f"cannot be read ({problem.strerror})", "check its permissions") from problem
+
+
+def _similar_files(path: Path) -> str:
+    names: list[str] = []
+    with contextlib.suppress(OSError):
+        names = sorted(item.name for item in path.parent.iterdir())[:500]
+    return f"did you mean {nearest(path.name, names)}?" if names else "check the path"
+
+
+def decode(content: bytes, path: str | Path) -> str:
+    """Return UTF-8 bytes as text (a byte-order mark is dropped); raises InputError naming the line of a wrong byte."""
+    place = Place(str(path))
+    for mark, encoding in _WIDE:
+        if content.startswith(mark):
+            raise place.error(f"the file is {encoding}", "save it as UTF-8")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = content.count(b"\n", 0, problem.start) + 1
+        raise place.on(line).error(f"byte 0x{content[problem.start]:02x} is not UTF-8", "save the file as UTF-8") from problem
+    if "\x00" in text:
+        line = text.count("\n", 0, text.index("\x00")) + 1
+        raise place.on(line).error("a NUL character", "remove it, or save the file as plain UTF-8 text")
+    return text
+
+
+def read_text(path: str | Path) -> str:
+    """Return the checked text of a file."""
+    return decode(read_bytes(path), path)
+
+
+def lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """Yield (line number, line) without line ends; CRLF reads like LF."""
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        yield number, line[:-1] if line.endswith("\r") else line
+
+
+def read_json(path: str | Path) -> Any:
+    """Return a JSON document; a repeated key is an error, since the earlier value would vanish."""
+    return parse_json(read_text(path), Place(str(path)))
+
+
+def parse_json(text: str, place: Place) -> Any:
+    """Return the JSON value in ``text``; errors name the place, within a document by its line."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        record = dict(pairs)
+        if len(record) != len(pairs):
+            keys = [key for key, _ in pairs]
+            repeated = next(key for key in keys if keys.count(key) > 1)
+            raise place.error(f"the key '{repeated}' is given twice in one object", "keep one of the two")
+        return record
+
+    def refuse(constant: str) -> Any:
+        # The parser does not say where it is; the first such word outside a text is the one it stumbled over.
+        words = re.finditer(r'"(?:[^"\\]|\\.)*"|-?[A-Za-z]+', text)
+        start = next((word.start() for word in words if word[0] == constant), 0)
+        line = text.count("\n", 0, start) + 1 if place.line is None else place.line
+        raise place.on(line).error(f"{constant} is not a JSON number", "write a finite number or null")
+
+    try:
+        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+    except json.JSONDecodeError as problem:
+        line = problem.lineno if place.line is None else place.line
+        near = text[problem.pos : problem.pos + 20]
+        found = f"{problem.msg} at column {problem.colno}, near {near!r}" if near else f"{problem.msg}, at the end"
+        raise place.on(line).error(f"not valid JSON: {found}", "mend the JSON there") from problem
+    except ValueError as problem:  # a whole number of thousands of digits
+        raise place.error(f"not usable JSON: {str(problem).split(';')[0]}", "write a shorter number") from problem
+    except RecursionError:
+        raise place.error("the JSON is nested too deeply", "flatten it") from None
+
+
+def read_jsonl(path: str | Path) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """Yield (place, object) per line of a JSON-lines file; blank lines are allowed, other values are not."""
+    for number, line in lines(path):
+        if not line.strip():
+            continue
+        place = Place(str(path), number)
+        record = parse_json(line, place)
+        if not isinstance(record, dict):
+            raise place.error(f"the line holds {_kind(record)}, not an object", 'write one {"key": value} object a line')
+        yield place, record
+
+
+class Located(dict[str, Any]):
+    """A mapping read from YAML that remembers the line it began on."""
+
+    line: int | None = None
+
+
+def read_yaml(path: str | Path) -> Any:
+    """Return a YAML document whose mappings know their lines; keys are the text as written.
+
+    Repeated keys, aliases and numbers that YAML reads otherwise than they look (010, 12:30) are errors.
+    """
+    import yaml  # costs 20 ms that no other format needs
+
+    place = Place(str(path))
+
+    def scalar(node: Any) -> Any:
+        here = place.on(node.start_mark.line + 1)
+        try:
+            value = loader.construct_object(node)
+        except (ArithmeticError, AttributeError, LookupError, ValueError) as problem:  # 2024-13-45, !!bool maybe
+            raise here.error(f"'{node.value[:60]}' cannot be read as {node.tag.split(':')[-1]}", "put it in quotes") from problem
+        if type(value) is int and str(value) != node.value.removeprefix("+"):
+            raise here.error(f"'{node.value[:60]}' means {value} in YAML", "put an id in quotes, or write the plain number")
+        return value
+
+    def build(node: Any) -> Any:
+        if isinstance(node, yaml.ScalarNode):
+            return scalar(node)
+        if isinstance(node, yaml.SequenceNode):
+            return [build(item) for item in node.value]
+        record = Located()
+        record.line = node.start_mark.line + 1
+        for key_node, value_node in node.value:
+            here = place.on(key_node.start_mark.line + 1)
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise here.error("a list or mapping stands as a key", "write a text before the colon")
+            key = key_node.value  # as written: a key 010 or yes is that text, not 8 or True
+            if key in record:
+                raise here.error(f"the key '{key}' is given twice", "keep one of the two")
+            record[key] = build(value_node)
+        return record
+
+    text = read_text(path)
+    try:
+        loader = yaml.SafeLoader(text)
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            # Aliases allow a few lines to stand for gigabytes, and a golden set has no use for them.
+            if isinstance(event, yaml.AliasEvent):
+                line = None if event.start_mark is None else event.start_mark.line + 1
+                raise place.on(line).error(f"the alias '*{event.anchor}'", "write the value out")
+        node = loader.get_single_node()
+        return None if node is None else build(node)
+    except yaml.YAMLError as problem:
+        mark = getattr(problem, "problem_mark", None)
+        reason = getattr(problem, "problem", None) or str(problem).split("\n")[0]
+        line = None if mark is None else mark.line + 1
+        if isinstance(problem, yaml.reader.ReaderError):
+            line = text.count("\n", 0, problem.position) + 1
+        raise place.on(line).error(f"not valid YAML: {reason}", "mend the YAML there") from problem
+    except RecursionError:
+        raise place.error("the YAML is nested too deeply", "flatten it") from None
+
+
+def _kind(value: Any) -> str:
+    names = {list: "a list", str: "a text", int: "a number", float: "a number", bool: "a truth value", type(None): "null"}
+    return names.get(type(value), "an object")
+
+
+def field_of(record: dict[str, Any], name: str, kind: type | tuple[type, ...], place: Place, *, default: Any = ...) -> Any:
+    """Return one field of a record, checked for its type; raises InputError naming the field and the nearest known key."""
+    if name not in record:
+        if default is not ...:
+            return default
+        raise place.error(
+            f"the field '{name}' is missing", f"add it (this record has {', '.join(map(repr, record)) or 'no field'})"
+        )
+    value = record[name]
+    if isinstance(value, bool) and kind in (int, float, (int, float)):
+        raise place.at(name).error(f"{value!r} is a truth value", "write a number")
+    if not isinstance(value, kind):
+        wanted = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
+        raise place.at(name).error(f"{value!r:.80} is {_kind(value)}", f"write a {wanted} there")
+    return value
+
+
+def usable_id(text: str, place: Place) -> str:
+    """Return an id that can be told from others and written anywhere; raises InputError otherwise."""
+    if not text.strip():
+        raise place.error(f"the id '{text}' is blank", "write a non-blank text")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise place.error(f"the id '{text[:60]}' holds half of a character pair", "write the whole character")
+    return text
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a UTF-8 text file, gzipped where its name ends in ``.gz``; raises InputError when that is not possible."""
+    try:
+        content = text.encode()
+    except UnicodeEncodeError as problem:
+        half = text[problem.start]
+        raise Place(str(path)).error(f"the character '{half}' is half of a pair and has no form in UTF-8", "remove it") from None
+    try:
+        path.write_bytes(gzip.compress(content, mtime=0) if path.suffix.lower() == ".gz" else content)
+    except OSError as problem:
+        raise Place(str(path)).error(f"cannot be written ({problem.strerror})", "check the folder and its permissions") from None

@@ -1,0 +1,131 @@
+"""TREC qrels and run files, read strictly line by line: every rule of the format and every complaint about it is here.
+
+Large run files take the columnar road of ``bulk`` first and come back here when anything about them is unusual, so the
+slow reader is also the one that explains what is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ringtrue.errors import InputError
+from ringtrue.formats.text import Place, lines, one_line, usable_id, write_text
+from ringtrue.records import Qrels, Run
+
+QRELS_LINE = "query iteration document grade"
+RUN_LINE = "query Q0 document rank score tag"
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+_WHOLE = re.compile(r"[-+]?\d{1,18}", re.ASCII)
+
+
+def _records(path: str | Path) -> Iterator[tuple[Place, list[str]]]:
+    """Yield (place, fields) per line that is neither blank nor a comment."""
+    found = False
+    for number, line in lines(path):
+        # Only ASCII blanks separate fields: an id may hold a no-break space or a vertical tab of another script.
+        fields = re.split(r"[ \t]+", line.strip(" \t\r\f\v"))
+        if fields == [""] or fields[0].startswith("#"):
+            continue
+        found = True
+        yield Place(str(path), number), fields
+    if not found:
+        raise Place(str(path)).error("the file holds only blank lines and comments", "write at least one record into it")
+
+
+def read_qrels(path: str | Path) -> Qrels:
+    """Return the judgments of a TREC qrels file."""
+
+    def rows() -> Iterator[tuple[str, str, int]]:
+        grades: dict[tuple[str, str], tuple[int, int | None]] = {}
+        for place, fields in _records(path):
+            if len(fields) != 4:
+                hint = " (is this a run file?)" if len(fields) == 6 else ""
+                raise place.error(f"{_fields(fields)}, but a judgment has 4", f"write '{QRELS_LINE}'{hint}")
+            query_id, doc_id = usable_id(fields[0], place.at("query")), usable_id(fields[2], place.at("document"))
+            grade = whole(fields[3], place.at("grade"))
+            known = grades.setdefault((query_id, doc_id), (grade, place.line))
+            if known[0] != grade:
+                raise place.error(
+                    f"query '{query_id}' judges document '{doc_id}' as {grade}, but line {known[1]} says {known[0]}",
+                    "keep one of the two",
+                )
+            yield query_id, doc_id, grade
+
+    return Qrels.of(rows())
+
+
+def read_run(path: str | Path) -> Run:
+    """Return the answers of a TREC run file."""
+    name = "run"
+
+    def rows() -> Iterator[tuple[str, str, float]]:
+        nonlocal name
+        for place, fields in _records(path):
+            if len(fields) < 6:
+                hint = " (is this a judgments file?)" if len(fields) == 4 else ""
+                raise place.error(f"{_fields(fields)}, but an answer has 6", f"write '{RUN_LINE}'{hint}")
+            query_id, _, doc_id, _, text, name = fields[:6]
+            # What follows the tag is ignored, as trec_eval does; a number in the tag's place is a score moved by a blank.
+            if len(fields) > 6 and _NUMBER.fullmatch(name):
+                cure = f"write '{RUN_LINE}', ids without blanks"
+                raise place.error(f"{_fields(fields)}, and the sixth, the tag, is the number '{name}'", cure)
+            usable_id(query_id, place.at("query"))
+            usable_id(doc_id, place.at("document"))
+            yield query_id, doc_id, finite(text, place.at("score"), query_id, doc_id)
+
+    answers = list(rows())
+    return Run.of(answers, name=name)
+
+
+def finite(text: str, place: Place, query_id: str, doc_id: str) -> float:
+    """Return a score written in a file; raises InputError naming place, query and document."""
+    score = float(text) if _NUMBER.fullmatch(text) else math.nan
+    if not math.isfinite(score):
+        raise place.error(
+            f"'{text[:40]}' (query '{query_id}', document '{doc_id}') is not a finite number", "write one like 12.5"
+        )
+    return score
+
+
+def whole(text: str, place: Place) -> int:
+    """Return a grade written in a file; raises InputError naming the place."""
+    if not _WHOLE.fullmatch(text):
+        raise place.error(f"'{text[:40]}' is not a whole number of at most 18 digits", "write 0, 1, 2 …")
+    return int(text)
+
+
+def _fields(fields: list[str]) -> str:
+    return f"the line has {len(fields)} field{'s' if len(fields) != 1 else ''} ('{' '.join(fields)[:60]}')"
+
+
+def write_qrels(qrels: Qrels, path: str | Path) -> None:
+    """Write judgments as a TREC qrels file."""
+    _write(path, (f"{_field(query)} 0 {_field(doc)} {grade}\n" for query, doc, grade in qrels))
+
+
+def write_run(run: Run, path: str | Path) -> None:
+    """Write answers as a TREC run file; a run whose order is the truth gets scores that fall with its ranks."""
+
+    def rows() -> Iterator[str]:
+        query, rank = None, 0
+        for query_id, doc_id, score in run:
+            rank = rank + 1 if query_id == query else 1
+            query = query_id
+            shown = -float(rank) if run.ordered else score
+            yield f"{_field(query_id)} Q0 {_field(doc_id)} {rank} {shown!r} {_field(run.name)}\n"
+
+    _write(path, rows())
+
+
+def _write(path: str | Path, rows: Iterator[str]) -> None:
+    write_text("".join(rows), Path(path))
+
+
+def _field(text: str) -> str:
+    if re.search(r"[ \t\r\n\f\v\0]", text) or text.startswith(("#", "\ufeff")) or not text:
+        reason = "blank, NUL, leading '#' or byte-order mark"
+        raise InputError(one_line(f"'{text}' cannot stand in a TREC file ({reason}); use JSON or Parquet"))
+    return text

@@ -1,0 +1,101 @@
+"""BEIR folders: ``corpus.jsonl``, ``queries.jsonl``, one qrels file per split, and a ``golden.json`` where wanted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.formats.text import Place
+from ringtrue.golden.formats.complaints import Complaints
+from ringtrue.golden.formats.corpus import corpus_paths, read_documents, write_documents
+from ringtrue.golden.formats.draft import Draft
+from ringtrue.golden.formats.fields import METADATA, NEGATIVE, Record, facts_of, id_of, json_lines, text_of, truth_of
+from ringtrue.golden.formats.header import read_header, write_header
+from ringtrue.golden.formats.manifest import MANIFEST, STRUCTURE, read_manifest
+from ringtrue.golden.formats.output import write_json, write_json_lines, write_text
+from ringtrue.records import GoldenSet, Judgment, Query
+
+CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
+DEFAULT_SPLIT, SPLIT = "test", "split"
+QUERY = ("_id", "text", NEGATIVE)
+COLUMNS = "query-id\tcorpus-id\tscore\n"
+
+
+def read(path: Path, complaints: Complaints) -> GoldenSet:
+    """Return the test part of a BEIR folder, or the only part it has."""
+    return read_split(path, complaints, split=None)
+
+
+def read_split(path: Path, complaints: Complaints, *, split: str | None) -> GoldenSet:
+    """Return one part of a BEIR folder; raises MissingInput naming the parts there are.
+
+    Queries that only another part judges are left out, as BEIR's own loader does; queries that no part judges stay in.
+    """
+    from ringtrue.formats import read_qrels
+
+    record, place = read_manifest(path)
+    header = read_header(record, place, name=path.name, structure=STRUCTURE)
+    parts = {file.stem: file for file in sorted((path / QRELS).glob("*.tsv"))}
+    split = _choose(split or header.metadata.get(SPLIT), parts, path)
+    draft = Draft(complaints)
+    if "corpus" not in record and (path / CORPUS).exists():
+        record = record | {"corpus": CORPUS}
+    for corpus in corpus_paths(record, place, path).values():
+        read_documents(corpus, draft)
+    here = Place(str(parts[split]))
+    with complaints.about(here):
+        for query_id, doc_id, grade in read_qrels(parts[split]):
+            draft.add_judgment(Judgment(query_id, doc_id, grade), here)
+    mine = {query_id for query_id, _ in draft.judgments}
+    elsewhere = {query for name, part in parts.items() if name != split for query in read_qrels(part).query_ids} - mine
+    _read_queries(path / text_of(record, "queries", place, default=QUERIES), draft, elsewhere)
+    golden = draft.finish(header)
+    return golden if split == DEFAULT_SPLIT else replace(golden, metadata={**golden.metadata, SPLIT: split})
+
+
+def _choose(wanted: object, parts: dict[str, Path], folder: Path) -> str:
+    if not parts:
+        raise MissingInput(
+            f"{folder / QRELS}: there is no qrels file; put the judgments into {QRELS}/{DEFAULT_SPLIT}.tsv"
+        )
+    if wanted is None:
+        return DEFAULT_SPLIT if DEFAULT_SPLIT in parts or len(parts) > 1 else next(iter(parts))
+    if wanted not in parts:
+        raise MissingInput(f"{folder / QRELS}: there is no split '{wanted}'; choose {nearest(str(wanted), parts)}")
+    return str(wanted)
+
+
+def _read_queries(path: Path, draft: Draft, elsewhere: set[str]) -> None:
+    for place, record in json_lines(path, draft.complaints):
+        with draft.complaints.about(place):
+            facts = facts_of(record, QUERY, place)
+            query_id = id_of(record, "_id", place)
+            text = text_of(record, "text", place)
+            if query_id not in elsewhere:
+                draft.add_query(Query(query_id, text, facts, truth_of(record, NEGATIVE, place, default=False)), place)
+
+
+def write(golden: GoldenSet, path: Path) -> None:
+    """Write a BEIR folder; what BEIR has no room for goes into ``golden.json``, which its tools do not read."""
+    if golden.documents:
+        write_documents(golden, path / CORPUS)
+    write_json_lines((_query_row(query) for query in golden.queries), path / QUERIES)
+    rows = (_qrels_row(judgment) for judgment in golden.judgments)
+    split = golden.metadata.get(SPLIT, DEFAULT_SPLIT)
+    name = split if isinstance(split, str) and split.replace("_", "").replace("-", "").isalnum() else DEFAULT_SPLIT
+    write_text(COLUMNS + "".join(rows), path / QRELS / f"{name}.tsv")
+    write_json(write_header(golden, structure=STRUCTURE, with_source=True) | {"format": "beir"}, path / MANIFEST)
+
+
+def _query_row(query: Query) -> Record:
+    row: Record = {"_id": query.query_id, "text": query.text}
+    row |= {METADATA: dict(query.metadata)} if query.metadata else {}
+    return row | ({NEGATIVE: True} if query.negative else {})
+
+
+def _qrels_row(judgment: Judgment) -> str:
+    for name in (judgment.query_id, judgment.doc_id):
+        if any(mark in name for mark in "\t\r\n"):
+            raise InputError(f"id {name!r} cannot stand in a tab-separated file; use a JSON format")
+    return f"{judgment.query_id}\t{judgment.doc_id}\t{judgment.grade}\n"

@@ -1,0 +1,85 @@
+"""A golden set while it is being read: collects queries, documents and judgments, and refuses to hold one twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ringtrue.formats.text import Place
+from ringtrue.golden.formats.complaints import Complaints
+from ringtrue.golden.formats.header import Header
+from ringtrue.records import Document, GoldenSet, Judgment, Query
+
+
+@dataclass
+class Draft:
+    """What was read so far, and where each thing stood, so that a repetition can name both places."""
+
+    complaints: Complaints
+    queries: dict[str, Query] = field(default_factory=dict)
+    documents: dict[str, Document] = field(default_factory=dict)
+    judgments: dict[tuple[str, str], Judgment] = field(default_factory=dict)
+    _places: dict[tuple[str, ...], Place] = field(default_factory=dict)
+
+    def add_query(self, query: Query, place: Place) -> None:
+        """Keep a query; raises InputError when its id is taken."""
+        self._claim(("query", query.query_id), f"the query id '{query.query_id}'", place)
+        self.queries[query.query_id] = query
+
+    def add_document(self, document: Document, place: Place) -> None:
+        """Keep a document; raises InputError when its id is taken."""
+        self._claim(("document", document.doc_id), f"the document id '{document.doc_id}'", place)
+        self.documents[document.doc_id] = document
+
+    def add_judgment(self, judgment: Judgment, place: Place) -> None:
+        """Keep a judgment; raises InputError when the pair was judged before."""
+        pair = judgment.query_id, judgment.doc_id
+        known = self.judgments.get(pair)
+        if known is not None:
+            grades = f"as {known.grade} and as {judgment.grade}"
+            problem = f"query '{judgment.query_id}' judges document '{judgment.doc_id}' twice, {grades}"
+            raise place.error(problem, "keep one of the two")
+        self.judgments[pair] = judgment
+
+    def threshold(self, header: Header) -> int:
+        """Return the declared relevance threshold, or the one that M-3 gives to a set that declares none."""
+        if header.relevance_threshold is not None:
+            return header.relevance_threshold
+        graded = any(judgment.grade > 1 for judgment in self.judgments.values())
+        return 2 if graded and header.scale == (0, 3) else 1
+
+    def finish(self, header: Header) -> GoldenSet:
+        """Return the set that was read."""
+        judgments = self.judgments.values()
+        if header.judgment_source is not None:
+            judgments_with_source = [_sourced(judgment, header.judgment_source) for judgment in judgments]
+        else:
+            judgments_with_source = list(judgments)
+        return GoldenSet(
+            id=header.id,
+            version=header.version,
+            queries=tuple(self.queries.values()),
+            judgments=tuple(judgments_with_source),
+            documents=tuple(self.documents.values()),
+            description=header.description,
+            created_at=header.created_at,
+            profile=header.profile,
+            relevance_threshold=self.threshold(header),
+            scale=header.scale,
+            provenance=header.provenance,
+            scope=header.scope,
+            slices=header.slices,
+            equivalence_classes=header.equivalence_classes,
+            corpus_hash=header.corpus_hash,
+            metadata=header.metadata,
+        )
+
+    def _claim(self, key: tuple[str, ...], what: str, place: Place) -> None:
+        first = self._places.setdefault(key, place)
+        if first is not place:
+            raise place.error(f"{what} is given twice, first at {first}", "give each its own id or remove one")
+
+
+def _sourced(judgment: Judgment, source: str) -> Judgment:
+    if judgment.source is not None:
+        return judgment
+    return Judgment(judgment.query_id, judgment.doc_id, judgment.grade, source, judgment.metadata)

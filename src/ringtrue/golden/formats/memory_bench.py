@@ -1,0 +1,201 @@
+"""The memory benchmark: queries with expected and forbidden memories, and one JSON file per memory (A-1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ringtrue.errors import InputError
+from ringtrue.formats.text import Place, read_json
+from ringtrue.golden.formats import manifest
+from ringtrue.golden.formats.complaints import Complaints
+from ringtrue.golden.formats.corpus import read_documents
+from ringtrue.golden.formats.draft import Draft
+from ringtrue.golden.formats.fields import (
+    NEGATIVE,
+    Record,
+    alike,
+    check_keys,
+    facts_of,
+    id_of,
+    ids_of,
+    json_lines,
+    legal,
+    list_of,
+    mapping_of,
+    spread,
+    text_of,
+    truth_of,
+)
+from ringtrue.golden.formats.header import Header
+from ringtrue.golden.formats.output import judged, write_json
+from ringtrue.records import Document, GoldenSet, Judgment, Query
+
+RELEVANT, IRRELEVANT, FORBIDDEN = "expected_relevant", "expected_irrelevant", "forbidden"
+QUERY = ("query_id", "query", RELEVANT, IRRELEVANT, NEGATIVE)
+QUERY_FACTS = ("transcript_context", "dimension", "pair")
+MEMORY = ("id", "title", "tags")
+MEMORY_FACTS = (
+    "schema_version",
+    "category",
+    "created_at",
+    "updated_at",
+    "related_files",
+    "confidence",
+    "record_status",
+    "importance_tier",
+    "trigger_phrases",
+    "supersedes",
+    "links",
+    "spec_folder",
+    "content",
+)
+BODY: dict[str, tuple[str, ...]] = {
+    "session_summary": ("goal", "outcome", "completed", "in_progress", "blockers", "next_actions", "key_changes"),
+    "decision": ("context", "decision", "rationale", "consequences", "alternatives"),
+    "runbook": ("trigger", "symptoms", "steps", "verification", "root_cause", "environment"),
+    "constraint": ("rule", "impact", "workarounds"),
+    "tech_debt": ("description", "reason_deferred", "impact", "suggested_fix", "acceptance_criteria"),
+    "preference": ("topic", "value", "reason"),
+}
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+
+
+def body(category: str, content: Mapping[str, Any]) -> str:
+    """Return the searchable text of a memory: its content fields in the order of its category, one a line.
+
+    >>> body("preference", {"reason": "plain diffs", "topic": "commits", "value": ["small", "imperative"]})
+    'commits\\nsmall\\nimperative\\nplain diffs'
+    """
+    known = BODY.get(category, ())
+    names = [*(name for name in known if name in content), *(name for name in content if name not in known)]
+    return "\n".join(line for name in names for line in _lines(content[name]))
+
+
+def _lines(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [line for item in value for line in _lines(item)]
+    if isinstance(value, dict):
+        return [line for item in value.values() for line in _lines(item)]
+    return [] if value is None or value == "" else [str(value)]
+
+
+def _read_corpus(path: Path, draft: Draft, name: str, header: Header) -> None:
+    if not path.is_dir():
+        read_documents(path, draft)
+        return
+    for file in sorted(path.rglob("*.json")):
+        place = Place(str(file))
+        with draft.complaints.about(place):
+            draft.add_document(_memory(file, place), place)
+
+
+def _memory(path: Path, place: Place) -> Document:
+    record = read_json(path)
+    if not isinstance(record, dict):
+        raise place.error(
+            f"the file holds {record!r:.40}, not a memory", "write one object with 'id', 'title' and 'content'"
+        )
+    facts = facts_of(record, MEMORY, place, named=MEMORY_FACTS)
+    doc_id = id_of(record, "id", place)
+    if doc_id != path.stem:
+        raise place.at("id").error(f"'{doc_id}' is not the name of its file", f"write '{path.stem}' or rename the file")
+    category = legal(text_of(record, "category", place), BODY, "category", place.at("category"))
+    content = mapping_of(record, "content", place)
+    check_keys(content, BODY[category], place.at("content"))
+    tags = tuple(ids_of(record, "tags", place, default=[]))
+    return Document(doc_id, body(category, content), text_of(record, "title", place), facts, tags)
+
+
+def _read_queries(path: Path, draft: Draft, threshold: int) -> None:
+    for number, (place, record) in enumerate(json_lines(path, draft.complaints), 1):
+        with draft.complaints.about(place):
+            facts = facts_of(record, QUERY, place, named=QUERY_FACTS)
+            if "transcript_context" in facts:
+                list_of(record, "transcript_context", place)
+            # The format's first users wrote no ids; the position is the only name such a query has.
+            query_id = id_of(record, "query_id", place) if "query_id" in record else f"q{number:03d}"
+            negative = truth_of(record, NEGATIVE, place, default=False)
+            lists = ids_of(record, RELEVANT, place), ids_of(record, IRRELEVANT, place, default=[])
+            draft.add_query(Query(query_id, text_of(record, "query", place), facts, negative), place)
+            for index, path_text in enumerate(lists[0]):
+                here = place.at(RELEVANT).at(index)
+                draft.add_judgment(Judgment(query_id, _doc_id(path_text, draft, here), threshold), here)
+            for index, path_text in enumerate(lists[1]):
+                here = place.at(IRRELEVANT).at(index)
+                doc_id = _doc_id(path_text, draft, here)
+                draft.add_judgment(Judgment(query_id, doc_id, 0, metadata={FORBIDDEN: True}), here)
+
+
+def _doc_id(text: str, draft: Draft, place: Place) -> str:
+    """Return the memory id in a path such as ``decision/x.json``; a folder that is not its category is an error."""
+    path = PurePosixPath(text.replace("\\", "/"))
+    doc_id = path.stem if path.suffix == ".json" else path.name
+    document = draft.documents.get(doc_id)
+    category = document.metadata.get("category") if document is not None else None
+    if document is None and draft.documents:
+        meant = alike(doc_id, draft.documents)
+        if meant is not None:
+            raise place.error(f"there is no memory '{text}'", f"did you mean '{meant}'?")
+    if path.parent.name and isinstance(category, str) and path.parent.name != category:
+        raise place.error(f"'{text}' names another folder than the memory's", f"write '{category}/{doc_id}.json'")
+    return doc_id
+
+
+def _query_rows(golden: GoldenSet) -> Iterator[Record]:
+    categories = {document.doc_id: _category(document) for document in golden.documents}
+    groups = judged(golden)
+    for query in golden.queries:
+        mine = groups[query.query_id]
+        row: Record = {"query_id": query.query_id, "query": query.text} | spread(
+            query.metadata, QUERY, named=QUERY_FACTS
+        )
+        row[RELEVANT] = [_path(j.doc_id, categories) for j in mine if j.grade >= golden.relevance_threshold]
+        # A tangential memory is neither expected nor forbidden, and this format has no third list.
+        row[IRRELEVANT] = [_path(j.doc_id, categories) for j in mine if j.grade <= 0]
+        yield row | ({NEGATIVE: True} if query.negative else {})
+
+
+def _path(doc_id: str, categories: Mapping[str, str]) -> str:
+    return f"{categories[doc_id]}/{_file_name(doc_id)}" if doc_id in categories else _file_name(doc_id)
+
+
+def _category(document: Document) -> str:
+    # A document that never was a memory has to become one; what this changes is reported as lost.
+    category = document.metadata.get("category")
+    return category if category in BODY else "session_summary"
+
+
+def _file_name(doc_id: str) -> str:
+    if not _FILE_NAME.fullmatch(doc_id):
+        cure = "use letters, digits, '-', '_' and '.', or write another format"
+        raise InputError(f"document id '{doc_id}' cannot name a memory file; {cure}")
+    return f"{doc_id}.json"
+
+
+def _write_corpus(golden: GoldenSet, path: Path) -> None:
+    for document in golden.documents:
+        facts = {**document.metadata, "category": _category(document)}
+        content = facts.get("content")
+        if not isinstance(content, dict) or body(facts["category"], content) != document.text:
+            facts["content"] = {BODY[facts["category"]][0]: document.text}
+        record: Record = {"id": document.doc_id, "title": document.title} | spread(facts, MEMORY, named=MEMORY_FACTS)
+        record["tags"] = list(document.tags)
+        write_json(record, path / facts["category"] / _file_name(document.doc_id))
+
+
+LAYOUT = manifest.Layout(
+    "memory-bench", "queries.jsonl", "memories", "memory", _read_queries, _read_corpus, _query_rows, _write_corpus, True
+)
+
+
+def read(path: Path, complaints: Complaints) -> GoldenSet:
+    """Return the set in a folder with its memories, or in a lone file of queries."""
+    return manifest.read(LAYOUT, path, complaints)
+
+
+def write(golden: GoldenSet, path: Path) -> None:
+    """Write a folder, or the queries alone where the path ends in .jsonl."""
+    manifest.write(LAYOUT, golden, path)

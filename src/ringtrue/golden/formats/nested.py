@@ -1,0 +1,37 @@
+"""The dict-of-dict ``{query: {document: grade}}`` as JSON: judgments alone, queries known by id only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ringtrue.formats.text import Place, read_json
+from ringtrue.golden.formats.complaints import Complaints
+from ringtrue.golden.formats.draft import Draft
+from ringtrue.golden.formats.fields import as_id, grade
+from ringtrue.golden.formats.header import Header
+from ringtrue.golden.formats.output import judged, write_json
+from ringtrue.records import GoldenSet, Judgment, Query
+
+
+def read(path: Path, complaints: Complaints) -> GoldenSet:
+    """Return the set in one JSON file."""
+    place = Place(str(path))
+    document = read_json(path)
+    if not isinstance(document, dict):
+        raise place.error(f"the file holds {document!r:.40}, not an object", 'write {"query": {"document": grade}}')
+    draft = Draft(complaints)
+    for query_id, grades in document.items():
+        here = place.at(query_id)
+        with complaints.about(here):
+            draft.add_query(Query(as_id(query_id, here), ""), here)
+            if not isinstance(grades, dict):
+                raise here.error(f"{grades!r:.80} is not an object", 'write {"document": grade}')
+            for doc_id, value in grades.items():
+                draft.add_judgment(Judgment(query_id, as_id(doc_id, here), grade(value, here.at(doc_id))), here)
+    return draft.finish(Header(path.stem))
+
+
+def write(golden: GoldenSet, path: Path) -> None:
+    """Write the judgments as one JSON object."""
+    groups = judged(golden)
+    write_json({query: {judgment.doc_id: judgment.grade for judgment in rows} for query, rows in groups.items()}, path)

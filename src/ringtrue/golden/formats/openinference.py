@@ -1,0 +1,223 @@
+"""OpenInference retriever spans: the question, the documents shown, and the relevance annotations made on them.
+
+Attributes come nested, dotted (``attributes.input.value``) or numbered (``retrieval.documents.0.document.id``),
+depending on the exporter; all three are read, the dotted one is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ringtrue.formats.text import Place, parse_json
+from ringtrue.golden.formats.complaints import Complaints
+from ringtrue.golden.formats.contexts import add_context, context_id
+from ringtrue.golden.formats.draft import Draft
+from ringtrue.golden.formats.fields import NEGATIVE, Record, as_id, grade, json_rows, legal, objects
+from ringtrue.golden.formats.header import Header
+from ringtrue.golden.formats.output import judged, write_json, write_json_lines
+from ringtrue.records import Document, GoldenSet, Judgment, Query
+
+WRAPPERS = ("spans", "rows", "data")
+DOCUMENTS = "retrieval.documents"
+KIND = "openinference.span.kind"
+SHOWN = "retrieved"
+OTHER_SPANS = "spans_of_other_kinds"
+LABELS = {"relevant": 1, "irrelevant": 0, "unrelated": 0, "not relevant": 0, "not_relevant": 0}
+_NUMBERED = re.compile(r"retrieval\.documents\.(\d+)\.(.+)")
+
+
+def read(path: Path, complaints: Complaints) -> GoldenSet:
+    """Return the set in a JSON or JSONL file of spans; spans of other kinds are counted in the set's metadata."""
+    draft = Draft(complaints)
+    others = 0
+    for number, (place, record) in enumerate(json_rows(path, complaints, wrappers=WRAPPERS), 1):
+        with complaints.about(place):
+            attributes = _attributes(record)
+            kind = find(attributes, KIND)
+            if kind is not None and str(kind).upper() != "RETRIEVER":
+                others += 1
+                continue
+            _read_span(record, attributes, f"s{number}", place, draft)
+    return draft.finish(Header(path.stem, metadata={OTHER_SPANS: others} if others else {}))
+
+
+def find(value: Any, path: str) -> Any:
+    """Return what lies at a dotted path, whether the exporter nested it or kept the dots; None when it is not there.
+
+    >>> find({"input": {"value": "late checkout"}}, "input.value"), find({"input.value": "pool"}, "input.value")
+    ('late checkout', 'pool')
+    """
+    if not isinstance(value, Mapping):
+        return None
+    if path in value:
+        return value[path]
+    parts = path.split(".")
+    for cut in range(len(parts) - 1, 0, -1):
+        inner = find(value.get(".".join(parts[:cut])), ".".join(parts[cut:]))
+        if inner is not None:
+            return inner
+    return None
+
+
+def _attributes(record: Record) -> Record:
+    nested = record.get("attributes")
+    dotted = {key.removeprefix("attributes."): value for key, value in record.items() if key.startswith("attributes.")}
+    return (dict(nested) if isinstance(nested, dict) else {}) | dotted
+
+
+def _read_span(record: Record, attributes: Record, default_id: str, place: Place, draft: Draft) -> None:
+    here = place.at("attributes")
+    text = find(attributes, "input.value")
+    if not isinstance(text, str):
+        raise here.at("input.value").error(
+            f"{text!r:.60} is not a question", "write its text, or keep RETRIEVER spans only"
+        )
+    shown = _shown(attributes, here)
+    span_id = find(record, "context.span_id") or record.get("span_id") or default_id
+    query_id = as_id(span_id, place.at("context.span_id"))
+    annotations = _annotations(record, place, draft.complaints)
+    facts = _facts(record, attributes, annotations)
+    ids: list[str] = []
+    judgments: dict[str, Judgment] = {}
+    for index, (at, entry) in enumerate(objects(shown, here.at(DOCUMENTS), draft.complaints)):
+        document, own_grade = _document(entry, at)
+        if document.text or document.title or document.metadata:
+            add_context(document, draft, at)
+        ids.append(document.doc_id)
+        said = [
+            item for item in annotations if item.get("name") == "relevance" and item.get("document_position") == index
+        ]
+        if said:
+            judgments[document.doc_id] = _annotated(query_id, document.doc_id, said[-1], place.at("annotations"))
+        elif own_grade is not None:
+            judgments[document.doc_id] = Judgment(query_id, document.doc_id, own_grade)
+    # Our writer says null where the documents stand there only to carry their annotations.
+    if facts.get(SHOWN, ids) is None:
+        del facts[SHOWN]
+    else:
+        facts[SHOWN] = ids
+    negative = bool(facts.pop(NEGATIVE, False))
+    draft.add_query(Query(query_id, text, facts, negative), place)
+    for judgment in judgments.values():
+        draft.add_judgment(judgment, place)
+
+
+def _shown(attributes: Record, place: Place) -> list[Any]:
+    listed = find(attributes, DOCUMENTS)
+    if isinstance(listed, str):
+        listed = parse_json(listed, place.at(DOCUMENTS))
+    if listed is None:
+        numbered: dict[int, Record] = {}
+        for key, value in attributes.items():
+            match = _NUMBERED.fullmatch(key)
+            if match:
+                numbered.setdefault(int(match[1]), {})[match[2]] = value
+        listed = [numbered[index] for index in sorted(numbered)]
+    if not isinstance(listed, list):
+        raise place.at(DOCUMENTS).error(f"{listed!r:.60} is not a list", "write the documents that were retrieved")
+    return listed
+
+
+def _document(entry: Record, place: Place) -> tuple[Document, int | None]:
+    inner = entry.get("document")
+    flat = {key.removeprefix("document."): value for key, value in entry.items() if key != "document"}
+    flat |= inner if isinstance(inner, dict) else {}
+    content = flat.get("content")
+    if content is not None and not isinstance(content, str):
+        raise place.at("document.content").error(f"{content!r:.60} is not text", "write the text of the document")
+    metadata = flat.get("metadata")
+    if isinstance(metadata, str):
+        metadata = parse_json(metadata, place.at("document.metadata"))
+    facts = dict(metadata) if isinstance(metadata, dict) else {}
+    identity = flat.get("id")
+    if identity is None and content is None:
+        raise place.error("the document has neither an id nor content", "write document.id")
+    doc_id = as_id(identity, place.at("document.id")) if identity is not None else context_id(content or "")
+    said = flat.get("relevance", facts.pop("relevance", None))
+    own_grade = None if said is None else _grade(said, place.at("relevance"))
+    title = facts.pop("title") if isinstance(facts.get("title"), str) else ""
+    return Document(doc_id, content or "", title, facts), own_grade
+
+
+def _grade(value: Any, place: Place) -> int:
+    if isinstance(value, str):
+        return LABELS[legal(value.lower(), LABELS, "relevance label", place)]
+    return grade(value, place)
+
+
+def _annotations(record: Record, place: Place, complaints: Complaints) -> list[Record]:
+    found = record.get("annotations") or []
+    if not isinstance(found, list):
+        raise place.at("annotations").error(f"{found!r:.60} is not a list", "write a list of annotations")
+    return [item for _, item in objects(found, place.at("annotations"), complaints)]
+
+
+def _annotated(query_id: str, doc_id: str, said: Record, place: Place) -> Judgment:
+    value = said.get("score") if said.get("score") is not None else said.get("label")
+    kind = said.get("annotator_kind")
+    source = said.get("source", kind.lower() if isinstance(kind, str) else None)
+    metadata = said.get("metadata")
+    return Judgment(
+        query_id, doc_id, _grade(value, place), source, dict(metadata) if isinstance(metadata, dict) else {}
+    )
+
+
+def _facts(record: Record, attributes: Record, annotations: list[Record]) -> Record:
+    used = ("attributes", "annotations", "context", "span_id")
+    facts = {key: value for key, value in record.items() if key not in used and not key.startswith("attributes.")}
+    nested = facts.pop("metadata", None)
+    facts |= nested if isinstance(nested, dict) else {}
+    rest = {
+        key: value
+        for key, value in attributes.items()
+        if key.split(".")[0] not in ("input", "retrieval") and key != KIND
+    }
+    other = [item for item in annotations if item.get("name") != "relevance"]
+    return facts | ({"attributes": rest} if rest else {}) | ({"annotations": other} if other else {})
+
+
+def write(golden: GoldenSet, path: Path) -> None:
+    """Write spans as JSON lines, or as one JSON list where the path ends in .json."""
+    documents = {document.doc_id: document for document in golden.documents}
+    groups = judged(golden)
+    rows = [_row(query, groups[query.query_id], documents) for query in golden.queries]
+    if path.suffix == ".json":
+        write_json(rows, path)
+    else:
+        write_json_lines(rows, path)
+
+
+def _row(query: Query, judgments: list[Judgment], documents: Mapping[str, Document]) -> Record:
+    facts = dict(query.metadata)
+    shown = facts.pop(SHOWN, None)
+    facts |= {} if isinstance(shown, list) else {SHOWN: None}
+    ids = [doc_id for doc_id in shown if isinstance(doc_id, str)] if isinstance(shown, list) else []
+    ids = list(dict.fromkeys([*ids, *(judgment.doc_id for judgment in judgments)]))
+    facts |= {NEGATIVE: True} if query.negative else {}
+    attributes = {
+        KIND: "RETRIEVER",
+        "input.value": query.text,
+        DOCUMENTS: [_entry(doc_id, documents) for doc_id in ids],
+    }
+    row: Record = {"context": {"span_id": query.query_id}, "attributes": attributes}
+    annotations = [_annotation(judgment, ids.index(judgment.doc_id)) for judgment in judgments]
+    row |= {"annotations": annotations} if annotations else {}
+    return row | ({"metadata": facts} if facts else {})
+
+
+def _entry(doc_id: str, documents: Mapping[str, Document]) -> Record:
+    entry: Record = {"document.id": doc_id}
+    document = documents.get(doc_id)
+    if document is None:
+        return entry
+    facts = dict(document.metadata) | ({"title": document.title} if document.title else {})
+    return entry | {"document.content": document.text} | ({"document.metadata": facts} if facts else {})
+
+
+def _annotation(judgment: Judgment, position: int) -> Record:
+    record: Record = {"name": "relevance", "document_position": position, "score": judgment.grade}
+    record |= {"source": judgment.source} if judgment.source is not None else {}
+    return record | ({"metadata": dict(judgment.metadata)} if judgment.metadata else {})

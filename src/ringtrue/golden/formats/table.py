@@ -1,0 +1,273 @@
+"""Tables of judgments, one row a (query, document) pair: CSV, TSV and Parquet.
+
+Columns: ``query_id, doc_id, grade`` and, where wanted, ``query_text, source, negative, doc_title, doc_text``. Any other
+column is metadata: of the query when it has one value per query throughout the table, else (or when it is called
+``judgment.NAME``) of the judgment. A row without document and grade names a query that has no judgment.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import decimal
+import io
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ringtrue.errors import InputError
+from ringtrue.formats.text import Place, read_text
+from ringtrue.golden.formats.complaints import Complaints
+from ringtrue.golden.formats.draft import Draft
+from ringtrue.golden.formats.fields import Record, alike, as_id, grade
+from ringtrue.golden.formats.header import Header
+from ringtrue.golden.formats.output import judged, write_text
+from ringtrue.records import Document, GoldenSet, Judgment, Query
+
+REQUIRED = ("query_id", "doc_id", "grade")
+OPTIONAL = ("query_text", "source", "negative", "doc_title", "doc_text")
+OF_JUDGMENT = "judgment."
+_WHOLE = re.compile(r"[-+]?\d{1,9}")
+_TRUTH = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
+
+
+def read_csv(path: Path, complaints: Complaints) -> GoldenSet:
+    """Return the set in a comma- or tab-separated file."""
+    return _read(path, complaints, _csv_rows(path, complaints))
+
+
+def read_parquet(path: Path, complaints: Complaints) -> GoldenSet:
+    """Return the set in a Parquet file."""
+    return _read(path, complaints, _parquet_rows(path))
+
+
+def _csv_rows(path: Path, complaints: Complaints) -> Iterator[tuple[Place, Record]]:
+    text = read_text(path)
+    # The limit of 128 KiB a cell is the module's, not the format's; documents are longer than that.
+    csv.field_size_limit(max(len(text), csv.field_size_limit()))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), strict=True)
+    place = Place(str(path))
+    try:
+        columns = next(reader)
+        _check_columns(columns, place.on(1))
+        for cells in reader:
+            here = place.on(reader.line_num)
+            with complaints.about(here):
+                if not cells:
+                    continue
+                if len(cells) != len(columns):
+                    raise here.error(
+                        f"{len(cells)} cells under {len(columns)} columns", "quote cells that hold the separator"
+                    )
+                # An empty cell is no value: CSV cannot tell it from an empty text.
+                yield here, {name: cell for name, cell in zip(columns, cells, strict=True) if cell != ""}
+    except csv.Error as problem:
+        raise place.on(reader.line_num).error(f"not valid CSV: {problem}", "mend the quotes there") from problem
+
+
+def separator(text: str) -> str:
+    """Return the tab when the first line has one, else the comma."""
+    return "\t" if "\t" in text.partition("\n")[0] else ","
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[Place, Record]]:
+    import duckdb  # only tables need it
+
+    place = Place(str(path))
+    with duckdb.connect() as connection:
+        try:
+            answer = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
+        except duckdb.Error as problem:
+            raise place.error(
+                f"not readable as Parquet ({str(problem).splitlines()[0]:.120})", "write the file again"
+            ) from problem
+        columns = [column[0] for column in answer.description or []]
+        _check_columns(columns, place)
+        for index, cells in enumerate(answer.fetchall()):
+            yield (
+                place.at("row").at(index),
+                {n: _value(c) for n, c in zip(columns, cells, strict=True) if c is not None},
+            )
+
+
+def _value(cell: Any) -> Any:
+    if isinstance(cell, datetime.date | datetime.time):
+        return cell.isoformat()
+    return float(cell) if isinstance(cell, decimal.Decimal) else cell
+
+
+def _check_columns(columns: list[str], place: Place) -> None:
+    twice = next((name for name in columns if columns.count(name) > 1), None)
+    if twice is not None:
+        raise place.error(f"the column '{twice}' is given twice", "keep one of the two")
+    for name in (*REQUIRED, *OPTIONAL):
+        meant = (
+            None
+            if name in columns
+            else alike(name, [column for column in columns if column not in (*REQUIRED, *OPTIONAL)])
+        )
+        if meant is not None:
+            raise place.error(f"the column '{meant}' is not known", f"did you mean '{name}'?")
+        if name in REQUIRED and name not in columns:
+            raise place.error(
+                f"the column '{name}' is missing", f"add it (the file has {', '.join(map(repr, columns)):.200})"
+            )
+
+
+def _read(path: Path, complaints: Complaints, rows: Iterator[tuple[Place, Record]]) -> GoldenSet:
+    table = list(rows)
+    per_query = _constant_columns(record for _, record in table)
+    draft = Draft(complaints)
+    for place, record in table:
+        with complaints.about(place):
+            _read_row(record, place, per_query, draft)
+    return draft.finish(Header(path.stem))
+
+
+def _constant_columns(records: Iterator[Record]) -> set[str]:
+    """Return the columns that have one value (or none) per query throughout the table."""
+    seen: dict[tuple[str, str], Any] = {}
+    columns: set[str] = set()
+    varying: set[str] = set()
+    table = list(records)
+    for record in table:
+        columns |= record.keys()
+    for record in table:
+        for name in columns - varying:
+            value = record.get(name)
+            if seen.setdefault((str(record.get("query_id")), name), value) != value:
+                varying.add(name)
+    return columns - varying
+
+
+def _read_row(record: Record, place: Place, per_query: set[str], draft: Draft) -> None:
+    if "query_id" not in record:
+        raise place.at("query_id").error("the cell is empty", "write the id of the query")
+    query_id = as_id(record["query_id"], place.at("query_id"))
+    facts = {name: value for name, value in record.items() if _is_fact(name) and name in per_query}
+    text = _text(record, "query_text", place)
+    query = Query(query_id, text, facts, _truth(record.get("negative", False), place.at("negative")))
+    known = draft.queries.get(query_id)
+    if known is None:
+        draft.add_query(query, place)
+    elif (known.text, known.negative) != (query.text, query.negative):
+        field = "query_text" if known.text != query.text else "negative"
+        raise place.at(field).error(f"query '{query_id}' says something else above", "write the same on all its rows")
+    if "doc_id" not in record and "grade" not in record:
+        return
+    for name in ("doc_id", "grade"):
+        if name not in record:
+            raise place.at(name).error("the cell is empty", f"write the {name} of this judgment")
+    doc_id = as_id(record["doc_id"], place.at("doc_id"))
+    details = {name.removeprefix(OF_JUDGMENT): value for name, value in record.items() if name.startswith(OF_JUDGMENT)}
+    details |= {name: value for name, value in record.items() if _is_fact(name) and name not in per_query}
+    source = _text(record, "source", place) or None
+    draft.add_judgment(Judgment(query_id, doc_id, _grade(record["grade"], place.at("grade")), source, details), place)
+    _read_document(record, doc_id, place, draft)
+
+
+def _read_document(record: Record, doc_id: str, place: Place, draft: Draft) -> None:
+    if "doc_text" not in record and "doc_title" not in record:
+        return
+    document = Document(doc_id, _text(record, "doc_text", place), _text(record, "doc_title", place))
+    if draft.documents.get(doc_id, document) != document:
+        raise place.at("doc_text").error(
+            f"document '{doc_id}' has another text above", "write the same on all its rows"
+        )
+    if doc_id not in draft.documents:
+        draft.add_document(document, place)
+
+
+def _is_fact(name: str) -> bool:
+    return name not in REQUIRED and name not in OPTIONAL and not name.startswith(OF_JUDGMENT)
+
+
+def _text(record: Mapping[str, Any], name: str, place: Place) -> str:
+    value = record.get(name, "")
+    if not isinstance(value, str):
+        raise place.at(name).error(f"{value!r:.60} is not text", "write text")
+    return value
+
+
+def _truth(value: Any, place: Place) -> bool:
+    known = _TRUTH.get(str(value).strip().lower())
+    if known is None:
+        raise place.error(f"{value!r:.60} is neither true nor false", "write true or false")
+    return known
+
+
+def _grade(value: Any, place: Place) -> int:
+    return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value.strip()) else grade(value, place)
+
+
+def _table(golden: GoldenSet) -> tuple[list[str], list[Record]]:
+    documents = {document.doc_id: document for document in golden.documents}
+    groups = judged(golden)
+    rows: list[Record] = []
+    for query in golden.queries:
+        facts = {key: value for key, value in query.metadata.items() if _is_fact(key)}
+        start: Record = {"query_id": query.query_id, "query_text": query.text, "doc_id": None, "grade": None, **facts}
+        start |= {"negative": True} if query.negative else {}
+        for judgment in groups[query.query_id]:
+            row = start | {"doc_id": judgment.doc_id, "grade": judgment.grade}
+            row |= {"source": judgment.source} if judgment.source is not None else {}
+            row |= {OF_JUDGMENT + key: value for key, value in judgment.metadata.items()}
+            document = documents.get(judgment.doc_id)
+            rows.append(row | ({"doc_title": document.title, "doc_text": document.text} if document else {}))
+        if not groups[query.query_id]:
+            rows.append(start)
+    return list(
+        dict.fromkeys(["query_id", "query_text", "doc_id", "grade", *(name for row in rows for name in row)])
+    ), rows
+
+
+def write_csv(golden: GoldenSet, path: Path) -> None:
+    """Write a comma-separated file, or a tab-separated one where the path ends in .tsv."""
+    columns, rows = _table(golden)
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, delimiter="\t" if path.suffix == ".tsv" else ",", lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_cell(row.get(name)) for name in columns])
+    write_text(out.getvalue(), path)
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def write_parquet(golden: GoldenSet, path: Path) -> None:
+    """Write a Parquet file; a metadata column of mixed or nested values is written as text."""
+    import duckdb
+
+    columns, rows = _table(golden)
+    kinds = {name: _sql_type([row[name] for row in rows if row.get(name) is not None]) for name in columns}
+    named = ", ".join(f"{_quoted(name)} {kind}" for name, kind in kinds.items())
+    cells = [[_stored(row.get(name), kinds[name]) for name in columns] for row in rows]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with duckdb.connect() as connection:
+        try:
+            connection.execute(f"CREATE TABLE judgments ({named})")
+            if cells:
+                connection.executemany(f"INSERT INTO judgments VALUES ({', '.join('?' for _ in columns)})", cells)
+            target = str(path).replace("'", "''")
+            connection.execute(f"COPY judgments TO '{target}' (FORMAT PARQUET)")
+        except (duckdb.Error, UnicodeEncodeError) as problem:
+            reason = str(problem).splitlines()[0]
+            raise InputError(f"{path}: cannot be written as Parquet ({reason:.120}); use a JSON format") from problem
+
+
+def _sql_type(values: list[Any]) -> str:
+    kinds = {type(value) for value in values}
+    return {frozenset({bool}): "BOOLEAN", frozenset({int}): "BIGINT", frozenset({float}): "DOUBLE"}.get(
+        frozenset(kinds), "VARCHAR"
+    )
+
+
+def _stored(value: Any, kind: str) -> Any:
+    return value if value is None or kind != "VARCHAR" else _cell(value)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,57 @@
+"""What validation found: problems with their cures, the figures behind them, and the rules that were applied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ringtrue.errors import ValidationFailed
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong; ``place`` is a query id, a document id, a file with its line, or '' for the set."""
+
+    severity: Severity
+    rule: str
+    place: str
+    message: str
+    cure: str
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        return f"{self.severity} [{self.rule}] {where}{self.message}; {self.cure}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """All problems of a set at once."""
+
+    problems: tuple[Problem, ...]
+    figures: Mapping[str, Any]
+    profile: str
+    rules: tuple[str, ...]
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """The problems that make the set unfit for use."""
+        return tuple(problem for problem in self.problems if problem.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        """The problems that its users should know of."""
+        return tuple(problem for problem in self.problems if problem.severity == "warning")
+
+    @property
+    def ok(self) -> bool:
+        """True when there is no error."""
+        return not self.errors
+
+    def require(self) -> None:
+        """Raise ValidationFailed when there is an error, naming the first and counting the rest."""
+        if not self.ok:
+            more = f" (and {len(self.errors) - 1} more errors)" if len(self.errors) > 1 else ""
+            raise ValidationFailed(f"{self.errors[0]}{more}")

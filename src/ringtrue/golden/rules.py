@@ -1,0 +1,333 @@
+"""The rules of G-2: each a small function that yields what breaks it, in a table with the profiles it applies to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ringtrue.errors import InputError, nearest
+from ringtrue.golden.duplicates import pairs_of
+from ringtrue.golden.formats.fields import alike
+from ringtrue.golden.profiles import PROFILES
+from ringtrue.golden.report import Severity
+from ringtrue.golden.subject import Subject
+from ringtrue.golden.version import parse_version
+
+KINDS = ("factual", "comparative", "troubleshooting", "sentiment")
+SHORT, LONG = 150, 3000
+REACHABLE = 0.60
+HIDDEN = ("retired", "archived")
+_SEARCHED_FOR_NAMES = 5000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one rule has to say about one place."""
+
+    severity: Severity
+    place: str
+    message: str
+    cure: str
+
+
+Check = Callable[[Subject], Iterator[Finding]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named check and the profiles it applies to."""
+
+    name: str
+    check: Check
+    profiles: frozenset[str]
+
+
+def _error(place: str, message: str, cure: str) -> Finding:
+    return Finding("error", place, message, cure)
+
+
+def _warning(place: str, message: str, cure: str) -> Finding:
+    return Finding("warning", place, message, cure)
+
+
+def known_profile(subject: Subject) -> Iterator[Finding]:
+    """The profile is one that fixes rules."""
+    name = subject.golden.profile
+    if name not in PROFILES:
+        yield _error("", f"'{name}' is not a profile", f"write {nearest(name, PROFILES)}")
+
+
+def required_fields(subject: Subject) -> Iterator[Finding]:
+    """Ids and query texts are there; a document has something to find it by."""
+    golden = subject.golden
+    if not golden.id.strip():
+        yield _error("", "the set has no id", "give it one")
+    if not golden.queries:
+        yield _error("", "the set has no query", "add queries")
+    for query in golden.queries:
+        if not query.query_id.strip():
+            yield _error("", f"the query '{query.text:.60}' has no id", "give it one")
+        if not query.text.strip():
+            yield _error(query.query_id, "the query has no text", "write what a user would ask")
+    for document in golden.documents:
+        if not document.doc_id.strip():
+            yield _error("", f"the document '{document.title or document.text:.60}' has no id", "give it one")
+        if not document.text.strip() and not document.title.strip():
+            yield _warning(document.doc_id, "the document has neither title nor text", "write its text or remove it")
+
+
+def semantic_version(subject: Subject) -> Iterator[Finding]:
+    """The version can be compared with another (G-3)."""
+    version = subject.golden.version
+    try:
+        parse_version(version)
+    except InputError:
+        yield _warning("", f"'{version}' is not a semantic version", "write major.minor.patch like 1.0.0")
+
+
+def unique_ids(subject: Subject) -> Iterator[Finding]:
+    """No id stands for two things, no pair is judged twice."""
+    golden = subject.golden
+    for query_id in _repeated(query.query_id for query in golden.queries):
+        yield _error(query_id, "the query id is given twice", "give each query its own id")
+    for doc_id in _repeated(document.doc_id for document in golden.documents):
+        yield _error(doc_id, "the document id is given twice", "give each document its own id")
+    for query_id, judgments in subject.judged.items():
+        for doc_id in _repeated(judgment.doc_id for judgment in judgments):
+            grades = sorted(judgment.grade for judgment in judgments if judgment.doc_id == doc_id)
+            said = " and ".join(map(str, grades))
+            yield _error(query_id, f"document '{doc_id}' is judged {len(grades)} times, as {said}", "keep one judgment")
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+def grades_in_scale(subject: Subject) -> Iterator[Finding]:
+    """Grades lie on the declared scale, and the threshold divides it."""
+    lowest, highest = subject.golden.scale
+    threshold = subject.golden.relevance_threshold
+    if not max(lowest, 0) < threshold <= highest:
+        cure = f"choose {max(lowest, 0) + 1} to {highest}, or declare another scale"
+        yield _error("", f"the relevance threshold {threshold} does not divide the scale {lowest} to {highest}", cure)
+    for judgment in subject.golden.judgments:
+        if not lowest <= judgment.grade <= highest:
+            message = f"grade {judgment.grade} of document '{judgment.doc_id}' is outside {lowest} to {highest}"
+            yield _error(judgment.query_id, message, f"use {lowest} to {highest}, or declare another scale")
+
+
+def has_relevant(subject: Subject) -> Iterator[Finding]:
+    """Every query has something to find, unless it is marked as one that should be answered by silence."""
+    threshold = subject.golden.relevance_threshold
+    for query in subject.queries.values():
+        best = max((judgment.grade for judgment in subject.judged[query.query_id]), default=0)
+        if query.negative and best >= threshold:
+            message = f"the query is negative, but has a document of grade {best}"
+            yield _error(query.query_id, message, "remove the mark 'negative' or lower the grade")
+        elif not query.negative and best <= 0:
+            cure = "judge a relevant document, or mark the query as negative"
+            yield _error(query.query_id, "no document is relevant to the query", cure)
+        elif not query.negative and best < threshold:
+            message = f"the best grade is {best}, below the threshold {threshold}: the query counts in no mean"
+            yield _warning(query.query_id, message, "judge a better document or lower the threshold")
+
+
+def judged_exist(subject: Subject) -> Iterator[Finding]:
+    """Judgments speak of queries and documents that the set has (trap 13)."""
+    golden = subject.golden
+    for query_id in [name for name in subject.judged if name not in subject.queries]:
+        cure = f"add the query or correct its id{_near(query_id, subject.queries)}"
+        yield _error(
+            query_id, f"{len(subject.judged[query_id])} judgments are for a query that is not in the set", cure
+        )
+    if not golden.documents:
+        if golden.corpus_hash is None:
+            cure = "add the documents, or declare the corpus_hash of the corpus"
+            yield _warning("", "the set has no documents, so judged ids cannot be checked", cure)
+        return
+    for judgment in golden.judgments:
+        if judgment.doc_id not in subject.documents:
+            cure = f"add the document or correct the id{_near(judgment.doc_id, subject.documents)}"
+            yield _error(judgment.query_id, f"judged document '{judgment.doc_id}' is not in the corpus", cure)
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    meant = alike(name, names) if len(names) <= _SEARCHED_FOR_NAMES else None
+    return f" (did you mean '{meant}'?)" if meant else ""
+
+
+def consistent_lists(subject: Subject) -> Iterator[Finding]:
+    """What a file lists as relevant is also graded as relevant, and the other way round (G-1)."""
+    threshold = subject.golden.relevance_threshold
+    for judgment in subject.golden.judgments:
+        said = judgment.metadata.get("listed")
+        if said is True and judgment.grade < threshold:
+            message = f"'{judgment.doc_id}' is listed as relevant, but labelled {judgment.grade}, below {threshold}"
+            yield _error(judgment.query_id, message, f"take it off the list or label it {threshold} or more")
+        elif said is False and judgment.grade >= threshold:
+            message = f"'{judgment.doc_id}' is labelled {judgment.grade}, but not listed as relevant"
+            yield _warning(judgment.query_id, message, "add it to relevant_entities")
+    for query in subject.golden.queries:
+        chunk = query.metadata.get("top_1_chunk")
+        doc_id = chunk.split(":chunk:")[0] if isinstance(chunk, str) else None
+        if doc_id is not None and subject.documents and doc_id not in subject.documents:
+            cure = f"name a chunk of a document in the set{_near(doc_id, subject.documents)}"
+            yield _error(query.query_id, f"top_1_chunk '{chunk}' belongs to no document", cure)
+
+
+def distinct_queries(subject: Subject) -> Iterator[Finding]:
+    """No query is asked twice, in the same or nearly the same words."""
+    for pair in pairs_of(subject.golden.queries, scope=subject.golden.scope):
+        if pair.first == pair.second:
+            continue
+        if pair.same:
+            yield _error(pair.second, f"the query repeats '{pair.first}'", "remove one of the two")
+        else:
+            message = f"the query shares {pair.similarity:.0%} of its words with '{pair.first}'"
+            yield _warning(pair.second, message, "remove one of the two or make them differ")
+
+
+def no_leakage(subject: Subject) -> Iterator[Finding]:
+    """Queries that declare a split have no double on the other side (G-4)."""
+    sides = {query.query_id: query.metadata.get("split") for query in subject.golden.queries}
+    if len({side for side in sides.values() if side is not None}) < 2:
+        return
+    for pair in pairs_of(subject.golden.queries, scope=subject.golden.scope):
+        first, second = sides[pair.first], sides[pair.second]
+        if None not in (first, second) and first != second:
+            message = f"'{pair.first}' ({first}) asks the same as this query ({second})"
+            yield _error(pair.second, message, "put both on the same side")
+
+
+def minimum_documents(subject: Subject) -> Iterator[Finding]:
+    """The corpus is large enough for finding to be harder than guessing."""
+    found, wanted = len(subject.golden.documents), subject.minimum_documents
+    if subject.golden.documents and found < wanted:
+        cure = f"add {wanted - found} or set minimum_documents lower"
+        yield _error("", f"the set has {found} documents, fewer than {wanted}", cure)
+
+
+def minimum_queries(subject: Subject) -> Iterator[Finding]:
+    """There are enough queries for a mean to say something."""
+    found, wanted = len(subject.golden.queries), subject.minimum_queries
+    if found < wanted:
+        yield _error(
+            "",
+            f"the set has {found} queries, fewer than {wanted}",
+            f"add {wanted - found} or set minimum_queries lower",
+        )
+
+
+def covered_lengths(subject: Subject) -> Iterator[Finding]:
+    """Short and long documents both occur; a retriever that only copes with one kind must not look good."""
+    if not subject.words:
+        return
+    if min(subject.words) >= SHORT:
+        yield _warning("", f"no document is shorter than {SHORT} words", "add short ones, as real collections have")
+    if max(subject.words) <= LONG:
+        yield _warning("", f"no document is longer than {LONG:,} words", "add long ones, as real collections have")
+
+
+def covered_kinds(subject: Subject) -> Iterator[Finding]:
+    """All kinds of question are asked, of more than one type and format of document."""
+    asked = {query.metadata.get("query_type") for query in subject.golden.queries}
+    for kind in KINDS:
+        if kind not in asked:
+            yield _warning("", f"no query has the query_type '{kind}'", "add some, or choose the profile test-set")
+    for field in ("entity_type", "format"):
+        values = {document.metadata.get(field) for document in subject.golden.documents} - {None}
+        if len(values) == 1:
+            yield _warning("", f"all documents have the {field} '{next(iter(values))}'", "add documents of other kinds")
+
+
+def not_copied(subject: Subject) -> Iterator[Finding]:
+    """No query is copied out of the document it should find (trap 18)."""
+    for copy in subject.overlap.copied:
+        message = f"{copy.share:.0%} of the query stands in its document '{copy.doc_id}' as it is: '{copy.phrase:.80}'"
+        yield _error(copy.query_id, message, "ask it in the words of somebody who has not read the document")
+
+
+def reachable_precision(subject: Subject) -> Iterator[Finding]:
+    """The usual floor on P@5 can be reached at all (trap 41)."""
+    best = subject.reachable_precision
+    if best is not None and best < REACHABLE:
+        message = (
+            f"even a perfect search reaches only P@5 = {best:.2f}, because queries have too few relevant documents"
+        )
+        yield _warning("", message, f"judge more documents, or set no floor on P@5 above {best:.2f}")
+
+
+def known_scope(subject: Subject) -> Iterator[Finding]:
+    """In a set with a scope, each query names its scope and finds its documents inside it."""
+    scope = subject.golden.scope
+    if scope is None:
+        return
+    for query in subject.queries.values():
+        value = query.metadata.get(scope)
+        if value is None:
+            yield _error(
+                query.query_id, f"the query has no '{scope}', by which the set is scoped", f"write its {scope}"
+            )
+            continue
+        for doc_id in subject.relevant(query.query_id):
+            document = subject.documents.get(doc_id)
+            if document is not None and document.metadata.get(scope) != value:
+                message = (
+                    f"relevant document '{doc_id}' lies in {scope} '{document.metadata.get(scope)}', not in '{value}'"
+                )
+                yield _error(query.query_id, message, "correct one of the two, or nobody can find it")
+
+
+def sound_classes(subject: Subject) -> Iterator[Finding]:
+    """Interchangeable documents exist and belong to one class."""
+    for doc_id in _repeated(member for members in subject.golden.equivalence_classes for member in members):
+        yield _error(doc_id, "the document is in two equivalence classes, or twice in one", "join the classes")
+    for members in subject.golden.equivalence_classes:
+        for doc_id in members:
+            if subject.documents and doc_id not in subject.documents:
+                yield _error(
+                    doc_id, "an equivalence class names a document that is not in the corpus", "correct the id"
+                )
+
+
+def visible_memories(subject: Subject) -> Iterator[Finding]:
+    """What is retired or archived is never the right answer; a causal chain names memories that exist."""
+    for query in subject.queries.values():
+        for doc_id in subject.relevant(query.query_id):
+            document = subject.documents.get(doc_id)
+            status = document.metadata.get("record_status") if document is not None else None
+            if status in HIDDEN:
+                message = f"relevant memory '{doc_id}' is {status}, so it is never shown"
+                yield _error(query.query_id, message, "judge what replaced it")
+        chain = query.metadata.get("chain")
+        for doc_id in chain if isinstance(chain, list) and subject.documents else ():
+            if doc_id not in subject.documents:
+                yield _error(query.query_id, f"the chain names '{doc_id}', which is no memory", "correct the id")
+
+
+ALL = frozenset(PROFILES)
+RULES: tuple[Rule, ...] = (
+    Rule("known-profile", known_profile, ALL),
+    Rule("required-fields", required_fields, ALL),
+    Rule("semantic-version", semantic_version, ALL),
+    Rule("unique-ids", unique_ids, ALL),
+    Rule("grades-in-scale", grades_in_scale, ALL),
+    Rule("has-relevant", has_relevant, ALL),
+    Rule("judged-exist", judged_exist, ALL),
+    Rule("consistent-lists", consistent_lists, ALL),
+    Rule("sound-classes", sound_classes, ALL),
+    Rule("known-scope", known_scope, ALL),
+    Rule("distinct-queries", distinct_queries, ALL),
+    Rule("no-leakage", no_leakage, ALL),
+    Rule("not-copied", not_copied, ALL),
+    Rule("minimum-queries", minimum_queries, ALL),
+    # An agent's memory begins empty; fifty memories are many.
+    Rule("minimum-documents", minimum_documents, ALL - {"memory"}),
+    Rule("visible-memories", visible_memories, frozenset({"memory"})),
+    Rule("covered-lengths", covered_lengths, frozenset({"general"})),
+    Rule("covered-kinds", covered_kinds, frozenset({"general"})),
+    # A known-item query has one answer by design; elsewhere a floor on P@5 is the habit that trap 41 is about.
+    Rule("reachable-precision", reachable_precision, frozenset({"general"})),
+)

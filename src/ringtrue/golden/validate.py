@@ -1,0 +1,119 @@
+"""Does a golden set keep its own rules? Every problem at once, with the rules its profile applies (G-2)."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from ringtrue.errors import InputError
+from ringtrue.golden import formats
+from ringtrue.golden.load import locate
+from ringtrue.golden.profiles import PROFILES
+from ringtrue.golden.report import Problem, Report
+from ringtrue.golden.rules import KINDS, RULES
+from ringtrue.golden.subject import Subject
+from ringtrue.golden.version import corpus_hash
+from ringtrue.records import GoldenSet
+
+LENGTHS = (0, 50, 100, 150, 500, 1000, 3000, 5001)
+
+
+def validate(golden: GoldenSet, *, minimum_documents: int = 50, minimum_queries: int = 20) -> Report:
+    """Return all problems of a set, the figures behind them and the rules that its profile applies.
+
+    >>> from ringtrue.records import GoldenSet, Query
+    >>> report = validate(GoldenSet("tiny", "1.0.0", (Query("q1", "late checkout"),), (), profile="memory"))
+    >>> [problem.rule for problem in report.errors]
+    ['has-relevant', 'minimum-queries']
+    """
+    subject = Subject(golden, minimum_documents, minimum_queries)
+    # A set of unknown profile gets every rule: too much advice is better than silence.
+    profile = golden.profile if golden.profile in PROFILES else "general"
+    applied = [rule for rule in RULES if profile in rule.profiles]
+    problems = tuple(
+        Problem(finding.severity, rule.name, finding.place, finding.message, finding.cure)
+        for rule in applied
+        for finding in rule.check(subject)
+    )
+    return Report(problems, figures(subject), golden.profile, tuple(rule.name for rule in applied))
+
+
+def validate_file(
+    path: str | Path, *, minimum_documents: int = 50, minimum_queries: int = 20, split: str | None = None
+) -> Report:
+    """Return all problems of a file, folder or shipped set: each record that cannot be read, then those of the rest."""
+    complaints = formats.Complaints(collect=True)
+    golden = None
+    try:
+        golden = formats.read(locate(path), complaints=complaints, split=split)
+    except InputError as problem:
+        complaints.found.append(formats.Complaint("", str(problem)))
+    unread = [_unreadable(complaint) for complaint in complaints.found]
+    if golden is None:
+        return Report(tuple(unread), {}, "unknown", ("readable",))
+    found = corpus_hash(golden.documents) if golden.documents else golden.corpus_hash
+    if golden.corpus_hash not in (None, found):
+        message = f"the set declares corpus_hash '{golden.corpus_hash}' but its documents have '{found}'"
+        unread.append(Problem("error", "corpus-hash", "", message, "restore the documents or declare the new hash"))
+    report = validate(golden, minimum_documents=minimum_documents, minimum_queries=minimum_queries)
+    rules = ("readable", "corpus-hash", *report.rules)
+    return Report((*unread, *report.problems), report.figures, report.profile, rules)
+
+
+def _unreadable(complaint: formats.Complaint) -> Problem:
+    message, _, cure = complaint.message.rpartition("; ")
+    return Problem("error", "readable", complaint.place, message or complaint.message, cure if message else "mend it")
+
+
+def figures(subject: Subject) -> dict[str, Any]:
+    """Return the numbers that describe a set; what cannot be known is None, never 0."""
+    golden = subject.golden
+    asked = [query for query in golden.queries if not query.negative]
+    relevant = [subject.relevant_items(query.query_id) for query in asked]
+    lengths = subject.words
+    borrowed = subject.overlap
+    return {
+        "documents": len(golden.documents),
+        "queries": len(golden.queries),
+        "negative_queries": len(golden.queries) - len(asked),
+        "judgments": len(golden.judgments),
+        "grades": dict(sorted(Counter(judgment.grade for judgment in golden.judgments).items())),
+        "sources": dict(sorted(Counter(judgment.source or "(none)" for judgment in golden.judgments).items())),
+        "provisional": golden.provisional,
+        "relevance_threshold": golden.relevance_threshold,
+        "relevant_per_query": statistics.fmean(relevant) if relevant else None,
+        "p5_reachable": subject.reachable_precision,
+        "words_median": statistics.median(lengths) if lengths else None,
+        "words_histogram": histogram(lengths),
+        "document_types": _counts(document.metadata.get("entity_type") for document in golden.documents),
+        "document_formats": _counts(document.metadata.get("format") for document in golden.documents),
+        "query_kinds": _counts(query.metadata.get("query_type") for query in golden.queries),
+        "query_kinds_missing": [
+            kind for kind in KINDS if all(q.metadata.get("query_type") != kind for q in golden.queries)
+        ],
+        "overlap_mean": borrowed.mean,
+        "overlap_median": borrowed.median,
+        "overlap_high_share": borrowed.share_high,
+        "copied_queries": len(borrowed.copied),
+    }
+
+
+def _counts(values: Any) -> dict[str, int]:
+    return dict(sorted(Counter(str(value) for value in values if value is not None).items()))
+
+
+def histogram(lengths: list[int]) -> dict[str, int]:
+    """Return how many documents fall into each range of lengths in words.
+
+    >>> histogram([20, 120, 130, 4000])
+    {'0-49': 1, '50-99': 0, '100-149': 2, '150-499': 0, '500-999': 0, '1000-2999': 0, '3000-5000': 1, '5001+': 0}
+    """
+    ends = [*LENGTHS[1:], None]
+    return {
+        f"{start}+" if end is None else f"{start}-{end - 1}": sum(
+            start <= n and (end is None or n < end) for n in lengths
+        )
+        for start, end in zip(LENGTHS, ends, strict=True)
+    }

@@ -1,0 +1,165 @@
+"""Figures about an agent's memory over many answers (M-9): abstention, calibration, cold start, personalisation, savings.
+
+The measures that have one value per query (Constitutional@k, ImportanceRecall@k, ChainCompleteness@k, Stale@k …) are in the
+catalogue and are scored like any other; here are those that compare or summarise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtrue.errors import InputError
+from ringtrue.measures.score import Answers, Judgments, as_run, score
+from ringtrue.records import Floats
+
+
+@dataclass(frozen=True)
+class Abstention:
+    """How well a memory knows when to say nothing; precision and recall are those of silence."""
+
+    precision: float
+    recall: float
+    f1: float
+    silent: int
+    negative: int
+    silent_rate: float
+
+
+def abstention(answers: Answers, negative: Collection[str], queries: Collection[str]) -> Abstention:
+    """Return how silence and the queries that deserve silence agree; ``queries`` are all queries that were asked.
+
+    >>> found = abstention({"a": [], "b": ["d1"]}, negative={"a"}, queries={"a", "b"})
+    >>> found.precision, found.recall, found.silent_rate
+    (1.0, 1.0, 0.5)
+    """
+    shown = as_run(answers).rankings(k=1)
+    silent = {query_id for query_id in queries if not shown.get(query_id)}
+    deserved = set(negative) & set(queries)
+    right = len(silent & deserved)
+    precision, recall = _share(right, len(silent)), _share(right, len(deserved))
+    f1 = _share(2 * right, len(silent) + len(deserved))
+    return Abstention(precision, recall, f1, len(silent), len(deserved), _share(len(silent), len(queries)))
+
+
+@dataclass(frozen=True)
+class RiskCoverage:
+    """The error among answered queries as more of them are answered, most confident first."""
+
+    coverage: tuple[float, ...]
+    risk: tuple[float, ...]
+    area: float
+
+
+def risk_coverage(confidence: Sequence[float], correct: Sequence[bool]) -> RiskCoverage:
+    """Return the risk–coverage curve; queries of equal confidence are answered together, so their order cannot matter."""
+    sure, right = _paired(confidence, correct)
+    if not len(sure):
+        return RiskCoverage((), (), math.nan)
+    order = np.argsort(-sure, kind="stable")
+    answered = np.arange(1, len(sure) + 1)
+    risk = np.cumsum(~right[order]) / answered
+    last_of_level = np.append(np.diff(sure[order]) != 0, True)
+    coverage, risk = (answered / len(sure))[last_of_level], risk[last_of_level]
+    width = np.diff(np.concatenate(([0.0], coverage)))
+    return RiskCoverage(tuple(coverage.tolist()), tuple(risk.tolist()), float((risk * width).sum()))
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Answers of similar confidence: how sure they were and how often they were right."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Expected calibration error, Brier score and the reliability bins behind them."""
+
+    ece: float
+    brier: float
+    bins: tuple[Bin, ...]
+
+
+def calibration(confidence: Sequence[float], correct: Sequence[bool], *, bins: int = 10) -> Calibration:
+    """Return how far confidence and truth agree.
+
+    >>> calibration([0.9, 0.9, 0.1, 0.1], [True, True, False, False]).ece
+    0.1
+    """
+    if bins < 1:
+        raise InputError(f"bins={bins} is too few; use a whole number above 0")
+    sure, right = _paired(confidence, correct)
+    if not len(sure):
+        return Calibration(math.nan, math.nan, ())
+    if sure.min() < 0 or sure.max() > 1:
+        outside = float(sure[(sure < 0) | (sure > 1)][0])
+        raise InputError(f"confidence {outside!r} is not between 0 and 1; scale confidences to probabilities first")
+    place = np.minimum((sure * bins).astype(np.int64), bins - 1)
+    found = []
+    for index in range(bins):
+        chosen = place == index
+        if chosen.any():
+            edges = index / bins, (index + 1) / bins
+            found.append(Bin(*edges, int(chosen.sum()), float(sure[chosen].mean()), float(right[chosen].mean())))
+    error = sum(group.count * abs(group.confidence - group.accuracy) for group in found) / len(sure)
+    return Calibration(round(error, 12), float(((sure - right) ** 2).mean()), tuple(found))
+
+
+@dataclass(frozen=True)
+class ColdStart:
+    """Mean reciprocal rank of first questions beside that of later ones; the ratio should be at least 0.70."""
+
+    cold: float
+    warm: float
+    ratio: float
+
+
+def cold_start(answers: Answers, qrels: Judgments, cold: Collection[str], *, rel: int | None = None) -> ColdStart:
+    """Return MRR over the cold queries, over the others, and their ratio (nan where either is not defined)."""
+    scores = score(answers, qrels, ["RR"], rel=rel)
+    values = dict(zip(scores.query_ids, scores.of("RR").tolist(), strict=True))
+    first = _mean(value for query_id, value in values.items() if query_id in cold)
+    later = _mean(value for query_id, value in values.items() if query_id not in cold)
+    return ColdStart(first, later, first / later if later else math.nan)
+
+
+def personalisation_lift(with_session: Answers, without: Answers, qrels: Judgments, *, rel: int | None = None) -> float:
+    """Return MRR with the session boost minus MRR without it."""
+    return score(with_session, qrels, ["RR"], rel=rel)["RR"] - score(without, qrels, ["RR"], rel=rel)["RR"]
+
+
+def dedup_token_savings(withheld: Iterable[str], tokens: Mapping[str, int]) -> int:
+    """Return the tokens saved by items that were withheld because the session already had them."""
+    total = 0
+    for doc_id in withheld:
+        if doc_id not in tokens:
+            raise InputError(f"the token count of withheld item '{doc_id}' is not known; count it first")
+        total += tokens[doc_id]
+    return total
+
+
+def _paired(confidence: Sequence[float], correct: Sequence[bool]) -> tuple[Floats, NDArray[np.bool_]]:
+    sure, right = np.asarray(confidence, np.float64), np.asarray(correct, np.bool_)
+    if len(sure) != len(right):
+        raise InputError(f"{len(sure)} confidences for {len(right)} outcomes; give one of each per answer")
+    if np.isnan(sure).any():
+        raise InputError("a confidence is not a number; leave answers without confidence out and report them apart")
+    return sure, right
+
+
+def _mean(values: Iterable[float]) -> float:
+    defined = [value for value in values if not math.isnan(value)]
+    return sum(defined) / len(defined) if defined else math.nan
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else math.nan

@@ -1,0 +1,206 @@
+"""``score``: a run against judgments. The one place where undefined values meet a policy and become means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from ringtrue.errors import InputError, nearest
+from ringtrue.measures import ranked
+from ringtrue.measures.align import Aligned, align, class_names, merge_classes
+from ringtrue.measures.definition import Measure
+from ringtrue.measures.lists import Answer, Facts
+from ringtrue.measures.scores import Counted, Scores
+from ringtrue.records import Floats, GoldenSet, Qrels, Ranking, Run
+
+Judgments = Qrels | GoldenSet | Mapping[str, Mapping[str, int]]
+Answers = Run | Mapping[str, Mapping[str, float]] | Mapping[str, Sequence[str]] | Iterable[Ranking]
+ZeroRelevant = Literal["exclude", "zero", "one"]
+AverageOver = Literal["judged", "common"]
+Unjudged = Literal["irrelevant", "bounds"]
+
+
+def score(
+    run: Answers,
+    qrels: Judgments,
+    measures: Iterable[str | Measure],
+    *,
+    rel: int | None = None,
+    zero_relevant: ZeroRelevant = "exclude",
+    average_over: AverageOver = "judged",
+    unjudged: Unjudged = "irrelevant",
+    depth: int | None = None,
+    facts: Facts | None = None,
+) -> Scores:
+    """Return the measures of a run against judgments.
+
+    >>> score({"q1": {"a": 2.0, "b": 1.0}}, {"q1": {"b": 1}}, ["RR", "nDCG@10"]).aggregate
+    {'RR': 0.5, 'nDCG@10': 0.6309297535714575}
+
+    ``rel`` is the lowest grade that counts as relevant: the golden set's own threshold when one is given, else 1.
+    ``zero_relevant`` says what a query without a relevant document does to means that need one. ``average_over='common'``
+    leaves out judged queries that the run lacks, as trec_eval does without ``-c``; otherwise they score 0. ``depth`` cuts
+    every answer first. Raises SpecError for a measure and InputError for ids, grades or scores that cannot be used.
+    """
+    wanted = [measure if isinstance(measure, Measure) else Measure.parse(measure) for measure in measures]
+    if not wanted:
+        raise InputError("no measure is asked for; name at least one, like nDCG@10")
+    _one_of("zero_relevant", zero_relevant, ("exclude", "zero", "one"))
+    _one_of("average_over", average_over, ("judged", "common"))
+    _one_of("unjudged", unjudged, ("irrelevant", "bounds"))
+    if depth is not None and depth < 1:
+        raise InputError(f"depth={depth!r} leaves nothing to score; use a whole number above 0")
+    answers, judgments = as_run(run), as_qrels(qrels)
+    threshold, top_grade = rel, None
+    known = facts or Facts()
+    if isinstance(qrels, GoldenSet):
+        facts = facts or Facts.of(qrels)
+        known = facts.under_one_name(class_names(qrels.equivalence_classes))
+        threshold = qrels.relevance_threshold if rel is None else rel
+        top_grade = qrels.scale[1]
+        answers, judgments = merge_classes(answers, judgments, qrels.equivalence_classes)
+    threshold = 1 if threshold is None else threshold
+    if threshold < 0:
+        raise InputError(f"rel={threshold!r} would count documents that nobody judged; use a grade, 0 or more")
+    aligned = align(answers, judgments, depth=depth, cutoffs=_cutoffs(wanted, depth), top_grade=top_grade)
+    chosen = aligned.answered if average_over == "common" else np.ones(len(aligned.query_ids), np.bool_)
+    if not aligned.answered.any():  # an arm that did not run has no score; zeros would look like a bad one (M-3)
+        raise InputError(
+            f"run and judgments share no query (run: {_some(answers.query_ids)}; judged: {_some(judgments.query_ids)}); "
+            "check that both use the same query ids"
+        )
+
+    lists = _answers(answers, judgments, depth) if any(measure.definition.lists for measure in wanted) else []
+    no_relevant = aligned.relevant(threshold) == 0
+
+    def row(measure: Measure, hits: Aligned, shown: list[Answer]) -> Floats:
+        values = _compute(measure, hits, threshold, shown, known)
+        return _settle(measure, values, aligned, zero_relevant)[chosen]
+
+    def best_case(measure: Measure) -> Floats:
+        limit = _depth(measure, depth)
+        return row(measure, aligned.optimistic(limit), [answer.optimistic(limit, aligned.top_grade) for answer in lists])
+
+    values = np.array([row(measure, aligned, lists) for measure in wanted])
+    upper = np.array([best_case(measure) for measure in wanted]) if unjudged == "bounds" else None
+    names = [name for name, kept in zip(aligned.query_ids, chosen.tolist(), strict=True) if kept]
+    return Scores(
+        measures=tuple(wanted),
+        query_ids=tuple(names),
+        values=values,
+        counted=Counted(
+            queries=len(names),
+            missing=_names(aligned, ~aligned.answered & chosen),
+            without_relevant=_names(aligned, no_relevant & chosen),
+            ignored_queries=aligned.ignored_queries,
+            duplicates=aligned.duplicates,
+            repeated_judgments=judgments.repeated,
+            tied_cutoffs=aligned.tied_cutoffs,
+            zero_relevant=zero_relevant,
+            average_over=average_over,
+            rel=threshold,
+            gain=tuple(f"{m}: {_GAIN[m.option('gain')]}" for m in wanted if "gain" in m.definition.options),
+        ),
+        judged=ranked.judged_share(aligned, k=10)[chosen],
+        upper=upper,
+        facts={} if facts is None else facts.queries,
+    )
+
+
+_GAIN = {"lin": "linear gain (the grade)", "exp": "exponential gain (2^grade − 1)"}
+
+
+def _compute(measure: Measure, hits: Aligned, threshold: int, lists: list[Answer], facts: Facts) -> Floats:
+    """Call the measure's kernel with the options that it declares."""
+    definition = measure.definition
+    options: dict[str, Any] = {key: measure.option(key) for key in definition.options}
+    if "rel" in options and definition.threshold and options["rel"] is None:
+        options["rel"] = threshold
+    if definition.cutoff in ("may", "must"):
+        options["k"] = measure.at
+    elif definition.cutoff == "level":
+        options["level"] = measure.at
+    if "max" in options:
+        options["top"] = options.pop("max")
+    if definition.lists:
+        return np.asarray(definition.kernel(lists, facts, **options), np.float64)
+    condense = options.pop("judged_only", False)
+    values = definition.kernel(hits.condensed() if condense else hits, **options)
+    return np.asarray(values, np.float64)
+
+
+def _settle(measure: Measure, values: Floats, hits: Aligned, zero_relevant: str) -> Floats:
+    """Apply M-3 to what a kernel left open: queries with nothing to find, and judged queries that the run lacks."""
+    if measure.definition.needs_relevant:
+        zero = ranked.GEOMETRIC_FLOOR if measure.definition.average == "geometric" else 0.0
+        return np.where(np.isnan(values), {"exclude": np.nan, "zero": zero, "one": 1.0}[zero_relevant], values)
+    if measure.name in ("SetP", "TierP"):
+        # An answer that was never given is a failure; an empty answer was given, and has no precision.
+        return np.where(np.isnan(values) & ~hits.answered, 0.0, values)
+    if measure.name == "Silent":
+        return np.where(hits.answered, values, 0.0)  # to fail is not to keep silent
+    return values
+
+
+def _cutoffs(measures: list[Measure], depth: int | None) -> tuple[int, ...]:
+    """Return every rank at which an answer is cut, where a tie would let the document ids decide."""
+    cutoffs = {measure.at for measure in measures if isinstance(measure.at, int)}
+    if depth is not None:
+        cutoffs = {cutoff for cutoff in cutoffs if cutoff < depth} | {depth}
+    return tuple(sorted(cutoffs))
+
+
+def _depth(measure: Measure, depth: int | None) -> int | None:
+    cutoff = measure.at if isinstance(measure.at, int) else None
+    return min((limit for limit in (cutoff, depth) if limit is not None), default=None)
+
+
+def _answers(run: Run, qrels: Qrels, depth: int | None) -> list[Answer]:
+    shown = run.rankings(k=depth)
+    grades = qrels.to_dict()
+    return [Answer(query_id, shown.get(query_id, []), grades[query_id]) for query_id in qrels.query_ids]
+
+
+def _names(hits: Aligned, chosen: Any) -> tuple[str, ...]:
+    return tuple(name for name, kept in zip(hits.query_ids, chosen.tolist(), strict=True) if kept)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names[:3]) + (" …" if len(names) > 3 else "") if names else "none"
+
+
+def _one_of(name: str, value: str, legal: tuple[str, ...]) -> None:
+    if value not in legal:
+        raise InputError(f"{name}={value!r} is not known; use {nearest(str(value), legal)}")
+
+
+def as_qrels(judgments: Judgments) -> Qrels:
+    """Return judgments as a table, from a table, a golden set or ``{query: {document: grade}}``."""
+    if isinstance(judgments, Qrels):
+        return judgments
+    if isinstance(judgments, GoldenSet):
+        return judgments.qrels
+    if isinstance(judgments, Mapping):
+        return Qrels.from_dict(judgments)
+    kind = type(judgments).__name__
+    raise InputError(f"judgments cannot be a {kind}; pass Qrels, a GoldenSet or {{query: {{document: grade}}}}")
+
+
+def as_run(answers: Answers) -> Run:
+    """Return answers as a run: scores are sorted, lists and Ranking records keep the order they were given in."""
+    if isinstance(answers, Run):
+        return answers
+    if isinstance(answers, Mapping):
+        kinds = {isinstance(value, Mapping) for value in answers.values()}
+        if len(kinds) > 1:
+            raise InputError("the run mixes {document: score} and [document, …] answers; use one of the two for all queries")
+        build: Callable[[Any], Run] = Run.from_dict if kinds == {True} else Run.from_rankings
+        return build(answers)
+    if isinstance(answers, Iterable) and not isinstance(answers, str | bytes):
+        rankings: list[Any] = list(answers)
+        if all(isinstance(ranking, Ranking) for ranking in rankings):
+            return Run.from_rankings(rankings)
+        return Run.of(rankings)
+    raise InputError(f"a run cannot be a {type(answers).__name__}; pass a Run, {{query: {{document: score}}}} or rankings")

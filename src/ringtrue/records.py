@@ -1,0 +1,403 @@
+"""The nouns of Ringtrue as frozen values. They hold data and its own consistency, and nothing else.
+
+``Qrels`` and ``Run`` are columnar: one row per (query, document) pair, the query as an index into ``query_ids``. Seven
+million rows then cost arrays instead of seven million objects, and every later step is a vector operation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtrue.errors import InputError
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Keys = NDArray[np.uint64]
+
+HUMAN_SOURCES = frozenset({"chair", "manual", "human", "adjudicated"})
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question with its facts: ``metadata`` carries type, category, intent, corpus, chain and whatever else a set declares.
+
+    ``negative`` marks a question to which the right answer is silence.
+    """
+
+    query_id: str
+    text: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    negative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A thing that can be found."""
+
+    doc_id: str
+    text: str
+    title: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """What somebody or something said about one document for one query."""
+
+    query_id: str
+    doc_id: str
+    grade: int
+    source: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One entry of an answer, with the channels it came from and its rank in each of them."""
+
+    doc_id: str
+    score: float = math.nan
+    chunk: str | None = None
+    channels: Mapping[str, int] = field(default_factory=dict)
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The answer to one query, best first. The order given is the truth; scores are information (M-3)."""
+
+    query_id: str
+    hits: tuple[Hit, ...]
+    latency_ms: float | None = None
+    error: str | None = None
+
+
+class DocIds(Protocol):
+    """A column of document ids that may live in memory or in a file."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: Ints) -> list[str]:
+        """Return the ids of these rows."""
+
+    def pair_keys(self, query_ids: Sequence[str], query: Ints) -> Keys:
+        """Return a 64-bit key per row; equal (query, document) pairs have equal keys."""
+
+    def keys_of(self, queries: Sequence[str], documents: Sequence[str]) -> Keys:
+        """Return the keys these pairs would have as rows of this column."""
+
+
+@dataclass(frozen=True, eq=False)
+class IdList:
+    """Document ids in memory."""
+
+    ids: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: Ints) -> list[str]:
+        return [self.ids[row] for row in rows.tolist()]
+
+    def pair_keys(self, query_ids: Sequence[str], query: Ints) -> Keys:
+        return self.keys_of([query_ids[index] for index in query.tolist()], self.ids)
+
+    def keys_of(self, queries: Sequence[str], documents: Sequence[str]) -> Keys:
+        # Python's string hash is salted per process; keys never leave it, and every match is confirmed on the ids.
+        hashes = np.fromiter(map(hash, zip(queries, documents, strict=True)), np.int64, len(documents))
+        return hashes.view(np.uint64)
+
+
+def _index(names: Iterable[str]) -> tuple[tuple[str, ...], Ints]:
+    """Return the distinct names in order of first appearance, and every row's position among them."""
+    position: dict[str, int] = {}
+    rows = [position.setdefault(name, len(position)) for name in names]
+    return tuple(position), np.asarray(rows, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Qrels:
+    """Graded judgments. A negative grade means pooled but not judged, as in trec_eval."""
+
+    query_ids: tuple[str, ...]
+    query: Ints
+    doc_ids: tuple[str, ...]
+    grade: Ints
+    repeated: int = 0
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, str, int]]) -> Qrels:
+        """Build from (query, document, grade) rows; raises InputError for an empty id or two grades for one pair.
+
+        >>> Qrels.of([("q1", "d1", 3), ("q1", "d2", 0)]).to_dict()
+        {'q1': {'d1': 3, 'd2': 0}}
+        """
+        grades: dict[tuple[str, str], int] = {}
+        repeated = 0
+        for query_id, doc_id, grade in rows:
+            pair = check_id(query_id, "query id", doc_id), check_id(doc_id, "document id", query_id)
+            known = grades.setdefault(pair, check_grade(grade, query_id, doc_id))
+            if known != grade:
+                raise InputError(
+                    f"query '{query_id}' judges document '{doc_id}' twice, as {known} and as {grade}; keep one of the two"
+                )
+            repeated += 1
+        query_ids, query = _index(query_id for query_id, _ in grades)
+        return cls(
+            query_ids,
+            query,
+            tuple(doc_id for _, doc_id in grades),
+            np.fromiter(grades.values(), np.int64, len(grades)),
+            repeated - len(grades),
+        )
+
+    @classmethod
+    def from_dict(cls, judgments: Mapping[str, Mapping[str, int]]) -> Qrels:
+        """Build from ``{query: {document: grade}}``; a query with no judgment at all is kept."""
+        qrels = cls.of((query_id, doc_id, grade) for query_id, docs in judgments.items() for doc_id, grade in docs.items())
+        return qrels.with_queries(judgments)
+
+    def with_queries(self, query_ids: Iterable[str]) -> Qrels:
+        """Return the same judgments over at least these queries, so that a query without judgments still counts."""
+        known = set(self.query_ids)
+        extra = tuple(name for name in dict.fromkeys(query_ids) if name not in known)
+        return replace(self, query_ids=self.query_ids + extra) if extra else self
+
+    def to_dict(self) -> dict[str, dict[str, int]]:
+        """Return ``{query: {document: grade}}``."""
+        judgments: dict[str, dict[str, int]] = {query_id: {} for query_id in self.query_ids}
+        for query_id, doc_id, grade in self:
+            judgments[query_id][doc_id] = grade
+        return judgments
+
+    def __iter__(self) -> Iterator[tuple[str, str, int]]:
+        for query, doc_id, grade in zip(self.query.tolist(), self.doc_ids, self.grade.tolist(), strict=True):
+            yield self.query_ids[query], doc_id, grade
+
+    def __len__(self) -> int:
+        return len(self.doc_ids)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The answers of one system to many queries.
+
+    ``ordered=False`` (a run file or ``{query: {document: score}}``) ranks by score descending, then document id
+    descending, as trec_eval does. ``ordered=True`` (a live answer) keeps the order in which the rows were given.
+    """
+
+    query_ids: tuple[str, ...]
+    query: Ints
+    docs: DocIds
+    score: Floats
+    ordered: bool = False
+    name: str = "run"
+    answered: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, str, float]], *, name: str = "run") -> Run:
+        """Build from (query, document, score) rows; raises InputError for an empty id or a score that is no number."""
+        names: list[str] = []
+        docs: list[str] = []
+        scores: list[float] = []
+        for query_id, doc_id, score in rows:
+            names.append(check_id(query_id, "query id", doc_id))
+            docs.append(check_id(doc_id, "document id", query_id))
+            scores.append(check_score(score, query_id, doc_id))
+        query_ids, query = _index(names)
+        return cls(query_ids, query, IdList(docs), np.asarray(scores, np.float64), name=name)
+
+    @classmethod
+    def from_dict(cls, scores: Mapping[str, Mapping[str, float]], *, name: str = "run") -> Run:
+        """Build from ``{query: {document: score}}``; an empty answer counts as an answer, not as a missing query.
+
+        >>> Run.from_dict({"q1": {"a": 0.5, "b": 2.0}}).to_dict()
+        {'q1': {'b': 2.0, 'a': 0.5}}
+        """
+        run = cls.of(((query, doc, score) for query, docs in scores.items() for doc, score in docs.items()), name=name)
+        return run.with_empty_answers(scores)
+
+    @classmethod
+    def from_rankings(cls, rankings: Mapping[str, Sequence[str]] | Iterable[Ranking], *, name: str = "run") -> Run:
+        """Build from answers whose order is the truth: ``{query: [document, …]}`` or Ranking records."""
+        if isinstance(rankings, Mapping):
+            rankings = [Ranking(query, tuple(Hit(doc) for doc in docs)) for query, docs in rankings.items()]
+        answers = [answer for answer in rankings if answer.error is None]
+        names: list[str] = []
+        docs: list[str] = []
+        scores: list[float] = []
+        for answer in answers:
+            for rank, hit in enumerate(answer.hits, 1):
+                names.append(check_id(answer.query_id, "query id", hit.doc_id))
+                docs.append(check_id(hit.doc_id, "document id", answer.query_id))
+                scores.append(-float(rank) if math.isnan(hit.score) else check_score(hit.score, answer.query_id, hit.doc_id))
+        query_ids, query = _index(names)
+        run = cls(query_ids, query, IdList(docs), np.asarray(scores, np.float64), ordered=True, name=name)
+        return run.with_empty_answers(answer.query_id for answer in answers)
+
+    def with_empty_answers(self, query_ids: Iterable[str]) -> Run:
+        """Return the run with these queries known as answered, even where the answer was empty."""
+        known = set(self.query_ids)
+        extra = frozenset(name for name in query_ids if name not in known)
+        return replace(self, answered=self.answered | extra) if extra else self
+
+    def map_documents(self, name_of: Mapping[str, str]) -> Run:
+        """Return the run with document ids replaced (chunks by their document, members by their class)."""
+        ids = self.docs.take(np.arange(len(self.docs)))
+        return replace(self, docs=IdList([name_of.get(doc_id, doc_id) for doc_id in ids]))
+
+    @cached_property
+    def order(self) -> Ints:
+        """Row numbers sorted by query and then by rank, ties broken; duplicates are still in."""
+        order = self.order_where(np.ones(len(self), np.bool_))
+        return np.arange(len(self)) if order is None else order
+
+    def order_where(self, matters: NDArray[np.bool_]) -> Ints | None:
+        """Like ``order``, but ties are broken only where a row of the tie matters: ids in a file are costly to read.
+
+        None stands for "as the rows are": most files are written in rank order, and nothing then needs to be moved.
+        """
+        order = self._order_by_score()
+        if self.ordered:
+            return order
+        if order is None:
+            query, score = self.query, self.score
+        else:
+            query, score, matters = self.query[order], self.score[order], matters[order]
+        tied = np.flatnonzero(score[1:] == score[:-1])
+        tied = tied[query[tied] == query[tied + 1]]
+        ties = [(first, last) for first, last in _stretches(tied) if matters[first : last + 1].any()]
+        if not ties:
+            return order
+        order = np.arange(len(self)) if order is None else order
+        names = iter(self.docs.take(np.concatenate([order[first : last + 1] for first, last in ties])))
+        for first, last in ties:
+            rows = order[first : last + 1].copy()
+            ids = [next(names) for _ in range(len(rows))]
+            order[first : last + 1] = rows[sorted(range(len(ids)), key=ids.__getitem__, reverse=True)]
+        return order
+
+    def _order_by_score(self) -> Ints | None:
+        grouped = bool((self.query[1:] >= self.query[:-1]).all())
+        if self.ordered:
+            return None if grouped else np.argsort(self.query, kind="stable")
+        if grouped:
+            rising = np.flatnonzero(self.score[1:] > self.score[:-1])
+            if (self.query[rising] != self.query[rising + 1]).all():
+                return None
+        return np.lexsort((-self.score, self.query))
+
+    def rankings(self, *, k: int | None = None) -> dict[str, list[str]]:
+        """Return ``{query: [document, …]}`` best first, each document once, at most ``k`` of them."""
+        answers: dict[str, list[str]] = {query_id: [] for query_id in (*self.query_ids, *sorted(self.answered))}
+        seen: set[tuple[int, str]] = set()
+        order = self.order
+        for query, doc_id in zip(self.query[order].tolist(), self.docs.take(order), strict=True):
+            answer = answers[self.query_ids[query]]
+            if (k is None or len(answer) < k) and (query, doc_id) not in seen:
+                seen.add((query, doc_id))
+                answer.append(doc_id)
+        return answers
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """Return ``{query: {document: score}}`` best first; of a repeated document the best score stays."""
+        scores: dict[str, dict[str, float]] = {query_id: {} for query_id in (*self.query_ids, *sorted(self.answered))}
+        for query_id, doc_id, score in self:
+            scores[query_id].setdefault(doc_id, score)
+        return scores
+
+    def __iter__(self) -> Iterator[tuple[str, str, float]]:
+        order = self.order
+        columns = self.query[order].tolist(), self.docs.take(order), self.score[order].tolist()
+        for query, doc_id, score in zip(*columns, strict=True):
+            yield self.query_ids[query], doc_id, score
+
+    def __len__(self) -> int:
+        return len(self.docs)
+
+
+def _stretches(tied: Ints) -> list[tuple[int, int]]:
+    """Return (first row, last row) of every tie, given the rows that tie with the row after them."""
+    if not len(tied):
+        return []
+    breaks = np.flatnonzero(np.diff(tied) > 1)
+    firsts = tied[np.concatenate(([0], breaks + 1))]
+    lasts = tied[np.concatenate((breaks, [len(tied) - 1]))] + 1
+    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class GoldenSet:
+    """Documents, queries and graded judgments, with everything a result must name to be repeatable (G-1)."""
+
+    id: str
+    version: str
+    queries: tuple[Query, ...]
+    judgments: tuple[Judgment, ...]
+    documents: tuple[Document, ...] = ()
+    description: str = ""
+    created_at: str | None = None
+    profile: str = "general"
+    relevance_threshold: int = 1
+    scale: tuple[int, int] = (0, 3)
+    provenance: str = ""
+    scope: str | None = None
+    slices: tuple[str, ...] = ()
+    equivalence_classes: tuple[tuple[str, ...], ...] = ()
+    corpus_hash: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def qrels(self) -> Qrels:
+        """The judgments as a table over every query of the set."""
+        rows = ((judgment.query_id, judgment.doc_id, judgment.grade) for judgment in self.judgments)
+        return Qrels.of(rows).with_queries(query.query_id for query in self.queries)
+
+    @property
+    def provisional(self) -> bool:
+        """True while no person confirmed a single judgment (G-7)."""
+        return not any(judgment.source in HUMAN_SOURCES for judgment in self.judgments)
+
+    def query(self, query_id: str) -> Query:
+        """Return one query; raises InputError naming the set."""
+        for query in self.queries:
+            if query.query_id == query_id:
+                return query
+        raise InputError(f"golden set '{self.id}' has no query '{query_id}'")
+
+
+def check_id(value: object, what: str, beside: object = None) -> str:
+    """Return ``value`` when it is a usable id; raises InputError naming its neighbour otherwise."""
+    if isinstance(value, str) and value.strip():
+        return value
+    place = "" if beside is None else f" (beside '{beside}')"
+    cure = "write a non-blank text" if isinstance(value, str) else f"write it as text, not as {type(value).__name__}"
+    raise InputError(f"{what} {value!r}{place} is not usable; {cure}")
+
+
+def check_grade(value: object, query_id: str, doc_id: str) -> int:
+    """Return ``value`` as a whole grade; raises InputError naming query and document otherwise."""
+    if isinstance(value, bool | np.bool_):
+        return int(value)
+    if isinstance(value, int | np.integer) or (isinstance(value, float | np.floating) and float(value).is_integer()):
+        grade = int(value)
+        if abs(grade) < 2**63:  # what a column of grades can hold
+            return grade
+    raise InputError(f"grade {value!r} of document '{doc_id}' for query '{query_id}' is not a whole number; use 0, 1, 2 …")
+
+
+def check_score(value: object, query_id: str, doc_id: str) -> float:
+    """Return ``value`` as a finite score; raises InputError naming query and document otherwise."""
+    with contextlib.suppress(OverflowError):  # a whole number too large to be a score
+        if isinstance(value, int | float | np.number) and math.isfinite(value):
+            return float(value)
+    raise InputError(f"score {value!r} of document '{doc_id}' for query '{query_id}' is not a finite number; write one")

@@ -1,0 +1,257 @@
+"""Agreement between raters beyond chance: Cohen's kappa, Fleiss' kappa, Krippendorff's alpha, and the confusion table.
+
+All three coefficients are 1 - observed disagreement ÷ disagreement expected by chance; they differ in what chance means
+and in how far apart two labels are. Where chance alone would agree always (every label is the same), no coefficient
+exists: it is nan and ``defined`` is False, however perfect the agreement looks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ringtrue.errors import InputError, nearest
+
+Labels = Sequence[Hashable | None]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A coefficient with what it was made from; ``coefficient`` = (observed - expected) ÷ (1 - expected).
+
+    ``items`` counts the items that entered (rated by two raters or more). ``observed`` and ``expected`` are shares of
+    agreement; with weights or an ordered scale, an almost equal pair counts in part, the widest possible gap as 0.
+    All three numbers are nan when no item entered.
+    """
+
+    coefficient: float
+    name: str
+    items: int
+    raters: int
+    observed: float
+    expected: float
+
+    @property
+    def defined(self) -> bool:
+        """Whether the coefficient exists.
+
+        >>> cohen_kappa(["yes", "yes"], ["yes", "yes"]).defined
+        False
+        """
+        return not math.isnan(self.coefficient)
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """How often rater a said the row's label and rater b the column's; ``unrated`` pairs lack one label or both."""
+
+    labels: tuple[Hashable, ...]
+    counts: tuple[tuple[int, ...], ...]
+    items: int
+    unrated: int
+
+
+def confusion(a: Labels, b: Labels) -> Confusion:
+    """Return the table of label pairs of two raters over the same items; None or nan means not rated.
+
+    Labels are sorted, by their text where they cannot be compared.
+
+    Raises InputError if the lengths differ.
+
+    >>> confusion([0, 1, 1, None], [0, 1, 0, 1])
+    Confusion(labels=(0, 1), counts=((1, 0), (1, 1)), items=3, unrated=1)
+    """
+    if len(a) != len(b):
+        raise InputError(f"rater a has {len(a)} labels and rater b has {len(b)}; both must list the same items")
+    pairs = Counter((x, y) for x, y in zip(a, b, strict=True) if not _missing(x) and not _missing(y))
+    labels = _sorted({label for pair in pairs for label in pair})
+    items = pairs.total()
+    counts = tuple(tuple(pairs[row, column] for column in labels) for row in labels)
+    return Confusion(labels=labels, counts=counts, items=items, unrated=len(a) - items)
+
+
+def cohen_kappa(a: Labels, b: Labels, *, weights: Literal["linear", "quadratic"] | None = None) -> Agreement:
+    """Return Cohen's kappa of two raters over the same items; a pair with None or nan is left out.
+
+    Weighted, a disagreement counts by the gap between the two labels or its square. The labels must then be numbers and
+    the gap is that of their values, so that a grade nobody used still counts as a step. Cohen (1960, 1968).
+
+    Raises InputError if the lengths differ, ``weights`` is unknown, or weighted labels are not finite numbers.
+
+    >>> kappa = cohen_kappa([0, 0, 1, 1, None], [0, 0, 1, 0, 1])
+    >>> kappa.coefficient, kappa.items, kappa.observed, kappa.expected
+    (0.5, 4, 0.75, 0.5)
+    """
+    if weights not in (None, "linear", "quadratic"):
+        legal = nearest(str(weights), ["linear", "quadratic"])
+        raise InputError(f"cannot use weights = {weights!r}; write None or {legal}")
+    table = confusion(a, b)
+    name = "Cohen's kappa" if weights is None else f"Cohen's kappa ({weights} weights)"
+    if table.items == 0:
+        return _undefined(name, raters=2)
+    counts = np.array(table.counts, dtype=np.float64)
+    if weights is None:
+        distance = _unequal(len(table.labels))
+    else:
+        distance = _gaps(_numbers(table.labels, f"{weights} weights")) ** (1 if weights == "linear" else 2)
+    observed = float((counts * distance).sum()) / table.items
+    expected = float(counts.sum(axis=1) @ distance @ counts.sum(axis=0)) / table.items**2
+    return _agreement(name, items=table.items, raters=2, observed=observed, expected=expected)
+
+
+def fleiss_kappa(matrix: ArrayLike) -> Agreement:
+    """Return Fleiss' kappa of a table with a row per item, a column per label, holding how many raters chose it.
+
+    Every item must have the same number of raters, at least two; for missing ratings use ``krippendorff_alpha``.
+    Fleiss (1971).
+
+    Raises InputError if the table is empty, holds anything but whole numbers from 0, or its rows differ in their sum.
+
+    >>> fleiss_kappa([[3, 0], [0, 3], [3, 0], [0, 3]]).coefficient
+    1.0
+    """
+    counts = _rating_counts(matrix)
+    items, raters = len(counts), int(counts[0].sum())
+    # Python integers from here: exact, so that an expected agreement of 1 is recognised as such.
+    agreeing = int((counts * (counts - 1)).sum())
+    pairs = items * raters * (raters - 1)
+    ratings = items * raters
+    same = sum(int(total) ** 2 for total in counts.sum(axis=0))
+    return _agreement(
+        "Fleiss' kappa",
+        items=items,
+        raters=raters,
+        observed=(pairs - agreeing) / pairs,
+        expected=(ratings**2 - same) / ratings**2,
+    )
+
+
+def krippendorff_alpha(
+    ratings: Sequence[Labels] | NDArray[Any], *, level: Literal["nominal", "ordinal", "interval"] = "nominal"
+) -> Agreement:
+    """Return Krippendorff's alpha of ratings with a row per rater and a column per item; None or nan is missing.
+
+    Items with fewer than two ratings say nothing about agreement and do not enter. Krippendorff (2011), Computing
+    Krippendorff's alpha-reliability.
+
+    Raises InputError if ``level`` is unknown, there are fewer than two raters, the rows differ in length, or the labels
+    of an ordinal or interval scale are not finite numbers.
+
+    >>> round(krippendorff_alpha([[1, 2, 3, None], [1, 2, 2, 4], [1, 2, 3, 4]], level="ordinal").coefficient, 3)
+    0.92
+    """
+    if level not in ("nominal", "ordinal", "interval"):
+        legal = nearest(str(level), ["nominal", "ordinal", "interval"])
+        raise InputError(f"cannot use level = {level!r}; write {legal}")
+    items = [item for item in _columns(ratings) if item.total() >= 2]
+    name = f"Krippendorff's alpha ({level})"
+    if not items:
+        return _undefined(name, raters=len(ratings))
+    labels = _sorted({label for item in items for label in item})
+    counts = np.array([[item[label] for label in labels] for item in items], dtype=np.float64)
+    totals = counts.sum(axis=0)
+    if level == "nominal":
+        distance = _unequal(len(labels))
+    elif level == "ordinal":
+        _numbers(labels, "an ordinal scale")
+        # Krippendorff's ordinal distance between two labels is the gap between their mean ranks.
+        distance = _gaps(np.cumsum(totals) - totals / 2) ** 2
+    else:
+        distance = _gaps(_numbers(labels, "an interval scale")) ** 2
+    # Each item weighs by its number of ratings: its pairs are divided by the ratings less one.
+    coincidences = counts.T @ (counts / (counts.sum(axis=1, keepdims=True) - 1))
+    n = float(totals.sum())
+    return _agreement(
+        name,
+        items=len(items),
+        raters=len(ratings),
+        observed=float((coincidences * distance).sum()) / n,
+        expected=float(totals @ distance @ totals) / (n * (n - 1)),
+    )
+
+
+def _agreement(name: str, *, items: int, raters: int, observed: float, expected: float) -> Agreement:
+    """From disagreements to the record."""
+    coefficient = 1 - observed / expected if expected > 0 else math.nan
+    return Agreement(coefficient, name, items, raters, observed=1 - observed, expected=1 - expected)
+
+
+def _undefined(name: str, *, raters: int) -> Agreement:
+    return Agreement(math.nan, name, 0, raters, observed=math.nan, expected=math.nan)
+
+
+def _missing(label: object) -> bool:
+    return label is None or (isinstance(label, float | np.floating) and math.isnan(label))
+
+
+def _sorted(labels: Iterable[Any]) -> tuple[Hashable, ...]:
+    distinct = list(labels)
+    try:
+        return tuple(sorted(distinct))
+    except TypeError:
+        return tuple(sorted(distinct, key=lambda label: (type(label).__name__, str(label))))
+
+
+def _numbers(labels: Sequence[Hashable], use: str) -> Floats:
+    for label in labels:
+        if not isinstance(label, Real) or not math.isfinite(label):
+            raise InputError(f"label {label!r} has no place on a scale; {use} need numbers such as the grades 0 to 3")
+    return np.array(labels, dtype=np.float64)
+
+
+def _unequal(size: int) -> Floats:
+    return 1.0 - np.eye(size)
+
+
+def _gaps(values: Floats) -> Floats:
+    """Distances between all pairs of values, the widest being 1; scaling them changes no coefficient."""
+    gaps = np.abs(values[:, None] - values[None, :])
+    widest = float(gaps.max())
+    return gaps / widest if widest > 0 else gaps
+
+
+def _columns(ratings: Sequence[Labels] | NDArray[Any]) -> list[Counter[Hashable]]:
+    """How often each label was given to each item."""
+    if len(ratings) < 2:
+        raise InputError(f"agreement needs at least 2 raters (rows), not {len(ratings)}")
+    for place, row in enumerate(ratings):
+        if len(row) != len(ratings[0]):
+            raise InputError(
+                f"rater {place} has {len(row)} items and rater 0 has {len(ratings[0])}; fill gaps with None"
+            )
+    columns = zip(*ratings, strict=True)
+    return [Counter(label for label in column if not _missing(label)) for column in columns]
+
+
+def _rating_counts(matrix: ArrayLike) -> NDArray[np.int64]:
+    try:
+        given = np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("the table must hold numbers, with the same number of columns in every row") from None
+    if given.ndim != 2 or given.size == 0:
+        raise InputError(f"the table must have a row per item and a column per label; its shape is {given.shape}")
+    wrong = np.argwhere((given < 0) | (given != np.floor(given)) | ~np.isfinite(given))
+    if len(wrong):
+        row, column = (int(place) for place in wrong[0])
+        raise InputError(
+            f"row {row}, column {column} holds {given[row, column]}; write how many raters chose that label"
+        )
+    counts = given.astype(np.int64)
+    sums = counts.sum(axis=1)
+    if sums[0] < 2:
+        raise InputError(f"row 0 has {sums[0]} ratings; agreement needs at least 2 raters")
+    uneven = np.flatnonzero(sums != sums[0])
+    if len(uneven):
+        row = int(uneven[0])
+        raise InputError(
+            f"row {row} has {sums[row]} ratings and row 0 has {sums[0]}; with missing ratings use krippendorff_alpha"
+        )
+    return counts

@@ -1,0 +1,262 @@
+"""Agreement between two rankings: Kendall's tau-b, Spearman's rho, rank-biased overlap, Jaccard.
+
+A ranking is a sequence of ids, best first, each id at most once. The two correlations also exist for plain numbers
+(``kendall_tau_b``, ``spearman_rho``); the ranking forms lay both lists over the **union** of their items, an absent
+item tied with all other absent ones at rank k + 1. Over the common items alone, two lists that share one item would
+agree perfectly.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections import Counter
+from collections.abc import Collection, Hashable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ringtrue.errors import InputError
+
+Codes = NDArray[np.int64]
+
+
+def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> float:
+    """Return Kendall's tau-b of two equally long sequences of numbers, in [-1, 1], in O(n log n).
+
+    It is nan where it is undefined: one side is constant, or there are fewer than two values.
+
+    Raises InputError if the lengths differ, or a value is nan or no number.
+
+    >>> kendall_tau_b([1, 2, 3, 4], [1, 3, 2, 4])
+    0.6666666666666666
+    """
+    x_codes, y_codes = _paired_codes(x, y)
+    n = len(x_codes)
+    if n < 2:
+        return math.nan
+    pairs = n * (n - 1) // 2
+    x_untied = pairs - _tied_pairs(x_codes)
+    y_untied = pairs - _tied_pairs(y_codes)
+    if x_untied == 0 or y_untied == 0:
+        return math.nan
+    both = x_codes * (int(y_codes.max()) + 1) + y_codes
+    # Sorted by x and, among equal x, by y, the discordant pairs are exactly the strict inversions left in y.
+    discordant = _inversions(y_codes[np.argsort(both, kind="stable")])
+    untied = x_untied + y_untied - pairs + _tied_pairs(np.unique(both, return_inverse=True)[1])
+    # Python integers: exact, so that equal sides give exactly 1.0 and thresholds such as 0.95 are met exactly.
+    tau = (untied - 2 * discordant) / math.sqrt(x_untied * y_untied)
+    return max(-1.0, min(1.0, tau))
+
+
+def spearman_rho(x: ArrayLike, y: ArrayLike) -> float:
+    """Return Spearman's rho of two equally long sequences of numbers, in [-1, 1]; ties get their average rank.
+
+    It is nan where it is undefined: one side is constant, or there are fewer than two values.
+
+    Raises InputError if the lengths differ, or a value is nan or no number.
+
+    >>> spearman_rho([1, 2, 3, 4], [1, 3, 2, 4])
+    0.8
+    """
+    x_codes, y_codes = _paired_codes(x, y)
+    dx, dy = _centred_ranks(x_codes), _centred_ranks(y_codes)
+    x_spread, y_spread = float(dx @ dx), float(dy @ dy)
+    if x_spread == 0 or y_spread == 0:
+        return math.nan
+    return max(-1.0, min(1.0, float(dx @ dy) / math.sqrt(x_spread * y_spread)))
+
+
+def ranking_tau_b(a: Sequence[Hashable], b: Sequence[Hashable], *, k: int | None = None) -> float:
+    """Return Kendall's tau-b of two rankings over the union of their first k items, absent items tied at rank k + 1.
+
+    ``k`` is the length of the longer list when not given. Identical lists, two empty ones too, give 1.0; disjoint lists
+    what the formula gives (below 0). An empty list against a filled one ranks nothing: nan.
+
+    Raises InputError if an id is repeated within a list or k is not a whole number from 1.
+
+    >>> ranking_tau_b(["a", "b", "c"], ["a", "c", "b"])
+    0.3333333333333333
+    >>> ranking_tau_b(["a", "b", "c"], ["a", "x", "y"])
+    0.0
+    """
+    top_a, top_b = checked_tops(a, b, k)
+    return 1.0 if top_a == top_b else kendall_tau_b(*_union_ranks(top_a, top_b))
+
+
+def ranking_spearman(a: Sequence[Hashable], b: Sequence[Hashable], *, k: int | None = None) -> float:
+    """Return Spearman's rho of two rankings over the union of their first k items, absent items tied at rank k + 1.
+
+    Identical lists, two empty ones too, give 1.0; an empty list against a filled one ranks nothing: nan.
+
+    Raises InputError if an id is repeated within a list or k is not a whole number from 1.
+
+    >>> ranking_spearman(["a", "b", "c"], ["a", "c", "b"])
+    0.5
+    """
+    top_a, top_b = checked_tops(a, b, k)
+    return 1.0 if top_a == top_b else spearman_rho(*_union_ranks(top_a, top_b))
+
+
+def rbo(a: Sequence[Hashable], b: Sequence[Hashable], *, p: float = 0.9) -> float:
+    """Return the extrapolated rank-biased overlap of two rankings, in [0, 1]; the lists may differ in length.
+
+    ``p`` is the chance that a reader goes on to the next rank. It is RBO_EXT, equation 32 of Webber, Moffat and Zobel
+    (2010), A similarity measure for indefinite rankings: the overlap seen is taken to go on below the end of the lists,
+    so that a list and its own beginning give 1.0 (up to rounding). Two empty lists give 1.0, an empty one against a
+    filled one 0.0, since at no depth they share anything.
+
+    Raises InputError if an id is repeated within a list or p is not strictly between 0 and 1.
+
+    >>> round(rbo(["a", "b", "c"], ["b", "a", "c"]), 6)
+    0.9
+    """
+    if not 0 < p < 1:
+        raise InputError(f"cannot use p = {p}: write a number strictly between 0 and 1, such as 0.9")
+    short, long = sorted((checked_ranking(a, name="a"), checked_ranking(b, name="b")), key=len)
+    if short == long:
+        return 1.0
+    end_short, end_long = len(short), len(long)
+    if end_short == 0:
+        return 0.0
+    overlaps = _overlaps(short, long)
+    shared_short, shared_long = overlaps[end_short - 1], overlaps[end_long - 1]
+    total, weight = 0.0, 1.0 - p
+    for depth, overlap in enumerate(overlaps, start=1):
+        # Below its end the shorter list is taken to match the longer one at the rate seen so far.
+        assumed = shared_short * max(0, depth - end_short) / end_short
+        total += weight * (overlap + assumed) / depth
+        weight *= p
+    agreement = (shared_long - shared_short) / end_long + shared_short / end_short
+    return max(0.0, min(1.0, total + agreement * p**end_long))
+
+
+def jaccard(a: Collection[Hashable], b: Collection[Hashable]) -> float:
+    """Return the share of items that two lists have in common among all they hold, in [0, 1]; both empty give 1.0.
+
+    Raises InputError if an id is repeated within a list.
+
+    >>> jaccard(["a", "b", "c"], ["b", "c", "d"])
+    0.5
+    """
+    set_a, set_b = set(checked_ranking(a, name="a")), set(checked_ranking(b, name="b"))
+    union = set_a | set_b
+    return len(set_a & set_b) / len(union) if union else 1.0
+
+
+def checked_ranking(ids: Collection[Hashable], *, name: str) -> list[Hashable]:
+    """Return the ids of one ranking as a list.
+
+    Raises InputError, with ``name`` to say which ranking it is, if an id is repeated or a bare text is given.
+
+    >>> checked_ranking(("d1", "d2"), name="a")
+    ['d1', 'd2']
+    """
+    if isinstance(ids, str | bytes):
+        # A text is a sequence of letters to Python; correlating those would look like an answer.
+        raise InputError(f"ranking {name} is the text {ids!r}; write a list of ids such as [{ids!r}]")
+    items = list(ids)
+    if len(set(items)) < len(items):
+        repeated = next(item for item, count in Counter(items).items() if count > 1)
+        raise InputError(f"ranking {name} holds {repeated!r} more than once; keep only its best rank")
+    return items
+
+
+def checked_tops(a: Sequence[Hashable], b: Sequence[Hashable], k: int | None) -> tuple[list[Hashable], list[Hashable]]:
+    """Return the first k items of both rankings, all of them where k is None.
+
+    Raises InputError if an id is repeated within a list or k is not a whole number from 1.
+
+    >>> checked_tops(["a", "b"], ["c"], 1)
+    (['a'], ['c'])
+    """
+    items_a, items_b = checked_ranking(a, name="a"), checked_ranking(b, name="b")
+    if k is None:
+        return items_a, items_b
+    try:
+        depth = operator.index(k)
+    except TypeError:
+        depth = 0
+    if depth < 1:
+        raise InputError(f"cannot use k = {k!r}: write a whole number from 1, such as 10")
+    return items_a[:depth], items_b[:depth]
+
+
+def _union_ranks(a: list[Hashable], b: list[Hashable]) -> tuple[list[int], list[int]]:
+    # Any rank below both lists serves as k + 1: only the order and the ties of the ranks enter the correlations.
+    absent = max(len(a), len(b)) + 1
+    rank_a = {item: rank for rank, item in enumerate(a, start=1)}
+    rank_b = {item: rank for rank, item in enumerate(b, start=1)}
+    union = list(dict.fromkeys([*a, *b]))
+    return [rank_a.get(item, absent) for item in union], [rank_b.get(item, absent) for item in union]
+
+
+def _overlaps(short: list[Hashable], long: list[Hashable]) -> list[int]:
+    """Number of items shared by the two lists at each depth down to the end of the longer one."""
+    seen: set[Hashable] = set()
+    shared, overlaps = 0, []
+    for depth, item in enumerate(long):
+        arrivals = {item, short[depth]} if depth < len(short) else {item}
+        if depth < len(short) and item == short[depth]:
+            shared += 1
+        else:
+            shared += len(arrivals & seen)
+        seen |= arrivals
+        overlaps.append(shared)
+    return overlaps
+
+
+def _paired_codes(x: ArrayLike, y: ArrayLike) -> tuple[Codes, Codes]:
+    x_codes, y_codes = _codes(x, "x"), _codes(y, "y")
+    if len(x_codes) != len(y_codes):
+        raise InputError(f"x has {len(x_codes)} values and y has {len(y_codes)}; they must describe the same items")
+    return x_codes, y_codes
+
+
+def _codes(values: ArrayLike, name: str) -> Codes:
+    """Dense ranks from 0, equal values sharing one: all that a rank correlation needs to know."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one sequence of numbers; it has {array.ndim} dimensions")
+    if array.size and array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must hold numbers only; it holds {array.dtype} values")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        place = int(np.flatnonzero(np.isnan(array))[0])
+        raise InputError(f"{name}[{place}] is nan, which has no rank; leave that item out on both sides")
+    return np.unique(array, return_inverse=True)[1].astype(np.int64)
+
+
+def _tied_pairs(codes: Codes) -> int:
+    counts = np.bincount(codes)
+    return int((counts * (counts - 1) // 2).sum())
+
+
+def _centred_ranks(codes: Codes) -> NDArray[np.float64]:
+    """Twice the average ranks, less their mean: whole numbers, so that sums of usual size are exact."""
+    counts = np.bincount(codes)
+    doubled = 2 * np.cumsum(counts) - counts - len(codes)
+    return doubled[codes].astype(np.float64)
+
+
+def _inversions(codes: Codes) -> int:
+    """Number of pairs i < j with codes[i] > codes[j], decided bit by bit from the highest.
+
+    A pair is decided at the first bit in which its codes differ. Before each bit the codes lie grouped by their higher
+    bits, in the given order within a group, so that a pair still undecided lies in one group; it is an inversion if the
+    1 comes before the 0. One pass of cumulative sums per bit, hence O(n log n), without a loop over elements.
+    """
+    total = 0
+    index = np.arange(len(codes))
+    for bit in reversed(range(int(codes.max()).bit_length())):
+        prefix, ones = codes >> (bit + 1), (codes >> bit) & 1
+        start = np.flatnonzero(np.diff(prefix, prepend=-1))
+        group = np.cumsum(np.diff(prefix, prepend=-1) != 0) - 1
+        ones_to_here = np.cumsum(ones) - ones
+        ones_before = ones_to_here - ones_to_here[start][group]
+        total += int(ones_before[ones == 0].sum())
+        zeros_in_group = np.add.reduceat(1 - ones, start)
+        place = np.where(ones == 0, index - ones_before, (start + zeros_in_group)[group] + ones_before)
+        grouped = np.empty_like(codes)
+        grouped[place] = codes
+        codes = grouped
+    return total

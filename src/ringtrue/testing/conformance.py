@@ -1,0 +1,168 @@
+"""Ringtrue's measures beside trec_eval's numbers, measure by measure (M-5)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ringtrue.errors import MissingInput
+from ringtrue.formats import read_qrels, read_run
+from ringtrue.measures import DEFINITIONS, Measure, Scores, score
+from ringtrue.records import Run
+
+EXACT = 1e-9
+PRINTED = 0.00005000001  # trec_eval prints four digits
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One measure against one reference: how many values were compared and the largest difference found."""
+
+    measure: str
+    reference: str
+    values: int
+    largest_difference: float
+    allowed: float
+    where: str
+
+    @property
+    def holds(self) -> bool:
+        """True when no value lies further off than allowed, and something was compared at all."""
+        return self.values > 0 and self.largest_difference <= self.allowed
+
+
+class _Tally:
+    """Collects differences per measure."""
+
+    def __init__(self, reference: str, allowed: float) -> None:
+        self.reference, self.allowed = reference, allowed
+        self.found: dict[str, tuple[int, float, str]] = {}
+
+    def add(self, measure: Measure, mine: float, theirs: float, where: str) -> None:
+        count, largest, place = self.found.get(str(measure), (0, 0.0, where))
+        difference = abs(mine - theirs) if math.isfinite(mine) else math.inf
+        if difference > largest:
+            largest, place = difference, where
+        self.found[str(measure)] = count + 1, largest, place
+
+    def comparisons(self) -> list[Comparison]:
+        return [
+            Comparison(measure, self.reference, count, largest, self.allowed, where)
+            for measure, (count, largest, where) in self.found.items()
+        ]
+
+
+def measures_called(names: Iterable[str]) -> dict[str, Measure]:
+    """Return ``{trec_eval's name: our measure}`` for the names that Ringtrue has under exactly that meaning."""
+    known: dict[str, Measure] = {}
+    for name in names:
+        for candidate in _candidates(name):
+            if candidate.trec == name:
+                known[name] = candidate
+    return known
+
+
+def _candidates(name: str) -> Iterator[Measure]:
+    for definition in DEFINITIONS.values():
+        bare, cut = definition.trec
+        if bare == name:
+            yield Measure(definition.name)
+        stem = None if cut is None else cut.split("{")[0]
+        if stem and name.startswith(stem):
+            text = name.removeprefix(stem)
+            if text.isdecimal():
+                yield Measure(definition.name, at=int(text))
+            elif definition.cutoff == "level" and text.replace(".", "", 1).isdecimal():
+                yield Measure(definition.name, at=float(text))
+
+
+def _score_as_trec_eval(run: Run, qrels: Any, measures: Iterable[Measure], **options: Any) -> Scores:
+    return score(run, qrels, measures, zero_relevant="zero", **{"average_over": "common", **options})
+
+
+def against_reference(folder: Path | None = None) -> list[Comparison]:
+    """Compare with the shipped reference data; raises MissingInput when it is not there."""
+    folder = folder or Path(__file__).parent / "reference"
+    source = folder / "expected.json"
+    if not source.is_file():
+        raise MissingInput(
+            f"{source}: the reference values are missing; run python -m ringtrue.testing.reference.make_reference"
+        )
+    record = json.loads(source.read_text(encoding="utf-8"))
+    tally = _Tally(record["made_with"], EXACT)
+    for name, case in record["cases"].items():
+        per_query: dict[str, dict[str, float]] = case["per_query"]
+        known = measures_called(next(iter(per_query.values())))
+        qrels, run = read_qrels(folder / f"{name}.qrels"), read_run(folder / f"{name}.run")
+        mine = _score_as_trec_eval(run, qrels, known.values(), rel=case["relevance_level"])
+        if set(mine.query_ids) != set(per_query):
+            tally.add(Measure("NumQ"), len(mine.query_ids), math.inf, f"{name}: other queries were scored")
+            continue
+        for query_id, expected in per_query.items():
+            for trec_name, measure in known.items():
+                tally.add(measure, mine.per_query[query_id][str(measure)], expected[trec_name], f"{name}, query {query_id}")
+    return tally.comparisons()
+
+
+# trec_eval's own quick test, from its Makefile: judgments, run, what the options mean here, expected output.
+TREC_EVAL_CASES: Sequence[tuple[str, str, dict[str, Any], str]] = (
+    ("qrels.test", "results.test", {}, "out.test"),
+    ("qrels.test.with-comments", "results.test", {}, "out.test"),
+    ("qrels.comment.test", "results.comment.test", {}, "out.comment.test"),
+    ("qrels.test", "results.test", {}, "out.test.a"),
+    ("qrels.test", "results.test", {}, "out.test.aq"),
+    ("qrels.test", "results.trunc", {"average_over": "judged"}, "out.test.aqc"),
+    ("qrels.test", "results.trunc", {"average_over": "judged", "depth": 100}, "out.test.aqcM"),
+    ("qrels.rel_level", "results.test", {"rel": 2}, "out.test.aql"),
+    ("qrels.test", "results.test", {}, "out.test.meas_params"),
+)
+
+
+def against_trec_eval_files(folder: Path) -> list[Comparison]:
+    """Compare with the outputs in trec_eval's own test folder, to the four digits they print."""
+    tally = _Tally("trec_eval 10 test files", PRINTED)
+    for qrels_name, run_name, options, expected_name in TREC_EVAL_CASES:
+        expected = [line.split("\t") for line in (folder / expected_name).read_text(encoding="utf-8").splitlines()]
+        rows = [(name.strip(), query_id, value) for name, query_id, value in expected]
+        known = measures_called(dict.fromkeys(name for name, _, _ in rows))
+        mine = _score_as_trec_eval(read_run(folder / run_name), read_qrels(folder / qrels_name), known.values(), **options)
+        for name, query_id, value in rows:
+            # The geometric mean has no per-query value: trec_eval prints the logarithm's exponential, we keep the logarithm.
+            if name not in known or (name == "gm_map" and query_id != "all"):
+                continue
+            measure = known[name]
+            value_here = mine[measure] if query_id == "all" else mine.per_query[query_id][str(measure)]
+            tally.add(measure, value_here, float(value), f"{expected_name}, query {query_id}")
+    return tally.comparisons()
+
+
+def worked_examples() -> list[tuple[str, float, float]]:
+    """Return (example, value, expected) for the worked examples of M-3 and M-4, to two or three printed digits."""
+    found: list[tuple[str, float, float]] = []
+
+    def example(name: str, ranking: Sequence[str], grades: dict[str, int], measure: str, expected: float) -> None:
+        digits = len(repr(expected).split(".")[1])
+        value = score({"q": ranking}, {"q": grades}, [measure])[measure]
+        found.append((f"{name}: {measure}", round(value, digits), expected))
+
+    five = {f"d{number}": 1 for number in range(1, 6)}
+    ten = ["d1", "d6", "d2", "d7", "d8", "d9", "d3", "d10", "d11", "d12"]
+    labels = {"a": 3, "b": 1, "c": 2}
+    grades = {"d1": 3, "d2": 2, "d3": 1, "d4": 0}
+    example("five relevant, three of them in the top ten", ten, five, "R@10", 0.6)
+    example("three of five relevant in the top five", ["d1", "x", "d2", "y", "d3"], five, "R@5", 0.6)
+    example("the same list", ["d1", "x", "d2", "y", "d3"], five, "P@5", 0.6)
+    example("first relevant at rank 3", ["x", "y", "d1"], {"d1": 1}, "RR", 0.333)
+    example("labels 3, 1, 2 in that order", ["a", "b", "c"], labels, "DCG@3", 4.63)
+    example("labels 3, 1, 2 in the best order", ["a", "c", "b"], labels, "DCG@3", 4.76)
+    example("labels 3, 1, 2 in that order", ["a", "b", "c"], labels, "nDCG@3", 0.97)
+    example("ranking d1, d4, d2 of grades 3, 2, 1, 0", ["d1", "d4", "d2"], grades, "nDCG@10", 0.84)
+    example("the same ranking", ["d1", "d4", "d2"], grades, "nDCG(gain='exp')@10", 0.905)
+    first = {"a": ["x"], "b": ["-", "x"], "c": ["-", "+", "x"]}
+    mean = score(first, {query: {"x": 1} for query in first}, ["RR"])["RR"]
+    found.append(("ranks 1, 2 and 3: mean RR", round(mean, 3), 0.611))
+    return found
