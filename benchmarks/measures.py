@@ -27,8 +27,9 @@ from typing import Any, NamedTuple
 # The limits of requirement M-6. They are meant for the default size and one machine that does nothing else.
 FASTER_THAN = {"pytrec_eval": 4.0, "ir_measures": 8.0, "ranx": 40.0}  # seconds of the peer ÷ seconds of ringtrue, at least
 MEMORY_OF = "pytrec_eval"  # ringtrue's peak is at most this tool's
-SAME_MEAN = 1e-6  # the means of pytrec_eval and ir_measures, and of ranx where its definitions are the same
+SAME_MEAN = 1e-6  # pytrec_eval and ir_measures must agree this closely; ranx breaks ties otherwise and is only compared
 LINEAR = 1.5  # seconds per row at the largest size ÷ seconds per row at the size before it, at most
+QUIET = 0.15  # cores that other processes may use meanwhile before the report asks for another run
 REPEATED_RUNS = 10  # whose output is compared byte for byte
 
 MEASURES = ("nDCG@10", "R@100", "R@1000", "AP", "RR", "P@5")
@@ -86,6 +87,8 @@ class Sample(NamedTuple):
     seconds: float
     cpu_seconds: float
     peak_mb: float
+    others: float | None
+    """Cores that other processes kept busy meanwhile; None where the system does not tell."""
     output: bytes
 
     @property
@@ -201,6 +204,7 @@ def _row(tool: Tool, samples: list[Sample], ours: list[Sample]) -> dict[str, Any
         "ratio": median / statistics.median(sample.seconds for sample in ours),
         "cpu_seconds": statistics.median(sample.cpu_seconds for sample in samples),
         "peak_mb": max(sample.peak_mb for sample in samples),
+        "others": [sample.others for sample in samples],
         "means": means,
         "difference": {measure: abs(means[measure] - our_means[measure]) for measure in MEASURES},
     }
@@ -352,10 +356,11 @@ def _succeeds(command: list[str], output: Any) -> bool:
 def measure(command: list[str], environment: dict[str, str]) -> Sample:
     """Run one process to its end and return its wall time, its own peak memory and what it printed."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        start = time.perf_counter()
+        busy, start = _busy_seconds(), time.perf_counter()
         child = subprocess.Popen(command, stdout=output, stderr=errors, env=os.environ | environment)
         _, status, usage = os.wait4(child.pid, 0)
         seconds = time.perf_counter() - start
+        after = _busy_seconds()
         child.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         errors.seek(0)
@@ -363,7 +368,18 @@ def measure(command: list[str], environment: dict[str, str]) -> Sample:
             said = errors.read().decode(errors="replace")[-2000:].strip()
             raise Failure(f"{' '.join(command)[:200]} … ended with {child.returncode}: {said}")
         unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux kilobytes
-        return Sample(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit / 1e6, output.read())
+        cpu = usage.ru_utime + usage.ru_stime
+        others = None if busy is None or after is None else max(0.0, after - busy - cpu) / seconds
+        return Sample(seconds, cpu, usage.ru_maxrss * unit / 1e6, others, output.read())
+
+
+def _busy_seconds() -> float | None:
+    """Return the processor time that all processes have used since the machine started, on Linux."""
+    stat = Path("/proc/stat")
+    if not stat.exists():
+        return None
+    user, nice, system, _idle, _wait, *interrupts = map(int, stat.read_text().split("\n", 1)[0].split()[1:9])
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
 
 
 def generate(queries: int, depth: int) -> Files:
@@ -440,9 +456,18 @@ def render(report: dict[str, Any]) -> str:
     parts += [
         _table(("limit", "wanted", "found", ""), rows, text_columns=1),
         f"Machine: {machine['cores']} cores, {machine['cpu']}, {machine['system']}, Python {machine['python']}; "
-        f"load {machine['load_before']} before the start.",
+        f"load {machine['load_before']} before the start{_disturbance(report['tools'])}.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _disturbance(tools: list[dict[str, Any]]) -> str:
+    """Say how much of the machine other processes used while the tools ran."""
+    others = [share for tool in tools for share in tool["others"] if share is not None]
+    if not others:
+        return ""
+    text = f"; others kept {statistics.mean(others):.2f} cores busy on average, {max(others):.2f} at most"
+    return text + (", SO REPEAT IT ON A QUIET MACHINE" if max(others) > QUIET else "")
 
 
 def _agreement(tools: list[dict[str, Any]]) -> str:
@@ -463,7 +488,10 @@ def _agreement(tools: list[dict[str, Any]]) -> str:
     return "\n\n".join([table, *(notes or [f"All tools agree on all means to {SAME_MEAN:g}."])])
 
 
-_WHY = {"ranx": "it orders equal scores by their place in the file, trec_eval and ringtrue by document id, descending"}
+_WHY = {
+    "ranx": "it leaves equal scores in the order its sort happens to give, where trec_eval and ringtrue go by document id, "
+    "descending; on a run without ties it agrees"
+}
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int = 2) -> str:

@@ -78,9 +78,7 @@ def test_every_agreement_of_a_list_with_itself_is_exactly_one(a: list[int], p: f
 
 
 @given(rankings, rankings, st.integers(1, 12))
-def test_ranking_difference_is_symmetric_in_range_and_zero_only_for_the_same_list(
-    a: list[int], b: list[int], k: int
-) -> None:
+def test_ranking_difference_is_symmetric_in_range_and_zero_only_for_the_same_list(a: list[int], b: list[int], k: int) -> None:
     change, back = ranking_difference(a, b, k=k), ranking_difference(b, a, k=k)
     assert 0 <= change.score <= 1
     assert (change.score == 0) == (a[:k] == b[:k])

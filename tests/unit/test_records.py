@@ -146,7 +146,9 @@ class TestRun:
     def test_map_documents_leaves_names_it_does_not_know(self) -> None:
         assert Run.from_rankings({"q1": ["x", "y"]}).map_documents({"x": "X"}).rankings() == {"q1": ["X", "y"]}
 
-    @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, "1.0", None, 10**400])
+    @pytest.mark.parametrize(
+        "score", [math.nan, math.inf, -math.inf, "1.0", None, 10**400], ids=["nan", "inf", "-inf", "text", "none", "huge"]
+    )
     def test_m3_a_score_that_is_no_finite_number_is_an_error_that_names_query_and_document(self, score: object) -> None:
         for build in (
             lambda: Run.of([("q1", "d1", score)]),  # type: ignore[list-item]
@@ -170,11 +172,11 @@ class TestRun:
                 build()
 
     def test_trap_11_an_id_that_is_a_number_is_refused_instead_of_never_matching(self) -> None:
-        with pytest.raises(InputError, match="document id 12 .* write it as text, not as int"):
-            Run.from_rankings({"q1": [12]})  # type: ignore[list-item]
+        with pytest.raises(InputError, match=r"document id 12 .* write it as text, not as int"):
+            Run.from_rankings({"q1": [12]})  # type: ignore[arg-type]
 
     def test_numbers_of_any_type_are_scores(self) -> None:
-        run = Run.from_dict({"q": {"a": 3, "b": np.float32(1.5), "c": np.int64(2)}})
+        run = Run.from_dict({"q": {"a": 3, "b": np.float32(1.5), "c": np.int64(2)}})  # type: ignore[dict-item]
         assert run.to_dict() == {"q": {"a": 3.0, "c": 2.0, "b": 1.5}}
 
     def test_order_where_breaks_only_the_ties_that_matter(self) -> None:
@@ -193,7 +195,9 @@ class TestGoldenSet:
     def test_g7_it_is_provisional_until_a_person_confirmed_a_judgment(self) -> None:
         assert golden().provisional
         assert golden(judgments=(Judgment("q1", "d1", 2, source="llm"),)).provisional
-        assert not golden(judgments=(Judgment("q1", "d1", 2, source="llm"), Judgment("q1", "d2", 0, source="manual"))).provisional
+        assert not golden(
+            judgments=(Judgment("q1", "d1", 2, source="llm"), Judgment("q1", "d2", 0, source="manual"))
+        ).provisional
 
     def test_a_query_is_found_by_its_id_and_a_missing_one_is_named(self) -> None:
         assert golden().query("q2").negative

@@ -107,7 +107,7 @@ def expressions(values: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
 trees = st.recursive(scalars, expressions, max_leaves=12).filter(lambda tree: isinstance(tree, Expression | Pipeline))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(trees)
 def test_m1_parsing_the_text_of_any_expression_gives_it_back(tree: Expression | Pipeline) -> None:
     assert parse(str(tree)) == tree
@@ -119,8 +119,9 @@ def test_m1_parsing_the_text_of_any_expression_gives_it_back(tree: Expression | 
 def test_m1_any_text_is_read_or_refused_with_a_spec_error(text: str) -> None:
     try:
         found = parse(text)
-    except SpecError as problem:
-        assert "write it like nDCG@10" in str(problem)
+    except SpecError:
+        with pytest.raises(SpecError, match="write it like nDCG@10"):
+            parse(text)
     else:
         assert parse(str(found)) == found
 
@@ -156,13 +157,17 @@ def test_m1_an_unreadable_text_is_shown_with_problem_place_and_cure(text: str, p
     assert message.endswith("write it like nDCG@10, P(rel=2)@10 or rrf(bm25, dense, k=60)")
 
 
-@pytest.mark.parametrize("text", ["f(" * 60 + ")" * 60, "f(" + "[" * 60 + "]" * 60 + ")", "f(" + "[g(" * 30 + ")]" * 30 + ")"])
+@pytest.mark.parametrize(
+    "text",
+    ["f(" * 60 + ")" * 60, "f(" + "[" * 60 + "]" * 60 + ")", "f(" + "[g(" * 30 + ")]" * 30 + ")"],
+    ids=["expressions", "lists", "both"],
+)
 def test_m1_brackets_that_are_too_deep_are_refused_whatever_their_shape(text: str) -> None:
     with pytest.raises(SpecError, match="more than 50 levels of brackets"):
         parse(text)
 
 
-@pytest.mark.parametrize("text", ["f(" * 100_000, "f(" + "[" * 100_000])
+@pytest.mark.parametrize("text", ["f(" * 100_000, "f(" + "[" * 100_000], ids=["expressions", "lists"])
 def test_m1_a_hostile_depth_ends_in_a_spec_error_not_in_a_crash(text: str) -> None:
     with pytest.raises(SpecError) as caught:
         parse(text)
@@ -175,7 +180,7 @@ def test_m1_brackets_side_by_side_are_not_deep() -> None:
     assert len(found.args) == 120
 
 
-@pytest.mark.parametrize("number", ["1e400", "-1e999", "1" * 5000])
+@pytest.mark.parametrize("number", ["1e400", "-1e999", "1" * 5000], ids=["1e400", "-1e999", "5000 digits"])
 def test_m1_a_number_that_no_value_can_hold_is_refused_because_it_could_not_be_printed_back(number: str) -> None:
     for text in (f"f({number})", f"f@{number}"):
         with pytest.raises(SpecError, match="a number too large to use at character 3"):

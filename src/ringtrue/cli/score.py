@@ -49,6 +49,10 @@ def score_command(
     bounds: Annotated[
         bool, typer.Option("--bounds", help="Also show the value if every unjudged document had the top grade.")
     ] = False,
+    by: Annotated[
+        list[str] | None, typer.Option("--by", help="Also per value of this query field of a golden set: --by query_type")
+    ] = None,
+    worst: Annotated[int, typer.Option("--worst", min=0, help="List the N queries with the lowest first measure.")] = 0,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object: aggregate, per_query (with -q), counted.")
     ] = False,
@@ -78,11 +82,18 @@ def score_command(
         depth=depth,
     )
     if json:
-        show.as_json(_record(scores, per_query=per_query, bounds=bounds))
+        show.as_json(_record(scores, per_query=per_query, bounds=bounds, by=by or [], worst=worst))
         return
     _print(scores, per_query=per_query, bounds=bounds)
+    for field in by or []:
+        _print_slices(scores, field)
+    if worst:
+        print()
+        lowest = scores.worst(scores.measures[0], count=worst)
+        show.table(["worst queries", str(scores.measures[0])], [[query_id, show.number(value)] for query_id, value in lowest])
     for remark in [*scores.counted.gain, *scores.counted.notes()]:
         show.note(remark)
+    show.note(f"Judged@10 is {show.number(scores.judged_share)}; unjudged documents count as not relevant")
 
 
 def _measures(text: str) -> list[Measure]:
@@ -96,24 +107,30 @@ def _measures(text: str) -> list[Measure]:
 
 
 def judgments_in(source: str) -> Qrels | GoldenSet:
-    """Return the judgments of a file, or a golden set where its shipped name is given and no file has that name."""
+    """Return the judgments of a file, or a golden set: a shipped name, or a file or folder that holds one."""
     from ringtrue.formats import read_qrels
 
-    if source != "-" and not Path(source).exists():
-        from ringtrue.golden import load, shipped
+    path = Path(source)
+    if source != "-" and (not path.exists() or path.is_dir() or path.suffix in (".json", ".jsonl", ".yaml", ".yml")):
+        from ringtrue.golden import holds_golden_set, load, shipped
 
-        if source in shipped():
+        if source in shipped() or holds_golden_set(path):
             return load(source)
     return read_qrels(source)
 
 
-def _record(scores: Scores, *, per_query: bool, bounds: bool) -> dict[str, object]:
+def _record(scores: Scores, *, per_query: bool, bounds: bool, by: list[str], worst: int) -> dict[str, object]:
     counted = scores.counted
     record: dict[str, object] = {"aggregate": scores.aggregate}
     if per_query:
         record["per_query"] = scores.per_query
     if bounds:
         record["bounds"] = scores.bounds
+    if by:
+        record["per_slice"] = {field: {str(m): scores.by(field, m) for m in scores.measures} for field in by}
+    if worst:
+        lowest = scores.worst(scores.measures[0], count=worst)
+        record["worst"] = [{"query_id": query_id, str(scores.measures[0]): value} for query_id, value in lowest]
     record["counted"] = {
         "queries": counted.queries,
         "missing": counted.missing,
@@ -126,9 +143,22 @@ def _record(scores: Scores, *, per_query: bool, bounds: bool) -> dict[str, objec
         "average_over": counted.average_over,
         "relevant_from_grade": counted.rel,
         "gain": counted.gain,
+        "judged_at_10": scores.judged_share,
     }
     record["notes"] = counted.notes()
     return record
+
+
+def _print_slices(scores: Scores, field: str) -> None:
+    from ringtrue.cli import show
+
+    rows = [
+        [value, str(measure), str(part.count), show.number(part.mean), show.number(part.median), show.number(part.std)]
+        for measure in scores.measures
+        for value, part in scores.by(field, measure).items()
+    ]
+    print()
+    show.table([field, "measure", "queries", "mean", "median", "sd"], rows, text_columns=2)
 
 
 def _print(scores: Scores, *, per_query: bool, bounds: bool) -> None:

@@ -1,20 +1,24 @@
 """Files ⇄ judgments and answers. Paths come in, checked ``Qrels`` and ``Run`` go out, and back.
 
-The format is seen from the file's ending and, where that says nothing, from its first line: TREC (also ``.gz`` and
-``-`` for standard input), BEIR folders and TSV, CSV, Parquet, JSON, JSON lines, YAML. Nothing is guessed silently and
-nothing is dropped: what cannot be understood raises InputError with file, line or field, value and cure. This room
-computes nothing and prints nothing.
+The format is seen from the file's ending (TREC where that says nothing) and, for ``.tsv``, from its first line: TREC (also
+``.gz`` and ``-`` for standard input), BEIR folders and TSV, CSV, Parquet, JSON, JSON lines, YAML. Nothing is guessed
+silently and nothing is dropped: what cannot be understood raises InputError with file, line or field, value and cure, and
+so does a value that the format to be written cannot hold. This room computes nothing and prints nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
+import re
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.formats import table, trec
-from ringtrue.formats.text import STDIN, Place, decode, read_bytes
+from ringtrue.formats.text import STDIN, Place, encoded, one_line, read_bytes, write_text
 from ringtrue.records import Qrels, Run
 
 KINDS = ("trec", "tsv", "csv", "parquet", "json", "jsonl", "yaml")
@@ -47,14 +51,18 @@ def _bulk(path: Path) -> Run | None:
 
     if str(path) == STDIN or not path.is_file() or path.stat().st_size < (BULK // 8 if path.suffix == ".gz" else BULK):
         return None
-    with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+    except OSError:
+        return None  # the strict reader says why
     if not packed:
         return bulk.read_run(path)
-    spool = tempfile.NamedTemporaryFile(prefix="ringtrue-", suffix=".run")  # noqa: SIM115 (lives as long as the ids in it)
-    spool.write(read_bytes(path))
-    spool.flush()
-    return bulk.read_run(Path(spool.name), keeper=spool)
+    # What is mapped into memory outlives its name, so the folder may go at once; Windows keeps it until its own cleaning.
+    with tempfile.TemporaryDirectory(prefix="ringtrue-", ignore_cleanup_errors=True) as folder:
+        spool = Path(folder) / "unpacked.run"
+        spool.write_bytes(read_bytes(path))
+        return bulk.read_run(spool)
 
 
 def _inside_beir(path: Path) -> Path:
@@ -65,8 +73,9 @@ def _inside_beir(path: Path) -> Path:
     if "test" in named:
         return named["test"]
     if splits:
-        raise InputError(f"{path}: qrels/ has no test.tsv; name one of {nearest('test', [str(split) for split in splits])}")
-    raise MissingInput(f"{path}: is a folder without qrels/*.tsv; name a judgments file or a BEIR folder")
+        some = nearest("test", [str(split) for split in splits])
+        raise InputError(one_line(f"{path}: qrels/ has no test.tsv; name one of {some}"))
+    raise MissingInput(one_line(f"{path}: is a folder without qrels/*.tsv; name a judgments file or a BEIR folder"))
 
 
 def kind_of(path: Path, kind: str | None = None) -> str:
@@ -75,60 +84,118 @@ def kind_of(path: Path, kind: str | None = None) -> str:
         if kind not in KINDS:
             raise InputError(f"there is no format '{kind}'; use {nearest(kind, KINDS)}")
         return kind
+    found = _by_ending(path)
+    return "trec" if found == "tsv" and not _has_header(path) else found
+
+
+def _by_ending(path: Path) -> str:
     endings = [ending.lower() for ending in path.suffixes if ending.lower() != ".gz"]
-    found = _ENDINGS.get(endings[-1]) if endings else None
-    if found == "tsv":
-        return "tsv" if _has_header(path) else "trec"
-    return found or "trec"
+    return _ENDINGS.get(endings[-1], "trec") if endings else "trec"
 
 
 def _has_header(path: Path) -> bool:
     """True when the first line names columns; a TREC file may be separated by tabs too."""
-    first = decode(read_bytes(path), path).split("\n", 1)[0].strip("\r").split("\t")
+    start = b""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        start = file.read(1 << 16)
+    if not start or start.startswith(b"\x1f\x8b"):
+        start = read_bytes(path)
+    first = start.split(b"\n", 1)[0].decode("utf-8-sig", "replace").strip("\r").split("\t")
     return any(name in (*table.QUERY, *table.DOCUMENT) for name in first)
 
 
 def write_qrels(qrels: Qrels, path: str | Path, *, kind: str | None = None) -> None:
-    """Write judgments in the format of the file's ending."""
+    """Write judgments in the format of the file's ending; raises InputError for what that format cannot hold."""
     place = Path(path)
     found = kind_of_new(place, kind)
+    judged = set(qrels.query.tolist())
+    empty = [query_id for index, query_id in enumerate(qrels.query_ids) if index not in judged]
+    if found in ("json", "yaml"):
+        _write_document(qrels.to_dict(), place, found)
+        return
+    _refuse_empty(empty, place, found)
     if found == "trec":
         trec.write_qrels(qrels, place)
-    elif found in ("json", "yaml"):
-        _write_document(qrels.to_dict(), place, found)
     else:
         names = ("query-id", "corpus-id", "score") if found == "tsv" else ("query_id", "doc_id", "grade")
-        table.write_rows(names, iter(qrels), place, found)
+        table.write_rows(names, [*qrels, *((query_id,) for query_id in empty)], place, found)
 
 
 def write_run(run: Run, path: str | Path, *, kind: str | None = None) -> None:
-    """Write answers in the format of the file's ending."""
+    """Write answers in the format of the file's ending; raises InputError for what that format cannot hold.
+
+    Of a run whose order is the truth the order is written, not the scores.
+    """
     place = Path(path)
     found = kind_of_new(place, kind)
+    if found in ("json", "yaml"):
+        _write_document(_lists(run) if run.ordered else _scores(run, place), place, found)
+        return
+    empty = sorted(run.answered)
+    _refuse_empty(empty, place, found)
     if found == "trec":
         trec.write_run(run, place)
-    elif found in ("json", "yaml"):
-        _write_document(run.rankings() if run.ordered else run.to_dict(), place, found)
-    elif run.ordered:
-        ranked = ((q, doc, rank) for q, docs in run.rankings().items() for rank, doc in enumerate(docs, 1))
-        table.write_rows(("query_id", "doc_id", "rank"), ranked, place, found)
-    else:
-        table.write_rows(("query_id", "doc_id", "score"), iter(run), place, found)
+        return
+    rows: Iterable[tuple[str, str, float]] = run
+    if run.ordered:
+        rows = ((query_id, doc_id, rank) for query_id, docs in _lists(run).items() for rank, doc_id in enumerate(docs, 1))
+    names = ("query_id", "doc_id", "rank" if run.ordered else "score")
+    table.write_rows(names, [*rows, *((query_id,) for query_id in empty)], place, found)
+
+
+def _lists(run: Run) -> dict[str, list[str]]:
+    """Return the answers as lists; unlike in ``rankings`` a repeated document stays, so that it is counted again later."""
+    answers: dict[str, list[str]] = {query_id: [] for query_id in (*run.query_ids, *sorted(run.answered))}
+    for query_id, doc_id, _ in run:
+        answers[query_id].append(doc_id)
+    return answers
+
+
+def _scores(run: Run, path: Path) -> dict[str, dict[str, float]]:
+    scores = run.to_dict()
+    if sum(map(len, scores.values())) == len(run):
+        return scores
+    seen: set[tuple[str, str]] = set()
+    for query_id, doc_id, _ in run:
+        if (query_id, doc_id) in seen:
+            break
+        seen.add((query_id, doc_id))
+    problem = f"document '{doc_id}' stands twice in the answer to query '{query_id}', which one object cannot hold"
+    raise Place(str(path)).error(problem, "write JSON lines, CSV or Parquet")
+
+
+def _refuse_empty(query_ids: list[str], path: Path, kind: str) -> None:
+    if query_ids and kind != "jsonl":
+        problem = f"query '{query_ids[0]}' has no document, which {kind} has no line for"
+        raise Place(str(path)).error(problem, "write JSON, JSON lines or YAML")
 
 
 def kind_of_new(path: Path, kind: str | None = None) -> str:
     """Return the format to write a new file in."""
-    return kind_of(path, kind) if kind is not None else _ENDINGS.get(path.suffix.lower(), "trec")
+    return kind_of(path, kind) if kind is not None else _by_ending(path)
 
 
 def _write_document(value: object, path: Path, kind: str) -> None:
     if kind == "json":
         text = json.dumps(value, ensure_ascii=False, indent=1) + "\n"
     else:
-        import yaml
+        encoded(json.dumps(value, ensure_ascii=False), path)  # YAML would write half of a pair, and no reader take it back
+        text = _yaml(value)
+    write_text(text, path)
 
-        text = yaml.safe_dump(value, allow_unicode=True, sort_keys=False)
-    path.write_text(text, encoding="utf-8", newline="\n")
+
+def _yaml(value: object) -> str:
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Quotes the line breaks of other scripts, which PyYAML writes as they are and reads back as blanks."""
+
+        def represent_text(self, text: str) -> yaml.ScalarNode:
+            style = '"' if re.search("[\x85\u2028\u2029]", text) else None
+            return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    Dumper.add_representer(str, Dumper.represent_text)
+    return str(yaml.dump(value, Dumper=Dumper, allow_unicode=True, sort_keys=False, width=math.inf))
 
 
 __all__ = ["BULK", "KINDS", "Place", "kind_of", "read_qrels", "read_run", "write_qrels", "write_run"]

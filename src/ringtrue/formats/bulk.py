@@ -35,8 +35,6 @@ class LineIds:
     ends: Ints
     keys: Keys
     blank: bytes
-    keeper: Any = None
-    """Whatever must live as long as the ids do, such as the temporary file they are in."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -64,7 +62,7 @@ class LineIds:
         return found
 
 
-def read_run(path: Path, *, keeper: Any = None) -> Run | None:
+def read_run(path: Path) -> Run | None:
     """Return the run in a plain, uniform TREC file, or None when the strict reader has to look at it."""
     with path.open("rb") as file:
         first = file.readline()
@@ -73,10 +71,10 @@ def read_run(path: Path, *, keeper: Any = None) -> Run | None:
     ends = _line_ends(content)
     if ends is None:
         return None
-    columns = _columns(path, blank.decode(), checked=b"_" in first or _holds(content, b"_+"))
+    columns = _columns(path, blank.decode(), checked=_holds(content, b"_+"))
     if columns is None or len(ends) != len(columns["s"]) or not np.isfinite(columns["s"]).all():
         return None
-    docs = LineIds(content, ends, columns["h"], blank, keeper)
+    docs = LineIds(content, ends, columns["h"], blank)
     change = np.concatenate(([0], np.flatnonzero(columns["g"][1:] != columns["g"][:-1]) + 1))
     _, first_seen, group = np.unique(columns["g"][change], return_index=True, return_inverse=True)
     by_appearance = np.argsort(first_seen, kind="stable")
@@ -121,10 +119,10 @@ def _line_ends(content: mmap.mmap) -> Ints | None:
         block = raw[at : at + _BLOCK + 1]  # one more, so that a pair across the border is seen
         own = block[:_BLOCK]
         blank = block <= 32
-        blanks += np.count_nonzero(blank[:_BLOCK])
-        pairs += np.count_nonzero(blank[1:] & blank[:-1])
-        returns += np.count_nonzero(own == 13)
-        line_breaks += np.count_nonzero((block[:-1] == 13) & (block[1:] == 10))
+        blanks += int(np.count_nonzero(blank[:_BLOCK]))
+        pairs += int(np.count_nonzero(blank[1:] & blank[:-1]))
+        returns += int(np.count_nonzero(own == 13))
+        line_breaks += int(np.count_nonzero((block[:-1] == 13) & (block[1:] == 10)))
         wide = wide or bool((own > 127).any())
         parts.append(np.flatnonzero(own == 10) + at)
     closed = bool(raw[-1] == 10)

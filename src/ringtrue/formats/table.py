@@ -7,14 +7,18 @@ answers. Column names of other tools are understood; a name that is nearly right
 from __future__ import annotations
 
 import csv
+import glob
 import io
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from ringtrue.errors import InputError, nearest
-from ringtrue.formats.text import Place, read_bytes, read_json, read_jsonl, read_text, read_yaml
-from ringtrue.formats.trec import finite
+from ringtrue.errors import nearest
+from ringtrue.formats.text import STDIN, Place, read_bytes, read_json, read_jsonl, read_text, read_yaml, usable_id, write_text
+from ringtrue.formats.trec import finite, whole
 from ringtrue.records import Qrels, Run
 
 Row = tuple[Place, Mapping[str, Any]]
@@ -35,63 +39,69 @@ DOCUMENT = (
 GRADE = ("grade", "score", "relevance", "rel", "label", "judgment")
 SCORE = ("score", "sim", "similarity", "relevance_score")
 RANK = ("rank", "position")
-_LARGE = 32 << 20
 
 
-def _dialect(separator: str) -> type[csv.Dialect]:
+def _dialect(separator: str, *, quote_all: bool = False) -> type[csv.Dialect]:
     """Return how values are written: quoted where needed, except in TSV, which knows no quotes."""
 
     class Dialect(csv.excel):
         delimiter = separator
         strict = True
         lineterminator = "\n"
-        quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
+        quotechar = None if separator == "\t" else '"'
+        quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL
 
     return Dialect
 
 
 def csv_rows(path: Path, *, delimiter: str | None = None) -> Iterator[Row]:
     """Yield the rows of a CSV or TSV file with a header line."""
-    content = read_bytes(path)
-    if len(content) > _LARGE and path.suffix != ".gz":
-        yield from _duckdb_rows(path, "read_csv(?, header=true, all_varchar=true)")
-        return
     text = read_text(path)
-    header = text.split("\n", 1)[0]
+    header = text.lstrip("\r\n").split("\n", 1)[0]
     separator = delimiter or max(("\t", ",", ";"), key=header.count)
-    reader = csv.reader(io.StringIO(text), _dialect(separator))
+    reader = csv.reader((line[0] for line in re.finditer(r"[^\n]*\n|[^\n]+", text)), _dialect(separator))
     place = Place(str(path))
     names: list[str] = []
+    start = 1  # where a record begins: an open quote is found only at the end of the file, far from the line to mend
     try:
         for fields in reader:
-            here = place.on(reader.line_num)
-            if not names:
+            here, start = place.on(start), reader.line_num + 1
+            if fields and not names:
                 names = [name.strip() for name in fields]
-                repeated = {name for name in names if names.count(name) > 1}
-                if repeated:
-                    raise here.error(f"the column {sorted(repeated)[0]!r} is named twice", "give every column its own name")
+                _check_header(names, here, "tabs" if delimiter else "commas, semicolons or tabs")
             elif fields:
                 if len(fields) != len(names):
-                    raise here.error(f"{len(fields)} values for {len(names)} columns", f"write {', '.join(names)}")
+                    found = f"{len(fields)} value{'s' if len(fields) != 1 else ''} ({separator.join(fields)!r:.60})"
+                    raise here.error(f"{found} for {len(names)} columns", f"write {', '.join(names)}")
                 yield here, dict(zip(names, fields, strict=True))
     except csv.Error as problem:
-        raise place.on(reader.line_num).error(f"not valid CSV: {problem}", "mend the quotes there") from problem
+        raise place.on(start).error(f"not valid CSV: {problem}", "mend the quotes or line ends there") from problem
+
+
+def _check_header(names: Sequence[str], place: Place, separators: str = "") -> None:
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        raise place.error(f"the column {sorted(repeated)[0]!r} is named twice", "give every column its own name")
+    if len(names) < 2:
+        cure = "write query, document and a number" + (f", separated by {separators}" if separators else "")
+        raise place.error(f"the only column is {names[0]!r:.60}", cure)
 
 
 def parquet_rows(path: Path) -> Iterator[Row]:
     """Yield the rows of a Parquet file."""
-    yield from _duckdb_rows(path, "read_parquet(?)")
-
-
-def _duckdb_rows(path: Path, source: str) -> Iterator[Row]:
     import duckdb
 
     place = Place(str(path))
+    if str(path) == STDIN:
+        raise place.error("Parquet cannot be read from standard input", "name the file")
     if not path.is_file():
         read_bytes(path)  # names a missing file and the similar ones beside it
     try:
-        found = duckdb.connect().execute(f"SELECT * FROM {source}", [str(path)])
+        # A file name is no pattern, and a folder called score=3 is no column.
+        source = glob.escape(str(path))
+        found = duckdb.connect().execute("SELECT * FROM read_parquet(?, hive_partitioning=false)", [source])
         names = [column[0] for column in found.description or ()]
+        _check_header(names, place)
         number = 0
         while chunk := found.fetchmany(10_000):
             for values in chunk:
@@ -145,10 +155,7 @@ def _column(names: Iterable[str], wanted: tuple[str, ...], what: str, place: Pla
 def _identity(value: Any, place: Place) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise place.error(f"{value!r:.60} is not usable as an id", "write a text")
-    text = str(value)
-    if not text.strip():
-        raise place.error("the id is blank", "write a non-blank text")
-    return text
+    return usable_id(str(value), place)
 
 
 def qrels_from(rows: Iterable[Row], path: Path) -> Qrels:
@@ -181,20 +188,17 @@ def qrels_from(rows: Iterable[Row], path: Path) -> Qrels:
 
 
 def _grade(value: Any, place: Place) -> int:
-    try:
-        number = float(value) if not isinstance(value, bool | None) else None
-    except (TypeError, ValueError):
-        number = None
-    if number is None or not number.is_integer():
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         raise place.error(f"{value!r:.60} is not a whole number", "write 0, 1, 2 …")
-    return int(number)
+    # Tables made elsewhere write whole numbers as 2.0; the digits are read as they are, because a float would round them.
+    return whole(re.sub(r"(?<=\d)\.0*$", "", str(value).strip()), place)
 
 
 def run_from(rows: Iterable[Row], path: Path) -> Run:
     """Return answers from rows of named values; without a score column the rank column gives the order."""
     answered: list[str] = []
     answers: list[tuple[str, str, float]] = []
-    by_rank = False
+    number_name = ""
     for place, row in rows:
         query_name = _column(row, QUERY, "query", place)
         query_id = _identity(row[query_name], place.at(query_name))
@@ -203,18 +207,19 @@ def run_from(rows: Iterable[Row], path: Path) -> Run:
             continue
         doc_name = _column(row, DOCUMENT, "document", place)
         doc_id = _identity(row[doc_name], place.at(doc_name))
-        has_score = any(name in row for name in SCORE)
-        name = _column(row, SCORE if has_score else RANK, "score or rank", place)
+        name = _column(row, (*SCORE, *RANK), "score or rank", place)
+        number_name = number_name or name
+        if (name in RANK) != (number_name in RANK):
+            raise place.error(f"this has a {name}, rows before it a {number_name}", "use one of the two for all queries")
         value = row[name]
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
+        if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
             raise place.at(name).error(f"{value!r:.60} is not a number", "write one like 12.5")
         number = finite(str(value).strip(), place.at(name), query_id, doc_id)
-        by_rank = by_rank or not has_score
-        answers.append((query_id, doc_id, number if has_score else -number))
+        answers.append((query_id, doc_id, -number if name in RANK else number))
     if not answered:
         raise Place(str(path)).error("there is no answer in it", "write at least one row")
     run = Run.of(answers, name=path.name.split(".")[0]).with_empty_answers(answered)
-    if not by_rank:
+    if number_name not in RANK:
         return run
     # Ranks are the truth here: sort once, then keep the order.
     ranked: dict[str, list[tuple[float, str]]] = {}
@@ -242,31 +247,36 @@ def write_rows(names: tuple[str, ...], rows: Iterable[tuple[Any, ...]], path: Pa
         return
     buffer = io.StringIO()
     if kind == "jsonl":
-        import json
-
         for row in rows:
-            buffer.write(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n")
+            # strict=False: a row may end early, {"query_id": …} being a query with no document.
+            buffer.write(json.dumps(dict(zip(names, row, strict=False)), ensure_ascii=False) + "\n")
     else:
-        writer = csv.writer(buffer, _dialect("\t" if kind == "tsv" else ","))
-        try:
-            writer.writerow(names)
-            writer.writerows(rows)
-        except csv.Error as problem:
-            raise InputError(
-                f"{path}: an id with a tab or line break cannot stand in TSV ({problem}); write CSV or JSON"
-            ) from problem
-    path.write_text(buffer.getvalue(), encoding="utf-8", newline="\n")
+        table = list(rows)
+        ids = "".join(f"{query_id}{doc_id}" for query_id, doc_id, *_ in table)
+        unfit = re.search(r"[\t\r\n\0]" if kind == "tsv" else r"\0", ids)
+        if unfit:
+            raise Place(str(path)).error(f"an id with {unfit[0]!r} cannot stand in {kind.upper()}", "write JSON or Parquet")
+        writer = csv.writer(buffer, _dialect("\t" if kind == "tsv" else ",", quote_all="\r" in ids))
+        writer.writerow(names)
+        writer.writerows(table)
+    write_text(buffer.getvalue(), path)
 
 
 def _write_parquet(names: tuple[str, ...], rows: list[tuple[Any, ...]], path: Path) -> None:
     import duckdb
     import numpy as np
 
+    if path.suffix.lower() == ".gz":
+        raise Place(str(path)).error("Parquet is compressed in itself", "name the file without .gz")
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     values = {
         name: np.array(column, object if not column or isinstance(column[0], str) else None)
         for name, column in zip(names, columns, strict=True)
     }
     connection = duckdb.connect()
-    connection.register("rows", values)
-    connection.execute("COPY (SELECT * FROM rows) TO '" + str(path).replace("'", "''") + "' (FORMAT parquet)")
+    try:
+        connection.register("rows", values)
+        connection.execute("COPY (SELECT * FROM rows) TO '" + str(path).replace("'", "''") + "' (FORMAT parquet)")
+    except duckdb.Error as problem:
+        reason = str(problem).split("\n")[0]
+        raise Place(str(path)).error(f"cannot be written ({reason})", "check the ids and the folder") from problem

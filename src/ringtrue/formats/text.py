@@ -16,6 +16,7 @@ from typing import Any
 from ringtrue.errors import InputError, MissingInput, nearest
 
 STDIN = "-"
+_DEEPEST = 100
 _WIDE = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -188,7 +189,9 @@ def read_yaml(path: str | Path) -> Any:
         try:
             value = loader.construct_object(node)
         except (ArithmeticError, AttributeError, LookupError, ValueError) as problem:  # 2024-13-45, !!bool maybe
-            raise here.error(f"'{node.value[:60]}' cannot be read as {node.tag.split(':')[-1]}", "put it in quotes") from problem
+            raise here.error(
+                f"'{node.value[:60]}' cannot be read as {node.tag.split(':')[-1]}", "put it in quotes"
+            ) from problem
         if type(value) is int and str(value) != node.value.removeprefix("+"):
             raise here.error(f"'{node.value[:60]}' means {value} in YAML", "put an id in quotes, or write the plain number")
         return value
@@ -213,7 +216,11 @@ def read_yaml(path: str | Path) -> Any:
     text = read_text(path)
     try:
         loader = yaml.SafeLoader(text)
+        depth = 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:  # the parser's time grows with the square of the depth
+                raise place.on(event.start_mark.line + 1).error("the YAML is nested too deeply", "flatten it")
             # Aliases allow a few lines to stand for gigabytes, and a golden set has no use for them.
             if isinstance(event, yaml.AliasEvent):
                 line = None if event.start_mark is None else event.start_mark.line + 1
@@ -256,20 +263,26 @@ def field_of(record: dict[str, Any], name: str, kind: type | tuple[type, ...], p
 def usable_id(text: str, place: Place) -> str:
     """Return an id that can be told from others and written anywhere; raises InputError otherwise."""
     if not text.strip():
-        raise place.error(f"the id '{text}' is blank", "write a non-blank text")
+        raise place.error(f"the id {text!r} is blank", "write a non-blank text")
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise place.error(f"the id '{text[:60]}' holds half of a character pair", "write the whole character")
+        raise place.error(f"the id {text!r:.60} holds half of a character pair", "write the whole character")
     return text
+
+
+def encoded(text: str, path: Path) -> bytes:
+    """Return text as UTF-8; raises InputError for half of a character pair, which has no form there."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as problem:
+        half = text[problem.start]
+        raise Place(str(path)).error(f"the character '{half}' is half of a pair", "remove it, UTF-8 cannot hold it") from None
 
 
 def write_text(text: str, path: Path) -> None:
     """Write a UTF-8 text file, gzipped where its name ends in ``.gz``; raises InputError when that is not possible."""
-    try:
-        content = text.encode()
-    except UnicodeEncodeError as problem:
-        half = text[problem.start]
-        raise Place(str(path)).error(f"the character '{half}' is half of a pair and has no form in UTF-8", "remove it") from None
+    content = encoded(text, path)
     try:
         path.write_bytes(gzip.compress(content, mtime=0) if path.suffix.lower() == ".gz" else content)
     except OSError as problem:
-        raise Place(str(path)).error(f"cannot be written ({problem.strerror})", "check the folder and its permissions") from None
+        cure = "check the folder and its permissions"
+        raise Place(str(path)).error(f"cannot be written ({problem.strerror})", cure) from None

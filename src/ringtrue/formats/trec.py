@@ -30,7 +30,10 @@ def _records(path: str | Path) -> Iterator[tuple[Place, list[str]]]:
         if fields == [""] or fields[0].startswith("#"):
             continue
         found = True
-        yield Place(str(path), number), fields
+        place = Place(str(path), number)
+        if "\r" in line.rstrip(" \t\r\f\v"):
+            raise place.error(f"a carriage return inside the line ('{line[:60]}')", "end lines with a line feed or CRLF")
+        yield place, fields
     if not found:
         raise Place(str(path)).error("the file holds only blank lines and comments", "write at least one record into it")
 

@@ -12,7 +12,7 @@ from ringtrue.golden.bootstrap import KnownItems, known_item
 from ringtrue.golden.convert import convert
 from ringtrue.golden.duplicates import near_duplicates, normalise
 from ringtrue.golden.formats import FORMATS, Format, format_named, save
-from ringtrue.golden.load import load, load_test_set, locate, shipped
+from ringtrue.golden.load import holds_golden_set, load, load_test_set, locate, shipped
 from ringtrue.golden.overlap import (
     Copied,
     OverlapSummary,
@@ -68,6 +68,7 @@ __all__ = [
     "corpus_hash",
     "diff",
     "format_named",
+    "holds_golden_set",
     "is_copied",
     "known_item",
     "leakage",

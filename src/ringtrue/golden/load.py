@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.formats.text import read_yaml
 from ringtrue.golden import formats
 from ringtrue.golden.version import corpus_hash
 from ringtrue.records import GoldenSet
@@ -52,6 +53,23 @@ def load(source: str | Path, *, threshold: int | None = None, split: str | None 
     """
     golden = _hashed(formats.read(locate(source), split=split), source)
     return golden if threshold is None else replace(golden, relevance_threshold=threshold)
+
+
+_BARE = ("beir", "trec", "dict", "csv", "parquet")
+
+
+def holds_golden_set(path: Path) -> bool:
+    """True when a file or folder holds a golden set with queries of its own, rather than bare judgments."""
+    from ringtrue.golden.formats.detect import detect
+
+    try:
+        if path.suffix in _YAML:
+            # YAML is read as a test set wherever a golden set is expected; here judgments may be meant as well.
+            record = read_yaml(path)
+            return isinstance(record, dict) and isinstance(record.get("queries"), list)
+        return detect(path)[0] not in _BARE
+    except InputError:
+        return False
 
 
 def _hashed(golden: GoldenSet, source: str | Path) -> GoldenSet:

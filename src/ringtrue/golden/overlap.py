@@ -12,6 +12,7 @@ from ringtrue.records import Document, GoldenSet, Query
 COPIED_WORDS = 4
 COPIED_SHARE = 0.8
 HIGH = 0.8
+PASSAGE = 150
 _WORD = re.compile(r"[^\W_]+")
 _STOP = """
 a about above after again all also am an and any are as at be because been before being below between both but by
@@ -137,9 +138,7 @@ def is_copied(query: Query, document: Document, *, title_exempt: bool = False) -
     # Title and text are compared apart: a run may not begin in one and end in the other.
     for told, is_title in ((document.text, False), (document.title, True)):
         run = shared_run(query.text, told)
-        if len(run) >= COPIED_SHARE * len(asked) and not (
-            title_exempt and (is_title or _within(run, words(document.title)))
-        ):
+        if len(run) >= COPIED_SHARE * len(asked) and not (title_exempt and (is_title or _within(run, words(document.title)))):
             return Copied(query.query_id, document.doc_id, " ".join(run), len(run) / len(asked))
     return None
 
@@ -149,20 +148,23 @@ def _within(run: Sequence[str], told: Sequence[str]) -> bool:
 
 
 def summarise(golden: GoldenSet) -> OverlapSummary:
-    """Return the overlap of each query with the best of its relevant documents, summarised, and the copied queries."""
+    """Return the overlap of each query with the best passage of its relevant documents, summarised, and the copied queries.
+
+    Passages and not documents, because a long document holds almost every word, which says nothing about copying.
+    """
     documents = {document.doc_id: document for document in golden.documents}
     relevant: dict[str, list[Document]] = {}
     for judgment in golden.judgments:
         if judgment.grade >= golden.relevance_threshold and judgment.doc_id in documents:
             relevant.setdefault(judgment.query_id, []).append(documents[judgment.doc_id])
-    stems: dict[str, frozenset[str]] = {}
+    passages: dict[str, list[frozenset[str]]] = {}
     best: list[float] = []
     copied: list[Copied] = []
     for query in golden.queries:
         found = relevant.get(query.query_id, [])
         asked = set(content_words(query.text))
         if asked and found:
-            best.append(max(len(asked & _stems(document, stems)) / len(asked) for document in found))
+            best.append(max(len(asked & part) for document in found for part in _passages(document, passages)) / len(asked))
         title_exempt = golden.profile == "known-item"
         copied += _first(is_copied(query, document, title_exempt=title_exempt) for document in found)
     if not best:
@@ -171,9 +173,12 @@ def summarise(golden: GoldenSet) -> OverlapSummary:
     return OverlapSummary(len(best), statistics.fmean(best), statistics.median(best), high, tuple(copied))
 
 
-def _stems(document: Document, known: dict[str, frozenset[str]]) -> frozenset[str]:
+def _passages(document: Document, known: dict[str, list[frozenset[str]]]) -> list[frozenset[str]]:
+    """Return the content words of each passage; passages overlap by half, so that none is cut at a bad place."""
     if document.doc_id not in known:
-        known[document.doc_id] = frozenset(content_words(f"{document.title} {document.text}"))
+        told = words(f"{document.title} {document.text}")
+        starts = range(0, max(1, len(told) - PASSAGE // 2), PASSAGE // 2)
+        known[document.doc_id] = [frozenset(content_words(" ".join(told[at : at + PASSAGE]))) for at in starts]
     return known[document.doc_id]
 
 

@@ -56,9 +56,7 @@ def split(
     chosen: set[str] = set()
     for name, queries in strata.items():
         kept = {query.query_id for query in queries if sides.get(query.query_id) == "held_out"}
-        free = sorted(
-            (q.query_id for q in queries if q.query_id not in sides), key=lambda query_id: _order(query_id, seed)
-        )
+        free = sorted((q.query_id for q in queries if q.query_id not in sides), key=lambda query_id: _order(query_id, seed))
         chosen |= kept | set(free[: max(0, quotas[name] - len(kept))])
     facts = {"split_seed": seed, "split_share": held_out}
     return _part(golden, "tuning", facts, chosen), _part(golden, "held_out", facts, chosen)

@@ -60,7 +60,5 @@ class Subject:
     @cached_property
     def reachable_precision(self) -> float | None:
         """The best mean P@5 that the judgments allow; None when no query expects an answer."""
-        best = [
-            min(5, self.relevant_items(query.query_id)) / 5 for query in self.queries.values() if not query.negative
-        ]
+        best = [min(5, self.relevant_items(query.query_id)) / 5 for query in self.queries.values() if not query.negative]
         return sum(best) / len(best) if best else None

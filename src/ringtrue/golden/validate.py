@@ -90,9 +90,7 @@ def figures(subject: Subject) -> dict[str, Any]:
         "document_types": _counts(document.metadata.get("entity_type") for document in golden.documents),
         "document_formats": _counts(document.metadata.get("format") for document in golden.documents),
         "query_kinds": _counts(query.metadata.get("query_type") for query in golden.queries),
-        "query_kinds_missing": [
-            kind for kind in KINDS if all(q.metadata.get("query_type") != kind for q in golden.queries)
-        ],
+        "query_kinds_missing": [kind for kind in KINDS if all(q.metadata.get("query_type") != kind for q in golden.queries)],
         "overlap_mean": borrowed.mean,
         "overlap_median": borrowed.median,
         "overlap_high_share": borrowed.share_high,
@@ -112,8 +110,6 @@ def histogram(lengths: list[int]) -> dict[str, int]:
     """
     ends = [*LENGTHS[1:], None]
     return {
-        f"{start}+" if end is None else f"{start}-{end - 1}": sum(
-            start <= n and (end is None or n < end) for n in lengths
-        )
+        f"{start}+" if end is None else f"{start}-{end - 1}": sum(start <= n and (end is None or n < end) for n in lengths)
         for start, end in zip(LENGTHS, ends, strict=True)
     }

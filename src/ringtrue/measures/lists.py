@@ -35,10 +35,19 @@ class Facts:
 
     @classmethod
     def of(cls, golden: GoldenSet) -> Facts:
-        """Return the facts a golden set carries."""
+        """Return the facts a golden set carries; what its judgments forbid becomes a fact of the query."""
+        barred: dict[str, list[str]] = {}
+        for judgment in golden.judgments:
+            if judgment.metadata.get("forbidden"):
+                barred.setdefault(judgment.query_id, []).append(judgment.doc_id)
         return cls(
             {document.doc_id: document.metadata for document in golden.documents},
-            {query.query_id: query.metadata for query in golden.queries},
+            {
+                query.query_id: {**query.metadata, "forbidden": barred[query.query_id]}
+                if query.query_id in barred
+                else query.metadata
+                for query in golden.queries
+            },
         )
 
     def under_one_name(self, name_of: Mapping[str, str]) -> Facts:

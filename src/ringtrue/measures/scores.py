@@ -14,6 +14,8 @@ from ringtrue.errors import InputError, nearest
 from ringtrue.measures.definition import Measure
 from ringtrue.records import Floats
 
+JUDGED = Measure("Judged", at=10)
+
 
 @dataclass(frozen=True)
 class Counted:
@@ -105,6 +107,11 @@ class Scores:
         names = [str(measure) for measure in self.measures]
         rows = self.values.T.tolist()
         return {query_id: dict(zip(names, row, strict=True)) for query_id, row in zip(self.query_ids, rows, strict=True)}
+
+    @property
+    def judged_share(self) -> float:
+        """Judged@10 over the queries that got an answer; nan when none did."""
+        return average(JUDGED, self.judged)
 
     def of(self, measure: str | Measure) -> Floats:
         """Return the values of one measure, in the order of ``query_ids``."""

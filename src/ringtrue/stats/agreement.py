@@ -224,9 +224,7 @@ def _columns(ratings: Sequence[Labels] | NDArray[Any]) -> list[Counter[Hashable]
         raise InputError(f"agreement needs at least 2 raters (rows), not {len(ratings)}")
     for place, row in enumerate(ratings):
         if len(row) != len(ratings[0]):
-            raise InputError(
-                f"rater {place} has {len(row)} items and rater 0 has {len(ratings[0])}; fill gaps with None"
-            )
+            raise InputError(f"rater {place} has {len(row)} items and rater 0 has {len(ratings[0])}; fill gaps with None")
     columns = zip(*ratings, strict=True)
     return [Counter(label for label in column if not _missing(label)) for column in columns]
 
@@ -241,9 +239,7 @@ def _rating_counts(matrix: ArrayLike) -> NDArray[np.int64]:
     wrong = np.argwhere((given < 0) | (given != np.floor(given)) | ~np.isfinite(given))
     if len(wrong):
         row, column = (int(place) for place in wrong[0])
-        raise InputError(
-            f"row {row}, column {column} holds {given[row, column]}; write how many raters chose that label"
-        )
+        raise InputError(f"row {row}, column {column} holds {given[row, column]}; write how many raters chose that label")
     counts = given.astype(np.int64)
     sums = counts.sum(axis=1)
     if sums[0] < 2:

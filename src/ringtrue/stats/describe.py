@@ -90,7 +90,5 @@ def _numbers(values: ArrayLike) -> NDArray[np.float64]:
     infinite = np.flatnonzero(np.isinf(given))
     if len(infinite):
         place = int(infinite[0])
-        raise InputError(
-            f"value {place} is {given[place]}; only finite numbers, or nan where undefined, can be described"
-        )
+        raise InputError(f"value {place} is {given[place]}; only finite numbers, or nan where undefined, can be described")
     return given

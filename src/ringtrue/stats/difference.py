@@ -103,9 +103,7 @@ def _delta(pair: tuple[float, float] | None, name: str) -> float | None:
         return None
     for value in pair:
         if value < 0 or value > 1:
-            raise InputError(
-                f"{name} = {pair!r} holds {value!r}; both values must lie from 0 to 1, or be nan if undefined"
-            )
+            raise InputError(f"{name} = {pair!r} holds {value!r}; both values must lie from 0 to 1, or be nan if undefined")
     before, after = pair
     return after - before
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 WORDS = "harbour lantern gravel orchard copper meadow anchor velvet timber saffron"
@@ -58,14 +60,15 @@ def sound() -> Callable[..., GoldenSet]:
             )
             for n in range(50)
         )
-        queries = tuple(Query(f"q{n}", f"question about topic{n} and thing{n}", {"query_type": kinds[n % 4]}) for n in range(20))
+        queries = tuple(
+            Query(f"q{n}", f"question about topic{n} and thing{n}", {"query_type": kinds[n % 4]}) for n in range(20)
+        )
         judgments = tuple(
             Judgment(f"q{n}", f"d{(n + step) % 50}", grade, "manual")
             for n in range(20)
             for step, grade in enumerate((3, 2, 2, 2, 0))
         )
-        parts: dict[str, Any] = {"relevance_threshold": 2, "profile": "general"}
-        return GoldenSet("sound", "1.0.0", queries, judgments, documents, **(parts | changes))
+        return replace(GoldenSet("sound", "1.0.0", queries, judgments, documents, relevance_threshold=2), **changes)
 
     return make
 

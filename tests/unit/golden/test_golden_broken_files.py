@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.golden import load, validate_file
 
@@ -53,8 +54,16 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
         query(expected_results={"relevance_labels": {"e1": "high"}}),
         ["relevance_labels.e1", "'high'", "0, 1, 2 or 3"],
     ),
-    "grade between grades": ("a.json", query(expected_results={"relevance_labels": {"e1": 2.5}}), ["2.5", "whole number"]),
-    "grade as truth value": ("a.json", query(expected_results={"relevance_labels": {"e1": True}}), ["True", "whole number"]),
+    "grade between grades": (
+        "a.json",
+        query(expected_results={"relevance_labels": {"e1": 2.5}}),
+        ["2.5", "whole number"],
+    ),
+    "grade as truth value": (
+        "a.json",
+        query(expected_results={"relevance_labels": {"e1": True}}),
+        ["True", "whole number"],
+    ),
     "unknown result field": (
         "a.json",
         query(expected_results={"relevant_entitys": ["e1"]}),
@@ -79,10 +88,18 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
     ),
     "blank id": ("a.json", entities({"entity_id": " "}), ["entities[0].entity_id", "' '", "non-blank"]),
     "unknown profile": ("a.json", dataset(profile="generl"), ["'profile'", "'generl'", "'general'"]),
-    "header spelled nearly right": ("a.json", dataset(relevence_threshold=2), ["'relevence_threshold'", "'relevance_threshold'"]),
+    "header spelled nearly right": (
+        "a.json",
+        dataset(relevence_threshold=2),
+        ["'relevence_threshold'", "'relevance_threshold'"],
+    ),
     "scale that falls": ("a.json", dataset(scale=[3, 0]), ["'scale'", "[3, 0]", "lowest grade first"]),
     "version as number": ("a.json", dataset(version=1.2), ["'version'", "1.2", "text in quotes"]),
-    "corpus that is not there": ("a.json", dataset(corpus="docs.jsonl"), ["'corpus'", "docs.jsonl", "correct the path"]),
+    "corpus that is not there": (
+        "a.json",
+        dataset(corpus="docs.jsonl"),
+        ["'corpus'", "docs.jsonl", "correct the path"],
+    ),
     "details of an unjudged document": (
         "a.json",
         query(expected_results={"judgment_details": {"e9": {"source": "chair"}}}),
@@ -95,14 +112,26 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
     "bad YAML": ("a.yaml", "queries: [\n  - {query_id: 1\n", ["not valid YAML", "mend"]),
     "YAML alias": ("a.yaml", "a: &x 1\nqueries: *x\n", [":2", "'*x'", "write the value out"]),
     "YAML key twice": ("a.yaml", YAML + "queries: []\n", [":6", "'queries' is given twice"]),
-    "YAML grade in words": ("a.yaml", YAML.replace("grade: 3", "grade: good"), [":5", "grade", "'good'", "0, 1, 2 or 3"]),
+    "YAML grade in words": (
+        "a.yaml",
+        YAML.replace("grade: 3", "grade: good"),
+        [":5", "grade", "'good'", "0, 1, 2 or 3"],
+    ),
     "YAML wrong key": ("a.yaml", YAML.replace("grade:", "grde:"), [":5", "'grde'", "'grade'"]),
-    "YAML judgment is no object": ("a.yaml", YAML.replace("{doc_id: d1, grade: 3}", "d1"), ["relevant_docs[0]", "'d1'"]),
+    "YAML judgment is no object": (
+        "a.yaml",
+        YAML.replace("{doc_id: d1, grade: 3}", "d1"),
+        ["relevant_docs[0]", "'d1'"],
+    ),
     "YAML version as number": ("a.yaml", "version: 1.2\n" + YAML, ["'version'", "1.2", "quotes"]),
     "YAML infinite number": ("a.yaml", "limit: .inf\n" + YAML, ["'limit'", "inf", "finite"]),
     "JSONL broken line": ("a.jsonl", GOLD + '{"id": "g2", \n', [":2", "not valid JSON"]),
     "JSONL line is a list": ("a.jsonl", GOLD + "[1]\n", [":2", "[1]", "object"]),
-    "JSONL without ids": ("a.jsonl", GOLD + '{"id": "g2", "query": "b", "source": "chair"}', [":2", "'relevant_ids'", "add"]),
+    "JSONL without ids": (
+        "a.jsonl",
+        GOLD + '{"id": "g2", "query": "b", "source": "chair"}',
+        [":2", "'relevant_ids'", "add"],
+    ),
     "JSONL ids misspelt": ("a.jsonl", GOLD.replace("relevant_ids", "relevent_ids"), [":1", "rename 'relevent_ids'"]),
     "JSONL both id lists": ("a.jsonl", GOLD.replace("}", ', "relevant_case_law_ids": []}'), [":1", "both", "keep one"]),
     "JSONL unknown source": ("a.jsonl", GOLD.replace('"chair"', '"chiar"'), [":1", "'source'", "'chiar'", "'chair'"]),
@@ -113,7 +142,11 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
         AGENT.replace("]", ', {"memoryId": "1", "relevance": 0}]'),
         [":1", "'1' twice, as 3 and as 0", "keep one"],
     ),
-    "agent memory grade": ("a.jsonl", AGENT.replace("3", '"3"'), [":1", "judgments[0].relevance", "'3'", "whole number"]),
+    "agent memory grade": (
+        "a.jsonl",
+        AGENT.replace("3", '"3"'),
+        [":1", "judgments[0].relevance", "'3'", "whole number"],
+    ),
     "agent memory key": ("a.jsonl", AGENT.replace("relevance", "relevanse"), [":1", "'relevanse'", "'relevance'"]),
     "memory bench without list": (
         "a.jsonl",
@@ -127,7 +160,11 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
     ),
     "dict grade": ("a.json", '{"q1": {"d1": 1.5}}', ["q1.d1", "1.5", "whole number"]),
     "dict of something else": ("a.json", '{"q1": {"d1": 1}, "q2": {"d1": {"x": 1}}}', ["q2.d1", "whole number"]),
-    "ragas conversation": ("a.jsonl", '{"user_input": [{"content": "hi"}], "response": ""}', [":1", "user_input", "one row"]),
+    "ragas conversation": (
+        "a.jsonl",
+        '{"user_input": [{"content": "hi"}], "response": ""}',
+        [":1", "user_input", "one row"],
+    ),
     "ragas ids and passages": (
         "a.jsonl",
         '{"user_input": "a", "reference_contexts": ["x"], "reference_context_ids": ["1", "2"]}',
@@ -139,12 +176,20 @@ BROKEN: dict[str, tuple[str, str, list[str]]] = {
         '[{"name": "relevance", "document_position": 0, "label": "relevent"}]}',
         [":1", "'relevent'", "'relevant'"],
     ),
-    "openinference without question": ("a.jsonl", '{"attributes": {"retrieval.documents": []}}', [":1", "input.value", "RETRIEVER"]),
+    "openinference without question": (
+        "a.jsonl",
+        '{"attributes": {"retrieval.documents": []}}',
+        [":1", "input.value", "RETRIEVER"],
+    ),
     "CSV without column": ("a.csv", "query_id,doc_id\nq1,d1\n", [":1", "'grade' is missing", "add it"]),
     "CSV column misspelt": ("a.csv", "query_id,doc_id,grad\nq1,d1,1\n", [":1", "'grad'", "'grade'"]),
     "CSV grade": ("a.csv", "query_id,doc_id,grade\nq1,d1,1\nq1,d2,best\n", [":3", "'grade'", "'best'", "whole number"]),
     "CSV cells": ("a.csv", "query_id,doc_id,grade\nq1,d1,1,x\n", [":2", "4 cells under 3 columns", "quote"]),
-    "CSV two labels": ("a.csv", "query_id,doc_id,grade\nq1,d1,1\nq1,d1,2\n", [":3", "'d1' twice, as 1 and as 2", "keep one"]),
+    "CSV two labels": (
+        "a.csv",
+        "query_id,doc_id,grade\nq1,d1,1\nq1,d1,2\n",
+        [":3", "'d1' twice, as 1 and as 2", "keep one"],
+    ),
     "CSV text changes": (
         "a.csv",
         "query_id,query_text,doc_id,grade\nq1,a,d1,1\nq1,b,d2,2\n",
@@ -176,7 +221,12 @@ def test_g2_a_broken_file_is_a_report_not_an_exception(case: str, put: Put) -> N
 
 
 def test_g2_all_broken_records_of_a_file_are_reported_at_once(put: Put) -> None:
-    lines = [GOLD, '{"id": "g2", "query": 7, "relevant_ids": []}\n', "{oops\n", '{"query": "no id", "relevant_ids": []}\n']
+    lines = [
+        GOLD,
+        '{"id": "g2", "query": 7, "relevant_ids": []}\n',
+        "{oops\n",
+        '{"query": "no id", "relevant_ids": []}\n',
+    ]
     report = validate_file(put("a.jsonl", "".join(lines)))
     unread = [problem for problem in report.errors if problem.rule == "readable"]
     assert [problem.place.rpartition(":")[2] for problem in unread] == ["2", "3", "4"]
@@ -193,9 +243,15 @@ MANIFEST = '{"id": "m", "version": "1.0.0", "format": "memory-bench"}'
 MEMORY = '{"id": "use-redis", "category": "decision", "title": "Redis", "content": {"decision": "Use Redis"}}'
 ASK = '{"query_id": "m1", "query": "a", "expected_relevant": ["decision/use-redis.json"], "expected_irrelevant": []}'
 FOLDERS: dict[str, tuple[dict[str, str], list[str]]] = {
-    "unknown folder format": ({"golden.json": MANIFEST.replace("memory-bench", "memory-bank")}, ["golden.json", "'memory-bank'", "'memory-bench'"]),
+    "unknown folder format": (
+        {"golden.json": MANIFEST.replace("memory-bench", "memory-bank")},
+        ["golden.json", "'memory-bank'", "'memory-bench'"],
+    ),
     "no queries": ({"golden.json": MANIFEST}, ["golden.json", "queries.jsonl", "put the queries there"]),
-    "corpus that is not there": ({"golden.json": MANIFEST[:-1] + ', "corpus": "mems"}'}, ["golden.json", "'corpus'", "mems"]),
+    "corpus that is not there": (
+        {"golden.json": MANIFEST[:-1] + ', "corpus": "mems"}'},
+        ["golden.json", "'corpus'", "mems"],
+    ),
     "unknown category": (
         {"queries.jsonl": ASK, "memories/decision/use-redis.json": MEMORY.replace('"decision",', '"decisions",')},
         ["use-redis.json", "'category'", "'decisions'", "'decision'"],
@@ -217,7 +273,11 @@ FOLDERS: dict[str, tuple[dict[str, str], list[str]]] = {
         ["queries.jsonl:1", "use-rediss", "did you mean 'use-redis'?"],
     ),
     "BEIR document without id": (
-        {"corpus.jsonl": '{"text": "x"}', "queries.jsonl": '{"_id": "1", "text": "a"}', "qrels/test.tsv": "query-id\tcorpus-id\tscore\n1\td\t1\n"},
+        {
+            "corpus.jsonl": '{"text": "x"}',
+            "queries.jsonl": '{"_id": "1", "text": "a"}',
+            "qrels/test.tsv": "query-id\tcorpus-id\tscore\n1\td\t1\n",
+        },
         ["corpus.jsonl:1", "'_id' is missing"],
     ),
     "two qrels files": (

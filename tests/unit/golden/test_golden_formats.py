@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ringtrue.errors import InputError
 from ringtrue.golden import FORMATS, convert, format_named, load, save, validate
 from ringtrue.golden.formats import read
@@ -25,7 +26,14 @@ def lines(*rows: dict[str, Any]) -> str:
 
 def dataset(expected: dict[str, Any], **header: Any) -> str:
     query = {"query_id": "q1", "query_text": "ask", "category": "POLICY_QUERY", "expected_results": expected}
-    entity = {"entity_id": "e1", "entity_type": "SIGNAL", "title": "T", "content": "C", "metadata": {"format": "JSON"}, "tags": ["a"]}
+    entity = {
+        "entity_id": "e1",
+        "entity_type": "SIGNAL",
+        "title": "T",
+        "content": "C",
+        "metadata": {"format": "JSON"},
+        "tags": ["a"],
+    }
     return json.dumps({"id": "x", "version": "1.0.0", "entities": [entity], "queries": [query]} | header)
 
 
@@ -67,7 +75,12 @@ def test_g1_golden_dataset_comes_back_as_it_was_written_by_hand(put: Put, tmp_pa
 
 
 def test_g1_test_set_reads_ids_dates_and_bare_lists(put: Put) -> None:
-    golden = load(put("a.yaml", "- query_id: 7\n  query_text: ask\n  query_type: exact_term\n  asked: 2026-01-02\n  relevant_docs: []\n"))
+    golden = load(
+        put(
+            "a.yaml",
+            "- query_id: 7\n  query_text: ask\n  query_type: exact_term\n  asked: 2026-01-02\n  relevant_docs: []\n",
+        )
+    )
     assert golden.queries == (Query("7", "ask", {"query_type": "exact_term", "asked": "2026-01-02"}),)
     assert (golden.id, golden.profile) == ("a", "test-set")
 
@@ -76,7 +89,14 @@ def test_g1_gold_jsonl_reads_both_spellings_and_who_vouches(put: Put) -> None:
     path = put(
         "a.jsonl",
         lines(
-            {"id": "g1", "query": "a", "relevant_case_law_ids": ["d1", "d2"], "source": "chair", "practice_area": "tax", "note": "n"},
+            {
+                "id": "g1",
+                "query": "a",
+                "relevant_case_law_ids": ["d1", "d2"],
+                "source": "chair",
+                "practice_area": "tax",
+                "note": "n",
+            },
             {"id": "g2", "query": "b", "relevant_ids": [3], "corpus": "own"},
         ),
     )
@@ -88,7 +108,18 @@ def test_g1_gold_jsonl_reads_both_spellings_and_who_vouches(put: Put) -> None:
 
 
 def test_g1_gold_jsonl_folder_marks_documents_with_their_corpus(put: Put, tmp_path: Path) -> None:
-    put("s/golden.json", json.dumps({"id": "s", "format": "gold-jsonl", "corpus": {"law": "l.jsonl"}, "scope": "corpus", "relevance_threshold": 2}))
+    put(
+        "s/golden.json",
+        json.dumps(
+            {
+                "id": "s",
+                "format": "gold-jsonl",
+                "corpus": {"law": "l.jsonl"},
+                "scope": "corpus",
+                "relevance_threshold": 2,
+            }
+        ),
+    )
     put("s/gold-set.jsonl", lines({"id": "g1", "query": "a", "relevant_ids": ["d1"], "corpus": "law"}))
     put("s/l.jsonl", lines({"_id": "d1", "text": "x"}))
     golden = load(tmp_path / "s")
@@ -110,7 +141,12 @@ def memory_folder(put: Put) -> None:
     put("m/memories/decision/use-redis.json", json.dumps(MEMORY))
     other = MEMORY | {"id": "no-orm", "title": "No ORM", "content": {"decision": "Write SQL"}}
     put("m/memories/decision/no-orm.json", json.dumps(other))
-    row = {"query_id": "m1", "query": "it?", "transcript_context": ["cache"], "expected_relevant": ["decision/use-redis.json"]}
+    row = {
+        "query_id": "m1",
+        "query": "it?",
+        "transcript_context": ["cache"],
+        "expected_relevant": ["decision/use-redis.json"],
+    }
     put("m/queries.jsonl", lines(row | {"expected_irrelevant": ["decision/no-orm.json"]}))
 
 
@@ -139,7 +175,10 @@ def test_trap_11_numbered_memories_have_text_ids_everywhere(put: Put, tmp_path: 
     put("m/memories.jsonl", lines({"memoryId": 12, "title": "T", "content": "C", "causal_links": {"leads_to": [13]}}))
     judgments = [{"memoryId": 12, "relevance": 3, "annotator": "project", "confidence": 0.9}]
     row = {"queryId": "t1", "query": "why", "intent": "understand", "judgments": judgments, "judgmentSource": "manual"}
-    put("m/queries.jsonl", lines(row | {"chain": [12, 13], "sessionContext": {"workingMemoryIds": [4]}, "harvestedAt": None}))
+    put(
+        "m/queries.jsonl",
+        lines(row | {"chain": [12, 13], "sessionContext": {"workingMemoryIds": [4]}, "harvestedAt": None}),
+    )
     golden = load(tmp_path / "m")
     assert golden.documents[0].doc_id == "12"
     assert golden.documents[0].metadata["causal_links"] == {"leads_to": ["13"]}
@@ -166,8 +205,16 @@ the group.
 @pytest.mark.parametrize(
     ("name", "topics", "query"),
     [
-        ("topics.301", TOPICS, Query("301", "International crime", {"description": "Who, and how?", "narrative": "Must name the group."})),
-        ("topics.xml", '<topics><topic number="301"><query>a &amp; b</query><question>c</question></topic></topics>', Query("301", "a & b", {"question": "c"})),
+        (
+            "topics.301",
+            TOPICS,
+            Query("301", "International crime", {"description": "Who, and how?", "narrative": "Must name the group."}),
+        ),
+        (
+            "topics.xml",
+            '<topics><topic number="301"><query>a &amp; b</query><question>c</question></topic></topics>',
+            Query("301", "a & b", {"question": "c"}),
+        ),
         ("topics.tsv", "301\ta b\r\n", Query("301", "a b")),
     ],
 )
@@ -210,10 +257,22 @@ def test_g1_ragas_ids_are_used_where_given(put: Put) -> None:
 
 
 SPANS: dict[str, dict[str, Any]] = {
-    "nested": {"attributes": {"input": {"value": "a"}, "retrieval": {"documents": [{"document": {"id": "d1", "content": "x"}}]}}},
-    "dotted": {"attributes.input.value": "a", "attributes.retrieval.documents": [{"document.id": "d1", "document.content": "x"}]},
+    "nested": {
+        "attributes": {
+            "input": {"value": "a"},
+            "retrieval": {"documents": [{"document": {"id": "d1", "content": "x"}}]},
+        }
+    },
+    "dotted": {
+        "attributes.input.value": "a",
+        "attributes.retrieval.documents": [{"document.id": "d1", "document.content": "x"}],
+    },
     "numbered": {
-        "attributes": {"input.value": "a", "retrieval.documents.0.document.id": "d1", "retrieval.documents.0.document.content": "x"}
+        "attributes": {
+            "input.value": "a",
+            "retrieval.documents.0.document.id": "d1",
+            "retrieval.documents.0.document.content": "x",
+        }
     },
 }
 
@@ -245,12 +304,18 @@ def test_g1_table_columns_belong_to_the_query_or_to_the_judgment(put: Put) -> No
     )
     golden = load(path)
     assert golden.queries == (Query("q1", "a, b", {"topic": "pets"}), Query("q2", "c", {"topic": "cup"}, negative=True))
-    assert golden.judgments == (Judgment("q1", "d1", 3, "manual", {"seconds": "4"}), Judgment("q1", "d2", 0, None, {"seconds": "9"}))
+    assert golden.judgments == (
+        Judgment("q1", "d1", 3, "manual", {"seconds": "4"}),
+        Judgment("q1", "d2", 0, None, {"seconds": "9"}),
+    )
     assert golden.documents == (Document("d1", "one"),)
 
 
 def test_g1_parquet_keeps_types(tmp_path: Path, golden: GoldenSet) -> None:
-    timed = replace(golden, judgments=tuple(replace(j, metadata={"seconds": n, "sure": n > 1}) for n, j in enumerate(golden.judgments)))
+    timed = replace(
+        golden,
+        judgments=tuple(replace(j, metadata={"seconds": n, "sure": n > 1}) for n, j in enumerate(golden.judgments)),
+    )
     save(timed, tmp_path / "a.parquet")
     back = load(tmp_path / "a.parquet")
     assert [judgment.metadata for judgment in back.judgments] == [judgment.metadata for judgment in timed.judgments]
@@ -267,10 +332,18 @@ def test_g1_rich_formats_lose_nothing(name: str, golden: GoldenSet, tmp_path: Pa
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("trec", ["all 3 documents", "negative of 1 queries ('q3')", "metadata 'query_type' of 3 queries", "source of 2 judgments"]),
+        (
+            "trec",
+            [
+                "all 3 documents",
+                "negative of 1 queries ('q3')",
+                "metadata 'query_type' of 3 queries",
+                "source of 2 judgments",
+            ],
+        ),
         ("beir", ["source of 2 judgments", "metadata 'annotator' of 1 judgments"]),
         ("gold-jsonl", ["2 judgments ('q1 / boiler', 'q2 / pets')", "grade of 1 judgments ('q1 / pets')"]),
-        ("dict", ["id ('inn' becomes 'out')", "text of 3 queries", "all 3 documents", "relevance_threshold"]),
+        ("dict", ["id ('inn' becomes 'out')", "text of 3 queries", "all 3 documents"]),
         ("csv", ["version ('1.2.0' becomes '0.0.0')", "1 documents ('menu')", "tags of 1 documents ('pets')"]),
         ("ragas", ["grade of 2 judgments", "2 judgments", "title of 2 documents"]),
     ],

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.golden import load, load_test_set, locate, shipped
 from ringtrue.golden import load as load_function
@@ -53,7 +54,10 @@ def test_g1_unknown_test_set_says_what_is_near_and_where_it_looked(put: Put, tmp
     assert "mine_v2.yaml" in str(caught.value)
 
 
-@pytest.mark.parametrize(("grade", "declared", "threshold"), [(1, "", 1), (2, "", 2), (3, "relevance_threshold: 3\n", 3), (4, "scale: [0, 5]\n", 1)])
+@pytest.mark.parametrize(
+    ("grade", "declared", "threshold"),
+    [(1, "", 1), (2, "", 2), (3, "relevance_threshold: 3\n", 3), (4, "scale: [0, 5]\n", 1)],
+)
 def test_m3_threshold_is_declared_or_follows_from_the_grades(put: Put, grade: int, declared: str, threshold: int) -> None:
     golden = load(put("a.yaml", declared + YAML.replace("GRADE", str(grade))))
     assert golden.relevance_threshold == threshold

@@ -177,7 +177,9 @@ def test_m2_reciprocal_rank_and_average_precision_average_to_mrr_and_map() -> No
 
 
 def test_m2_counts_are_summed_over_queries() -> None:
-    scores = score({"q1": ["a", "b"], "q2": ["c"]}, {"q1": {"a": 1, "z": 1}, "q2": {"c": 0}}, ["NumRet", "NumRel", "NumRelRet", "NumQ"])
+    scores = score(
+        {"q1": ["a", "b"], "q2": ["c"]}, {"q1": {"a": 1, "z": 1}, "q2": {"c": 0}}, ["NumRet", "NumRel", "NumRelRet", "NumQ"]
+    )
     assert scores.aggregate == {"NumRet": 3, "NumRel": 2, "NumRelRet": 1, "NumQ": 2}
 
 
@@ -207,6 +209,10 @@ class TestBpref:
     def test_pooled_but_unjudged_documents_are_not_judged_irrelevant_ones(self) -> None:
         assert score({"q": ["p", "r"]}, {"q": {"p": -1, "n": 0, "r": 1}}, ["Bpref"])["Bpref"] == 1.0
 
+    def test_pooled_but_unjudged_documents_do_not_widen_the_base(self) -> None:
+        grades = {"r1": 1, "r2": 1, "n": 0, "p": -1}
+        assert score({"q": ["n", "r1", "r2"]}, {"q": grades}, ["Bpref"])["Bpref"] == 0.0, "1 − 1 ÷ min(1 judged as 0, 2)"
+
 
 class TestExpectedReciprocalRank:
     def test_the_scale_of_a_long_grading_does_not_overflow(self) -> None:
@@ -223,6 +229,9 @@ class TestExpectedReciprocalRank:
 
 
 class TestRankBiasedPrecision:
+    def test_a_negative_grade_gains_nothing_and_costs_nothing(self) -> None:
+        assert score({"q": ["p", "a"]}, {"q": {"p": -2, "a": 1}}, ["RBP(p=0.5)"])["RBP(p=0.5)"] == 0.25
+
     def test_a_perfect_endless_answer_approaches_but_never_exceeds_one(self) -> None:
         shown = [f"d{number}" for number in range(200)]
         for p in (0.01, 0.1, 0.3, 0.5, 0.77, 0.99):
@@ -255,7 +264,9 @@ def test_m3_exponential_gain_of_an_absurd_grade_is_an_error_instead_of_a_dropped
         (1.0, 3 / 10),
     ],
 )
-def test_m2_interpolated_precision_rounds_the_needed_count_to_the_nearest_as_trec_eval_10(level: float, expected: float) -> None:
+def test_m2_interpolated_precision_rounds_the_needed_count_to_the_nearest_as_trec_eval_10(
+    level: float, expected: float
+) -> None:
     shown = [f"d{rank}" for rank in range(1, 11)]
     measure = Measure("IPrec", at=level)
     assert score({"q": shown}, {"q": {"d1": 1, "d3": 1, "d10": 1}}, [measure])[measure] == pytest.approx(expected)

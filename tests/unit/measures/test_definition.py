@@ -204,7 +204,7 @@ def test_m1_a_measure_is_a_value() -> None:
 
 
 def test_m1_options_print_in_one_order() -> None:
-    texts = ["nDCG(rel=2, gain='exp')@10", "nDCG(gain='exp', rel=2)@10", "ndcg( gain = \"exp\",rel=2 )@10"]
+    texts = ["nDCG(rel=2, gain='exp')@10", "nDCG(gain='exp', rel=2)@10", 'ndcg( gain = "exp",rel=2 )@10']
     assert {str(Measure.parse(text)) for text in texts} == {"nDCG(gain='exp', rel=2)@10"}
 
 
@@ -238,7 +238,13 @@ def test_m1_plain_arguments_and_pipelines_are_no_measures(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "nearest"),
-    [("ndgc@10", "'nDCG'"), ("Sucess@5", "'Success'"), ("judge@10", "'Judged'"), ("RPrecision", "'RPrec'"), ("ndcg_cutt_10", "'nDCG'")],
+    [
+        ("ndgc@10", "'nDCG'"),
+        ("Sucess@5", "'Success'"),
+        ("judge@10", "'Judged'"),
+        ("RPrecision", "'RPrec'"),
+        ("ndcg_cutt_10", "'nDCG'"),
+    ],
 )
 def test_m1_an_unknown_name_is_met_with_the_nearest_legal_one(text: str, nearest: str) -> None:
     message = refusal(text)

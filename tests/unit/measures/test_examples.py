@@ -18,8 +18,8 @@ def value(shown: list[str], grades: dict[str, int], measure: str) -> float:
 class TestGain:
     """Labels [3, 1, 2] in that order; grades {d1: 3, d2: 2, d3: 1, d4: 0} ranked d1, d4, d2."""
 
-    LABELS = {"a": 3, "b": 1, "c": 2}
-    GRADES = {"d1": 3, "d2": 2, "d3": 1, "d4": 0}
+    LABELS = {"a": 3, "b": 1, "c": 2}  # noqa: RUF012
+    GRADES = {"d1": 3, "d2": 2, "d3": 1, "d4": 0}  # noqa: RUF012
 
     def test_m3_linear_dcg_of_3_1_2_is_4_63(self) -> None:
         assert round(value(["a", "b", "c"], self.LABELS, "DCG@3"), 2) == 4.63
@@ -94,3 +94,11 @@ def test_trap_44_precision_0_4_needs_one_of_the_three_below_the_threshold() -> N
     scores = score({"q": shown}, {"q": grades}, ["P@5", "R@5"], rel=2)
     assert scores["P@5"] == pytest.approx(0.4)
     assert scores["R@5"] == pytest.approx(2 / 4)
+
+
+def test_trap_44_the_fixture_as_printed_repeats_its_filler_and_still_gives_0_6() -> None:
+    grades = {f"relevant-{number}": 2 for number in range(1, 6)}
+    shown = ["relevant-1", "irrelevant", "relevant-2", "irrelevant", "relevant-3"]
+    scores = score({"q": shown}, {"q": grades}, ["P@5", "R@5"], rel=2)
+    assert scores.aggregate == {"P@5": pytest.approx(0.6), "R@5": pytest.approx(0.6)}
+    assert scores.counted.duplicates == 1

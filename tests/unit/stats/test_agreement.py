@@ -68,10 +68,7 @@ def alpha_by_definition(ratings: Sequence[Sequence[int | None]], level: str) -> 
 
     n = len(values)
     within = sum(
-        (
-            sum((distance(c, k) for c, k in itertools.permutations(unit, 2)), Fraction(0)) / (len(unit) - 1)
-            for unit in units
-        ),
+        (sum((distance(c, k) for c, k in itertools.permutations(unit, 2)), Fraction(0)) / (len(unit) - 1) for unit in units),
         Fraction(0),
     )
     between = sum((distance(c, k) for c, k in itertools.permutations(values, 2)), Fraction(0))
@@ -245,9 +242,7 @@ def test_krippendorff_alpha_of_his_two_observer_examples() -> None:
     # Krippendorff (2011), section A, binary data: 0.095; section B, nominal data: 0.692.
     binary = krippendorff_alpha([[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]])
     assert binary.coefficient == pytest.approx(0.095, abs=5e-4)
-    assert krippendorff_alpha([list("aabbdcccedda"), list("babbbccceddd")]).coefficient == pytest.approx(
-        0.692, abs=5e-4
-    )
+    assert krippendorff_alpha([list("aabbdcccedda"), list("babbbccceddd")]).coefficient == pytest.approx(0.692, abs=5e-4)
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])

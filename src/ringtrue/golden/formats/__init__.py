@@ -47,13 +47,9 @@ FORMATS: dict[str, Format] = {
     form.name: form
     for form in (
         Format("golden-dataset", "JSON object with 'entities' and 'queries'", (".json",), dataset.read, dataset.write),
-        Format(
-            "test-set", "YAML with 'queries' and their 'relevant_docs'", (".yaml", ".yml"), testset.read, testset.write
-        ),
+        Format("test-set", "YAML with 'queries' and their 'relevant_docs'", (".yaml", ".yml"), testset.read, testset.write),
         Format("gold-jsonl", "JSON lines with 'relevant_ids'", ("", ".jsonl"), gold_jsonl.read, gold_jsonl.write),
-        Format(
-            "memory-bench", "JSON lines with 'expected_relevant'", ("", ".jsonl"), memory_bench.read, memory_bench.write
-        ),
+        Format("memory-bench", "JSON lines with 'expected_relevant'", ("", ".jsonl"), memory_bench.read, memory_bench.write),
         Format(
             "agent-memory",
             "JSON lines with 'queryId' and 'judgments'",
@@ -62,14 +58,10 @@ FORMATS: dict[str, Format] = {
             agent_memory.write,
         ),
         Format("beir", "folder with corpus.jsonl, queries.jsonl and qrels/", ("",), beir.read, beir.write),
-        Format(
-            "trec", "folder with topics.* and qrels.*, or a qrels file", ("", ".txt", ".qrels"), trec.read, trec.write
-        ),
+        Format("trec", "folder with topics.* and qrels.*, or a qrels file", ("", ".txt", ".qrels"), trec.read, trec.write),
         Format("dict", "JSON object {query: {document: grade}}", (".json",), nested.read, nested.write),
         Format("ragas", "rows with 'user_input' or 'question'", (".jsonl", ".json"), ragas.read, ragas.write),
-        Format(
-            "openinference", "spans with 'attributes'", (".jsonl", ".json"), openinference.read, openinference.write
-        ),
+        Format("openinference", "spans with 'attributes'", (".jsonl", ".json"), openinference.read, openinference.write),
         Format("csv", "columns query_id, doc_id, grade", (".csv", ".tsv"), table.read_csv, table.write_csv),
         Format("parquet", "columns query_id, doc_id, grade", (".parquet",), table.read_parquet, table.write_parquet),
     )
@@ -117,12 +109,12 @@ def save(golden: GoldenSet, path: str | Path, *, format: str | None = None, over
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".golden-") as scratch:
         copy = Path(scratch) / path.name
-        form.write(golden, copy)
         try:
+            form.write(golden, copy)
             lost = losses(golden, form.read(copy, Complaints()))
         except InputError as problem:
-            reason = str(problem).replace(f"{scratch}/", "")
-            raise InputError(f"{path}: a {form.name} file cannot express this set: {reason}") from problem
+            reason = str(problem).replace(scratch, str(path.parent))
+            raise InputError(f"the set cannot be kept in the format {form.name}: {reason}") from problem
         _move(Path(scratch), path)
     return lost
 

@@ -97,9 +97,7 @@ def _memory_ids(facts: Record, change: Callable[[Any], Any]) -> Record:
     ):
         inner = facts.get(outer)
         if isinstance(inner, dict):
-            lists = {
-                name: [change(value) for value in inner[name]] for name in names if isinstance(inner.get(name), list)
-            }
+            lists = {name: [change(value) for value in inner[name]] for name in names if isinstance(inner.get(name), list)}
             changed[outer] = inner | lists
     return changed
 

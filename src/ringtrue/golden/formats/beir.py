@@ -50,15 +50,13 @@ def read_split(path: Path, complaints: Complaints, *, split: str | None) -> Gold
     mine = {query_id for query_id, _ in draft.judgments}
     elsewhere = {query for name, part in parts.items() if name != split for query in read_qrels(part).query_ids} - mine
     _read_queries(path / text_of(record, "queries", place, default=QUERIES), draft, elsewhere)
-    golden = draft.finish(header)
+    golden = draft.finish_undeclared(header, record)
     return golden if split == DEFAULT_SPLIT else replace(golden, metadata={**golden.metadata, SPLIT: split})
 
 
 def _choose(wanted: object, parts: dict[str, Path], folder: Path) -> str:
     if not parts:
-        raise MissingInput(
-            f"{folder / QRELS}: there is no qrels file; put the judgments into {QRELS}/{DEFAULT_SPLIT}.tsv"
-        )
+        raise MissingInput(f"{folder / QRELS}: there is no qrels file; put the judgments into {QRELS}/{DEFAULT_SPLIT}.tsv")
     if wanted is None:
         return DEFAULT_SPLIT if DEFAULT_SPLIT in parts or len(parts) > 1 else next(iter(parts))
     if wanted not in parts:

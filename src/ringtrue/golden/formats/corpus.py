@@ -61,8 +61,6 @@ def corpus_paths(record: Record, place: Place, folder: Path) -> dict[str, Path]:
             raise here.error(f"{relative!r:.80} is not a path", "write a file or folder, relative to this file")
         path = folder / relative
         if not path.exists():
-            raise MissingInput(
-                f"{here}: there is no '{relative}' in {folder}; put the corpus there or correct the path"
-            )
+            raise MissingInput(f"{here}: there is no '{relative}' in {folder}; put the corpus there or correct the path")
         paths[name] = path
     return paths

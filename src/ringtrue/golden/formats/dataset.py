@@ -45,9 +45,7 @@ def read(path: Path, complaints: Complaints) -> GoldenSet:
     place = Place(str(path))
     record = read_json(path)
     if not isinstance(record, dict):
-        raise place.error(
-            f"the file holds {record!r:.40}, not an object", "write one object with 'entities' and 'queries'"
-        )
+        raise place.error(f"the file holds {record!r:.40}, not an object", "write one object with 'entities' and 'queries'")
     header = read_header(record, place, name=path.stem, structure=STRUCTURE)
     draft = Draft(complaints)
     for here, entity in objects(list_of(record, "entities", place, default=[]), place.at("entities"), complaints):
@@ -93,9 +91,7 @@ def _read_query(record: Record, place: Place, header: Header, draft: Draft) -> N
     for doc_id in details:
         if not isinstance(details[doc_id], dict):
             raise (
-                here.at("judgment_details")
-                .at(doc_id)
-                .error(f"{details[doc_id]!r:.80} is not an object", "write its fields")
+                here.at("judgment_details").at(doc_id).error(f"{details[doc_id]!r:.80} is not an object", "write its fields")
             )
     listed = ids_of(expected, "relevant_entities", here, default=[])
     unlabelled = min(UNLABELLED_GRADE, header.scale[1])
@@ -111,9 +107,7 @@ def _read_query(record: Record, place: Place, header: Header, draft: Draft) -> N
         raise here.at("judgment_details").error(f"'{stray[0]}' is not judged", "add its label or remove its details")
 
 
-def _judgment(
-    query_id: str, doc_id: str, value: int, details: Record | None, metadata: Record, place: Place
-) -> Judgment:
+def _judgment(query_id: str, doc_id: str, value: int, details: Record | None, metadata: Record, place: Place) -> Judgment:
     if details is None:
         return Judgment(query_id, doc_id, value, metadata=metadata)
     here = place.at("judgment_details").at(doc_id)
@@ -152,9 +146,7 @@ def _entity(document: Document) -> Record:
 
 def _query(query: Query, judgments: list[Judgment], threshold: int) -> Record:
     facts = dict(query.metadata)
-    expected: Record = {
-        "relevant_entities": [j.doc_id for j in judgments if j.metadata.get(LISTED, j.grade >= threshold)]
-    }
+    expected: Record = {"relevant_entities": [j.doc_id for j in judgments if j.metadata.get(LISTED, j.grade >= threshold)]}
     if TOP_CHUNK in facts:
         expected[TOP_CHUNK] = facts.pop(TOP_CHUNK)
     expected["relevance_labels"] = {j.doc_id: j.grade for j in judgments if j.metadata.get(LABELLED, True)}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 
 from ringtrue.formats.text import Place
 from ringtrue.golden.formats.complaints import Complaints
@@ -46,6 +47,13 @@ class Draft:
             return header.relevance_threshold
         graded = any(judgment.grade > 1 for judgment in self.judgments.values())
         return 2 if graded and header.scale == (0, 3) else 1
+
+    def finish_undeclared(self, header: Header, declared: Collection[str] = ()) -> GoldenSet:
+        """Return a set whose format has no place for profile and scale: a test set, on the scale that its grades show."""
+        if "scale" not in declared:
+            highest = max((judgment.grade for judgment in self.judgments.values()), default=0)
+            header = replace(header, scale=(header.scale[0], max(header.scale[1], highest)))
+        return self.finish(header if "profile" in declared else replace(header, profile="test-set"))
 
     def finish(self, header: Header) -> GoldenSet:
         """Return the set that was read."""

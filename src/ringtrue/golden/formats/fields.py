@@ -44,9 +44,7 @@ def check_keys(record: Mapping[str, Any], known: Collection[str], place: Place) 
             raise place.error(f"the field '{key}' is not known", f"did you mean '{meant}'?")
 
 
-def facts_of(
-    record: Mapping[str, Any], structure: Collection[str], place: Place, *, named: Collection[str] = ()
-) -> Record:
+def facts_of(record: Mapping[str, Any], structure: Collection[str], place: Place, *, named: Collection[str] = ()) -> Record:
     """Return what the format's ``structure`` does not consume, flat and nested under 'metadata', as one mapping."""
     check_keys(record, {*structure, *named, METADATA}, place)
     facts = {key: value for key, value in record.items() if key not in structure and key != METADATA}
@@ -118,9 +116,7 @@ def as_id(value: Any, place: Place) -> str:
 def as_number(value: Any) -> Any:
     """Return an id as the number it was stored as, where its text is one."""
     # int() also reads "٣" and "1_0"; only the plain spelling comes back from str() unchanged.
-    plain = (
-        isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19 and str(int(value)) == value
-    )
+    plain = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19 and str(int(value)) == value
     return int(value) if plain else value
 
 
@@ -168,9 +164,7 @@ def json_lines(path: Path, complaints: Complaints) -> Iterator[tuple[Place, Reco
                 continue
             record = parse_json(line, place)
             if not isinstance(record, dict):
-                raise place.error(
-                    f"the line holds {record!r:.40}, not an object", 'write one {"key": value} object a line'
-                )
+                raise place.error(f"the line holds {record!r:.40}, not an object", 'write one {"key": value} object a line')
         if isinstance(record, dict):
             yield place, record
 
@@ -180,9 +174,7 @@ def json_rows(path: Path, complaints: Complaints, *, wrappers: Collection[str] =
     if one_document(path):
         document = read_json(path)
         place = Place(str(path))
-        name = next(
-            (key for key in wrappers if isinstance(document, dict) and isinstance(document.get(key), list)), None
-        )
+        name = next((key for key in wrappers if isinstance(document, dict) and isinstance(document.get(key), list)), None)
         if name is not None:
             document, place = document[name], place.at(name)
         yield from objects(document if isinstance(document, list) else [document], place, complaints)

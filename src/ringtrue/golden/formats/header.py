@@ -133,8 +133,6 @@ def _classes(record: Record, place: Place) -> tuple[tuple[str, ...], ...]:
     classes = []
     for index, members in enumerate(list_of(record, name, place, default=[])):
         if not isinstance(members, list):
-            raise here.at(index).error(
-                f"{members!r:.80} is not a list", "write the ids of documents that are interchangeable"
-            )
+            raise here.at(index).error(f"{members!r:.80} is not a list", "write the ids of documents that are interchangeable")
         classes.append(tuple(as_id(member, here.at(index)) for member in members))
     return tuple(classes)

@@ -43,9 +43,7 @@ def read_manifest(folder: Path) -> tuple[Record, Place]:
         return {}, place
     record = read_json(path)
     if not isinstance(record, dict):
-        raise place.error(
-            f"the file holds {record!r:.40}, not an object", "write one object with 'id', 'format' and 'queries'"
-        )
+        raise place.error(f"the file holds {record!r:.40}, not an object", "write one object with 'id', 'format' and 'queries'")
     return record, place
 
 

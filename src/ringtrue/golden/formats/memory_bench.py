@@ -95,9 +95,7 @@ def _read_corpus(path: Path, draft: Draft, name: str, header: Header) -> None:
 def _memory(path: Path, place: Place) -> Document:
     record = read_json(path)
     if not isinstance(record, dict):
-        raise place.error(
-            f"the file holds {record!r:.40}, not a memory", "write one object with 'id', 'title' and 'content'"
-        )
+        raise place.error(f"the file holds {record!r:.40}, not a memory", "write one object with 'id', 'title' and 'content'")
     facts = facts_of(record, MEMORY, place, named=MEMORY_FACTS)
     doc_id = id_of(record, "id", place)
     if doc_id != path.stem:
@@ -149,9 +147,7 @@ def _query_rows(golden: GoldenSet) -> Iterator[Record]:
     groups = judged(golden)
     for query in golden.queries:
         mine = groups[query.query_id]
-        row: Record = {"query_id": query.query_id, "query": query.text} | spread(
-            query.metadata, QUERY, named=QUERY_FACTS
-        )
+        row: Record = {"query_id": query.query_id, "query": query.text} | spread(query.metadata, QUERY, named=QUERY_FACTS)
         row[RELEVANT] = [_path(j.doc_id, categories) for j in mine if j.grade >= golden.relevance_threshold]
         # A tangential memory is neither expected nor forbidden, and this format has no third list.
         row[IRRELEVANT] = [_path(j.doc_id, categories) for j in mine if j.grade <= 0]
@@ -165,7 +161,7 @@ def _path(doc_id: str, categories: Mapping[str, str]) -> str:
 def _category(document: Document) -> str:
     # A document that never was a memory has to become one; what this changes is reported as lost.
     category = document.metadata.get("category")
-    return category if category in BODY else "session_summary"
+    return category if isinstance(category, str) and category in BODY else "session_summary"
 
 
 def _file_name(doc_id: str) -> str:

@@ -28,7 +28,7 @@ def read(path: Path, complaints: Complaints) -> GoldenSet:
                 raise here.error(f"{grades!r:.80} is not an object", 'write {"document": grade}')
             for doc_id, value in grades.items():
                 draft.add_judgment(Judgment(query_id, as_id(doc_id, here), grade(value, here.at(doc_id))), here)
-    return draft.finish(Header(path.stem))
+    return draft.finish_undeclared(Header(path.stem))
 
 
 def write(golden: GoldenSet, path: Path) -> None:

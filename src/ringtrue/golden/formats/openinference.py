@@ -72,9 +72,7 @@ def _read_span(record: Record, attributes: Record, default_id: str, place: Place
     here = place.at("attributes")
     text = find(attributes, "input.value")
     if not isinstance(text, str):
-        raise here.at("input.value").error(
-            f"{text!r:.60} is not a question", "write its text, or keep RETRIEVER spans only"
-        )
+        raise here.at("input.value").error(f"{text!r:.60} is not a question", "write its text, or keep RETRIEVER spans only")
     shown = _shown(attributes, here)
     span_id = find(record, "context.span_id") or record.get("span_id") or default_id
     query_id = as_id(span_id, place.at("context.span_id"))
@@ -87,9 +85,7 @@ def _read_span(record: Record, attributes: Record, default_id: str, place: Place
         if document.text or document.title or document.metadata:
             add_context(document, draft, at)
         ids.append(document.doc_id)
-        said = [
-            item for item in annotations if item.get("name") == "relevance" and item.get("document_position") == index
-        ]
+        said = [item for item in annotations if item.get("name") == "relevance" and item.get("document_position") == index]
         if said:
             judgments[document.doc_id] = _annotated(query_id, document.doc_id, said[-1], place.at("annotations"))
         elif own_grade is not None:
@@ -160,9 +156,7 @@ def _annotated(query_id: str, doc_id: str, said: Record, place: Place) -> Judgme
     kind = said.get("annotator_kind")
     source = said.get("source", kind.lower() if isinstance(kind, str) else None)
     metadata = said.get("metadata")
-    return Judgment(
-        query_id, doc_id, _grade(value, place), source, dict(metadata) if isinstance(metadata, dict) else {}
-    )
+    return Judgment(query_id, doc_id, _grade(value, place), source, dict(metadata) if isinstance(metadata, dict) else {})
 
 
 def _facts(record: Record, attributes: Record, annotations: list[Record]) -> Record:
@@ -170,11 +164,7 @@ def _facts(record: Record, attributes: Record, annotations: list[Record]) -> Rec
     facts = {key: value for key, value in record.items() if key not in used and not key.startswith("attributes.")}
     nested = facts.pop("metadata", None)
     facts |= nested if isinstance(nested, dict) else {}
-    rest = {
-        key: value
-        for key, value in attributes.items()
-        if key.split(".")[0] not in ("input", "retrieval") and key != KIND
-    }
+    rest = {key: value for key, value in attributes.items() if key.split(".")[0] not in ("input", "retrieval") and key != KIND}
     other = [item for item in annotations if item.get("name") != "relevance"]
     return facts | ({"attributes": rest} if rest else {}) | ({"annotations": other} if other else {})
 

@@ -17,9 +17,7 @@ def write_text(text: str, path: Path) -> None:
         content = text.encode("utf-8")
     except UnicodeEncodeError as problem:
         bad = text[problem.start]
-        raise InputError(
-            f"{path}: cannot be written, character {bad!r} is half of a pair; remove it from the set"
-        ) from None
+        raise InputError(f"{path}: cannot be written, character {bad!r} is half of a pair; remove it from the set") from None
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
 

@@ -49,9 +49,7 @@ def _read_row(record: Record, default_id: str, place: Place, draft: Draft) -> No
     name = _one_of(record, QUESTION, place)
     if name is None:
         meant = next((key for key in record if alike(key, QUESTION)), None)
-        raise place.error(
-            "the field 'user_input' (or 'question') is missing", f"rename '{meant}'" if meant else "add it"
-        )
+        raise place.error("the field 'user_input' (or 'question') is missing", f"rename '{meant}'" if meant else "add it")
     text = record[name]
     if not isinstance(text, str):
         raise place.at(name).error(f"{text!r:.60} is not one question", "write one row per user turn, as text")

@@ -57,9 +57,7 @@ def _csv_rows(path: Path, complaints: Complaints) -> Iterator[tuple[Place, Recor
                 if not cells:
                     continue
                 if len(cells) != len(columns):
-                    raise here.error(
-                        f"{len(cells)} cells under {len(columns)} columns", "quote cells that hold the separator"
-                    )
+                    raise here.error(f"{len(cells)} cells under {len(columns)} columns", "quote cells that hold the separator")
                 # An empty cell is no value: CSV cannot tell it from an empty text.
                 yield here, {name: cell for name, cell in zip(columns, cells, strict=True) if cell != ""}
     except csv.Error as problem:
@@ -102,17 +100,11 @@ def _check_columns(columns: list[str], place: Place) -> None:
     if twice is not None:
         raise place.error(f"the column '{twice}' is given twice", "keep one of the two")
     for name in (*REQUIRED, *OPTIONAL):
-        meant = (
-            None
-            if name in columns
-            else alike(name, [column for column in columns if column not in (*REQUIRED, *OPTIONAL)])
-        )
+        meant = None if name in columns else alike(name, [column for column in columns if column not in (*REQUIRED, *OPTIONAL)])
         if meant is not None:
             raise place.error(f"the column '{meant}' is not known", f"did you mean '{name}'?")
         if name in REQUIRED and name not in columns:
-            raise place.error(
-                f"the column '{name}' is missing", f"add it (the file has {', '.join(map(repr, columns)):.200})"
-            )
+            raise place.error(f"the column '{name}' is missing", f"add it (the file has {', '.join(map(repr, columns)):.200})")
 
 
 def _read(path: Path, complaints: Complaints, rows: Iterator[tuple[Place, Record]]) -> GoldenSet:
@@ -122,7 +114,7 @@ def _read(path: Path, complaints: Complaints, rows: Iterator[tuple[Place, Record
     for place, record in table:
         with complaints.about(place):
             _read_row(record, place, per_query, draft)
-    return draft.finish(Header(path.stem))
+    return draft.finish_undeclared(Header(path.stem))
 
 
 def _constant_columns(records: Iterator[Record]) -> set[str]:
@@ -172,9 +164,7 @@ def _read_document(record: Record, doc_id: str, place: Place, draft: Draft) -> N
         return
     document = Document(doc_id, _text(record, "doc_text", place), _text(record, "doc_title", place))
     if draft.documents.get(doc_id, document) != document:
-        raise place.at("doc_text").error(
-            f"document '{doc_id}' has another text above", "write the same on all its rows"
-        )
+        raise place.at("doc_text").error(f"document '{doc_id}' has another text above", "write the same on all its rows")
     if doc_id not in draft.documents:
         draft.add_document(document, place)
 
@@ -217,9 +207,7 @@ def _table(golden: GoldenSet) -> tuple[list[str], list[Record]]:
             rows.append(row | ({"doc_title": document.title, "doc_text": document.text} if document else {}))
         if not groups[query.query_id]:
             rows.append(start)
-    return list(
-        dict.fromkeys(["query_id", "query_text", "doc_id", "grade", *(name for row in rows for name in row)])
-    ), rows
+    return list(dict.fromkeys(["query_id", "query_text", "doc_id", "grade", *(name for row in rows for name in row)])), rows
 
 
 def write_csv(golden: GoldenSet, path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ringtrue.formats.text import Located, Place, read_yaml
+from ringtrue.formats.text import Place, read_yaml
 from ringtrue.golden.formats.complaints import Complaints
 from ringtrue.golden.formats.corpus import corpus_paths, read_documents, write_documents
 from ringtrue.golden.formats.draft import Draft
@@ -53,9 +53,7 @@ def read(path: Path, complaints: Complaints) -> GoldenSet:
 
 def _read_query(record: Record, place: Place, draft: Draft) -> None:
     said = {key: plain(value, place.at(key)) for key, value in record.items() if key != "relevant_docs"}
-    facts = facts_of(
-        said | ({"relevant_docs": []} if "relevant_docs" in record else {}), QUERY, place, named=QUERY_FACTS
-    )
+    facts = facts_of(said | ({"relevant_docs": []} if "relevant_docs" in record else {}), QUERY, place, named=QUERY_FACTS)
     query_id = id_of(said, "query_id", place)
     negative = truth_of(said, NEGATIVE, place, default=False)
     draft.add_query(Query(query_id, text_of(said, "query_text", place), facts, negative), place)
@@ -102,5 +100,10 @@ def as_yaml(value: Any) -> str:
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
-    Dumper.add_representer(Located, yaml.SafeDumper.represent_dict)
+    def as_text(dumper: Any, text: str) -> Any:
+        # These end a line in YAML and would come back as a blank, unless they are escaped.
+        style = '"' if any(mark in text for mark in "\x85\u2028\u2029\ufeff") else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    Dumper.add_representer(str, as_text)
     return yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)

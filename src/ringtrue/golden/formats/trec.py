@@ -46,14 +46,14 @@ def read(path: Path, complaints: Complaints) -> GoldenSet:
             with complaints.about(here):
                 draft.add_query(query, here)
     else:
-        header, qrels = Header(path.stem), path
+        record, header, qrels = {}, Header(path.stem), path
     here = Place(str(qrels))
     with complaints.about(here):
         for query_id, doc_id, grade in read_qrels(qrels):
             if not path.is_dir() and query_id not in draft.queries:
                 draft.add_query(Query(query_id, ""), here)
             draft.add_judgment(Judgment(query_id, doc_id, grade), here)
-    return draft.finish(header)
+    return draft.finish_undeclared(header, record)
 
 
 def find(folder: Path, kind: str) -> list[Path]:
@@ -116,9 +116,7 @@ def _tab_separated(path: Path, complaints: Complaints) -> Iterator[tuple[Place, 
 
 def write(golden: GoldenSet, path: Path) -> None:
     """Write a folder with topics and qrels, and what they have no room for in ``golden.json``; or a lone qrels file."""
-    rows = (
-        f"{_field(judgment.query_id)} 0 {_field(judgment.doc_id)} {judgment.grade}\n" for judgment in golden.judgments
-    )
+    rows = (f"{_field(judgment.query_id)} 0 {_field(judgment.doc_id)} {judgment.grade}\n" for judgment in golden.judgments)
     if path.suffix:
         write_text("".join(rows), path)
         return

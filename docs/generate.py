@@ -1,0 +1,208 @@
+"""Writes the pages that are made from the code: measures, commands, conformance, and the overlap lines of the sets.
+
+``python docs/generate.py`` writes them, ``--check`` only says whether they are current (exit 1 when one is not).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from ringtrue.cli import app
+from ringtrue.golden import load, shipped, summarise
+from ringtrue.measures import CATALOGUE, DEFINITIONS, Definition, Measure
+from ringtrue.testing import against_reference, against_trec_eval_files
+from ringtrue.testing.conformance import TREC_EVAL_CASES
+
+ROOT = Path(__file__).parents[1]
+MADE = "<!-- made by docs/generate.py; change the code, then run `make docs` -->\n"
+
+
+def measures() -> str:
+    """The reference of all measures."""
+    lines = [
+        "# Measures",
+        MADE,
+        "A measure is written as `Name(option=value)@k`. What `ringtrue score`, the Python API, tables, files and columns show is",
+        "always this one form; the names of other tools are understood as input.",
+        "",
+        "| measure | means | undefined for queries |",
+        "| --- | --- | --- |",
+    ]
+    lines += [f"| [`{_form(d)}`](#{d.name.lower()}) | {d.means} | {_undefined(d)} |" for d in CATALOGUE]
+    for definition in CATALOGUE:
+        lines += ["", f"## {definition.name}", "", definition.means, "", f"- Formula: {definition.formula}"]
+        lines.append(f"- Cut-off: {_CUTOFFS[definition.cutoff]}")
+        lines += [f"- `{name}`: {option.means}" for name, option in definition.options.items()]
+        lines.append(f"- Over many queries: {_AVERAGES[definition.average]}")
+        names = [name for name in dict.fromkeys((definition.snake, *definition.aliases)) if name != definition.name.lower()]
+        if names:
+            lines.append("- Also read as: " + ", ".join(f"`{name}`" for name in names))
+        trec = [template.replace("{k:.2f}", "k").replace("{k}", "k") for template in definition.trec if template]
+        if trec:
+            lines.append("- trec_eval: " + ", ".join(f"`{name}`" for name in trec))
+        lines.append(f"- Source: {definition.source}")
+    lines += ["", *_spellings()]
+    return "\n".join(lines) + "\n"
+
+
+_CUTOFFS = {"none": "none", "may": "optional", "must": "needed", "level": "a recall level between 0 and 1"}
+_AVERAGES = {"mean": "mean", "sum": "sum", "geometric": "geometric mean"}
+
+
+def _form(definition: Definition) -> str:
+    return definition.name + {"none": "", "may": "@k", "must": "@k", "level": "@0.1"}[definition.cutoff]
+
+
+def _undefined(definition: Definition) -> str:
+    if definition.needs_relevant:
+        return "without a relevant document"
+    special = {
+        "SetP": "with an empty answer",
+        "Judged": "with an empty answer",
+        "Stale": "with an empty answer",
+        "Diversity": "with an empty answer",
+        "TierP": "whose answer has no item of the tier",
+        "ChainCompleteness": "without a chain",
+        "Forbidden": "that forbid nothing",
+        "Top1Chunk": "that declare no chunk",
+        "Constitutional": "when there is no constitutional item",
+    }
+    return special.get(definition.name, "never")
+
+
+def _spellings() -> Iterator[str]:
+    yield "## Spellings elsewhere"
+    yield ""
+    yield "| measure | REST field, database column | Prometheus series |"
+    yield "| --- | --- | --- |"
+    for text in ("R@10", "P@5", "P(rel=2)@5", "RR", "RR@5", "AP", "nDCG@10", "nDCG(gain='exp')@10", "Success@1", "Judged@10"):
+        measure = Measure.parse(text)
+        name, labels = measure.prometheus
+        shown = ", ".join(f'{key}="{value}"' for key, value in labels.items())
+        yield f"| `{measure}` | `{measure.snake}` | `{name}{{{shown}}}` |"
+
+
+def commands() -> str:
+    """The reference of all commands: their help texts."""
+    pages = [(), ("demo",), ("score",), ("diff",), ("self-test",), ("golden",)]
+    pages += [("golden", name) for name in _names(("golden",))]
+    pages += [("bench",)]
+    lines = ["# Commands", MADE]
+    for words in pages:
+        result = CliRunner().invoke(app, [*words, "--help"], prog_name="ringtrue", terminal_width=110)
+        lines += [f"## {' '.join(('ringtrue', *words))}", "", "```text", result.output.rstrip(), "```", ""]
+    return "\n".join(lines)
+
+
+def _names(words: tuple[str, ...]) -> list[str]:
+    output = CliRunner().invoke(app, [*words, "--help"], terminal_width=110).output
+    return re.findall(r"^  ([a-z-]+)  ", output.split("Commands:")[1], re.MULTILINE)
+
+
+def conformance() -> str:
+    """What was compared with trec_eval, measure by measure."""
+    folder = ROOT.parent / "shared" / "data" / "trec_eval_test"
+    shipped_values = {c.measure: c for c in against_reference()}
+    printed = {c.measure: c for c in against_trec_eval_files(folder)} if folder.is_dir() else None
+    page = ROOT / "docs" / "conformance.md"
+    if printed is None and page.is_file():
+        # Without trec_eval's own files the second half cannot be made again; the page keeps what was last found with them.
+        return page.read_text(encoding="utf-8")
+    families = [d for d in CATALOGUE if any(d.trec)]
+    lines = [
+        "# Conformance with trec_eval",
+        MADE,
+        "Every measure that trec_eval 10 also has is compared with it, value by value. `ringtrue self-test --conformance` repeats the",
+        "first comparison anywhere, offline, from reference files in the package",
+        "([recipe](../src/ringtrue/testing/reference/make_reference.py)); the second needs trec_eval's own test files",
+        "(`--trec-eval DIR`, the `test/` folder of its source).",
+        "",
+        "| measure | trec_eval | shipped reference: values, largest difference | trec_eval's test files: values, largest difference |",
+        "| --- | --- | --- | --- |",
+    ]
+    for definition in families:
+        mine = [
+            Measure.parse(text) for text in {**shipped_values, **(printed or {})} if Measure.parse(text).name == definition.name
+        ]
+        for measure in sorted(mine, key=lambda m: (m.at is not None, m.at or 0)):
+            one, other = shipped_values.get(str(measure)), (printed or {}).get(str(measure))
+            cells = [f"{c.values}, {c.largest_difference:.0e}" if c else "—" for c in (one, other)]
+            lines.append(f"| `{measure}` | `{measure.trec}` | {cells[0]} | {cells[1]} |")
+    lines += [
+        "",
+        "Allowed are 1e-9 where full values exist (the shipped reference, computed by pytrec-eval-terrier) and half of the fourth",
+        "digit where only trec_eval's printed output exists. The test files compared are "
+        + ", ".join(f"`{name}`" for name in dict.fromkeys(case[3] for case in TREC_EVAL_CASES))
+        + ".",
+        "The property tests add random runs with ties, missing queries, negative grades and empty lists, and, where the collections",
+        "are at hand, all TREC-COVID round 1 and CODEC runs (tests/reference).",
+        "",
+        "## Where the two differ, on purpose",
+        "",
+        "- trec_eval refuses a run that names a document twice for one query. Here the document counts once, at its best rank, the",
+        "  list closes up, and the number of removed rows is reported (M-3).",
+        "- `IPrec`: trec_eval 10 rounds the number of relevant documents that a recall level needs to the nearest, version 9 (and",
+        "  with it pytrec_eval) adds 0.9 and cuts. Ringtrue follows version 10.",
+        "- pytrec_eval keeps scores in single precision, trec_eval 10 and Ringtrue in double: scores that differ only after the",
+        "  seventh digit tie there and not here.",
+        "- `RBPResidual` counts what lies below the end of the list even when every document in it is judged; trec_eval prints 0 then.",
+        "- `GMAP` has no value of its own per query; `-q` shows the logarithm that is averaged.",
+        "",
+        "Not offered, because other measures serve their purpose better: 11pt_avg, utility, G, binG, Rndcg, ndcg_rel, relative_P,",
+        "set_relative_P, set_map, Rprec_mult, gm_bpref, num_nonrel_judged_ret, unj_k (1 − Judged@k on full lists), the preference",
+        "measures.",
+        "",
+        "Without a counterpart in trec_eval, and checked on hand-computed examples and by properties instead: "
+        + ", ".join(f"`{name}`" for name, d in DEFINITIONS.items() if not any(d.trec))
+        + ".",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def overlap_line(name: str) -> str:
+    """The lexical-overlap figure of a shipped set, for its README."""
+    found = summarise(load(name))
+    return (
+        f"On average {found.mean:.0%} of a query's content words occur in the best passage of its relevant documents "
+        f"(median {found.median:.0%}, {found.share_high:.0%} of the queries above 80 %); {len(found.copied)} queries are copied "
+        f"from a document. Made by `ringtrue golden validate {name}`.\n"
+    )
+
+
+def set_readme(name: str) -> tuple[Path, str]:
+    """A set's README with its overlap line in place."""
+    path = ROOT / "src" / "ringtrue" / "golden" / "sets" / name / "README.md"
+    text = path.read_text(encoding="utf-8")
+    mark = "<!-- lexical-overlap -->\n"
+    head, _, tail = text.partition(mark)
+    # The old figure, if there is one, is the paragraph right after the mark.
+    rest = re.sub(r"\A\n?On average [^\n]*\n", "", tail)
+    return path, f"{head}{mark}\n{overlap_line(name)}{rest}"
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Yield every generated file with the content it should have."""
+    yield ROOT / "docs" / "reference" / "measures.md", measures()
+    yield ROOT / "docs" / "reference" / "commands.md", commands()
+    yield ROOT / "docs" / "conformance.md", conformance()
+    for name in shipped():
+        yield set_readme(name)
+
+
+def main() -> int:
+    """Write the pages, or check them."""
+    stale = [(path, text) for path, text in pages() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    for path, text in stale:
+        print(("stale: " if "--check" in sys.argv else "written: ") + str(path.relative_to(ROOT)))
+        if "--check" not in sys.argv:
+            path.write_text(text, encoding="utf-8")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,303 @@
+"""The command line as a contract: outputs, JSON keys, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+QRELS = "q1 0 a 1\nq1 0 b 0\nq1 0 c 2\nq2 0 a 1\nq3 0 z 1\n"
+RUN = "q1 Q0 b 1 3.0 sys\nq1 Q0 a 2 2.0 sys\nq1 Q0 c 3 1.0 sys\nq2 Q0 x 1 1.0 sys\nq9 Q0 x 1 1.0 sys\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    qrels, run = tmp_path / "qrels.txt", tmp_path / "run.txt"
+    qrels.write_text(QRELS)
+    run.write_text(RUN)
+    return qrels, run
+
+
+def test_score_prints_one_line_per_measure_as_trec_eval_does(ringtrue, files) -> None:
+    outcome = ringtrue("score", *files, "RR", "ndcg_cut_3", "-m", "P.1,2")
+    assert outcome.code == 0
+    assert outcome.out.splitlines() == [
+        "RR                    \tall\t0.2500",
+        "nDCG@3                \tall\t0.3100",
+        "P@1                   \tall\t0.0000",
+        "P@2                   \tall\t0.2500",
+    ]
+
+
+def test_score_per_query_comes_before_the_means(ringtrue, files) -> None:
+    lines = ringtrue("score", *files, "RR", "-q").out.splitlines()
+    assert [line.split("\t")[1:] for line in lines] == [["q1", "0.5000"], ["q2", "0.0000"], ["all", "0.2500"]]
+
+
+def test_score_complete_counts_missing_queries_as_zero(ringtrue, files) -> None:
+    outcome = ringtrue("score", *files, "RR", "-c", "--json")
+    assert outcome.json["aggregate"]["RR"] == pytest.approx(0.5 / 3)
+    assert outcome.json["counted"]["missing"] == ["q3"]
+
+
+def test_score_level_and_depth(ringtrue, files) -> None:
+    assert ringtrue("score", *files, "RR", "-l", "2", "--json").json["aggregate"]["RR"] == pytest.approx(1 / 6)
+    assert ringtrue("score", *files, "RR", "-l", "2", "-M", "2", "--json").json["aggregate"]["RR"] == 0.0
+
+
+def test_score_json_has_the_stable_keys_and_nothing_else_on_stdout(ringtrue, files) -> None:
+    record = ringtrue("score", *files, "RR", "nDCG@10", "-q", "--json").json
+    assert set(record) == {"aggregate", "per_query", "counted", "notes"}
+    assert set(record["aggregate"]) == {"RR", "nDCG@10"}
+    assert set(record["per_query"]) == {"q1", "q2"}
+    assert record["counted"]["ignored_queries"] == 1
+
+
+def test_score_says_aloud_what_was_counted(ringtrue, files) -> None:
+    outcome = ringtrue("score", *files, "nDCG@10", "-c")
+    assert "note: nDCG@10: linear gain" in outcome.err
+    assert "1 judged queries are missing from the run and score 0: q3" in outcome.err
+    assert "1 queries of the run are not judged and were ignored" in outcome.err
+
+
+def test_undefined_is_null_in_json_and_a_dash_in_text(ringtrue, tmp_path) -> None:
+    qrels, run = tmp_path / "q.txt", tmp_path / "r.txt"
+    qrels.write_text("q1 0 a 0\n")
+    run.write_text("q1 Q0 a 1 1.0 s\n")
+    assert ringtrue("score", qrels, run, "R@5", "--zero-relevant", "exclude", "--json").json["aggregate"]["R@5"] is None
+    assert ringtrue("score", qrels, run, "R@5", "--zero-relevant", "exclude").out.split("\t")[-1].strip() == "—"
+
+
+def test_score_reads_gzip_and_standard_input(ringtrue, files, tmp_path) -> None:
+    packed = tmp_path / "run.txt.gz"
+    packed.write_bytes(gzip.compress(RUN.encode()))
+    plain = ringtrue("score", *files, "RR").out
+    assert ringtrue("score", files[0], packed, "RR").out == plain
+    assert ringtrue("score", files[0], "-", "RR", stdin=RUN.encode()).out == plain
+    assert ringtrue("score", "-", "-", "RR").code == 2
+
+
+def test_score_without_measures_prints_a_usual_set(ringtrue, files) -> None:
+    names = [line.split("\t")[0].strip() for line in ringtrue("score", *files).out.splitlines()]
+    assert {"AP", "nDCG@10", "R@100", "NumQ", "Judged@10"} <= set(names)
+
+
+def test_bounds_show_both_ends(ringtrue, files) -> None:
+    low, high = ringtrue("score", *files, "P@2", "--bounds", "--json").json["bounds"]["P@2"]
+    assert low == 0.25
+    assert high == 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["score", "{qrels}", "{run}", "nDGC@10"], 2, "did you mean 'nDCG'"),
+        (["score", "{qrels}", "{run}", "nDCG@"], 2, "write it like nDCG@10"),
+        (["score", "{qrels}", "{run}", "P"], 2, "needs a cut-off"),
+        (["score", "{qrels}", "{run}", "RR", "--zero-relevant", "null"], 2, "zero_relevant"),
+        (["score", "{qrels}", "{run}", "RR", "-M", "0"], 2, "depth"),
+        (["score", "{qrels}", "nowhere.run", "RR"], 2, "nowhere.run"),
+        (["score", "{qrels}"], 2, "run"),
+        (["golden", "show", "hotle"], 2, "did you mean 'hotel'"),
+        (["golden", "show", "hotel", "--document", "entity-nothing"], 2, "did you mean"),
+        (["golden", "agreement", "{qrels}"], 2, "two raters"),
+        (["no-such-command"], 2, "no-such-command"),
+    ],
+)
+def test_errors_name_value_and_cure_and_exit_with_their_code(ringtrue, files, arguments, code, says) -> None:
+    qrels, run = files
+    outcome = ringtrue(*(argument.format(qrels=qrels, run=run) for argument in arguments))
+    assert outcome.code == code
+    assert says in outcome.err
+    assert "Traceback" not in outcome.err
+    assert outcome.out == ""
+
+
+def test_a_deliberate_error_is_one_line(ringtrue, files) -> None:
+    assert ringtrue("score", files[0], files[0], "RR").err.count("\n") == 1
+
+
+def test_debug_shows_the_traceback(monkeypatch, files) -> None:
+    from ringtrue.cli import main
+    from ringtrue.errors import SpecError
+
+    monkeypatch.setattr(sys, "argv", ["ringtrue", "score", *map(str, files), "nDGC@10", "--debug"])
+    with pytest.raises(SpecError):
+        main()
+
+
+def test_an_unforeseen_error_is_undecided_and_asks_for_a_report(ringtrue, files, monkeypatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr("ringtrue.measures.score", broken)
+    outcome = ringtrue("score", *files, "RR")
+    assert outcome.code == 3
+    assert "internal error: ZeroDivisionError: planted" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["demo"], ["score"], ["diff"], ["self-test"], ["bench"]]
+    + [
+        ["golden", name]
+        for name in ("list", "validate", "show", "diff", "split", "plan", "convert", "bootstrap", "pool", "agreement")
+    ],
+    ids=" ".join,
+)
+def test_every_command_has_help_with_an_example(ringtrue, words) -> None:
+    outcome = ringtrue(*words, "--help")
+    assert outcome.code == 0
+    assert words == ["bench"] or f"Example: ringtrue {' '.join(words)}" in " ".join(outcome.out.split())
+
+
+def test_version(ringtrue) -> None:
+    assert ringtrue("--version").out.startswith("ringtrue 0.")
+
+
+def test_self_test_holds_offline(ringtrue) -> None:
+    outcome = ringtrue("self-test", "--conformance", "--json")
+    assert outcome.code == 0
+    assert outcome.json["passed"] is True
+    assert sum(row["values"] for row in outcome.json["conformance"]) > 3000
+
+
+def test_self_test_fails_when_a_measure_is_off(ringtrue, monkeypatch) -> None:
+    """A check that cannot fail is no check: halve every value of one measure and it must exit 1."""
+    from ringtrue.measures import DEFINITIONS
+    from ringtrue.measures.definition import Definition
+
+    honest = DEFINITIONS["AP"].kernel
+    wrong = {
+        **{name: getattr(DEFINITIONS["AP"], name) for name in Definition.__dataclass_fields__},
+        "kernel": lambda hits, **o: honest(hits, **o) / 2,
+    }
+    monkeypatch.setitem(DEFINITIONS, "AP", Definition(**wrong))
+    outcome = ringtrue("self-test", "--conformance", "--json")
+    assert outcome.code == 1
+    assert outcome.json["passed"] is False
+
+
+def test_demo_tells_the_whole_story(ringtrue) -> None:
+    outcome = ringtrue("demo")
+    assert outcome.code == 0
+    for part in (
+        "1. Is the golden set sound?",
+        "hotel: passes",
+        "2. How good",
+        "nDCG@5",
+        "3. Where do the two rankings differ?",
+        "In plain words:",
+        "Where to look next:",
+    ):
+        assert part in outcome.out
+
+
+def test_demo_json_is_one_object(ringtrue) -> None:
+    assert set(ringtrue("demo", "--json").json) == {"golden", "problems", "runs", "differences"}
+
+
+def test_diff_classes_and_deltas(ringtrue, files, tmp_path) -> None:
+    other = tmp_path / "after.run"
+    other.write_text("q1 Q0 a 1 9 s\nq1 Q0 b 2 8 s\nq1 Q0 c 3 7 s\nq2 Q0 x 1 1 s\n")
+    record = ringtrue("diff", files[1], other, "--qrels", files[0], "-k", "3", "--json").json
+    assert record["queries"]["q1"]["top1_changed"] is True
+    assert record["queries"]["q1"]["rr_delta"] == 0.5
+    assert record["queries"]["q2"]["kind"] == "identical"
+    assert record["missing"]["the second run"] == ["q9"]
+    assert "1 identical" in ringtrue("diff", files[1], other, "-k", "3").out
+
+
+def test_golden_validate_exit_codes_and_json(ringtrue, tmp_path) -> None:
+    assert ringtrue("golden", "validate", "hotel").code == 0
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(
+        "id: x\nversion: 1.0.0\nqueries:\n  - query_id: a\n    query_text: hello there\n    relevant_docs:\n      - {doc_id: d, grade: 7}\n"
+    )
+    outcome = ringtrue("golden", "validate", bad, "--json")
+    assert outcome.code == 2
+    assert any(problem["severity"] == "error" and "7" in problem["message"] for problem in outcome.json["problems"])
+
+
+def test_golden_split_writes_two_parts_that_load(ringtrue, tmp_path) -> None:
+    record = ringtrue("golden", "split", "hotel", "--out", tmp_path / "parts", "--json").json
+    assert record["queries"]["held_out"] == round(0.2 * sum(record["queries"].values()))
+    for part in record["files"].values():
+        assert ringtrue("golden", "show", part, "--json").code == 0
+    again = ringtrue("golden", "split", "hotel", "--out", tmp_path / "parts")
+    assert again.code == 2
+    assert "exists" in again.err
+
+
+def test_golden_convert_there_and_back(ringtrue, tmp_path) -> None:
+    assert ringtrue("golden", "convert", "clinical", tmp_path / "beir", "--format", "beir").code == 0
+    outcome = ringtrue("golden", "diff", "clinical", tmp_path / "beir", "--json")
+    assert outcome.code == 0
+    assert outcome.json["judgments_changed"] == outcome.json["judgments_removed"] == []
+
+
+def test_golden_bootstrap_is_idempotent(ringtrue, tmp_path) -> None:
+    out = tmp_path / "known.json"
+    assert ringtrue("golden", "bootstrap", "hotel", "--out", out).code == 0
+    first = out.read_bytes()
+    assert ringtrue("golden", "bootstrap", "hotel", "--out", out).code == 0
+    assert out.read_bytes() == first
+
+
+def test_golden_pool_lists_what_to_judge(ringtrue, files, tmp_path) -> None:
+    out = tmp_path / "to-judge.csv"
+    record = ringtrue("golden", "pool", files[1], "--qrels", files[0], "--depth", "2", "--out", out, "--json").json
+    assert record["to_judge"] == len(out.read_text().splitlines()) - 1
+
+
+def test_golden_agreement_check(ringtrue, tmp_path) -> None:
+    one, other = tmp_path / "a.qrels", tmp_path / "b.qrels"
+    one.write_text("".join(f"q 0 d{n} {n % 2}\n" for n in range(10)))
+    other.write_text("".join(f"q 0 d{n} {(n + 1) % 2}\n" for n in range(10)))
+    assert ringtrue("golden", "agreement", one, one, "--check").code == 0
+    outcome = ringtrue("golden", "agreement", one, other, "--check")
+    assert outcome.code == 1
+    assert "not above 0.6" in outcome.err
+
+
+def test_plain_when_piped_and_without_colour(files) -> None:
+    """The installed program, in a real pipe, prints no escape codes and survives a reader that goes away."""
+    command = f"{sys.executable} -m ringtrue score {files[0]} {files[1]} -q | head -1"
+    found = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}
+    )
+    assert "\x1b" not in found.stdout
+    assert "Traceback" not in found.stderr
+    assert len(found.stdout.splitlines()) == 1
+
+
+def test_broken_inputs_end_with_code_2_and_one_line(ringtrue, tmp_path) -> None:
+    from broken.inputs import CASES
+
+    good = {"qrels": ("good.qrels", QRELS), "run": ("good.run", RUN)}
+    for name, text in good.values():
+        (tmp_path / name).write_text(text)
+    assert len(CASES) >= 40
+    for case in CASES:
+        folder = tmp_path / case.name
+        folder.mkdir()
+        broken = folder / case.filename
+        broken.parent.mkdir(parents=True, exist_ok=True)
+        broken.write_bytes(case.content)
+        pair = (broken, tmp_path / "good.run") if case.reader == "qrels" else (tmp_path / "good.qrels", broken)
+        outcome = ringtrue("score", *pair, "RR")
+        assert outcome.code == 2, case.name
+        assert outcome.out == "", case.name
+        assert outcome.err.count("\n") == 1, (case.name, outcome.err)
+        for wanted in case.must_name:
+            assert wanted in outcome.err, (case.name, wanted, outcome.err)
+
+
+def test_json_never_holds_nan(ringtrue, files) -> None:
+    text = ringtrue("score", *files, "GMAP", "Judged@10", "SetP", "--json").out
+    json.loads(text, parse_constant=lambda constant: pytest.fail(constant))

@@ -1,0 +1,25 @@
+"""Generated pages say what the code says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def test_generated_pages_are_current(root) -> None:
+    """Cure: run ``make docs`` and commit what it writes."""
+    found = subprocess.run([sys.executable, "docs/generate.py", "--check"], cwd=root, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_changelog_names_the_version(root) -> None:
+    import tomllib
+
+    version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+    assert f"## {version}" in (root / "CHANGELOG.md").read_text()
+
+
+def test_lock_holds_hashes_and_no_addresses(root) -> None:
+    text = (root / "requirements.lock").read_text()
+    assert "--hash=sha256:" in text
+    assert "://" not in text
