@@ -151,7 +151,7 @@ def conformance() -> str:
         "- pytrec_eval keeps scores in single precision, trec_eval 10 and Ringtrue in double: scores that differ only after the",
         "  seventh digit tie there and not here.",
         "- `RBPResidual` counts what lies below the end of the list even when every document in it is judged; trec_eval prints 0 then.",
-        "- `GMAP` has no value of its own per query; `-q` shows the logarithm that is averaged.",
+        "- `GMAP` per query is the AP that enters the geometric mean (at least 0.00001); trec_eval prints the mean alone.",
         "",
         "Not offered, because other measures serve their purpose better: 11pt_avg, utility, G, binG, Rndcg, ndcg_rel, relative_P,",
         "set_relative_P, set_map, Rprec_mult, gm_bpref, num_nonrel_judged_ret, unj_k (1 − Judged@k on full lists), the preference",

@@ -163,6 +163,9 @@ class Qrels:
     @classmethod
     def from_dict(cls, judgments: Mapping[str, Mapping[str, int]]) -> Qrels:
         """Build from ``{query: {document: grade}}``; a query with no judgment at all is kept."""
+        for query_id, documents in judgments.items():
+            if not isinstance(documents, Mapping):
+                raise InputError(f"the judgments of query '{query_id}' are {documents!r:.60}; write {{document: grade}}")
         qrels = cls.of((query_id, doc_id, grade) for query_id, docs in judgments.items() for doc_id, grade in docs.items())
         return qrels.with_queries(judgments)
 
@@ -223,6 +226,9 @@ class Run:
         >>> Run.from_dict({"q1": {"a": 0.5, "b": 2.0}}).to_dict()
         {'q1': {'b': 2.0, 'a': 0.5}}
         """
+        for query_id, answer in scores.items():
+            if not isinstance(answer, Mapping):
+                raise InputError(f"the answer to query '{query_id}' is {answer!r:.60}; write {{document: score}}")
         run = cls.of(((query, doc, score) for query, docs in scores.items() for doc, score in docs.items()), name=name)
         return run.with_empty_answers(scores)
 
@@ -230,8 +236,16 @@ class Run:
     def from_rankings(cls, rankings: Mapping[str, Sequence[str]] | Iterable[Ranking], *, name: str = "run") -> Run:
         """Build from answers whose order is the truth: ``{query: [document, …]}`` or Ranking records."""
         if isinstance(rankings, Mapping):
+            for query_id, listed in rankings.items():
+                if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
+                    raise InputError(f"the answer to query '{query_id}' is {listed!r:.60}; write [document, …]")
             rankings = [Ranking(query, tuple(Hit(doc) for doc in docs)) for query, docs in rankings.items()]
         answers = [answer for answer in rankings if answer.error is None]
+        seen: set[str] = set()
+        for answer in answers:
+            if answer.query_id in seen:
+                raise InputError(f"query '{answer.query_id}' is answered twice; keep one Ranking for each query")
+            seen.add(answer.query_id)
         names: list[str] = []
         docs: list[str] = []
         scores: list[float] = []

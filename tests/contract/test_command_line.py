@@ -217,7 +217,8 @@ def test_golden_validate_exit_codes_and_json(ringtrue, tmp_path) -> None:
     assert ringtrue("golden", "validate", "hotel").code == 0
     bad = tmp_path / "bad.yaml"
     bad.write_text(
-        "id: x\nversion: 1.0.0\nqueries:\n  - query_id: a\n    query_text: hello there\n    relevant_docs:\n      - {doc_id: d, grade: 7}\n"
+        "id: x\nversion: 1.0.0\nqueries:\n"
+        "  - query_id: a\n    query_text: hello there\n    relevant_docs:\n      - {doc_id: d, grade: 7}\n"
     )
     outcome = ringtrue("golden", "validate", bad, "--json")
     assert outcome.code == 2

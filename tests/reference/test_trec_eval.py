@@ -19,6 +19,7 @@ import pytest
 from ringtrue.errors import SpecError
 from ringtrue.formats import read_qrels, read_run
 from ringtrue.measures import Measure, Scores, score
+from ringtrue.records import Run
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 TREC_EVAL, CODEC, COVID = DATA / "trec_eval_test", DATA / "codec", DATA / "trec_covid_round1"
@@ -207,6 +208,14 @@ def qrels_of(run: str) -> Path:
     return QRELS["codec" if run.startswith("document_") else "covid"]
 
 
+@cache
+def answers_of(run: str) -> Run:
+    return read_run(RUNS[run])
+
+
+judgments = cache(read_qrels)
+
+
 def rows(path: Path) -> Iterator[tuple[str, str, float]]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for line in file:
@@ -236,7 +245,7 @@ def exact_in_single_precision(run: str) -> dict[str, dict[str, float]]:
 def theirs(run: str, rel: int) -> dict[str, dict[str, float]]:
     import pytrec_eval
 
-    qrels = read_qrels(qrels_of(run)).to_dict()
+    qrels = judgments(qrels_of(run)).to_dict()
     values: dict[str, dict[str, float]] = pytrec_eval.RelevanceEvaluator(qrels, set(ASKED), relevance_level=rel).evaluate(
         exact_in_single_precision(run)
     )
@@ -246,7 +255,7 @@ def theirs(run: str, rel: int) -> dict[str, dict[str, float]]:
 @cache
 def mine(run: str, rel: int) -> Scores:
     measures = [Measure.parse(name) for name in NAMES]
-    return score(read_run(RUNS[run]), read_qrels(qrels_of(run)), measures, rel=rel, zero_relevant="zero", average_over="common")
+    return score(answers_of(run), judgments(qrels_of(run)), measures, rel=rel, zero_relevant="zero", average_over="common")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -302,8 +311,8 @@ COVID_PUBLISHED = {
 
 @pytest.mark.parametrize("run", CODEC_PUBLISHED)
 def test_m5_codec_as_published(run: str) -> None:
-    binary = score(read_run(RUNS[run]), read_qrels(CODEC / "qrels" / "document_binary.qrels"), ["AP", "R@1000"])
-    graded = score(read_run(RUNS[run]), read_qrels(QRELS["codec"]), ["nDCG@10"])
+    binary = score(answers_of(run), judgments(CODEC / "qrels" / "document_binary.qrels"), ["AP", "R@1000"])
+    graded = score(answers_of(run), judgments(QRELS["codec"]), ["nDCG@10"])
     found = round(binary["AP"], 3), round(graded["nDCG@10"], 3), round(binary["R@1000"], 3)
     assert found == CODEC_PUBLISHED[run], f"{run}: MAP, nDCG@10, R@1000"
     assert binary.counted.missing == ()
@@ -312,5 +321,5 @@ def test_m5_codec_as_published(run: str) -> None:
 @pytest.mark.parametrize("run", COVID_PUBLISHED)
 def test_m5_trec_covid_as_published(run: str) -> None:
     measures = ["AP", "P@5", "Bpref", "nDCG@10"]
-    scores = score(read_run(RUNS[run]), read_qrels(QRELS["covid"]), measures)
+    scores = score(answers_of(run), judgments(QRELS["covid"]), measures)
     assert tuple(round(scores[measure], 4) for measure in measures) == COVID_PUBLISHED[run], f"{run}: {measures}"

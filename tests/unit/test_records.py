@@ -35,6 +35,20 @@ def golden(**changes: object) -> GoldenSet:
     return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda: Qrels.from_dict({"q": ["a"]}), "the judgments of query 'q'"),
+        (lambda: Run.from_dict({"q": ["a"]}), "the answer to query 'q'"),
+        (lambda: Run.from_rankings({"q": "abc"}), "the answer to query 'q' is 'abc'"),
+        (lambda: Run.from_rankings([Ranking("q", ()), Ranking("q", ())]), "query 'q' is answered twice"),
+    ],
+)
+def test_an_answer_of_the_wrong_shape_names_its_query(build, says) -> None:
+    with pytest.raises(InputError, match=says):
+        build()
+
+
 class TestQrels:
     def test_rows_become_columns_and_come_back(self) -> None:
         rows = [("q1", "d1", 3), ("q2", "d1", 0), ("q1", "d2", -1)]

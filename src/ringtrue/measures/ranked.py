@@ -168,11 +168,18 @@ def expected_reciprocal_rank(hits: Aligned, *, k: int | None, top: int | None) -
     highest = hits.top_grade if top is None else top
     # (2^grade − 1) ÷ 2^highest, written so that a scale of 0 to 100 or 0 to 5000 does not overflow.
     stop = np.exp2(np.clip(hits.grade, 0, highest) - float(highest)) - np.exp2(-float(highest))
-    # Only hits above rank k can stop the reader before it; the hits are in rank order, so the sum of logs is the product.
-    # On a long scale the top grade stops the reader with a probability that rounds to 1, whose logarithm is kept finite.
-    passed = np.concatenate(([0.0], np.cumsum(np.log1p(-np.minimum(stop, 1.0 - 2.0**-53)))))
-    reached = np.exp(passed[:-1] - passed[hits.first_hit][hits.query])
-    return hits.total(np.where(_within(hits, k), stop * reached / hits.rank, 0.0))
+    ordinal = hits.so_far(np.ones(len(hits.query), np.bool_))
+    by_step = np.argsort(ordinal, kind="stable")
+    reached = np.ones(len(hits.query_ids))
+    value = np.zeros(len(hits.query_ids))
+    # Step by step down all lists at once: each step holds a query at most once, and a query's value cannot depend on
+    # the rounding of another's.
+    for rows in np.split(by_step, np.flatnonzero(np.diff(ordinal[by_step])) + 1):
+        query = hits.query[rows]
+        inside = np.ones(len(rows), np.bool_) if k is None else hits.rank[rows] <= k
+        value[query] += np.where(inside, stop[rows] * reached[query] / hits.rank[rows], 0.0)
+        reached[query] *= 1.0 - stop[rows]
+    return value
 
 
 def judged_share(hits: Aligned, *, k: int) -> Floats:

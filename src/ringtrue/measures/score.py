@@ -202,5 +202,8 @@ def as_run(answers: Answers) -> Run:
         rankings: list[Any] = list(answers)
         if all(isinstance(ranking, Ranking) for ranking in rankings):
             return Run.from_rankings(rankings)
+        for row in rankings:
+            if not isinstance(row, tuple | list) or len(row) != 3:
+                raise InputError(f"{row!r:.60} is no row of a run; write (query, document, score)")
         return Run.of(rankings)
     raise InputError(f"a run cannot be a {type(answers).__name__}; pass a Run, {{query: {{document: score}}}} or rankings")

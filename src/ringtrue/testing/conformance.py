@@ -131,8 +131,7 @@ def against_trec_eval_files(folder: Path) -> list[Comparison]:
         known = measures_called(dict.fromkeys(name for name, _, _ in rows))
         mine = _score_as_trec_eval(read_run(folder / run_name), read_qrels(folder / qrels_name), known.values(), **options)
         for name, query_id, value in rows:
-            # The geometric mean has no per-query value: trec_eval prints the logarithm's exponential, we keep the logarithm.
-            if name not in known or (name == "gm_map" and query_id != "all"):
+            if name not in known:
                 continue
             measure = known[name]
             value_here = mine[measure] if query_id == "all" else mine.per_query[query_id][str(measure)]
