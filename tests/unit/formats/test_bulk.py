@@ -14,7 +14,7 @@ import pytest
 import ringtrue.formats
 from ringtrue.errors import InputError
 from ringtrue.formats import bulk, read_run, trec
-from ringtrue.formats.bulk import LineIds
+from ringtrue.formats.bulk import SpanIds
 from ringtrue.measures import score
 from ringtrue.records import Qrels, Run
 
@@ -107,7 +107,7 @@ def test_m6_fast_road_equals_strict_reader(shape: str, last: bool, ending: str, 
     fast, strict = read_run(path), trec.read_run(path)
     assert_same(fast, strict)
     if last or ending == "\n":
-        assert isinstance(fast.docs, LineIds), "the fast road was not taken"
+        assert isinstance(fast.docs, SpanIds), "the fast road was not taken"
         assert_keys_join(fast)
     qrels = judgments(lines)
     one, other = score(fast, qrels, MEASURES), score(strict, qrels, MEASURES)
@@ -121,9 +121,8 @@ def test_m6_borders_between_blocks_change_nothing(block: int, tmp_path: Path, mo
     path = tmp_path / "r.run"
     path.write_bytes("\r\n".join(generated(3, queries=3, returned=5, wide=True)).encode() + b"\r\n")
     monkeypatch.setattr(bulk, "_BLOCK", block)
-    monkeypatch.setattr(bulk, "_LINES", block)
     fast = read_run(path)
-    assert isinstance(fast.docs, LineIds)
+    assert isinstance(fast.docs, SpanIds)
     assert_same(fast, trec.read_run(path))
 
 
@@ -254,7 +253,7 @@ def test_packed_runs_take_the_fast_road_and_leave_no_file_behind(
     plain.write_text("\n".join(generated(5)) + "\n")
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     run = read_run(packed)
-    assert isinstance(run.docs, LineIds)
+    assert isinstance(run.docs, SpanIds)
     assert list(spool.iterdir()) == []
     assert_same(run, trec.read_run(plain))
 
@@ -273,7 +272,7 @@ def test_file_name_is_no_pattern_and_folder_no_column(tmp_path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text("q1 Q0 d1 1 0.5 t\n")
         run = read_run(path)
-        assert isinstance(run.docs, LineIds), path
+        assert isinstance(run.docs, SpanIds), path
         assert list(run) == [("q1", "d1", 0.5)], path
         assert_keys_join(run)
 
@@ -282,9 +281,9 @@ def test_small_files_stay_with_the_strict_reader(tmp_path: Path, monkeypatch: py
     path = tmp_path / "r.run"
     path.write_text(PLAIN * 10)
     monkeypatch.setattr(ringtrue.formats, "BULK", len(PLAIN) * 10 + 1)
-    assert not isinstance(read_run(path).docs, LineIds)
+    assert not isinstance(read_run(path).docs, SpanIds)
     monkeypatch.setattr(ringtrue.formats, "BULK", len(PLAIN) * 10)
-    assert isinstance(read_run(path).docs, LineIds)
+    assert isinstance(read_run(path).docs, SpanIds)
 
 
 def test_keys_of_no_pairs(tmp_path: Path) -> None:
@@ -307,7 +306,7 @@ def test_m6_ten_readings_are_identical_bit_for_bit(tmp_path: Path) -> None:
     seen = set()
     for _ in range(10):
         run = read_run(path)
-        assert isinstance(run.docs, LineIds)
+        assert isinstance(run.docs, SpanIds)
         scores = score(run, qrels, MEASURES)
         keys = run.docs.pair_keys(run.query_ids, run.query).tobytes()
         aggregate = tuple(value.hex() for value in scores.aggregate.values())
