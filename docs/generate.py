@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -46,7 +47,7 @@ def measures() -> str:
         if trec:
             lines.append("- trec_eval: " + ", ".join(f"`{name}`" for name in trec))
         lines.append(f"- Source: {definition.source}")
-    lines += ["", *_spellings()]
+    lines += ["", *_spellings(), "", *_figures()]
     return "\n".join(lines) + "\n"
 
 
@@ -85,6 +86,28 @@ def _spellings() -> Iterator[str]:
         name, labels = measure.prometheus
         shown = ", ".join(f'{key}="{value}"' for key, value in labels.items())
         yield f"| `{measure}` | `{measure.snake}` | `{name}{{{shown}}}` |"
+
+
+def _figures() -> Iterator[str]:
+    """The functions that describe many answers or compare two rankings."""
+    yield "## Figures over many answers"
+    yield ""
+    yield "Functions of `ringtrue.measures` and `ringtrue.stats` for what is not one number per query (M-8, M-9):"
+    yield ""
+    for module, names in _FIGURES.items():
+        for name in names:
+            said = (getattr(import_module(module), name).__doc__ or "").split("\n")[0]
+            yield f"- `{module}.{name}`: {said}"
+
+
+_FIGURES = {
+    "ringtrue.measures": (
+        "channel_contribution", "fusion_reorder_rate", "expansion_impact", "latency", "error_rate", "error_rate_by",
+        "top_1_chunk_accuracy", "abstention", "risk_coverage", "calibration", "cold_start", "personalisation_lift",
+        "dedup_token_savings",
+    ),
+    "ringtrue.stats": ("kendall_tau_b", "ranking_tau_b", "spearman_rho", "ranking_spearman", "rbo", "jaccard", "ranking_difference"),
+}  # fmt: skip
 
 
 def commands() -> str:
@@ -151,6 +174,7 @@ def conformance() -> str:
         "- pytrec_eval keeps scores in single precision, trec_eval 10 and Ringtrue in double: scores that differ only after the",
         "  seventh digit tie there and not here.",
         "- `RBPResidual` counts what lies below the end of the list even when every document in it is judged; trec_eval prints 0 then.",
+        "- `Judged@k` counts a negative grade (pooled, not judged) as not judged; ir_measures counts it as judged.",
         "- `GMAP` per query is the AP that enters the geometric mean (at least 0.00001); trec_eval prints the mean alone.",
         "",
         "Not offered, because other measures serve their purpose better: 11pt_avg, utility, G, binG, Rndcg, ndcg_rel, relative_P,",

@@ -19,6 +19,7 @@ import difflib
 from collections.abc import Iterable
 
 OK, REGRESSION, BAD_INPUT, UNDECIDED = 0, 1, 2, 3
+READABLE = 12
 
 
 class RingtrueError(Exception):
@@ -58,5 +59,7 @@ def nearest(value: str, legal: Iterable[str], *, count: int = 3) -> str:
     options = list(dict.fromkeys(legal))
     by_lowercase = {option.lower(): option for option in options}
     close = difflib.get_close_matches(value.lower(), by_lowercase, n=count, cutoff=0.5)
-    quoted = [f"'{by_lowercase[match]}'" for match in close] or [f"'{option}'" for option in options[:count]]
+    # Where nothing resembles the value, all legal ones are shown, unless they are too many to read.
+    shown = options if len(options) <= READABLE else options[:count]
+    quoted = [f"'{by_lowercase[match]}'" for match in close] or [f"'{option}'" for option in shown]
     return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " or " + quoted[-1]

@@ -237,8 +237,8 @@ class Run:
         """Build from answers whose order is the truth: ``{query: [document, …]}`` or Ranking records."""
         if isinstance(rankings, Mapping):
             for query_id, listed in rankings.items():
-                if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
-                    raise InputError(f"the answer to query '{query_id}' is {listed!r:.60}; write [document, …]")
+                if isinstance(listed, str | bytes) or not isinstance(listed, Sequence):
+                    raise InputError(f"the answer to query '{query_id}' is {listed!r:.60}; write [document, …], best first")
             rankings = [Ranking(query, tuple(Hit(doc) for doc in docs)) for query, docs in rankings.items()]
         answers = [answer for answer in rankings if answer.error is None]
         seen: set[str] = set()

@@ -52,9 +52,9 @@ class Expression:
         object.__setattr__(self, "options", tuple(sorted(self.options, key=lambda pair: pair[0])))
 
     def __str__(self) -> str:
-        inside = [_show(value) for value in self.args] + [f"{key}={_show(value)}" for key, value in self.options]
+        inside = [show_value(value) for value in self.args] + [f"{key}={show_value(value)}" for key, value in self.options]
         arguments = f"({', '.join(inside)})" if inside else ""
-        return f"{self.name}{arguments}{'' if self.at is None else f'@{_show(self.at)}'}"
+        return f"{self.name}{arguments}{'' if self.at is None else f'@{show_value(self.at)}'}"
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Pipeline:
         return " >> ".join(map(str, self.stages))
 
 
-def _show(value: Value) -> str:
+def show_value(value: Value) -> str:
     if isinstance(value, tuple):
-        return f"[{', '.join(map(_show, value))}]"
+        return f"[{', '.join(map(show_value, value))}]"
     return str(value) if isinstance(value, Expression | Pipeline) else repr(value)
 
 

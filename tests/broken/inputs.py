@@ -75,7 +75,7 @@ _qrels(
     "trec-only-comments", "j.qrels", "# nothing\n\n# here\n", "j.qrels", "only blank lines and comments", "write at least one"
 )
 _run("trec-only-comments", "r.run", "# nothing here\n", "r.run", "only blank lines and comments", "write at least one")
-_qrels("gz-of-nothing", "j.qrels.gz", gzip.compress(b""), "j.qrels.gz", "empty", "write at least one")
+_qrels("gz-of-nothing", "j.qrels.gz", gzip.compress(b"", mtime=0), "j.qrels.gz", "empty", "write at least one")
 _qrels("csv-only-header", "j.csv", "query_id,doc_id,grade\n", "j.csv", "no judgment", "write at least one row")
 _qrels("tsv-only-header", "test.tsv", "query-id\tcorpus-id\tscore\n", "test.tsv", "no judgment", "write at least one row")
 _run("csv-only-header", "r.csv", "query_id,doc_id,score\n", "r.csv", "no answer", "write at least one row")
@@ -354,8 +354,22 @@ _qrels(
     "gz-of-garbage", "j.qrels.gz", b"\x1f\x8b" + b"garbage" * 9, "j.qrels.gz", "gzip data is damaged", "compress the file again"
 )
 _qrels("gz-header-only", "j.json.gz", b"\x1f\x8b", "j.json.gz", "gzip data is damaged", "compress the file again")
-_qrels("gz-bad-line", "j.qrels.gz", gzip.compress(f"{QREL}q1 0 d2\n".encode()), "j.qrels.gz:2", "3 fields", "document grade")
-_run("gz-bad-csv", "r.csv.gz", gzip.compress(f"{RCSV}q1,d2,best\n".encode()), "r.csv.gz:3", "'best'", "write one like 12.5")
+_qrels(
+    "gz-bad-line",
+    "j.qrels.gz",
+    gzip.compress(f"{QREL}q1 0 d2\n".encode(), mtime=0),
+    "j.qrels.gz:2",
+    "3 fields",
+    "document grade",
+)
+_run(
+    "gz-bad-csv",
+    "r.csv.gz",
+    gzip.compress(f"{RCSV}q1,d2,best\n".encode(), mtime=0),
+    "r.csv.gz:3",
+    "'best'",
+    "write one like 12.5",
+)
 _run("parquet-is-text", "r.parquet", RCSV, "r.parquet", "cannot be read", "write the file again")
 _run(
     "parquet-truncated", "r.parquet", parquet("SELECT 'q1' AS query_id, 'd1' AS doc_id, 1.5 AS score")[:-20],

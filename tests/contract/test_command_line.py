@@ -61,7 +61,7 @@ def test_score_json_has_the_stable_keys_and_nothing_else_on_stdout(ringtrue, fil
 def test_score_says_aloud_what_was_counted(ringtrue, files) -> None:
     outcome = ringtrue("score", *files, "nDCG@10", "-c")
     assert "note: nDCG@10: linear gain" in outcome.err
-    assert "1 judged queries are missing from the run and score 0: q3" in outcome.err
+    assert "1 judged queries are missing from the run and score 0 (undefined where lower is better): q3" in outcome.err
     assert "1 queries of the run are not judged and were ignored" in outcome.err
 
 
@@ -122,13 +122,11 @@ def test_a_deliberate_error_is_one_line(ringtrue, files) -> None:
     assert ringtrue("score", files[0], files[0], "RR").err.count("\n") == 1
 
 
-def test_debug_shows_the_traceback(monkeypatch, files) -> None:
-    from ringtrue.cli import main
-    from ringtrue.errors import SpecError
-
-    monkeypatch.setattr(sys, "argv", ["ringtrue", "score", *map(str, files), "nDGC@10", "--debug"])
-    with pytest.raises(SpecError):
-        main()
+def test_debug_shows_the_traceback_and_keeps_the_exit_code(ringtrue, files) -> None:
+    outcome = ringtrue("score", *files, "nDGC@10", "--debug")
+    assert outcome.code == 2
+    assert "Traceback" in outcome.err
+    assert "SpecError" in outcome.err
 
 
 def test_an_unforeseen_error_is_undecided_and_asks_for_a_report(ringtrue, files, monkeypatch) -> None:
@@ -302,3 +300,107 @@ def test_broken_inputs_end_with_code_2_and_one_line(ringtrue, tmp_path) -> None:
 def test_json_never_holds_nan(ringtrue, files) -> None:
     text = ringtrue("score", *files, "GMAP", "Judged@10", "SetP", "--json").out
     json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
+
+
+def test_m3_a_set_scores_alike_in_every_format_that_can_hold_its_rules(ringtrue, tmp_path, root) -> None:
+    run = root / "src/ringtrue/golden/sets/hotel/runs/keyword.run"
+    wanted = ringtrue("score", "hotel", run, "P@5", "--by", "query_type", "--json").json
+    for name, form in (("h.json", "golden-dataset"), ("h.yaml", "test-set"), ("h-beir", "beir")):
+        assert ringtrue("golden", "convert", "hotel", tmp_path / name, "--format", form).code == 0
+        found = ringtrue("score", tmp_path / name, run, "P@5", "--by", "query_type", "--json").json
+        assert found["aggregate"] == wanted["aggregate"], form
+        assert found["per_slice"] == wanted["per_slice"], form
+    lost = ringtrue("golden", "convert", "hotel", tmp_path / "h.csv", "--json").json["lost"]
+    assert any("relevance_threshold" in loss for loss in lost), lost
+
+
+def test_g3_a_result_names_the_exact_version_of_its_golden_set(ringtrue, root) -> None:
+    run = root / "src/ringtrue/golden/sets/hotel/runs/keyword.run"
+    outcome = ringtrue("score", "hotel", run, "P@5", "--json")
+    golden = ringtrue("golden", "show", "hotel", "--json").json
+    assert {key: outcome.json["golden"][key] for key in ("version", "content_hash", "corpus_hash")} == {
+        key: golden[key] for key in ("version", "content_hash", "corpus_hash")
+    }
+    text = ringtrue("score", "hotel", run, "P@5").err
+    assert "golden set hotel-v1.0.0, provisional" in text
+    assert "relevant means grade 2 or more" in text
+
+
+def test_g4_every_look_at_the_held_out_part_is_counted(ringtrue, tmp_path, root) -> None:
+    run = root / "src/ringtrue/golden/sets/hotel/runs/keyword.run"
+    ringtrue("golden", "split", "hotel", "--out", tmp_path)
+    assert ringtrue("score", tmp_path / "tuning.json", run, "P@5").code == 0
+    for look in (1, 2):
+        assert f"look {look} at the held-out part" in ringtrue("score", tmp_path / "held-out.json", run, "P@5").err
+    assert ringtrue("golden", "split", "hotel", "--out", tmp_path, "--overwrite", "--json").json["looks_at_held_out"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["self-test", "--trec-eval", "/nowhere"], 2, "/nowhere"),
+        (["golden", "convert", "hotel", "{qrels}/x.json"], 2, "check path"),
+        (["golden", "plan", "hotel", "--run", "{run}"], 2, "answers no query of 'hotel'"),
+        (["golden", "pool", "{run}", "{hotel}"], 2, "share no query"),
+        (["golden", "agreement", "{qrels}", "{other}", "--check"], 3, "no pair was judged by both"),
+        (["golden", "show", "hotel", "-q", "q001", "-d", "x"], 2, "one of them at a time"),
+        (["diff", "-", "-"], 2, "standard input"),
+        (["score", "hotl", "{run}"], 2, "did you mean 'hotel'"),
+        (["score", "{qrels}", "{run}", "RR", "--by", "kind"], 2, "no query has the field 'kind'"),
+        (["score", "{qrels}", "{run}", "--nope"], 2, "See `ringtrue score --help`"),
+    ],
+)
+def test_mistakes_end_with_one_line_and_their_code(ringtrue, files, tmp_path, root, arguments, code, says) -> None:
+    other = tmp_path / "other.qrels"
+    other.write_text("q7 0 a 1\n")
+    hotel = root / "src/ringtrue/golden/sets/hotel/runs/keyword.run"
+    places = {"qrels": files[0], "run": files[1], "other": other, "hotel": hotel}
+    outcome = ringtrue(*(argument.format(**places) for argument in arguments))
+    assert outcome.code == code, outcome.err
+    assert says in outcome.err
+    assert outcome.err.count("\n") == 1 or "agreement" in arguments
+    assert "internal error" not in outcome.err
+
+
+def test_settings_flag_over_environment_over_file_over_default(ringtrue, files, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    level = lambda *more: ringtrue("score", *files, "RR", "--json", *more).json["counted"]["relevant_from_grade"]  # noqa: E731
+    assert level() == 1
+    (tmp_path / "ringtrue.toml").write_text("[score]\nlevel = 2\n")
+    assert level() == 2
+    monkeypatch.setenv("RINGTRUE_SCORE_LEVEL", "3")
+    assert level() == 3
+    assert level("-l", "4") == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[score]\nlevl = 2\n", "did you mean 'level'"),
+        ("[scor]\nx = 1\n", "did you mean 'score'"),
+        ("level = = 2\n", "not valid TOML"),
+    ],
+)
+def test_a_wrong_setting_is_an_error_and_not_ignored(ringtrue, files, tmp_path, monkeypatch, text, says) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ringtrue.toml").write_text(text)
+    outcome = ringtrue("score", *files, "RR")
+    assert outcome.code == 2
+    assert says in outcome.err
+
+
+def test_trec_eval_habits(ringtrue, files) -> None:
+    names = [line.split("\t")[0].strip() for line in ringtrue("score", *files, "-m", "official", "-m", "P").out.splitlines()]
+    assert {"AP", "P@5", "P@1000"} <= set(names)
+    assert len(names) == len(set(names))
+    assert ringtrue("score", *files, "RR", "-q", "-n").out.count("all") == 0
+    assert list(ringtrue("score", *files, "P@2", "-J", "--json").json["aggregate"]) == ["P(judged_only=True)@2"]
+
+
+def test_a_closed_pipe_ends_as_with_other_tools(tmp_path) -> None:
+    """Exit code 1 would say that a check failed; the signal says that nobody read on."""
+    qrels, run = tmp_path / "many.qrels", tmp_path / "many.run"
+    qrels.write_text("".join(f"q{number} 0 a 1\n" for number in range(5000)))
+    run.write_text("".join(f"q{number} Q0 a 1 1.0 s\n" for number in range(5000)))
+    shell = f"{sys.executable} -m ringtrue score {qrels} {run} RR -q | head -1 >/dev/null; exit ${{PIPESTATUS[0]}}"
+    assert subprocess.run(["bash", "-c", shell], capture_output=True).returncode == 141

@@ -55,15 +55,14 @@ def test_an_error_prints_as_its_message() -> None:
         ("ndgc", ["AP", "nDCG", "RR"], "'nDCG'"),
         ("exlude", ["exclude", "zero", "one"], "'exclude'"),
         ("hit", ["hit", "hits", "his", "hitrate"], "'hit', 'hits' or 'his'"),
-        ("zzzz", ["a", "b", "c", "d"], "'a', 'b' or 'c'"),
+        ("zzzz", ["a", "b", "c", "d"], "'a', 'b', 'c' or 'd'"),
+        ("zzzz", [str(number) for number in range(20)], "'0', '1' or '2'"),
         ("zzzz", ["a", "b"], "'a' or 'b'"),
         ("x", ["one"], "'one'"),
         ("a", ["a", "a"], "'a'"),
     ],
 )
-def test_nearest_quotes_the_closest_legal_values_or_the_first_when_none_is_close(
-    value: str, legal: list[str], expected: str
-) -> None:
+def test_nearest_quotes_the_closest_legal_values_or_all_when_none_is_close(value: str, legal: list[str], expected: str) -> None:
     assert nearest(value, legal) == expected
 
 

@@ -6,13 +6,16 @@ Nothing is computed here, and nothing below here prints or exits. Heavy imports 
 
 from __future__ import annotations
 
-import os
+import signal
 import sys
-from typing import Annotated
+import traceback
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
-from ringtrue.errors import BAD_INPUT, UNDECIDED, RingtrueError
+from ringtrue.config import Config, load_config
+from ringtrue.errors import BAD_INPUT, OK, UNDECIDED, InputError, RingtrueError, nearest
 
 app = typer.Typer(
     name="ringtrue",
@@ -59,30 +62,73 @@ def _add_commands() -> None:
 _add_commands()
 
 
+def script() -> None:
+    """The installed program: like other tools it ends quietly when the reader of its output goes away."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    main()
+
+
 def main() -> None:
     """Run the command line; a deliberate error becomes one line and its exit code."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     debug = len(arguments) < len(sys.argv) - 1
     try:
-        app(args=arguments)
-    except RingtrueError as problem:
-        if debug:
-            raise
-        _say(str(problem))
-        sys.exit(problem.exit_code)
-    except BrokenPipeError:
-        # The reader of a pipe (head, less) went away; Python would complain again while flushing at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
-        _say("stopped")
-        sys.exit(130)
+        settings = load_config()
+        _check_settings(settings)
+        code = app(
+            args=arguments,
+            prog_name="ringtrue",
+            standalone_mode=False,
+            # Every option has its variable; naming them all would drown the help.
+            auto_envvar_prefix=None if {"-h", "--help"} & set(arguments) else "RINGTRUE",
+            default_map=settings.commands,
+        )
+        sys.stdout.flush()
     except Exception as problem:
         if debug:
-            raise
-        _say(f"internal error: {type(problem).__name__}: {problem}; please report it with the output of --debug")
-        sys.exit(UNDECIDED)
+            traceback.print_exc()
+        code, message = _explain(problem)
+        if message:
+            print("ringtrue: " + " ".join(message.splitlines()), file=sys.stderr)
+    except KeyboardInterrupt:
+        code = 130
+        print("ringtrue: stopped", file=sys.stderr)
+    sys.exit(code if isinstance(code, int) else OK)
 
 
-def _say(problem: str) -> None:
-    print("ringtrue: " + " ".join(problem.split("\n")), file=sys.stderr)
+def _explain(problem: Exception) -> tuple[int, str]:
+    """Return the exit code and the one line that an error deserves."""
+    if isinstance(problem, RingtrueError):
+        return problem.exit_code, str(problem)
+    if type(problem).__name__ == "NoArgsIsHelpError":
+        problem.show()  # type: ignore[attr-defined]  # the help itself
+        return BAD_INPUT, ""
+    if hasattr(problem, "format_message"):  # a usage error of the parser, whose classes typer does not make public
+        context = getattr(problem, "ctx", None)
+        where = context.command_path if context is not None else "ringtrue"
+        return BAD_INPUT, f"{problem.format_message()} See `{where} --help`."
+    if isinstance(problem, OSError):
+        name = f"{problem.filename}: " if problem.filename else ""
+        return BAD_INPUT, f"{name}{problem.strerror or problem}; check path, permissions and free space"
+    return UNDECIDED, f"internal error: {type(problem).__name__}: {problem}; please report it with the output of --debug"
+
+
+def _check_settings(settings: Config) -> None:
+    """Raise InputError for a name in ringtrue.toml that no command has; it would be ignored in silence otherwise."""
+    if settings.file is None:
+        return
+
+    def check(section: Mapping[str, Any], command: Any, path: str) -> None:
+        options = {option.name for option in command.params}
+        inner = getattr(command, "commands", {})
+        for name, value in section.items():
+            known = inner if isinstance(value, dict) else options
+            if name not in known:
+                raise InputError(
+                    f"{settings.file}: there is no '{path}{name}'; did you mean {nearest(name, [*inner, *sorted(options)])}?"
+                )
+            if isinstance(value, dict):
+                check(value, inner[name], f"{path}{name}.")
+
+    check(settings.commands, typer.main.get_command(app), "")

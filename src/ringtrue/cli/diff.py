@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringtrue.errors import InputError
+
 if TYPE_CHECKING:
     from ringtrue.records import Run
     from ringtrue.stats import RankingDifference
@@ -32,6 +34,8 @@ def diff_command(
     from ringtrue.cli import show
     from ringtrue.formats import read_run
 
+    if before == after == "-":
+        raise InputError("both runs cannot come from standard input; name a file for one of them")
     one, other = read_run(before), read_run(after)
     found, missing = differences(one, other, qrels=qrels, k=k)
     counts = Counter(difference.kind for difference in found.values())
@@ -49,7 +53,6 @@ def differences(
 ) -> tuple[dict[str, RankingDifference], dict[str, list[str]]]:
     """Return the difference per shared query, and the queries that either run lacks."""
     from ringtrue.cli.score import judgments_in
-    from ringtrue.errors import InputError
     from ringtrue.measures import score
     from ringtrue.stats import ranking_difference
 

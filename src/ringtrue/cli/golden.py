@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ringtrue.errors import BAD_INPUT, REGRESSION, InputError
+from ringtrue.errors import BAD_INPUT, REGRESSION, CannotDecide, InputError
 
 if TYPE_CHECKING:
     from ringtrue.golden import Report
@@ -49,8 +49,8 @@ def list_sets(json: Json = False) -> None:
 @app.command()
 def validate(
     sources: Annotated[list[str], typer.Argument(metavar="SET...", help="Files, folders or shipped names.")],
-    minimum_documents: Annotated[int, typer.Option(help="Fewest documents a set should have.")] = 50,
-    minimum_queries: Annotated[int, typer.Option(help="Fewest queries a set should have.")] = 20,
+    minimum_documents: Annotated[int, typer.Option(min=0, help="Fewest documents a set should have.")] = 50,
+    minimum_queries: Annotated[int, typer.Option(min=1, help="Fewest queries a set should have.")] = 20,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")] = False,
     json: Json = False,
 ) -> None:
@@ -71,16 +71,19 @@ def validate(
         show.as_json({"problems": problems, "figures": figures, "profiles": {name: r.profile for name, r in reports.items()}})
     else:
         for name, report in reports.items():
-            print_report(name, report)
+            print_report(name, report, strict=strict)
     if any(not report.ok or (strict and report.problems) for report in reports.values()):
         raise typer.Exit(BAD_INPUT)
 
 
-def print_report(name: str, report: Report) -> None:
+def print_report(name: str, report: Report, *, strict: bool = False) -> None:
+    """Print what validation found."""
     from ringtrue.cli import show
 
     figures = report.figures
-    verdict = "fails" if not report.ok else "passes with warnings" if report.warnings else "passes"
+    verdict = "passes with warnings" if report.warnings else "passes"
+    if not report.ok or (strict and report.problems):
+        verdict = "fails" if not report.ok else "fails (--strict: warnings count)"
     print(f"{name}: {verdict} (profile {report.profile}, {len(report.rules)} rules)")
     if figures:
         negative = f", {figures['negative_queries']} of them negative" if figures["negative_queries"] else ""
@@ -92,6 +95,7 @@ def print_report(name: str, report: Report) -> None:
         print(
             f"  lexical overlap of queries with their answers {show.number(figures['overlap_mean'], 2)} on average, "
             f"{figures['copied_queries']} copied queries"
+            + (" (a document's name may be its query here)" if report.profile == "known-item" else "")
         )
         if figures["provisional"]:
             print("  provisional: no judgment was confirmed by a person")
@@ -114,6 +118,8 @@ def show_set(
     from ringtrue.errors import nearest
     from ringtrue.golden import content_hash, load, slice_fields, version_name
 
+    if query is not None and document is not None:
+        raise InputError("--query and --document are both given; show one of them at a time")
     golden = load(source)
     by_id = {item.doc_id: item for item in golden.documents}
     if document is not None:
@@ -211,7 +217,8 @@ def diff(
             print(f"judgments {kind}: {len(judgments)}")
             for change in judgments[:20]:
                 by = f" by {change.by}" if change.by else ""
-                print(f"  {change.query_id} {change.doc_id}: {_grade(change.old)} → {_grade(change.new)}{by}")
+                same = " (its source or notes changed)" if change.old == change.new else ""
+                print(f"  {change.query_id} {change.doc_id}: {_grade(change.old)} → {_grade(change.new)}{by}{same}")
             if len(judgments) > 20:
                 print(f"  … and {len(judgments) - 20} more (--json lists all)")
     for name, (before, after) in found.fields.items():
@@ -254,6 +261,8 @@ def split(
         return
     print(f"{len(tuning.queries)} queries to tune on: {files['tuning']}")
     print(f"{len(held.queries)} queries held out:   {files['held_out']} (looked at {looked} times)")
+    if not held.queries:
+        show.note("nothing was held out: the set is too small for that share")
     for leak in leaks:
         show.note(f"query '{leak.held_out}' held out is nearly '{leak.tuning}' in tuning (similarity {leak.similarity:.2f})")
     for loss in lost["tuning"]:
@@ -279,7 +288,13 @@ def plan(
     from ringtrue.golden import load
     from ringtrue.golden import plan as plan_of
 
-    found = plan_of(load(source), sd=sd, difference=difference, alpha=alpha, power=power, runs=_named_runs(runs or []), k=k)
+    golden = load(source)
+    asked = {query.query_id for query in golden.queries}
+    rivals = _named_runs(runs or [])
+    for rival in rivals:
+        if asked.isdisjoint(rival.query_ids):
+            raise InputError(f"run '{rival.name}' answers no query of '{golden.id}'; check that both use the same query ids")
+    found = plan_of(golden, sd=sd, difference=difference, alpha=alpha, power=power, runs=rivals, k=k)
     if json:
         show.as_json(found)
         return
@@ -290,7 +305,7 @@ def plan(
     sizes = {"all queries": found.overall} | {f"{part.field} = {part.value}": part.size for part in found.slices}
     show.table(
         ["part", "queries", "detects from", "more needed"],
-        [[name, str(size.queries), show.number(size.detectable, 3), str(size.more)] for name, size in sizes.items()],
+        [[name, str(size.queries), show.number(size.detectable, 4), str(size.more)] for name, size in sizes.items()],
     )
     if found.unjudged:
         print("\nUnjudged documents that could change the comparison most:")
@@ -317,9 +332,14 @@ def convert(
     source: Source,
     target: Annotated[Path, typer.Argument(help="Where to write; the ending names the format unless --format does.")],
     to: Annotated[
-        str | None, typer.Option("--format", "-f", help="Format to write: golden-dataset, test-set, gold-jsonl, beir, trec …")
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="golden-dataset, test-set, gold-jsonl, memory-bench, agent-memory, beir, trec, dict, ragas, openinference, "
+            "csv or parquet.",
+        ),
     ] = None,
-    formats: Annotated[bool, typer.Option("--formats", help="List the formats after converting.")] = False,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -328,7 +348,7 @@ def convert(
     Example: ringtrue golden convert hotel hotel-beir --format beir
     """
     from ringtrue.cli import show
-    from ringtrue.golden import FORMATS, load, save
+    from ringtrue.golden import load, save
 
     lost = save(load(source), target, format=to, overwrite=overwrite)
     if json:
@@ -337,8 +357,6 @@ def convert(
     print(f"written: {target}")
     for loss in lost:
         show.note(f"the format cannot hold: {loss}")
-    if formats:
-        show.table(["format", "looks like"], [[form.name, form.looks] for form in FORMATS.values()], text_columns=2)
 
 
 @app.command()
@@ -356,14 +374,17 @@ def bootstrap(
     from ringtrue.cli import show
     from ringtrue.golden import known_item, load, save
 
-    made = known_item(load(source).documents, existing=load(out) if out.exists() else None)
+    documents = load(source).documents
+    if not documents:
+        raise InputError(f"{source}: has no documents to make queries from; name a set or BEIR folder with a corpus")
+    made = known_item(documents, existing=load(out) if out.exists() else None)
     save(made.golden, out, overwrite=True)
     if json:
         show.as_json(
             {"written": out, "queries": made.written, "kept": made.kept, "unnamed": made.unnamed, "shared": made.shared}
         )
         return
-    print(f"{made.written} known-item queries written to {out}, {made.kept} rows of persons kept; provisional until reviewed")
+    print(f"{made.written} known-item queries written to {out}, {made.kept} other queries kept; provisional until reviewed")
     if made.unnamed:
         show.note(f"{len(made.unnamed)} documents have no name and got no query: {', '.join(made.unnamed[:5])}")
     for together in made.shared[:10]:
@@ -376,6 +397,7 @@ def pool(
     qrels: Annotated[str | None, typer.Option("--qrels", help="Judgments so far, for the unjudged share.")] = None,
     depth: Annotated[int, typer.Option("--depth", "-k", min=1, help="Take the first k documents of each run.")] = 100,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the pairs to judge (query, document) as CSV.")] = None,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Pool the top documents of several systems for judging, and show what each contributed.
@@ -388,8 +410,13 @@ def pool(
     from ringtrue.golden import pool as pool_of
     from ringtrue.measures import as_qrels
 
+    if out is not None and out.exists() and not overwrite:
+        raise InputError(f"{out}: exists already; choose another name, or overwrite it (--overwrite)")
     judged = None if qrels is None else as_qrels(judgments_in(qrels))
-    found = pool_of(_named_runs(runs), judged, depth=depth)
+    pooled = _named_runs(runs)
+    if len(pooled) > 1 and not set.intersection(*(set(run.query_ids) for run in pooled)):
+        raise InputError("the runs share no query; check that all of them use the same query ids")
+    found = pool_of(pooled, judged, depth=depth)
     pairs = [(query_id, doc_id) for query_id, documents in found.pairs.items() for doc_id in documents]
     if judged is not None:
         known = {(query_id, doc_id) for query_id, doc_id, _ in judged}
@@ -410,7 +437,7 @@ def pool(
 @app.command()
 def agreement(
     raters: Annotated[list[str], typer.Argument(metavar="JUDGMENTS...", help="One judgments file per rater, two or more.")],
-    minimum: Annotated[float, typer.Option(help="Agreement that must be exceeded with --check.")] = 0.6,
+    minimum: Annotated[float, typer.Option(min=-1, max=1, help="Agreement that must be exceeded with --check.")] = 0.6,
     check: Annotated[bool, typer.Option("--check", help="Exit 1 unless the agreement exceeds the minimum.")] = False,
     json: Json = False,
 ) -> None:
@@ -442,7 +469,13 @@ def agreement(
             print(f"\n{len(disputed)} of {len(pairs)} pairs are judged differently:")
             shown = [[query_id, doc_id, *map(_grade, said)] for query_id, doc_id, said in disputed[:20]]
             show.table(["query", "document", *(Path(path).name for path in raters)], shown, text_columns=2)
-    if check and not found[0].coefficient > minimum:
+    if not found[0].defined:
+        reason = "no pair was judged by both" if not found[0].items else "all of them gave one and the same grade"
+        message = f"{found[0].name} over {found[0].items} shared pairs is not defined: {reason}"
+        if check:
+            raise CannotDecide(f"{message}; judge pairs of different relevance by all raters")
+        show.note(message)
+    elif check and not found[0].coefficient > minimum:
         show.note(
             f"{found[0].name} is {show.number(found[0].coefficient, 3)}, not above {minimum:g}: settle the disagreements first"
         )

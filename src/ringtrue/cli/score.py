@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringtrue.errors import InputError
+
 if TYPE_CHECKING:
     from ringtrue.measures import Measure, Scores
     from ringtrue.records import GoldenSet, Qrels
@@ -53,6 +55,10 @@ def score_command(
         list[str] | None, typer.Option("--by", help="Also per value of this query field of a golden set: --by query_type")
     ] = None,
     worst: Annotated[int, typer.Option("--worst", min=0, help="List the N queries with the lowest first measure.")] = 0,
+    judged_only: Annotated[
+        bool, typer.Option("-J", "--judged-only", help="Take unjudged documents out of the answers first.")
+    ] = False,
+    no_summary: Annotated[bool, typer.Option("-n", "--no-summary", help="With -q: leave the means out.")] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object: aggregate, per_query (with -q), counted.")
     ] = False,
@@ -67,33 +73,89 @@ def score_command(
     from ringtrue.formats import read_run
     from ringtrue.measures import score
 
-    wanted = [measure for text in [*(measures or []), *(more or [])] for measure in _measures(text)]
+    named = [*(measures or []), *(one for text in more or [] for one in _usual(text))]
+    wanted = [measure for text in named or USUAL for measure in _measures(text)]
+    if judged_only:
+        wanted = [_condensed(measure) for measure in wanted]
     if qrels == run == "-":
-        raise typer.BadParameter("judgments and run cannot both come from standard input")
+        raise InputError("judgments and run cannot both come from standard input; name a file for one of them")
     judgments = judgments_in(qrels)
     scores = score(
         read_run(run),
         judgments,
-        wanted or list(USUAL),
+        wanted,
         rel=level,
         zero_relevant=zero_relevant,  # type: ignore[arg-type]  # score() checks it and names the legal values
         average_over="judged" if complete else "common",
         unjudged="bounds" if bounds else "irrelevant",
         depth=depth,
     )
+    record = _record(scores, per_query=per_query, bounds=bounds, by=by or [], worst=worst) | _origin(judgments)
+    _count_look(judgments, qrels, run)
     if json:
-        show.as_json(_record(scores, per_query=per_query, bounds=bounds, by=by or [], worst=worst))
+        show.as_json(record)
         return
-    _print(scores, per_query=per_query, bounds=bounds)
+    _print(scores, per_query=per_query, bounds=bounds, summary=not (no_summary and per_query))
     for field in by or []:
         _print_slices(scores, field)
     if worst:
         print()
         lowest = scores.worst(scores.measures[0], count=worst)
         show.table(["worst queries", str(scores.measures[0])], [[query_id, show.number(value)] for query_id, value in lowest])
-    for remark in [*scores.counted.gain, *scores.counted.notes()]:
+    origin = record.get("golden")
+    if isinstance(origin, dict):
+        show.note(f"golden set {origin['version']}, {_CONFIRMED[bool(origin['provisional'])]}")
+    remarks = [f"relevant means grade {scores.counted.rel} or more", *scores.counted.gain, *scores.counted.notes()]
+    if scores.judged_share < 1:
+        remarks.append(f"Judged@10 is {show.number(scores.judged_share)}; unjudged documents count as not relevant")
+    for remark in remarks:
         show.note(remark)
-    show.note(f"Judged@10 is {show.number(scores.judged_share)}; unjudged documents count as not relevant")
+
+
+_CONFIRMED = {True: "provisional: no person confirmed its judgments", False: "with judgments confirmed by a person"}
+_CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+
+
+def _usual(text: str) -> list[str]:
+    """Return what trec_eval means by a name that stands for several measures."""
+    if text in ("official", "all_trec"):
+        return list(USUAL)
+    if text in ("P", "recall", "ndcg_cut", "map_cut"):
+        return [f"{text}_{cutoff}" for cutoff in _CUTOFFS]
+    return ["success_1", "success_5", "success_10"] if text == "success" else [text]
+
+
+def _condensed(measure: Measure) -> Measure:
+    from ringtrue.measures import Measure
+
+    if "judged_only" not in measure.definition.options:
+        return measure
+    return Measure(measure.name, measure.at, (*measure.options, ("judged_only", True)))
+
+
+def _origin(judgments: Qrels | GoldenSet) -> dict[str, object]:
+    """Name the exact version of the golden set behind a result (G-3)."""
+    from ringtrue.golden import content_hash, version_name
+    from ringtrue.records import GoldenSet
+
+    if not isinstance(judgments, GoldenSet):
+        return {}
+    origin = {"id": judgments.id, "version": version_name(judgments), "content_hash": content_hash(judgments)}
+    return {"golden": {**origin, "corpus_hash": judgments.corpus_hash, "provisional": judgments.provisional}}
+
+
+def _count_look(judgments: Qrels | GoldenSet, source: str, run: str) -> None:
+    """Record every look at a held-out part, in the ledger beside it (G-4)."""
+    from datetime import UTC, datetime
+
+    from ringtrue.cli import show
+    from ringtrue.golden import ledger_beside, record_look, version_name
+    from ringtrue.records import GoldenSet
+
+    if isinstance(judgments, GoldenSet) and judgments.metadata.get("split") == "held_out":
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        count = record_look(ledger_beside(source), who="ringtrue score", what=run, when=when, version=version_name(judgments))
+        show.note(f"this was look {count} at the held-out part; each look makes it a little less held out")
 
 
 def _measures(text: str) -> list[Measure]:
@@ -112,9 +174,9 @@ def judgments_in(source: str) -> Qrels | GoldenSet:
 
     path = Path(source)
     if source != "-" and (not path.exists() or path.is_dir() or path.suffix in (".json", ".jsonl", ".yaml", ".yml")):
-        from ringtrue.golden import holds_golden_set, load, shipped
+        from ringtrue.golden import holds_golden_set, load, locate
 
-        if source in shipped() or holds_golden_set(path):
+        if holds_golden_set(locate(source)):
             return load(source)
     return read_qrels(source)
 
@@ -161,7 +223,7 @@ def _print_slices(scores: Scores, field: str) -> None:
     show.table([field, "measure", "queries", "mean", "median", "sd"], rows, text_columns=2)
 
 
-def _print(scores: Scores, *, per_query: bool, bounds: bool) -> None:
+def _print(scores: Scores, *, per_query: bool, bounds: bool, summary: bool) -> None:
     from ringtrue.cli import show
 
     def shown(measure: Measure, value: float) -> str:
@@ -171,7 +233,7 @@ def _print(scores: Scores, *, per_query: bool, bounds: bool) -> None:
     if per_query:
         for query_id, values in zip(scores.query_ids, scores.values.T.tolist(), strict=True):
             rows += [[str(m), query_id, shown(m, value)] for m, value in zip(scores.measures, values, strict=True)]
-    for measure in scores.measures:
+    for measure in scores.measures if summary else ():
         row = [str(measure), "all", shown(measure, scores[measure])]
         rows.append([*row, " … ".join(show.number(end) for end in scores.bounds[str(measure)])] if bounds else row)
     if show.on_terminal():

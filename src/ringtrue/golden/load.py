@@ -55,11 +55,11 @@ def load(source: str | Path, *, threshold: int | None = None, split: str | None 
     return golden if threshold is None else replace(golden, relevance_threshold=threshold)
 
 
-_BARE = ("beir", "trec", "dict", "csv", "parquet")
+_BARE = ("trec", "dict", "csv", "parquet")
 
 
 def holds_golden_set(path: Path) -> bool:
-    """True when a file or folder holds a golden set with queries of its own, rather than bare judgments."""
+    """True for a folder with a golden set, and for a file that holds one rather than bare judgments."""
     from ringtrue.golden.formats.detect import detect
 
     try:
@@ -67,7 +67,8 @@ def holds_golden_set(path: Path) -> bool:
             # YAML is read as a test set wherever a golden set is expected; here judgments may be meant as well.
             record = read_yaml(path)
             return isinstance(record, dict) and isinstance(record.get("queries"), list)
-        return detect(path)[0] not in _BARE
+        name, _ = detect(path)
+        return path.is_dir() or name not in _BARE
     except InputError:
         return False
 

@@ -204,7 +204,7 @@ def minimum_documents(subject: Subject) -> Iterator[Finding]:
     """The corpus is large enough for finding to be harder than guessing."""
     found, wanted = len(subject.golden.documents), subject.minimum_documents
     if subject.golden.documents and found < wanted:
-        cure = f"add {wanted - found} or set minimum_documents lower"
+        cure = f"add {wanted - found} or lower the minimum (--minimum-documents)"
         yield _error("", f"the set has {found} documents, fewer than {wanted}", cure)
 
 
@@ -215,7 +215,7 @@ def minimum_queries(subject: Subject) -> Iterator[Finding]:
         yield _error(
             "",
             f"the set has {found} queries, fewer than {wanted}",
-            f"add {wanted - found} or set minimum_queries lower",
+            f"add {wanted - found} or lower the minimum (--minimum-queries)",
         )
 
 

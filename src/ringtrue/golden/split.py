@@ -93,6 +93,7 @@ def _part(golden: GoldenSet, side: Side, facts: Mapping[str, object], chosen: se
     mine = {query.query_id for query in golden.queries if (query.query_id in chosen) == (side == "held_out")}
     return replace(
         golden,
+        id=f"{golden.id}-{side.replace('_', '-')}",
         queries=tuple(query for query in golden.queries if query.query_id in mine),
         judgments=tuple(judgment for judgment in golden.judgments if judgment.query_id in mine),
         metadata={**golden.metadata, "split": side, **facts},

@@ -7,7 +7,30 @@ answers at once (M-8, M-9).
 """
 
 from ringtrue.measures.definition import ALIASES, CATALOGUE, DEFINITIONS, Definition, Measure
+from ringtrue.measures.diagnostics import (
+    Contribution,
+    Latency,
+    channel_contribution,
+    error_rate,
+    error_rate_by,
+    expansion_impact,
+    fusion_reorder_rate,
+    latency,
+    top_1_chunk_accuracy,
+)
 from ringtrue.measures.lists import TIER_WEIGHTS, Facts
+from ringtrue.measures.memory import (
+    Abstention,
+    Calibration,
+    ColdStart,
+    RiskCoverage,
+    abstention,
+    calibration,
+    cold_start,
+    dedup_token_savings,
+    personalisation_lift,
+    risk_coverage,
+)
 from ringtrue.measures.score import as_qrels, as_run, score
 from ringtrue.measures.scores import Counted, Scores, Summary
 
@@ -16,13 +39,32 @@ __all__ = [
     "CATALOGUE",
     "DEFINITIONS",
     "TIER_WEIGHTS",
+    "Abstention",
+    "Calibration",
+    "ColdStart",
+    "Contribution",
     "Counted",
     "Definition",
     "Facts",
+    "Latency",
     "Measure",
+    "RiskCoverage",
     "Scores",
     "Summary",
+    "abstention",
     "as_qrels",
     "as_run",
+    "calibration",
+    "channel_contribution",
+    "cold_start",
+    "dedup_token_savings",
+    "error_rate",
+    "error_rate_by",
+    "expansion_impact",
+    "fusion_reorder_rate",
+    "latency",
+    "personalisation_lift",
+    "risk_coverage",
     "score",
+    "top_1_chunk_accuracy",
 ]

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ringtrue.errors import InputError
 from ringtrue.records import Floats, Ints, Keys, Qrels, Run
 
 Flags = NDArray[np.bool_]
@@ -263,7 +264,12 @@ def _repeats(run: Run, keys: Keys, order: Ints | None) -> Ints:
 
 def class_names(classes: tuple[tuple[str, ...], ...]) -> dict[str, str]:
     """Return the name under which every member of a class is counted."""
-    return {member: members[0] for members in classes for member in members}
+    names: dict[str, str] = {}
+    for members in classes:
+        for member in members:
+            if names.setdefault(member, members[0]) != members[0]:
+                raise InputError(f"document '{member}' is in two equivalence classes; join the classes")
+    return names
 
 
 def merge_classes(run: Run, qrels: Qrels, classes: tuple[tuple[str, ...], ...]) -> tuple[Run, Qrels]:

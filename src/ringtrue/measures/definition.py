@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ringtrue.errors import SpecError, nearest
 from ringtrue.measures import lists, ranked
-from ringtrue.spec import Expression, Value, parse
+from ringtrue.spec import Expression, Value, parse, show_value
 
 HOW = "write it like nDCG@10 or P(rel=2)@10"
 Cutoff = Literal["none", "may", "must", "level"]
@@ -47,11 +47,17 @@ GAIN = Option("lin", lambda value: value in ("lin", "exp"), "'lin' (the grade, a
 PERSISTENCE = Option(
     0.9, lambda v: isinstance(v, float) and 0 < v < 1, "probability of going on to the next result, between 0 and 1"
 )
-TOP = Option(None, lambda value: _whole(value) and 0 < value < 64, "highest grade of the scale (default: highest grade judged)")
+TOP = Option(
+    None,
+    lambda value: _whole(value) and 0 < value < 64,
+    "highest grade of the scale (default: the top of the golden set's scale; in bare qrels the highest grade of the file)",
+)
 JUDGED_ONLY = Option(False, lambda value: isinstance(value, bool), "True takes unjudged documents out of the list first")
 TIER = Option("critical", lambda value: value in lists.TIER_WEIGHTS, f"one of {', '.join(lists.TIER_WEIGHTS)}")
 TIERS = Option(
-    (), lambda v: isinstance(v, tuple) and set(v) <= set(lists.TIER_WEIGHTS), "count only these tiers (default: all)"
+    (),
+    lambda v: isinstance(v, tuple) and set(v) <= set(lists.TIER_WEIGHTS),
+    "a list of the tiers that count, like ['critical', 'constitutional'] (default: all)",
 )
 BY = Option(
     "spec_folder", lambda value: isinstance(value, str) and bool(value), "the document field whose values are the groups"
@@ -601,4 +607,4 @@ def _check_option(definition: Definition, key: str, value: Value) -> None:
         legal = f"did you mean {nearest(key, definition.options)}?" if definition.options else "it has no options"
         raise SpecError(f"{definition.name} has no option '{key}'; {legal}")
     if value != option.default and not option.legal(value):
-        raise SpecError(f"{definition.name} cannot have {key}={value!r}: {key} is {option.means}")
+        raise SpecError(f"{definition.name} cannot have {key}={show_value(value)}: {key} is {option.means}")

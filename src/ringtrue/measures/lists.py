@@ -77,7 +77,9 @@ class Facts:
     def require(self, holds: bool, measure: str, what: str) -> None:
         """Raise CannotDecide when the facts that a measure is made of were not given."""
         if not holds:
-            raise CannotDecide(f"{measure} needs {what}; score against a golden set that declares it, or pass facts=Facts(…)")
+            raise CannotDecide(
+                f"{measure} needs {what}; score against a golden set that declares it (in Python also: facts=Facts(…))"
+            )
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.measures import ranked
-from ringtrue.measures.align import Aligned, align, class_names, merge_classes
+from ringtrue.measures.align import Aligned, Flags, align, class_names, merge_classes
 from ringtrue.measures.definition import Measure
 from ringtrue.measures.lists import Answer, Facts
 from ringtrue.measures.scores import Counted, Scores
@@ -44,19 +44,26 @@ def score(
     leaves out judged queries that the run lacks, as trec_eval does without ``-c``; otherwise they score 0. ``depth`` cuts
     every answer first. Raises SpecError for a measure and InputError for ids, grades or scores that cannot be used.
     """
-    wanted = [measure if isinstance(measure, Measure) else Measure.parse(measure) for measure in measures]
+    if isinstance(measures, str | Measure) or not isinstance(measures, Iterable):
+        raise InputError(f"measures={measures!r} is no list; write it like ['nDCG@10', 'R@100']")
+    wanted = list(dict.fromkeys(one if isinstance(one, Measure) else Measure.parse(one) for one in measures))
     if not wanted:
         raise InputError("no measure is asked for; name at least one, like nDCG@10")
     _one_of("zero_relevant", zero_relevant, ("exclude", "zero", "one"))
     _one_of("average_over", average_over, ("judged", "common"))
     _one_of("unjudged", unjudged, ("irrelevant", "bounds"))
+    for name, value in (("depth", depth), ("rel", rel)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            raise InputError(f"{name}={value!r} is not a whole number; write one like {name}=2")
     if depth is not None and depth < 1:
         raise InputError(f"depth={depth!r} leaves nothing to score; use a whole number above 0")
     answers, judgments = as_run(run), as_qrels(qrels)
     threshold, top_grade = rel, None
     known = facts or Facts()
+    strays = 0
     if isinstance(qrels, GoldenSet):
         facts = facts or Facts.of(qrels)
+        strays = _outside_scope(answers, qrels.scope, facts)
         known = facts.under_one_name(class_names(qrels.equivalence_classes))
         threshold = qrels.relevance_threshold if rel is None else rel
         top_grade = qrels.scale[1]
@@ -77,7 +84,7 @@ def score(
 
     def row(measure: Measure, hits: Aligned, shown: list[Answer]) -> Floats:
         values = _compute(measure, hits, threshold, shown, known)
-        return _settle(measure, values, aligned, zero_relevant)[chosen]
+        return _settle(measure, values, aligned, zero_relevant, no_relevant)[chosen]
 
     def best_case(measure: Measure) -> Floats:
         limit = _depth(measure, depth)
@@ -97,6 +104,7 @@ def score(
             ignored_queries=aligned.ignored_queries,
             duplicates=aligned.duplicates,
             repeated_judgments=judgments.repeated,
+            outside_scope=strays,
             tied_cutoffs=aligned.tied_cutoffs,
             zero_relevant=zero_relevant,
             average_over=average_over,
@@ -131,17 +139,33 @@ def _compute(measure: Measure, hits: Aligned, threshold: int, lists: list[Answer
     return np.asarray(values, np.float64)
 
 
-def _settle(measure: Measure, values: Floats, hits: Aligned, zero_relevant: str) -> Floats:
+def _settle(measure: Measure, values: Floats, hits: Aligned, zero_relevant: str, no_relevant: Flags) -> Floats:
     """Apply M-3 to what a kernel left open: queries with nothing to find, and judged queries that the run lacks."""
     if measure.definition.needs_relevant:
         zero = ranked.GEOMETRIC_FLOOR if measure.definition.average == "geometric" else 0.0
-        return np.where(np.isnan(values), {"exclude": np.nan, "zero": zero, "one": 1.0}[zero_relevant], values)
+        fill = {"exclude": np.nan, "zero": zero, "one": 1.0}[zero_relevant]
+        # A list measure may look at some of the relevant documents only (tiers=…): where it has none of those, but the
+        # query has others, the policy for queries without relevant documents does not apply.
+        return np.where(np.isnan(values) & (no_relevant | (not measure.definition.lists)), fill, values)
     if measure.name in ("SetP", "TierP"):
         # An answer that was never given is a failure; an empty answer was given, and has no precision.
         return np.where(np.isnan(values) & ~hits.answered, 0.0, values)
-    if measure.name == "Silent":
-        return np.where(hits.answered, values, 0.0)  # to fail is not to keep silent
+    if measure.definition.lower_is_better or measure.name == "Silent":
+        # Here 0 is the best value, and a query that was never answered must not look like the best answer.
+        return np.where(hits.answered, values, np.nan)
     return values
+
+
+def _outside_scope(run: Run, scope: str | None, facts: Facts) -> int:
+    """Return how many answers lie outside the scope of their query, in a set where each query has one (G-1)."""
+    if scope is None:
+        return 0
+    strays = 0
+    for query_id, documents in run.rankings().items():
+        wanted = facts.queries.get(query_id, {}).get(scope)
+        known = (facts.documents[doc_id] for doc_id in documents if doc_id in facts.documents)
+        strays += 0 if wanted is None else sum(metadata.get(scope) != wanted for metadata in known)
+    return strays
 
 
 def _cutoffs(measures: list[Measure], depth: int | None) -> tuple[int, ...]:

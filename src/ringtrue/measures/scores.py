@@ -31,6 +31,8 @@ class Counted:
     duplicates: int = 0
     """Repeated documents taken out of the run."""
     repeated_judgments: int = 0
+    outside_scope: int = 0
+    """Answers from outside the scope of their query, in a set that has scopes; they count like any other."""
     tied_cutoffs: tuple[tuple[int, int], ...] = ()
     """(cut-off, queries) where equal scores lie on both sides of a cut-off."""
     zero_relevant: str = "exclude"
@@ -44,7 +46,8 @@ class Counted:
         notes = []
         if self.missing:
             shown = ", ".join(self.missing[:5]) + (" …" if len(self.missing) > 5 else "")
-            notes.append(f"{len(self.missing)} judged queries are missing from the run and score 0: {shown}")
+            fate = "score 0 (undefined where lower is better)"
+            notes.append(f"{len(self.missing)} judged queries are missing from the run and {fate}: {shown}")
         if self.without_relevant:
             fate = {"exclude": "left out of the means that need one", "zero": "scored 0", "one": "scored 1"}[self.zero_relevant]
             notes.append(f"{len(self.without_relevant)} queries have no relevant document (grade ≥ {self.rel}): {fate}")
@@ -54,6 +57,8 @@ class Counted:
             notes.append(f"{self.duplicates} repeated documents were removed from the run; each counts once, at its best rank")
         if self.repeated_judgments:
             notes.append(f"{self.repeated_judgments} judgments are repeated with the same grade and count once")
+        if self.outside_scope:
+            notes.append(f"{self.outside_scope} answers lie outside the scope of their query")
         for cutoff, queries in self.tied_cutoffs:
             notes.append(f"{queries} queries have equal scores on both sides of rank {cutoff}; the document id decides")
         return notes

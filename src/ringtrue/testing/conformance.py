@@ -124,6 +124,9 @@ TREC_EVAL_CASES: Sequence[tuple[str, str, dict[str, Any], str]] = (
 
 def against_trec_eval_files(folder: Path) -> list[Comparison]:
     """Compare with the outputs in trec_eval's own test folder, to the four digits they print."""
+    missing = [name for case in TREC_EVAL_CASES for name in (case[0], case[1], case[3]) if not (folder / name).is_file()]
+    if missing:
+        raise MissingInput(f"{folder}: has no '{missing[0]}'; name the test/ folder of trec_eval's source")
     tally = _Tally("trec_eval 10 test files", PRINTED)
     for qrels_name, run_name, options, expected_name in TREC_EVAL_CASES:
         expected = [line.split("\t") for line in (folder / expected_name).read_text(encoding="utf-8").splitlines()]

@@ -47,11 +47,11 @@ def stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
     ],
 )
 def test_judgments_from_standard_input(kind: str | None, content: bytes, packed: bool, stdin: Callable[[bytes], None]) -> None:
-    stdin(gzip.compress(content) if packed else content)
+    stdin(gzip.compress(content, mtime=0) if packed else content)
     assert read_qrels("-", kind=kind).to_dict() == {"q1": {"d1": 1, "d2": 0}}
 
 
-@pytest.mark.parametrize("content", [RUN, gzip.compress(RUN)])
+@pytest.mark.parametrize("content", [RUN, gzip.compress(RUN, mtime=0)])
 def test_run_from_standard_input(content: bytes, stdin: Callable[[bytes], None]) -> None:
     stdin(content)
     assert read_run("-").to_dict() == {"q1": {"d1": 9.5}}
@@ -77,20 +77,24 @@ def test_m3_complaints_about_standard_input_say_so(
 
 
 def test_gzip_is_seen_from_the_bytes_and_not_from_the_name(tmp_path: Path) -> None:
-    for name, content in {"a.qrels.gz": QRELS, "b.qrels": gzip.compress(QRELS), "c.gz": gzip.compress(QRELS)}.items():
+    for name, content in {
+        "a.qrels.gz": QRELS,
+        "b.qrels": gzip.compress(QRELS, mtime=0),
+        "c.gz": gzip.compress(QRELS, mtime=0),
+    }.items():
         (tmp_path / name).write_bytes(content)
         assert read_qrels(tmp_path / name).to_dict() == {"q1": {"d1": 1, "d2": 0}}, name
 
 
 def test_gzip_of_several_members_is_read_to_the_end(tmp_path: Path) -> None:
     path = tmp_path / "parts.qrels.gz"
-    path.write_bytes(gzip.compress(b"q1 0 d1 1\n") + gzip.compress(b"q1 0 d2 0\n"))
+    path.write_bytes(gzip.compress(b"q1 0 d1 1\n", mtime=0) + gzip.compress(b"q1 0 d2 0\n", mtime=0))
     assert read_qrels(path).to_dict() == {"q1": {"d1": 1, "d2": 0}}
 
 
 def test_m3_gzip_followed_by_other_bytes_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "j.qrels.gz"
-    path.write_bytes(gzip.compress(QRELS) + b"q2 0 d1 1\n")
+    path.write_bytes(gzip.compress(QRELS, mtime=0) + b"q2 0 d1 1\n")
     with pytest.raises(InputError, match="gzip data is damaged"):
         read_bytes(path)
 

@@ -405,7 +405,7 @@ def test_g1_unknown_format_and_wrong_ending_name_the_legal_ones(golden: GoldenSe
         save(golden, tmp_path / "x", format="bier")
     with pytest.raises(InputError, match=r"written with '\.json'"):
         save(golden, tmp_path / "x.yaml", format="golden-dataset")
-    with pytest.raises(InputError, match="pass format="):
+    with pytest.raises(InputError, match="choose one with --format"):
         save(golden, tmp_path / "x.jsonl")
 
 

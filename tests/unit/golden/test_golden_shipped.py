@@ -81,4 +81,4 @@ def test_g10_precedents() -> None:
     assert counts["internal_decisions"] >= 54
     assert counts["precedent_library"] >= 23
     assert len(get("precedents").queries) >= 77
-    assert not get("precedents").provisional
+    assert get("precedents").provisional

@@ -287,4 +287,6 @@ def test_trap_8_figures_of_nothing_are_unknown_not_zero() -> None:
 
 def test_g2_problem_reads_as_one_line(golden: GoldenSet) -> None:
     problem = validate(golden).errors[0]
-    assert str(problem) == ("error [minimum-queries] the set has 3 queries, fewer than 20; add 17 or set minimum_queries lower")
+    assert str(problem) == (
+        "error [minimum-queries] the set has 3 queries, fewer than 20; add 17 or lower the minimum (--minimum-queries)"
+    )

@@ -296,7 +296,7 @@ def test_m1_a_wrong_cutoff_or_option_is_named_with_its_cure(text: str, message: 
         ("ERR(max=64)@10", "max=64"),
         ("P(judged_only=1)@5", "judged_only=1"),
         ("TierP(tier='high')@5", "tier='high'"),
-        ("ImportanceRecall(tiers=['high'])@5", "tiers=('high',)"),
+        ("ImportanceRecall(tiers=['high'])@5", "tiers=['high']"),
         ("ImportanceRecall(tiers='critical')@5", "tiers='critical'"),
         ("Diversity(by='')@5", "by=''"),
     ],

@@ -202,7 +202,7 @@ class TestTopChunk:
 def test_m9_without_the_facts_it_is_made_of_a_measure_has_no_number(measure: str, needs: str) -> None:
     with pytest.raises(CannotDecide) as caught:
         score({"q": ["a"]}, {"q": {"a": 1}}, [measure])
-    assert f" needs {needs}; score against a golden set that declares it, or pass facts=Facts(…)" in str(caught.value)
+    assert f" needs {needs}; score against a golden set that declares it (in Python also: facts=Facts(…))" in str(caught.value)
     assert caught.value.exit_code == 3
 
 

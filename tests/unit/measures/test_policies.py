@@ -245,7 +245,9 @@ class TestMissingAndIgnored:
         for measure in measures:
             assert scores.of(measure)[1:].tolist() == [0.0, 0.0], measure
         assert scores["RR"] == pytest.approx(1 / 3)
-        assert scores.counted.notes() == ["2 judged queries are missing from the run and score 0: q2, q3"]
+        assert scores.counted.notes() == [
+            "2 judged queries are missing from the run and score 0 (undefined where lower is better): q2, q3"
+        ]
 
     def test_m3_an_answer_that_failed_is_missing_and_an_empty_one_is_not(self) -> None:
         run = [Ranking("q1", (Hit("a"),)), Ranking("q2", (), error="timeout"), Ranking("q3", ())]
@@ -253,7 +255,24 @@ class TestMissingAndIgnored:
         assert scores.counted.missing == ("q2",)
         assert scores.of("RR").tolist() == [1.0, 0.0, 0.0]
         assert scores.of("SetP").tolist() == pytest.approx([1.0, 0.0, math.nan], nan_ok=True)
-        assert scores.of("Silent").tolist() == [0.0, 0.0, 1.0], "to fail is not to keep silent"
+        assert scores.of("Silent").tolist() == pytest.approx([0.0, math.nan, 1.0], nan_ok=True), "to fail is not to keep silent"
+
+    def test_m9_a_query_that_was_never_answered_never_looks_like_the_best_answer(self) -> None:
+        facts = Facts({"a": {"record_status": "retired"}}, {"q1": {"forbidden": ["a"]}, "q2": {"forbidden": ["a"]}})
+        measures = ["FalseInject@3", "Forbidden@3", "Stale@3"]
+        grades = {"q1": {"a": 0, "b": 1}, "q2": {"a": 0, "b": 1}}
+        scores = score({"q1": ["a"]}, grades, measures, facts=facts)
+        for measure in measures:
+            assert scores.of(measure).tolist() == pytest.approx([1.0, math.nan], nan_ok=True), measure
+            assert scores[measure] == 1.0
+
+    def test_m9_tiers_that_a_query_lacks_leave_it_undefined_under_every_policy(self) -> None:
+        facts = Facts({"a": {"importance_tier": "critical"}, "b": {"importance_tier": "normal"}})
+        grades = {"q1": {"a": 1}, "q2": {"b": 1}}
+        measure = "ImportanceRecall(tiers=['critical'])@5"
+        for policy in ("exclude", "zero", "one"):
+            values = score({"q1": ["a"], "q2": ["b"]}, grades, [measure], facts=facts, zero_relevant=policy).of(measure)
+            assert values.tolist() == pytest.approx([1.0, math.nan], nan_ok=True), policy
 
     def test_m2_the_precision_of_nothing_returned_is_undefined(self) -> None:
         scores = score({"q1": ["a"], "q2": []}, {"q1": {"a": 1}, "q2": {"a": 1}}, ["SetP", "SetP@3", "P@1"])
@@ -290,7 +309,9 @@ class TestMissingAndIgnored:
     def test_m3_many_missing_queries_are_named_up_to_five(self) -> None:
         grades = {f"q{number}": {"a": 1} for number in range(8)}
         notes = score({"q0": ["a"]}, grades, ["RR"]).counted.notes()
-        assert notes == ["7 judged queries are missing from the run and score 0: q1, q2, q3, q4, q5 …"]
+        assert notes == [
+            "7 judged queries are missing from the run and score 0 (undefined where lower is better): q1, q2, q3, q4, q5 …"
+        ]
 
 
 def test_m3_precision_divides_by_k_even_when_fewer_were_returned() -> None:

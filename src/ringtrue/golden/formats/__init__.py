@@ -105,7 +105,7 @@ def save(golden: GoldenSet, path: str | Path, *, format: str | None = None, over
         wanted = " or ".join(f"'{suffix}'" if suffix else "no ending (a folder)" for suffix in form.suffixes)
         raise InputError(f"{path}: a {form.name} set is written with {wanted}; change the name")
     if path.exists() and not overwrite:
-        raise InputError(f"{path}: exists already; choose another name or pass overwrite=True")
+        raise InputError(f"{path}: exists already; choose another name, or overwrite it (--overwrite, overwrite=True)")
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".golden-") as scratch:
         copy = Path(scratch) / path.name
@@ -133,7 +133,7 @@ _BY_SUFFIX = {
 def _format_for(path: Path) -> Format:
     name = _BY_SUFFIX.get(path.suffix)
     if name is None:
-        raise InputError(f"{path}: the ending does not name a format; pass format= one of {', '.join(FORMATS)}")
+        raise InputError(f"{path}: the ending does not name a format; choose one with --format (format=): {', '.join(FORMATS)}")
     return FORMATS[name]
 
 

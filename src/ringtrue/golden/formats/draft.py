@@ -53,6 +53,8 @@ class Draft:
         if "scale" not in declared:
             highest = max((judgment.grade for judgment in self.judgments.values()), default=0)
             header = replace(header, scale=(header.scale[0], max(header.scale[1], highest)))
+        if "relevance_threshold" not in declared:
+            header = replace(header, relevance_threshold=1)  # as bare qrels have it (M-3)
         return self.finish(header if "profile" in declared else replace(header, profile="test-set"))
 
     def finish(self, header: Header) -> GoldenSet:
