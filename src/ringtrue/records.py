@@ -191,6 +191,47 @@ class Qrels:
 
 
 @dataclass(frozen=True, eq=False)
+class Order:
+    """Which row stands at which place: as the rows are, or sorted by ``base``, but for the ``places`` of broken ties.
+
+    Most files are written in rank order; what stays where it is then costs nothing, however long the run.
+    """
+
+    size: int
+    base: Ints | None = None
+    places: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    moved: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def row_at(self, places: Ints) -> Ints:
+        """Return the rows that stand at these places."""
+        rows = places.copy() if self.base is None else self.base[places]
+        return _exchange(rows, places, self.places, self.moved)
+
+    def place_of(self, rows: Ints) -> Ints:
+        """Return the places at which these rows stand."""
+        if self.base is None:
+            places = rows.copy()
+        else:
+            inverse = np.empty(self.size, np.int64)
+            inverse[self.base] = np.arange(self.size)
+            places = inverse[rows]
+        by_row = np.argsort(self.moved, kind="stable")
+        return _exchange(places, rows, self.moved[by_row], self.places[by_row])
+
+    def rows(self) -> Ints:
+        """Return all rows in their order."""
+        return self.row_at(np.arange(self.size))
+
+
+def _exchange(values: Ints, keys: Ints, known: Ints, instead: Ints) -> Ints:
+    """Return ``values`` with another value wherever the key is among the sorted ``known``."""
+    if len(known):
+        spot = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        values = np.where(known[spot] == keys, instead[spot], values)
+    return values
+
+
+@dataclass(frozen=True, eq=False)
 class Run:
     """The answers of one system to many queries.
 
@@ -272,33 +313,34 @@ class Run:
     @cached_property
     def order(self) -> Ints:
         """Row numbers sorted by query and then by rank, ties broken; duplicates are still in."""
-        order = self.order_where(np.ones(len(self), np.bool_))
-        return np.arange(len(self)) if order is None else order
+        return self.order_where(np.ones(len(self), np.bool_)).rows()
 
-    def order_where(self, matters: NDArray[np.bool_]) -> Ints | None:
-        """Like ``order``, but ties are broken only where a row of the tie matters: ids in a file are costly to read.
-
-        None stands for "as the rows are": most files are written in rank order, and nothing then needs to be moved.
-        """
-        order = self._order_by_score()
+    def order_where(self, matters: NDArray[np.bool_]) -> Order:
+        """Like ``order``, but ties are broken only where a row of the tie matters: ids in a file are costly to read."""
+        base = self._order_by_score()
+        order = Order(len(self), base)
         if self.ordered:
             return order
-        if order is None:
+        if base is None:
             query, score = self.query, self.score
         else:
-            query, score, matters = self.query[order], self.score[order], matters[order]
+            query, score, matters = self.query[base], self.score[base], matters[base]
         tied = np.flatnonzero(score[1:] == score[:-1])
         tied = tied[query[tied] == query[tied + 1]]
         ties = [(first, last) for first, last in _stretches(tied) if matters[first : last + 1].any()]
         if not ties:
             return order
-        order = np.arange(len(self)) if order is None else order
-        names = iter(self.docs.take(np.concatenate([order[first : last + 1] for first, last in ties])))
+        places = np.concatenate([np.arange(first, last + 1) for first, last in ties])
+        rows = order.row_at(places)
+        names = self.docs.take(rows)
+        moved: list[int] = []
+        start = 0
         for first, last in ties:
-            rows = order[first : last + 1].copy()
-            ids = [next(names) for _ in range(len(rows))]
-            order[first : last + 1] = rows[sorted(range(len(ids)), key=ids.__getitem__, reverse=True)]
-        return order
+            end = start + last - first + 1
+            # The sort is stable: of one document named twice the earlier row comes first.
+            moved += sorted(range(start, end), key=names.__getitem__, reverse=True)
+            start = end
+        return replace(order, places=places, moved=rows[moved])
 
     def _order_by_score(self) -> Ints | None:
         grouped = bool((self.query[1:] >= self.query[:-1]).all())

@@ -195,11 +195,18 @@ class TestRun:
 
     def test_order_where_breaks_only_the_ties_that_matter(self) -> None:
         run = Run.of([("q", "a", 1.0), ("q", "b", 1.0), ("q", "c", 0.0), ("q", "d", 0.0)])
-        assert run.order_where(np.array([False] * 4)) is None, "already in order of score"
+        assert not len(run.order_where(np.array([False] * 4)).places), "already in order of score"
         partly = run.order_where(np.array([False, False, True, False]))
-        assert partly is not None
-        assert partly.tolist() == [0, 1, 3, 2]
+        assert partly.rows().tolist() == [0, 1, 3, 2]
+        assert partly.place_of(np.arange(4)).tolist() == [0, 1, 3, 2]
         assert run.order.tolist() == [1, 0, 3, 2]
+
+    def test_place_and_row_are_each_others_inverse(self) -> None:
+        run = Run.of([("q2", "a", 1.0), ("q1", "b", 2.0), ("q2", "c", 1.0), ("q1", "d", 2.0), ("q1", "e", 3.0)])
+        order = run.order_where(np.ones(5, np.bool_))
+        assert order.rows().tolist() == [2, 0, 4, 3, 1]
+        assert order.place_of(order.rows()).tolist() == [0, 1, 2, 3, 4]
+        assert order.row_at(np.array([4, 0])).tolist() == [1, 2]
 
 
 class TestGoldenSet:
