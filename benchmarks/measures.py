@@ -141,11 +141,6 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
         "--ranx", choices=("auto", "yes", "no"), default="auto",
         help="auto installs ranx (about 700 MB) into .bench/ranx-venv and goes on without it when that fails",
     )  # fmt: skip
-    parser.add_argument(
-        "--warm-memory", action="store_true",
-        help="let another process fill and free 3 GB before each one that is timed: on some virtual machines the first to "
-        "touch memory waits until the host provides it, seconds per GB after a pause",
-    )  # fmt: skip
     parser.add_argument("--check", action="store_true", help="exit 1 when a limit is missed, and name it")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of Markdown")
     parser.add_argument("--write", type=Path, metavar="FILE", help=f"also write the result between {MARKS[0]} marks of FILE")
@@ -169,31 +164,28 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         if tool.name != "ranx":
             say(f"warming up: {tool.name}")  # byte code and libraries come from memory for everyone
             tool.measure(small)
-    samples = _compete([ringtrue, *peers], files, options.repeat, warm=options.warm_memory)
+    samples = _compete([ringtrue, *peers], files, options.repeat)
     report: dict[str, Any] = {
         "input": {
             "queries": files.queries, "depth": files.depth, "rows": files.queries * files.depth,
             "mb": round(files.run.stat().st_size / 1e6), "measures": list(MEASURES), "repeat": options.repeat,
-            "warm_memory": options.warm_memory,
         },
         "machine": machine,
         "tools": [_row(tool, samples[tool.name], samples["ringtrue"]) for tool in (ringtrue, *peers)],
         "skipped": skipped,
         "identical": _identical(ringtrue, small, files),
-        "growth": _grow(ringtrue, options.repeat, warm=options.warm_memory) if options.growth else [],
+        "growth": _grow(ringtrue, options.repeat) if options.growth else [],
     }  # fmt: skip
     say("")
     return report | {"limits": _limits(report)}
 
 
-def _compete(tools: list[Tool], files: Files, repeat: int, *, warm: bool) -> dict[str, list[Sample]]:
+def _compete(tools: list[Tool], files: Files, repeat: int) -> dict[str, list[Sample]]:
     samples: dict[str, list[Sample]] = {tool.name: [] for tool in tools}
     for turn in range(1, repeat + 1):
         for tool in tools:
             if tool.name != "ranx" or turn == 1:
                 say(f"round {turn} of {repeat}: {tool.name}")
-                if warm:
-                    _warm_memory()
                 samples[tool.name].append(tool.measure(files))
     return samples
 
@@ -227,15 +219,13 @@ def _identical(ringtrue: Tool, small: Files, large: Files) -> dict[str, bool]:
     return {"per query, 0.1 million rows": same(small, "-q"), f"means, {rows / 1e6:.2g} million rows": same(large)}
 
 
-def _grow(ringtrue: Tool, repeat: int, *, warm: bool) -> list[dict[str, float]]:
+def _grow(ringtrue: Tool, repeat: int) -> list[dict[str, float]]:
     table = []
     for rows in GROWTH_ROWS:
         files = generate(rows // 1000, 1000)
         samples = []
         for turn in range(1, repeat + 1):
             say(f"growth: {rows / 1e6:g} million rows, {turn} of {repeat}")
-            if warm:
-                _warm_memory()
             samples.append(ringtrue.measure(files))
         if rows > KEPT_ROWS:
             files.run.unlink()
@@ -383,11 +373,6 @@ def measure(command: list[str], environment: dict[str, str]) -> Sample:
         return Sample(seconds, cpu, usage.ru_maxrss * unit / 1e6, others, output.read())
 
 
-def _warm_memory() -> None:
-    fill = "memory = bytearray(3 << 30); memory[::4096] = bytes(len(memory) // 4096)"
-    subprocess.run([sys.executable, "-c", fill], check=True)
-
-
 def _busy_seconds() -> float | None:
     """Return the processor time that all processes have used since the machine started, on Linux."""
     stat = Path("/proc/stat")
@@ -445,8 +430,7 @@ def render(report: dict[str, Any]) -> str:
     parts = [
         f"{given['queries']:,} queries × {given['depth']:,} documents from TREC files ({given['mb']} MB) to the means of "
         f"{', '.join(given['measures'])}; whole process; median of {given['repeat']}, interleaved"
-        f"{'; ranx once' if 'ranx' not in report['skipped'] else ''}"
-        f"{'; memory filled and freed by another process before each' if given['warm_memory'] else ''}.",
+        f"{'; ranx once' if 'ranx' not in report['skipped'] else ''}.",
         _table(
             ("tool", "version", "median s", "range s", "ratio", "peak MB"),
             [

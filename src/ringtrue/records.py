@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from ringtrue.errors import InputError
 
 Ints = NDArray[np.int64]
+Codes = NDArray[np.int64] | NDArray[np.int32]
+"""Positions in ``query_ids``; large runs keep them in half the memory."""
 Floats = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 
@@ -89,7 +91,7 @@ class DocIds(Protocol):
     def take(self, rows: Ints) -> list[str]:
         """Return the ids of these rows."""
 
-    def pair_keys(self, query_ids: Sequence[str], query: Ints) -> Keys:
+    def pair_keys(self, query_ids: Sequence[str], query: Codes) -> Keys:
         """Return a 64-bit key per row; equal (query, document) pairs have equal keys."""
 
     def keys_of(self, queries: Sequence[str], documents: Sequence[str]) -> Keys:
@@ -108,7 +110,7 @@ class IdList:
     def take(self, rows: Ints) -> list[str]:
         return [self.ids[row] for row in rows.tolist()]
 
-    def pair_keys(self, query_ids: Sequence[str], query: Ints) -> Keys:
+    def pair_keys(self, query_ids: Sequence[str], query: Codes) -> Keys:
         return self.keys_of([query_ids[index] for index in query.tolist()], self.ids)
 
     def keys_of(self, queries: Sequence[str], documents: Sequence[str]) -> Keys:
@@ -240,7 +242,7 @@ class Run:
     """
 
     query_ids: tuple[str, ...]
-    query: Ints
+    query: Codes
     docs: DocIds
     score: Floats
     ordered: bool = False

@@ -21,11 +21,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtrue.records import Floats, Ints, Keys, Run
+from ringtrue.records import Codes, Floats, Ints, Keys, Run
 
 Bytes = NDArray[np.uint8]
-_BLOCK = 1 << 21
+_BLOCK = 1 << 22
+_THREADS = os.cpu_count()
 _LONGEST_NUMBER = 64
+_LONGEST_ID = 65_535
 _SPACE, _TAB, _CR, _LF, _HASH = 32, 9, 13, 10, 35
 _WIDE_BLANKS = tuple(chr(code).encode() for code in range(0x80, 0x3001) if chr(code).isspace())
 _NUMERAL = np.zeros(256, np.bool_)
@@ -36,21 +38,26 @@ _MIX, _SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 @dataclass(frozen=True, eq=False)
 class SpanIds:
-    """Document ids that lie in a file, each at its place."""
+    """Document ids that lie in a file, each at its place: an offset within its block, and a length."""
 
     content: mmap.mmap
-    start: Ints
-    length: NDArray[np.int32]
+    blocks: Ints
+    """Where each block begins in the file."""
+    first: Ints
+    """The first row of each block."""
+    offset: NDArray[np.uint32]
+    length: NDArray[np.uint16]
     keys: Keys
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def take(self, rows: Ints) -> list[str]:
-        places = zip(self.start[rows].tolist(), self.length[rows].tolist(), strict=True)
+        block = self.blocks[np.searchsorted(self.first, rows, side="right") - 1]
+        places = zip((block + self.offset[rows]).tolist(), self.length[rows].tolist(), strict=True)
         return [self.content[start : start + length].decode() for start, length in places]
 
-    def pair_keys(self, query_ids: Sequence[str], query: Ints) -> Keys:
+    def pair_keys(self, query_ids: Sequence[str], query: Codes) -> Keys:
         return self.keys
 
     def keys_of(self, queries: Sequence[str], documents: Sequence[str]) -> Keys:
@@ -58,18 +65,34 @@ class SpanIds:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
-    """The columns of one block, and its queries where they begin; places are counted from the beginning of the file."""
+class _Columns:
+    """Room for all rows. Each block fills its own part: touching new memory costs more than the arithmetic."""
 
-    start: Ints
-    length: NDArray[np.int32]
+    offset: NDArray[np.uint32]
+    length: NDArray[np.uint16]
     keys: Keys
     score: Floats
-    heads: Ints
-    """Rows at which another query begins."""
-    head_keys: Keys
-    head_start: Ints
-    head_length: Ints
+    query: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, rows: int) -> _Columns:
+        return cls(
+            np.empty(rows, np.uint32),
+            np.empty(rows, np.uint16),
+            np.empty(rows, np.uint64),
+            np.empty(rows, np.float64),
+            np.empty(rows, np.int32),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Heads:
+    """The queries of one block where they begin."""
+
+    row: Ints
+    key: Keys
+    start: Ints
+    length: Ints
 
 
 def read_run(path: Path) -> Run | None:
@@ -80,12 +103,26 @@ def read_run(path: Path) -> Run | None:
     blank = _TAB if b"\t" in first else _SPACE
     ends = (_CR, _LF) if first.endswith(b"\r\n") else (_LF,)
     pattern = np.array([blank] * 5 + list(ends), np.uint8)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(partial(_read_block, content, pattern), *zip(*_borders(content), strict=True)))
-    parts = [part for part in found if part is not None]
-    if len(parts) < len(found):
+    borders = list(_borders(content))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        sizes = np.array(list(pool.map(partial(_count_lines, content), borders)), np.int64)
+        before = np.cumsum(sizes) - sizes
+        columns = _Columns.of(int(sizes.sum()))
+        found = list(pool.map(partial(_read_block, content, pattern, columns), borders, before.tolist(), sizes.tolist()))
+    heads = [head for head in found if head is not None]
+    if len(heads) < len(found):
         return None
-    return _assemble(content, parts, blank)
+    names = _name_queries(content, heads, columns)
+    starts = np.array([start for start, _ in borders], np.int64)
+    docs = SpanIds(content, starts, before, columns.offset, columns.length, columns.keys)
+    last_line = content[content.rfind(b"\n", 0, len(content) - 1) + 1 :].split(bytes([blank]))
+    return Run(names, columns.query, docs, columns.score, name=last_line[5].strip().decode())
+
+
+def _count_lines(content: mmap.mmap, border: tuple[int, int]) -> int:
+    start, end = border
+    raw = np.frombuffer(content, np.uint8, end - start, start)
+    return int(np.count_nonzero(raw == _LF)) + int(raw[-1] != _LF)
 
 
 def _borders(content: mmap.mmap) -> Iterator[tuple[int, int]]:
@@ -97,17 +134,22 @@ def _borders(content: mmap.mmap) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def _read_block(content: mmap.mmap, pattern: Bytes, start: int, end: int) -> _Part | None:
+def _read_block(
+    content: mmap.mmap, pattern: Bytes, into: _Columns, border: tuple[int, int], row: int, lines: int
+) -> _Heads | None:
+    """Fill the rows of one block and return its queries, or None when the block is unusual."""
+    start, end = border
     size = end - start
     # A copy with room behind it: words of eight bytes may be read at any place, and a last line can be closed.
-    raw = np.zeros(size + 16, np.uint8)
+    raw = np.empty(size + 16, np.uint8)
     raw[:size] = np.frombuffer(content, np.uint8, size, start)
+    raw[size:] = 0
     if raw[size - 1] != _LF:
         closing = pattern[5:]
         raw[size : size + len(closing)] = closing
         size += len(closing)
     marks = np.flatnonzero(raw[:size] <= _SPACE)
-    if not len(marks) or len(marks) % len(pattern):
+    if len(marks) != lines * len(pattern):
         return None
     # One copy turns the marks of a line into columns; every later step then reads memory in order.
     columns = np.ascontiguousarray(marks.reshape(-1, len(pattern)).T)
@@ -115,15 +157,16 @@ def _read_block(content: mmap.mmap, pattern: Bytes, start: int, end: int) -> _Pa
     if not _uniform(raw[:size], marks, columns, begin, pattern) or not _plain(raw[:size]):
         return None
     score = _numbers(raw, columns[3] + 1, columns[4])
-    if score is None:
-        return None
     query_length, place = columns[0] - begin, columns[1] + 1
     length = columns[2] - place
+    if score is None or length.max() > _LONGEST_ID:
+        return None
     query_keys = _hash(raw, begin, query_length)
-    keys = _pair(query_keys, _hash(raw, place, length))
+    mine = slice(row, row + lines)
+    into.offset[mine], into.length[mine], into.score[mine] = place, length, score
+    into.keys[mine] = _pair(query_keys, _hash(raw, place, length))
     heads = np.concatenate(([0], np.flatnonzero(query_keys[1:] != query_keys[:-1]) + 1))
-    head_start, head_length = begin[heads] + start, query_length[heads]
-    return _Part(place + start, length.astype(np.int32), keys, score, heads, query_keys[heads], head_start, head_length)
+    return _Heads(heads + row, query_keys[heads], begin[heads] + start, query_length[heads])
 
 
 def _uniform(raw: Bytes, marks: Ints, columns: Ints, begin: Ints, pattern: Bytes) -> bool:
@@ -230,25 +273,16 @@ def _pair(query: Keys, document: Keys) -> Keys:
     return key ^ key >> np.uint64(32)
 
 
-def _assemble(content: mmap.mmap, parts: Sequence[_Part], blank: int) -> Run:
-    """Return the run of all blocks, its queries in the order of their first appearance."""
-    sizes = np.array([len(part.score) for part in parts])
-    before = np.cumsum(sizes) - sizes
-    heads = np.concatenate([part.heads + rows for part, rows in zip(parts, before, strict=True)])
-    _, first_seen, group = np.unique(np.concatenate([part.head_keys for part in parts]), return_index=True, return_inverse=True)
-    by_appearance = np.argsort(first_seen, kind="stable")
-    code = np.empty(len(by_appearance), np.int64)
-    code[by_appearance] = np.arange(len(by_appearance))
-    query = np.repeat(code[group], np.diff(np.append(heads, sizes.sum())))
-    named = first_seen[by_appearance]
-    start = np.concatenate([part.head_start for part in parts])[named]
-    length = np.concatenate([part.head_length for part in parts])[named]
-    names = tuple(content[at : at + size].decode() for at, size in zip(start.tolist(), length.tolist(), strict=True))
-    docs = SpanIds(
-        content,
-        np.concatenate([part.start for part in parts]),
-        np.concatenate([part.length for part in parts]),
-        np.concatenate([part.keys for part in parts]),
+def _name_queries(content: mmap.mmap, parts: Sequence[_Heads], columns: _Columns) -> tuple[str, ...]:
+    """Fill the query column and return the queries in the order of their first appearance."""
+    row, key, start, length = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("row", "key", "start", "length")
     )
-    last_line = content[content.rfind(b"\n", 0, len(content) - 1) + 1 :].split(bytes([blank]))
-    return Run(names, query, docs, np.concatenate([part.score for part in parts]), name=last_line[5].strip().decode())
+    _, first_seen, group = np.unique(key, return_index=True, return_inverse=True)
+    by_appearance = np.argsort(first_seen, kind="stable")
+    code = np.empty(len(by_appearance), np.int32)
+    code[by_appearance] = np.arange(len(by_appearance))
+    columns.query[:] = np.repeat(code[group], np.diff(np.append(row, len(columns.query))))
+    named = first_seen[by_appearance]
+    places = zip(start[named].tolist(), length[named].tolist(), strict=True)
+    return tuple(content[at : at + size].decode() for at, size in places)

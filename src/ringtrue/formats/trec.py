@@ -18,40 +18,45 @@ from ringtrue.records import Qrels, Run
 QRELS_LINE = "query iteration document grade"
 RUN_LINE = "query Q0 document rank score tag"
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+_BLANKS = re.compile(r"[ \t]+")
 _WHOLE = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 
 
-def _records(path: str | Path) -> Iterator[tuple[Place, list[str]]]:
-    """Yield (place, fields) per line that is neither blank nor a comment."""
+def _records(file: Place) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line number, fields) per line that is neither blank nor a comment."""
     found = False
-    for number, line in lines(path):
+    for number, line in lines(file.file):
         # Only ASCII blanks separate fields: an id may hold a no-break space or a vertical tab of another script.
-        fields = re.split(r"[ \t]+", line.strip(" \t\r\f\v"))
+        fields = _BLANKS.split(line.strip(" \t\r\f\v"))
         if fields == [""] or fields[0].startswith("#"):
             continue
         found = True
-        place = Place(str(path), number)
-        if "\r" in line.rstrip(" \t\r\f\v"):
-            raise place.error(f"a carriage return inside the line ('{line[:60]}')", "end lines with a line feed or CRLF")
-        yield place, fields
+        if "\r" in line and "\r" in line.rstrip(" \t\r\f\v"):
+            cure = "end lines with a line feed or CRLF"
+            raise file.on(number).error(f"a carriage return inside the line ('{line[:60]}')", cure)
+        yield number, fields
     if not found:
-        raise Place(str(path)).error("the file holds only blank lines and comments", "write at least one record into it")
+        raise file.error("the file holds only blank lines and comments", "write at least one record into it")
 
 
 def read_qrels(path: str | Path) -> Qrels:
     """Return the judgments of a TREC qrels file."""
 
+    file = Place(str(path))
+
     def rows() -> Iterator[tuple[str, str, int]]:
-        grades: dict[tuple[str, str], tuple[int, int | None]] = {}
-        for place, fields in _records(path):
+        grades: dict[tuple[str, str], tuple[int, int]] = {}
+        for number, fields in _records(file):
             if len(fields) != 4:
                 hint = " (is this a run file?)" if len(fields) == 6 else ""
-                raise place.error(f"{_fields(fields)}, but a judgment has 4", f"write '{QRELS_LINE}'{hint}")
-            query_id, doc_id = usable_id(fields[0], place.at("query")), usable_id(fields[2], place.at("document"))
-            grade = whole(fields[3], place.at("grade"))
-            known = grades.setdefault((query_id, doc_id), (grade, place.line))
+                raise file.on(number).error(f"{_fields(fields)}, but a judgment has 4", f"write '{QRELS_LINE}'{hint}")
+            query_id, _, doc_id, text = fields
+            _check_ids(query_id, doc_id, file, number)
+            # A place is made only where something is wrong; millions of lines are right.
+            grade = int(text) if _WHOLE.fullmatch(text) else whole(text, file.on(number).at("grade"))
+            known = grades.setdefault((query_id, doc_id), (grade, number))
             if known[0] != grade:
-                raise place.error(
+                raise file.on(number).error(
                     f"query '{query_id}' judges document '{doc_id}' as {grade}, but line {known[1]} says {known[0]}",
                     "keep one of the two",
                 )
@@ -62,25 +67,35 @@ def read_qrels(path: str | Path) -> Qrels:
 
 def read_run(path: str | Path) -> Run:
     """Return the answers of a TREC run file."""
+    file = Place(str(path))
     name = "run"
 
     def rows() -> Iterator[tuple[str, str, float]]:
         nonlocal name
-        for place, fields in _records(path):
+        for number, fields in _records(file):
             if len(fields) < 6:
                 hint = " (is this a judgments file?)" if len(fields) == 4 else ""
-                raise place.error(f"{_fields(fields)}, but an answer has 6", f"write '{RUN_LINE}'{hint}")
+                raise file.on(number).error(f"{_fields(fields)}, but an answer has 6", f"write '{RUN_LINE}'{hint}")
             query_id, _, doc_id, _, text, name = fields[:6]
             # What follows the tag is ignored, as trec_eval does; a number in the tag's place is a score moved by a blank.
             if len(fields) > 6 and _NUMBER.fullmatch(name):
                 cure = f"write '{RUN_LINE}', ids without blanks"
-                raise place.error(f"{_fields(fields)}, and the sixth, the tag, is the number '{name}'", cure)
-            usable_id(query_id, place.at("query"))
-            usable_id(doc_id, place.at("document"))
-            yield query_id, doc_id, finite(text, place.at("score"), query_id, doc_id)
+                raise file.on(number).error(f"{_fields(fields)}, and the sixth, the tag, is the number '{name}'", cure)
+            _check_ids(query_id, doc_id, file, number)
+            score = float(text) if _NUMBER.fullmatch(text) else math.nan
+            if not math.isfinite(score):
+                finite(text, file.on(number).at("score"), query_id, doc_id)
+            yield query_id, doc_id, score
 
     answers = list(rows())
     return Run.of(answers, name=name)
+
+
+def _check_ids(query_id: str, doc_id: str, file: Place, number: int) -> None:
+    """Raise InputError for an id that is blank in some script or no text at all; plain ASCII between blanks is fine."""
+    for name, value in (("query", query_id), ("document", doc_id)):
+        if not (value.isascii() and value.isprintable()):
+            usable_id(value, file.on(number).at(name))
 
 
 def finite(text: str, place: Place, query_id: str, doc_id: str) -> float:

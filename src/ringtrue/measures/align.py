@@ -164,7 +164,9 @@ class _Shape:
 
     @classmethod
     def of(cls, run: Run, order: Order, keys: Keys) -> _Shape:
-        counts = np.bincount(run.query, minlength=len(run.query_ids)).astype(np.int64)
+        counts = np.zeros(len(run.query_ids), np.int64)
+        for at in range(0, len(run), 1 << 20):  # in parts, because counting copies what it counts
+            counts += np.bincount(run.query[at : at + (1 << 20)], minlength=len(counts))
         starts = np.cumsum(counts) - counts
         return cls(run, order, starts, counts, _repeats(run, keys, order, starts))
 
