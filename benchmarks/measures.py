@@ -156,8 +156,13 @@ def _positive(text: str) -> int:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Return everything that was measured, and every limit with what was found."""
+    with tempfile.TemporaryDirectory(prefix="ringtrue-bench-") as empty:
+        return _run(options, empty)
+
+
+def _run(options: argparse.Namespace, empty: str) -> dict[str, Any]:
     machine = _machine()
-    peers, skipped = _peers(options.ranx)
+    peers, skipped = _peers(options.ranx, empty)
     ringtrue = _ringtrue()
     files, small = generate(options.queries, options.depth), generate(100, 1000)
     for tool in (ringtrue, *peers):
@@ -277,7 +282,7 @@ def _ringtrue() -> Tool:
     return Tool("ringtrue", version, command, {"PYTHONPATH": os.pathsep.join(paths)})
 
 
-def _peers(ranx: str) -> tuple[list[Tool], dict[str, str]]:
+def _peers(ranx: str, empty: str) -> tuple[list[Tool], dict[str, str]]:
     """Return the peers that can run here, and the reason for each that cannot."""
     peers = []
     for name, distribution, script in (
@@ -293,7 +298,7 @@ def _peers(ranx: str) -> tuple[list[Tool], dict[str, str]]:
         return peers, {"ranx": "left out (--ranx no)"}
     problem = _install_ranx()
     if problem is None:
-        return [*peers, _ranx()], {}
+        return [*peers, _ranx(empty)], {}
     if ranx == "yes":
         raise Failure(problem)
     say(f"RANX IS NOT MEASURED: {problem}", keep=True)
@@ -304,16 +309,13 @@ def _scripted(name: str, version: str, python: str, script: str, environment: di
     return Tool(name, version, lambda qrels, run: [python, "-c", script, str(qrels), str(run)], environment or {})
 
 
-def _ranx() -> Tool:
+def _ranx(empty: str) -> Tool:
     python = str(_ranx_python())
     ask = "import ranx, importlib.metadata; print(importlib.metadata.version('ranx'))"
-    # Importing ranx here loads its libraries into memory; the empty cache folder makes numba compile again, as it does
-    # on every fresh machine and in every CI job.
+    # Importing ranx here loads its libraries into memory; the empty cache folder makes numba compile everything, as it
+    # does on every fresh machine and in every CI job.
     version = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
-    cold = BENCH / "ranx-cold-cache"
-    shutil.rmtree(cold, ignore_errors=True)
-    cold.mkdir()
-    return _scripted("ranx", f"{version}, cold", python, RANX_SCRIPT, {"NUMBA_CACHE_DIR": str(cold)})
+    return _scripted("ranx", f"{version}, cold", python, RANX_SCRIPT, {"NUMBA_CACHE_DIR": empty})
 
 
 def _ranx_python() -> Path:

@@ -64,7 +64,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_scoring_a_small_file_imports_neither_duckdb_nor_scipy(root) -> None:
     reference = root / "src/ringtrue/testing/reference"
-    heavy = {"duckdb", "scipy", "yaml", "pydantic", "rich.table"}
+    heavy = {"duckdb", "scipy", "yaml", "pydantic", "rich.table", "ringtrue.golden"}
     code = (
         "import sys; from ringtrue.cli import main\n"
         "try: main()\n"

@@ -153,24 +153,26 @@ def _condensed(measure: Measure) -> Measure:
 
 def _origin(judgments: Qrels | GoldenSet) -> dict[str, object]:
     """Name the exact version of the golden set behind a result (G-3)."""
-    from ringtrue.golden import content_hash, version_name
     from ringtrue.records import GoldenSet
 
     if not isinstance(judgments, GoldenSet):
         return {}
+    from ringtrue.golden import content_hash, version_name
+
     origin = {"id": judgments.id, "version": version_name(judgments), "content_hash": content_hash(judgments)}
     return {"golden": {**origin, "corpus_hash": judgments.corpus_hash, "provisional": judgments.provisional}}
 
 
 def _count_look(judgments: Qrels | GoldenSet, source: str, run: str) -> None:
     """Record every look at a held-out part, in the ledger beside it (G-4)."""
-    from datetime import UTC, datetime
-
-    from ringtrue.cli import show
-    from ringtrue.golden import ledger_beside, record_look, version_name
     from ringtrue.records import GoldenSet
 
     if isinstance(judgments, GoldenSet) and judgments.metadata.get("split") == "held_out":
+        from datetime import UTC, datetime
+
+        from ringtrue.cli import show
+        from ringtrue.golden import ledger_beside, record_look, version_name
+
         when = datetime.now(UTC).isoformat(timespec="seconds")
         count = record_look(ledger_beside(source), who="ringtrue score", what=run, when=when, version=version_name(judgments))
         show.note(f"this was look {count} at the held-out part; each look makes it a little less held out")

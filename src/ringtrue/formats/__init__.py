@@ -26,8 +26,8 @@ _ENDINGS = {
     ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl",
     ".yaml": "yaml", ".yml": "yaml", ".run": "trec", ".qrels": "trec", ".trec": "trec",
 }  # fmt: skip
-BULK = 8 << 20
-"""Files above this size are read as columns; below it, starting DuckDB costs more than it saves."""
+BULK = 1 << 20
+"""Run files above this size are read as columns; below it there is nothing to gain."""
 
 
 def read_qrels(path: str | Path, *, kind: str | None = None) -> Qrels:
