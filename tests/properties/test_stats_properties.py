@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from ringtrue.stats import (
     cohen_kappa,
     confusion,
-    describe,
     fleiss_kappa,
     jaccard,
     kendall_tau_b,
@@ -19,7 +18,6 @@ from ringtrue.stats import (
     minimum_detectable_effect,
     paired_power,
     paired_sample_size,
-    percentiles,
     ranking_difference,
     ranking_spearman,
     ranking_tau_b,
@@ -140,20 +138,3 @@ def test_power_lies_between_alpha_and_one_and_grows_with_the_difference(n: int, 
     power = paired_power(n=n, sd=1.0, difference=shift / math.sqrt(n), alpha=alpha)
     more = paired_power(n=n, sd=1.0, difference=(shift + 0.1) / math.sqrt(n), alpha=alpha)
     assert alpha * (1 - 1e-6) <= power <= more + 1e-12 <= 1 + 1e-12
-
-
-@given(st.lists(st.one_of(measures, st.just(math.nan)), max_size=30))
-def test_describe_orders_its_numbers_and_counts_every_value(values: list[float]) -> None:
-    summary = describe(values)
-    assert summary.count + summary.undefined == len(values)
-    assert math.isnan(summary.mean) == (summary.count == 0)
-    assert math.isnan(summary.std) == (summary.count < 2)
-    if summary.count:
-        slack = 1e-9 * max(1.0, abs(summary.minimum), abs(summary.maximum))
-        assert summary.minimum - slack <= summary.mean <= summary.maximum + slack
-        assert summary.minimum <= summary.median <= summary.maximum
-        points = percentiles(values, (0, 25, 50, 75, 100))
-        assert points[0] == summary.minimum
-        assert points[100] == summary.maximum
-        assert same(points[50], summary.median)
-        assert list(points.values()) == sorted(points.values())

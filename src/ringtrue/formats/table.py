@@ -14,12 +14,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import nearest
 from ringtrue.formats.text import STDIN, Place, read_bytes, read_json, read_jsonl, read_text, read_yaml, usable_id, write_text
 from ringtrue.formats.trec import finite, whole
 from ringtrue.records import Qrels, Run
+
+if TYPE_CHECKING:
+    import duckdb
 
 Row = tuple[Place, Mapping[str, Any]]
 QUERY = ("query_id", "query-id", "qid", "q_id", "queryId", "topic", "query")
@@ -39,6 +42,15 @@ DOCUMENT = (
 GRADE = ("grade", "score", "relevance", "rel", "label", "judgment")
 SCORE = ("score", "sim", "similarity", "relevance_score")
 RANK = ("rank", "position")
+
+
+def open_duckdb() -> duckdb.DuckDBPyConnection:
+    """Return a connection that keeps standard output to itself: a progress bar there would spoil JSON."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def _dialect(separator: str, *, quote_all: bool = False) -> type[csv.Dialect]:
@@ -99,7 +111,7 @@ def parquet_rows(path: Path) -> Iterator[Row]:
     try:
         # A file name is no pattern, and a folder called score=3 is no column.
         source = glob.escape(str(path))
-        found = duckdb.connect().execute("SELECT * FROM read_parquet(?, hive_partitioning=false)", [source])
+        found = open_duckdb().execute("SELECT * FROM read_parquet(?, hive_partitioning=false)", [source])
         names = [column[0] for column in found.description or ()]
         _check_header(names, place)
         number = 0
@@ -273,7 +285,7 @@ def _write_parquet(names: tuple[str, ...], rows: list[tuple[Any, ...]], path: Pa
         name: np.array(column, object if not column or isinstance(column[0], str) else None)
         for name, column in zip(names, columns, strict=True)
     }
-    connection = duckdb.connect()
+    connection = open_duckdb()
     try:
         connection.register("rows", values)
         connection.execute("COPY (SELECT * FROM rows) TO '" + str(path).replace("'", "''") + "' (FORMAT parquet)")

@@ -10,7 +10,6 @@ second).
 from __future__ import annotations
 
 from ringtrue.stats.agreement import Agreement, Confusion, cohen_kappa, confusion, fleiss_kappa, krippendorff_alpha
-from ringtrue.stats.describe import Summary, describe, percentiles
 from ringtrue.stats.difference import RankingDifference, ranking_difference
 from ringtrue.stats.power import minimum_detectable_effect, paired_power, paired_sample_size
 from ringtrue.stats.rank import jaccard, kendall_tau_b, ranking_spearman, ranking_tau_b, rbo, spearman_rho
@@ -19,10 +18,8 @@ __all__ = [
     "Agreement",
     "Confusion",
     "RankingDifference",
-    "Summary",
     "cohen_kappa",
     "confusion",
-    "describe",
     "fleiss_kappa",
     "jaccard",
     "kendall_tau_b",
@@ -30,7 +27,6 @@ __all__ = [
     "minimum_detectable_effect",
     "paired_power",
     "paired_sample_size",
-    "percentiles",
     "ranking_difference",
     "ranking_spearman",
     "ranking_tau_b",

@@ -55,6 +55,7 @@ def test_aggregate_is_the_mean_of_what_is_defined_and_a_sum_for_counts(scores: S
 def test_m7_median_and_standard_deviation_stand_beside_the_mean(scores: Scores) -> None:
     same(scores.summary("RR"), count=4, values=[1, 1 / 2, 1 / 4, 0])
     same(scores.summary("P@1"), count=5, values=[1, 0, 0, 0, 0])
+    assert scores.summary("RR").median == pytest.approx(3 / 8)
 
 
 def test_m7_the_spread_of_one_query_is_unknown_not_0() -> None:

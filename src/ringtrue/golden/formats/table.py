@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError
+from ringtrue.formats.table import open_duckdb
 from ringtrue.formats.text import Place, read_text
 from ringtrue.golden.formats.complaints import Complaints
 from ringtrue.golden.formats.draft import Draft
@@ -73,7 +74,7 @@ def _parquet_rows(path: Path) -> Iterator[tuple[Place, Record]]:
     import duckdb  # only tables need it
 
     place = Place(str(path))
-    with duckdb.connect() as connection:
+    with open_duckdb() as connection:
         try:
             answer = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
         except duckdb.Error as problem:
@@ -234,7 +235,7 @@ def write_parquet(golden: GoldenSet, path: Path) -> None:
     named = ", ".join(f"{_quoted(name)} {kind}" for name, kind in kinds.items())
     cells = [[_stored(row.get(name), kinds[name]) for name in columns] for row in rows]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with duckdb.connect() as connection:
+    with open_duckdb() as connection:
         try:
             connection.execute(f"CREATE TABLE judgments ({named})")
             if cells:
