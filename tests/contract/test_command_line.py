@@ -52,7 +52,8 @@ def test_score_level_and_depth(ringtrue, files) -> None:
 
 def test_score_json_has_the_stable_keys_and_nothing_else_on_stdout(ringtrue, files) -> None:
     record = ringtrue("score", *files, "RR", "nDCG@10", "-q", "--json").json
-    assert set(record) == {"aggregate", "per_query", "counted", "notes"}
+    assert set(record) == {"aggregate", "summary", "per_query", "counted", "notes"}
+    assert record["summary"]["RR"] == {"count": 2, "mean": 0.25, "median": 0.25, "std": pytest.approx(0.3536, abs=1e-4)}
     assert set(record["aggregate"]) == {"RR", "nDCG@10"}
     assert set(record["per_query"]) == {"q1", "q2"}
     assert record["counted"]["ignored_queries"] == 1

@@ -204,6 +204,7 @@ def judgments_in(source: str) -> Qrels | GoldenSet:
 def _record(scores: Scores, *, per_query: bool, bounds: bool, by: list[str], worst: int) -> dict[str, object]:
     counted = scores.counted
     record: dict[str, object] = {"aggregate": scores.aggregate}
+    record["summary"] = {str(measure): scores.summary(measure) for measure in scores.measures}
     if per_query:
         record["per_query"] = scores.per_query
     if bounds:
