@@ -1,4 +1,4 @@
-"""What every test may use: the checkout, the large collections where they are, and the command line run in process."""
+"""What every test may use: the checkout, and the command line run in process."""
 
 from __future__ import annotations
 
@@ -50,12 +50,3 @@ def ringtrue(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 def root() -> Path:
     """The checkout."""
     return ROOT
-
-
-@pytest.fixture
-def shared() -> Path:
-    """The large collections beside the checkout; tests that need them are skipped with the reason where they are not."""
-    folder = ROOT.parent / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip(f"NOT RUN: the collections are not at {folder}")
-    return folder

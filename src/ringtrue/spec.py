@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 from ringtrue.errors import SpecError
 
-Scalar = str | int | float | bool | None
-Value = object  # a Scalar, a tuple of Values, an Expression or a Pipeline; Python cannot name the recursion simply
+Value = object
+"""A text, number, truth value or None, a tuple of Values, an Expression or a Pipeline: Python cannot name that recursion."""
 
 _TOKEN = re.compile(
     r"""\s*(?:

@@ -53,10 +53,6 @@ class Place:
         """Return the error to raise: one line with place, problem and cure."""
         return InputError(one_line(f"{self}: {problem}; {cure}"))
 
-    def wrap(self, problem: InputError) -> InputError:
-        """Return an error that knew the value but not its place, with the place added."""
-        return InputError(one_line(f"{self}: {problem}"))
-
 
 def read_bytes(path: str | Path) -> bytes:
     """Return the content of a file, gunzipped where it is gzip; ``-`` is standard input. Raises on an empty one."""

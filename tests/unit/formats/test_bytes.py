@@ -115,7 +115,6 @@ def test_place_is_written_as_file_line_and_field() -> None:
     assert str(place.on(3)) == "f.json:3"
     assert str(place.on(3).at("a").at(0).at("b")) == "f.json:3: field 'a[0].b'"
     assert str(Place("-", 2)) == "standard input:2"
-    assert str(place.wrap(InputError("x; y"))) == "f.json: x; y"
 
 
 def test_m3_complaint_is_one_line_whatever_the_value_holds() -> None:

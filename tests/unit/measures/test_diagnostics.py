@@ -18,7 +18,9 @@ from ringtrue.measures import (
 from ringtrue.records import Hit, Ranking
 
 FUSED = [
-    Ranking("q1", (Hit("a", channels={"bm25": 1, "dense": 3}), Hit("b", channels={"dense": 1}), Hit("c", channels={"bm25": 2}))),
+    Ranking(
+        "q1", (Hit("a", channels={"bm25": 1, "dense": 3}), Hit("b", channels={"dense": 1}), Hit("c", channels={"bm25": 2}))
+    ),
     Ranking("q2", (Hit("d", channels={"bm25": 1}),)),
 ]
 

@@ -8,18 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError
+from ringtrue.formats import text as text_file
 from ringtrue.records import GoldenSet, Judgment
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a text file; raises InputError for text that UTF-8 cannot hold."""
-    try:
-        content = text.encode("utf-8")
-    except UnicodeEncodeError as problem:
-        bad = text[problem.start]
-        raise InputError(f"{path}: cannot be written, character {bad!r} is half of a pair; remove it from the set") from None
+    """Write a text file, in a folder made where there is none; raises InputError for text that UTF-8 cannot hold."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
+    text_file.write_text(text, path)
 
 
 def write_json(value: Any, path: Path) -> None:
