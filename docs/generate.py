@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 
@@ -16,6 +17,12 @@ from typer.testing import CliRunner
 from ringtrue.cli import app
 from ringtrue.golden import load, shipped, summarise
 from ringtrue.measures import CATALOGUE, DEFINITIONS, Definition, Measure
+from ringtrue.retrieve.chunk import FORMS as CHUNKERS
+from ringtrue.retrieve.connectors import KINDS
+from ringtrue.retrieve.connectors import kind as connector_kind
+from ringtrue.retrieve.expression import ALL as RETRIEVERS
+from ringtrue.retrieve.expression import HYBRID
+from ringtrue.spec import show_value
 from ringtrue.testing import against_reference, against_trec_eval_files
 from ringtrue.testing.conformance import TREC_EVAL_CASES
 
@@ -112,7 +119,7 @@ _FIGURES = {
 
 def commands() -> str:
     """The reference of all commands: their help texts."""
-    pages = [(), ("demo",), ("score",), ("diff",), ("self-test",), ("golden",)]
+    pages = [(), ("demo",), ("score",), ("diff",), ("ingest",), ("search",), ("self-test",), ("golden",)]
     pages += [("golden", name) for name in _names(("golden",))]
     pages += [("bench",)]
     lines = ["# Commands", MADE]
@@ -125,6 +132,54 @@ def commands() -> str:
 def _names(words: tuple[str, ...]) -> list[str]:
     output = CliRunner().invoke(app, [*words, "--help"], terminal_width=110).output
     return re.findall(r"^  ([a-z-]+)  ", output.split("Commands:")[1], re.MULTILINE)
+
+
+def retrievers() -> str:
+    """The reference of what a retriever expression may say, and of the connections."""
+    lines = [
+        "# Retrievers",
+        MADE,
+        "A retriever is a value written like a measure: `rrf(bm25(title=2), dense, k=60) >> mmr(0.7)`. Channels find, fusions join two or",
+        "more retrievers, stages after `>>` work on the hits. Every option has a default; an expression with its defaults written out is what",
+        f"keys of caches and baselines are made from. `hybrid` stands for `{HYBRID}`.",
+    ]
+    for kind, title in (("channel", "Channels"), ("fusion", "Fusions"), ("stage", "Stages")):
+        lines += ["", f"## {title}", "", "| name | means | options |", "| --- | --- | --- |"]
+        for name, row in RETRIEVERS.items():
+            if row.kind == kind:
+                options = ", ".join(f"`{option}={_default(value)}`" for option, value in row.options.items())
+                free = " and boosts by name, `core=1.5`" if row.free is not None else ""
+                lines.append(f"| `{name}` | {row.means} | {options}{free or (' ' if not options else '')} |")
+    lines += [
+        "",
+        'The same as dictionaries: `{"fusion_method": "rrf", "rrf_k": 60}`, '
+        '`{"fusion_method": "weighted", "weights": {"bm25": 0.3, "dense": 0.7}}`.',
+        "",
+        "## Chunkers",
+        "",
+        "Passages are made at ingest, `ringtrue ingest --chunk EXPRESSION`, one way for a folder: "
+        + ", ".join(f"`{form}`" for form in CHUNKERS.values())
+        + ".",
+        "",
+        "## Connections",
+        "",
+        "`connect('NAME')` is the system that `[connections.NAME]` in ringtrue.toml describes; see [connect your search](../connect.md).",
+        "",
+        "| kind | class | settings |",
+        "| --- | --- | --- |",
+    ]
+    for kind in KINDS:
+        found = connector_kind(kind)
+        settings = ", ".join(f"`{field.name}`" for field in fields(found) if field.name != "name")
+        lines.append(f"| [`{kind}`](../connect/{_PAGES.get(kind, kind)}.md) | `{found.__name__}` | {settings} |")
+    return "\n".join(lines) + "\n"
+
+
+_PAGES = {"pgvector": "postgres", "elasticsearch": "opensearch"}
+
+
+def _default(value: object) -> str:
+    return "[]" if isinstance(value, tuple) else show_value(value)
 
 
 def conformance() -> str:
@@ -213,6 +268,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     """Yield every generated file with the content it should have."""
     yield ROOT / "docs" / "reference" / "measures.md", measures()
     yield ROOT / "docs" / "reference" / "commands.md", commands()
+    yield ROOT / "docs" / "reference" / "retrievers.md", retrievers()
     yield ROOT / "docs" / "conformance.md", conformance()
     for name in shipped():
         yield set_readme(name)

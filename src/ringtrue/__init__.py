@@ -15,25 +15,47 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ringtrue.errors import CannotDecide, InputError, MissingInput, RingtrueError, SpecError, ValidationFailed
+    from ringtrue.errors import (
+        AccessDenied,
+        BadAnswer,
+        CannotDecide,
+        InputError,
+        MissingInput,
+        RingtrueError,
+        SearchFailed,
+        SpecError,
+        TimedOut,
+        Unreachable,
+        ValidationFailed,
+    )
     from ringtrue.formats import read_qrels, read_run, write_qrels, write_run
     from ringtrue.golden import load, load_test_set, validate
     from ringtrue.measures import Facts, Measure, Scores, score
-    from ringtrue.records import Document, GoldenSet, Hit, Judgment, Qrels, Query, Ranking, Run
+    from ringtrue.records import Document, GoldenSet, Hit, Judgment, Qrels, Query, Ranking, Run, Stage
+    from ringtrue.retrieve import Collection, Retriever, as_retriever
+    from ringtrue.retrieve.connectors import connect
     from ringtrue.stats import ranking_difference
 
 _HOME = {
-    "errors": ("CannotDecide", "InputError", "MissingInput", "RingtrueError", "SpecError", "ValidationFailed"),
+    "errors": (
+        "AccessDenied", "BadAnswer", "CannotDecide", "InputError", "MissingInput", "RingtrueError", "SearchFailed", "SpecError",
+        "TimedOut", "Unreachable", "ValidationFailed",
+    ),
     "formats": ("read_qrels", "read_run", "write_qrels", "write_run"),
     "golden": ("load", "load_test_set", "validate"),
     "measures": ("Facts", "Measure", "Scores", "score"),
-    "records": ("Document", "GoldenSet", "Hit", "Judgment", "Qrels", "Query", "Ranking", "Run"),
+    "records": ("Document", "GoldenSet", "Hit", "Judgment", "Qrels", "Query", "Ranking", "Run", "Stage"),
+    "retrieve": ("Collection", "Retriever", "as_retriever"),
+    "retrieve.connectors": ("connect",),
     "stats": ("ranking_difference",),
-}
+}  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "AccessDenied",
+    "BadAnswer",
     "CannotDecide",
+    "Collection",
     "Document",
     "Facts",
     "GoldenSet",
@@ -45,11 +67,18 @@ __all__ = [
     "Qrels",
     "Query",
     "Ranking",
+    "Retriever",
     "RingtrueError",
     "Run",
     "Scores",
+    "SearchFailed",
     "SpecError",
+    "Stage",
+    "TimedOut",
+    "Unreachable",
     "ValidationFailed",
+    "as_retriever",
+    "connect",
     "load",
     "load_test_set",
     "ranking_difference",

@@ -6,13 +6,14 @@ wins over the default.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ringtrue.errors import InputError
+from ringtrue.errors import InputError, MissingInput
 
 NAME = "ringtrue.toml"
 
@@ -24,6 +25,8 @@ class Config:
     file: Path | None = None
     commands: Mapping[str, Any] = field(default_factory=dict)
     """Defaults of options by command: ``{"score": {"level": 2}}``."""
+    connections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Search systems by name: ``{"shop": {"kind": "opensearch", "url": …}}``."""
 
 
 def load_config(start: Path | None = None) -> Config:
@@ -33,8 +36,28 @@ def load_config(start: Path | None = None) -> Config:
     if file is None:
         return Config()
     try:
-        return Config(file, tomllib.loads(file.read_text(encoding="utf-8")))
+        settings = tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as problem:
         raise InputError(f"{file}: not valid TOML: {problem}; mend it there") from problem
     except UnicodeDecodeError as problem:
         raise InputError(f"{file}: is not UTF-8; save it as UTF-8") from problem
+    connections = settings.pop("connections", {})
+    if not isinstance(connections, dict) or not all(isinstance(value, dict) for value in connections.values()):
+        raise InputError(f"{file}: connections is no table of tables; write [connections.NAME] with kind = 'http' under it")
+    return Config(file, settings, connections)
+
+
+def cache_folder() -> Path:
+    """Return where built models are kept: ``RINGTRUE_CACHE``, else the user's cache folder."""
+    chosen = os.environ.get("RINGTRUE_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ringtrue"
+
+
+def secret(variable: str) -> str:
+    """Return a secret from the environment; raises MissingInput naming the variable, never a value."""
+    value = os.environ.get(variable)
+    if not value:
+        raise MissingInput(f"the environment has no {variable}; set it: export {variable}=…")
+    return value

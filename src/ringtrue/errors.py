@@ -7,7 +7,12 @@
     ├── InputError                2   a file or value that cannot be used as given
     │   └── MissingInput          2   a file, a set or a column that is not there
     ├── ValidationFailed          2   a golden set that breaks its own rules
-    └── CannotDecide              3   nothing is malformed, but no honest number exists
+    ├── CannotDecide              3   nothing is malformed, but no honest number exists
+    └── SearchFailed              3   a search system did not answer as it should
+        ├── Unreachable           3   it cannot be reached, or went away while answering
+        ├── TimedOut              3   it took longer than it was given
+        ├── AccessDenied          3   it refused the credentials
+        └── BadAnswer             3   it answered something that is no list of hits
 
 Exit codes follow B-3: 0 pass, 1 regression or failed check, 2 usage or bad input, 3 could not decide.
 A message is one line that names the value, its place and the cure, so that a command can print it as it is.
@@ -48,6 +53,28 @@ class CannotDecide(RingtrueError):
     """The input is well formed, but no honest number can be made from it."""
 
     exit_code = UNDECIDED
+
+
+class SearchFailed(RingtrueError):
+    """A search system did not answer as it should; no answer is never an empty answer."""
+
+    exit_code = UNDECIDED
+
+
+class Unreachable(SearchFailed):
+    """A search system that cannot be reached, or went away while answering; worth another try."""
+
+
+class TimedOut(SearchFailed):
+    """A search system that took longer than it was given; worth another try."""
+
+
+class AccessDenied(SearchFailed):
+    """A search system that refused the credentials."""
+
+
+class BadAnswer(SearchFailed):
+    """An answer that is no list of hits."""
 
 
 def nearest(value: str, legal: Iterable[str], *, count: int = 3) -> str:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,15 +62,28 @@ class Judgment:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Stage(NamedTuple):
+    """What one step of a retriever said about a document: ``Stage("bm25", rank=1, score=12.3)``."""
+
+    name: str
+    rank: int
+    score: float
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One entry of an answer, with the channels it came from and its rank in each of them."""
+    """One entry of an answer, with where it came from.
+
+    ``channels`` is its rank in every channel that found it; ``stages`` are all steps it went through in their order (channels,
+    fusion, rerank …) with rank and score; ``chunk`` names the passage that answered.
+    """
 
     doc_id: str
     score: float = math.nan
     chunk: str | None = None
     channels: Mapping[str, int] = field(default_factory=dict)
     confidence: float | None = None
+    stages: tuple[Stage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,20 @@ import re
 import pytest
 
 from ringtrue import errors
-from ringtrue.errors import CannotDecide, InputError, MissingInput, RingtrueError, SpecError, ValidationFailed, nearest
+from ringtrue.errors import (
+    AccessDenied,
+    BadAnswer,
+    CannotDecide,
+    InputError,
+    MissingInput,
+    RingtrueError,
+    SearchFailed,
+    SpecError,
+    TimedOut,
+    Unreachable,
+    ValidationFailed,
+    nearest,
+)
 
 CODES = {
     RingtrueError: 2,
@@ -16,6 +29,11 @@ CODES = {
     MissingInput: 2,
     ValidationFailed: 2,
     CannotDecide: 3,
+    SearchFailed: 3,
+    Unreachable: 3,
+    TimedOut: 3,
+    AccessDenied: 3,
+    BadAnswer: 3,
 }
 
 

@@ -1,0 +1,134 @@
+"""``ringtrue ingest``: documents into a folder that can be searched."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ringtrue.records import Document
+    from ringtrue.retrieve import Collection
+    from ringtrue.retrieve.sources import Source
+
+DEFAULT_FOLDER = Path(".ringtrue/documents")
+
+
+def ingest_command(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...",
+            help="Files or folders (JSON, JSONL, CSV, TSV, Markdown, text, HTML, PDF, .gz), a BEIR folder, or a golden set.",
+        ),
+    ],
+    into: Annotated[Path, typer.Option("--into", help="Folder for documents and indexes.")] = DEFAULT_FOLDER,
+    retriever: Annotated[
+        str, typer.Option("--retriever", "-r", help="Make the indexes this retriever needs; '' makes none yet.")
+    ] = "hybrid",
+    chunk: Annotated[
+        str | None,
+        typer.Option(
+            "--chunk", help="fixed(tokens=512, overlap=50), sentence, markdown, semantic or none; set once per folder."
+        ),
+    ] = None,
+    remove_missing: Annotated[
+        bool, typer.Option("--remove-missing", help="Remove documents that are in the folder but not among PATH.")
+    ] = False,
+    id_field: Annotated[str | None, typer.Option("--id-field", help="Field or column with the document id.")] = None,
+    title_field: Annotated[str | None, typer.Option("--title-field", help="Field or column with the title.")] = None,
+    text_field: Annotated[str | None, typer.Option("--text-field", help="Field or column with the text.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Read documents, cut them into passages and index them; only what changed is done again.
+
+    Stop it whenever you like: the next run goes on where this one ended.
+
+    Example: ringtrue ingest docs/ --into .ringtrue/documents
+    Example: ringtrue ingest hotel && ringtrue search "quiet room with a pool"
+    """
+    from ringtrue.cli import show
+    from ringtrue.retrieve import Collection, build, kept
+    from ringtrue.retrieve.sources import Fields
+
+    if retriever:
+        from ringtrue.retrieve import canonical
+
+        canonical(retriever)  # a wrong one is refused before anything is read
+    fields = Fields(id_field, title_field, text_field)
+    golden, source = _sources(paths, guessed=fields == Fields())  # what is not there is said before a folder is made
+    collection = Collection.create(into, chunks=chunk)
+    skipped: list[str] = []
+    with collection.writing():
+        # Files advance the bar by their bytes, which are known beforehand; golden sets by their documents.
+        with progress_bar("reading", source.size if source else len(golden), in_bytes=source is not None) as step:
+            found = (
+                source.documents(fields, progress=step, skipped=lambda item: skipped.append(str(item))) if source else iter(())
+            )
+            done = collection.ingest(
+                chain(golden, found), remove_missing=remove_missing, progress=None if source is not None else step
+            )
+        made: dict[str, int] = {}
+        for index in kept(build(retriever, collection)) if retriever else []:
+            with progress_bar(index.folder.name.split("-")[0], index.pending()) as step:
+                index.ready(progress=step)
+            made[index.folder.name] = len(index.ids)
+    coverage = _coverage(collection, retriever) if retriever else None
+    if json:
+        show.as_json(
+            {
+                "folder": into,
+                "documents": len(collection),
+                **vars(done),
+                "indexes": made,
+                "coverage": coverage,
+                "skipped": skipped,
+            }
+        )
+        return
+    counts = ", ".join(f"{count} {what}" for what, count in vars(done).items())
+    print(f"{into}: {len(collection)} documents ({counts})")
+    if coverage is not None:
+        print(f"vectors for {coverage[0]} of {coverage[1]} passages")
+    for name in skipped[:10]:
+        show.note(f"skipped {name}")
+    if len(skipped) > 10:
+        show.note(f"skipped {len(skipped) - 10} more; --json lists them all")
+
+
+def _sources(paths: list[str], *, guessed: bool) -> tuple[list[Document], Source | None]:
+    """Return the documents of golden sets, by name or folder, and everything else as files."""
+    from ringtrue.golden import holds_golden_set, load
+    from ringtrue.retrieve.sources import find
+
+    sets = [path for path in paths if guessed and (not Path(path).exists() or holds_golden_set(Path(path)))]
+    files = [path for path in paths if path not in sets]
+    return [document for path in sets for document in load(path).documents], find(files) if files else None
+
+
+def _coverage(collection: Collection, retriever: str) -> tuple[int, int] | None:
+    from ringtrue.retrieve import build, kept
+
+    found = [index.coverage() for index in kept(build(retriever, collection)) if hasattr(index, "coverage")]
+    return found[0] if found else None
+
+
+@contextmanager
+def progress_bar(what: str, total: int | None, *, in_bytes: bool = False) -> Iterator[Callable[[int], None] | None]:
+    """Show a bar on a terminal; nothing in a pipe."""
+    if not sys.stderr.isatty() or not total:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    done = DownloadColumn() if in_bytes else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), done, TimeRemainingColumn(elapsed_when_finished=True))
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda count: bar.update(task, advance=count)

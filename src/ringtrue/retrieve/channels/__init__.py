@@ -1,0 +1,1 @@
+"""Channels: each finds documents in one way, over one collection."""

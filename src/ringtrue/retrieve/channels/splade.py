@@ -1,0 +1,150 @@
+"""Learned sparse retrieval: a masked-language model gives every passage weights over its vocabulary, a query the same.
+
+The score is the dot product of the two, the best passage counts for its document. Unlike a dense vector almost all weights are
+zero, so that they are kept as postings by vocabulary entry and only those of the query are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtrue.errors import InputError
+from ringtrue.records import Floats, Hit, Ints, Stage
+from ringtrue.retrieve.collection import Collection, inside
+from ringtrue.retrieve.encode.cache import Cache
+from ringtrue.retrieve.encode.model import Model
+from ringtrue.retrieve.kept import Kept, Progress
+from ringtrue.retrieve.protocol import Scope, check_k, plain, ranked
+
+PASSAGE = np.dtype([("row", "<i8"), ("number", "<i4"), ("entries", "<i4")])
+"""A line of passages.bin: the document's row, the passage's number, how many lines of weights.bin are its own."""
+ENTRY = np.dtype([("token", "<i4"), ("weight", "<f4")])
+BLOCK = 4096
+
+
+class Splade(Kept):
+    """The sparse vectors of a collection's passages under one model; ``model`` is a folder or a name."""
+
+    def __init__(self, collection: Collection, *, model: str | Path, name: str = "splade") -> None:
+        if not str(model):
+            raise InputError("splade has no model of its own; name one: splade(model='folder or name')")
+        self.model = Model.named(str(model))
+        super().__init__(collection, f"splade-{self.model.key}")
+        self.name = name
+        self._metadata: tuple[int | None, dict[str, Any]] = (None, {})
+
+    @cached_property
+    def cache(self) -> Cache:
+        """The weights of every passage ever seen: what was encoded once is never encoded again."""
+        if self.model.head != "sparse":
+            raise InputError(f"{self.model.folder}: is no learned sparse encoder; name one with a masked-language head")
+        return Cache(self.collection.folder / "splade", self.model.key, self._encode)
+
+    def _encode(self, texts: Sequence[str]) -> Iterable[bytes]:
+        return (_entries(row).tobytes() for row in self.model.run(texts))
+
+    def holds(self, place: Path, count: int) -> bool:
+        try:
+            return self._end(place, count) * ENTRY.itemsize <= (place / "weights.bin").stat().st_size
+        except (FileNotFoundError, ValueError):
+            return False
+
+    def _end(self, place: Path, count: int) -> int:
+        """Return how many entries the first ``count`` passages have; raises ValueError when there are fewer passages."""
+        table = np.fromfile(place / "passages.bin", PASSAGE, count)
+        if len(table) < count:
+            raise ValueError(place)
+        return int(table["entries"].sum(dtype=np.int64))
+
+    def fill(self, place: Path, *, since: int, before: int, progress: Progress | None) -> int:
+        end = self._end(place, before) if before else 0
+        source = self.collection.passages(since=since)
+        count = before
+        with (place / "passages.bin").open("ab") as table, (place / "weights.bin").open("ab") as weights:
+            table.truncate(before * PASSAGE.itemsize)  # what a killed process left behind the last whole state
+            weights.truncate(end * ENTRY.itemsize)
+            while block := list(islice(source, BLOCK)):
+                texts = (f"{title}\n{text}".strip() for _, title, _, text in block)
+                rows = [row for part in self.cache.stream(texts, progress=progress) for row in part]
+                weights.write(b"".join(rows))
+                lines = [(at, number, len(row) // ENTRY.itemsize) for (at, _, number, _), row in zip(block, rows, strict=True)]
+                table.write(np.array(lines, PASSAGE).tobytes())
+                count += len(block)
+        return count
+
+    def load(self, place: Path, count: int) -> None:
+        table = np.fromfile(place / "passages.bin", PASSAGE, count)
+        wanted = int(table["entries"].sum(dtype=np.int64))
+        entries = np.fromfile(place / "weights.bin", ENTRY, wanted)
+        if (len(table), len(entries)) != (count, wanted):
+            raise InputError(f"{place}: the index is torn; remove {self.folder}, it is made again")
+        self.rows, self.numbers = table["row"].copy(), table["number"].copy()
+        # Postings: the entries ordered by token; those of token t stand from first[t] to first[t + 1].
+        order = np.argsort(entries["token"], kind="stable")
+        self.posted = np.repeat(np.arange(len(table), dtype=np.int32), table["entries"])[order]
+        self.weights = entries["weight"][order]
+        self.first = np.concatenate(([0], np.cumsum(np.bincount(entries["token"], minlength=1))))
+        # Passages of a document stand side by side.
+        self.starts = np.flatnonzero(np.diff(self.rows, prepend=-1))
+
+    def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
+        check_k(k)
+        self.ready()
+        if not plain(text).strip() or not self.ids or not len(self.rows):
+            return []
+        (row,) = self.model.run([text])
+        return self._answer(self._scores(_entries(row)), k, scope)
+
+    def _scores(self, query: NDArray[Any]) -> Floats:
+        scores = np.zeros(len(self.rows))
+        for token, weight in query.tolist():
+            if token + 1 < len(self.first):
+                part = slice(self.first[token], self.first[token + 1])
+                scores[self.posted[part]] += self.weights[part] * float(weight)  # a passage has a token once
+        return scores
+
+    def _answer(self, scores: Floats, k: int, scope: Scope | None) -> list[Hit]:
+        best = np.maximum.reduceat(scores, self.starts)
+        places = self._inside(np.flatnonzero(best > 0), scope)
+        if len(places) > k:
+            # All that tie with the last place stay: their ids decide, not their order in the index.
+            cut = np.partition(best[places], len(places) - k)[len(places) - k]
+            places = places[best[places] >= cut]
+        at = {self.ids[int(self.rows[self.starts[place]])]: place for place in places.tolist()}
+        hits = []
+        for rank, (doc_id, score) in enumerate(ranked(((doc_id, float(best[place])) for doc_id, place in at.items()), k=k), 1):
+            passages = scores[self.starts[at[doc_id]] :][: self._length(at[doc_id])]
+            number = int(self.numbers[self.starts[at[doc_id]] + int(passages.argmax())])
+            stages = (Stage(self.name, rank, score),)
+            hits.append(Hit(doc_id, score, f"{doc_id}:chunk:{number}", {self.name: rank}, None, stages))
+        return hits
+
+    def _length(self, place: int) -> int:
+        end = self.starts[place + 1] if place + 1 < len(self.starts) else len(self.rows)
+        return int(end - self.starts[place])
+
+    def _inside(self, places: Ints, scope: Scope | None) -> Ints:
+        """Return the documents that are still there, and within the scope where there is one."""
+        ids = [self.ids.get(row) for row in self.rows[self.starts[places]].tolist()]
+        if scope:
+            version = self._version
+            if version is None or version != self._metadata[0]:
+                self._metadata = version, self.collection.metadata()
+            metadata = self._metadata[1]
+            return places[[doc_id is not None and inside(metadata.get(doc_id, {}), scope) for doc_id in ids]]
+        return places[[doc_id is not None for doc_id in ids]]
+
+
+def _entries(row: NDArray[np.float32]) -> NDArray[Any]:
+    """Return the entries of a row that are not zero, by token."""
+    tokens = np.flatnonzero(row > 0)
+    entries = np.empty(len(tokens), ENTRY)
+    entries["token"], entries["weight"] = tokens, row[tokens]
+    return entries

@@ -1,0 +1,120 @@
+"""Exact trigger phrases: a document says which words call it, and a question that holds them finds it.
+
+Words are runs of letters and digits with their marks, case-folded after Unicode NFKC; whatever stands between them is
+ignored, so that ``user_id``, ``User-ID`` and ``user id`` are the same two words, and none of them is in "user identity". A
+script written without spaces is one word up to the next punctuation. Signs are not words: ``C++`` is the word "c".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from unicodedata import category, normalize
+
+from ringtrue.errors import InputError
+from ringtrue.records import Hit
+from ringtrue.retrieve.collection import Collection, inside
+from ringtrue.retrieve.kept import Followed
+from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain
+
+Words = tuple[str, ...]
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text as triggers compare them.
+
+    >>> words_of("The User_ID, ＳＴＲＡẞＥ")
+    ['the', 'user', 'id', 'strasse']
+    """
+    text = plain(text)
+    if text.isascii():
+        return _ASCII_WORD.findall(text.casefold())
+    letters: list[str] = []
+    for sign in normalize("NFKC", normalize("NFKC", text).casefold()):
+        kind = category(sign)
+        if kind[0] in "LN" or (kind[0] == "M" and letters and letters[-1] != " "):
+            letters.append(sign)
+        elif kind != "Cf":  # invisible signs such as soft hyphens and joiners do not part a word
+            letters.append(" ")
+    return "".join(letters).split()
+
+
+@dataclass(frozen=True)
+class _Phrases:
+    """Which documents each phrase calls, how long phrases are, and the metadata of the documents called."""
+
+    documents: Mapping[Words, tuple[str, ...]]
+    lengths: tuple[int, ...]
+    metadata: Mapping[str, Mapping[str, Any]]
+    wordless: int
+
+
+class Trigger:
+    """Documents one of whose phrases (the metadata ``field``: a text or a list of texts) is in the question, in whole words.
+
+    The score is the number of words of the longest phrase found; among equals, more words in all phrases found come first, then
+    document ids descending. Every run of words of the question is looked up: the time does not depend on the number of phrases.
+    """
+
+    def __init__(self, collection: Collection, *, field: str = "triggers", name: str = "trigger") -> None:
+        self.collection, self.field, self.name = collection, field, name
+        self._phrases = Followed(collection, self._read)
+
+    def ready(self) -> None:
+        """Bring the phrases up to the collection; costs microseconds when nothing was written."""
+        self._phrases()
+
+    @property
+    def phrases(self) -> int:
+        """How many different phrases there are; 0 where no document has the field."""
+        return len(self._phrases().documents)
+
+    @property
+    def wordless(self) -> int:
+        """How many phrases hold no word, only signs, and can never be found."""
+        return self._phrases().wordless
+
+    def _read(self) -> _Phrases:
+        documents: dict[Words, list[str]] = {}
+        called: dict[str, Mapping[str, Any]] = {}
+        wordless = 0
+        for doc_id, facts in self.collection.metadata().items():
+            phrases = [tuple(words_of(phrase)) for phrase in _texts(facts.get(self.field), self.field, doc_id)]
+            wordless += phrases.count(())
+            for phrase in set(phrases) - {()}:
+                documents.setdefault(phrase, []).append(doc_id)
+                called[doc_id] = facts
+        lengths = tuple(sorted({len(phrase) for phrase in documents}))
+        return _Phrases({phrase: tuple(ids) for phrase, ids in documents.items()}, lengths, called, wordless)
+
+    def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
+        check_k(k)
+        phrases = self._phrases()
+        words = words_of(text)
+        runs = {
+            run
+            for length in phrases.lengths
+            for start in range(len(words) - length + 1)
+            if (run := tuple(words[start : start + length])) in phrases.documents
+        }
+        longest: dict[str, int] = {}
+        total: dict[str, int] = {}
+        for run in runs:
+            for doc_id in phrases.documents[run]:
+                longest[doc_id] = max(longest.get(doc_id, 0), len(run))
+                total[doc_id] = total.get(doc_id, 0) + len(run)
+        found = [doc_id for doc_id in longest if not scope or inside(phrases.metadata[doc_id], scope)]
+        found.sort(key=lambda doc_id: (longest[doc_id], total[doc_id], doc_id), reverse=True)
+        return from_channel(self.name, ((doc_id, float(longest[doc_id])) for doc_id in found[:k]))
+
+
+def _texts(value: Any, field: str, doc_id: str) -> list[str]:
+    """Return the phrases of one document; a whole number counts as its digits, as YAML reads ``- 404``."""
+    members = value if isinstance(value, list | tuple) else [] if value is None else [value]
+    for member in members:
+        if isinstance(member, bool) or not isinstance(member, str | int):
+            raise InputError(f"trigger: the {field} of document '{doc_id}' hold {member!r:.60}; write a list of texts")
+    return [str(member) for member in members]

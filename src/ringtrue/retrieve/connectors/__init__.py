@@ -1,0 +1,88 @@
+"""Connectors: search systems that people already run, asked through the one protocol (R-7).
+
+``open_connection("shop")`` opens what ``[connections.shop]`` in ringtrue.toml describes; in expressions it is
+``connect('shop')``. The only room that opens outgoing network connections. Addresses and credentials never enter an expression,
+a hash, a report or a log.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ringtrue.config import load_config
+from ringtrue.errors import InputError, nearest
+from ringtrue.retrieve.connectors.base import Connector
+
+KINDS: Mapping[str, tuple[str, str]] = {
+    "http": ("http", "Http"),
+    "mcp": ("mcp", "Mcp"),
+    "command": ("command", "Command"),
+    "postgres": ("postgres", "Postgres"),
+    "pgvector": ("postgres", "Pgvector"),
+    "opensearch": ("opensearch", "OpenSearch"),
+    "elasticsearch": ("opensearch", "Elasticsearch"),
+    "qdrant": ("qdrant", "Qdrant"),
+    "milvus": ("milvus", "Milvus"),
+    "chroma": ("chroma", "Chroma"),
+    "sqlite": ("sqlite", "Sqlite"),
+    "langchain": ("langchain", "LangChain"),
+    "llamaindex": ("llamaindex", "LlamaIndex"),
+    "run": ("run", "RunFile"),
+}
+"""Kind in ringtrue.toml → (module, class)."""
+
+
+def kind(name: str) -> type[Connector]:
+    """Return the connector class of a kind; raises InputError with the nearest kinds."""
+    if name not in KINDS:
+        raise InputError(f"there is no kind of connection '{name}'; did you mean {nearest(name, KINDS)}?")
+    module, class_name = KINDS[name]
+    found: type[Connector] = getattr(import_module(f"ringtrue.retrieve.connectors.{module}"), class_name)
+    return found
+
+
+def connect(system: str | Mapping[str, Any], *, name: str = "") -> Connector:
+    """Return the search system of a name in ringtrue.toml, or the one that settings describe, ``{"kind": "http", "url": …}``.
+
+    Raises InputError naming the wrong setting.
+    """
+    if isinstance(system, str):
+        return open_connection(system)
+    return _described(system, name=name)
+
+
+def _described(settings: Mapping[str, Any], *, name: str, folder: Path | None = None) -> Connector:
+    where = f"connection '{name}'" if name else "the connection"
+    given = dict(settings)
+    wanted = given.pop("kind", None)
+    if not isinstance(wanted, str):
+        raise InputError(f"{where} says no kind; write kind = 'http' (known: {', '.join(KINDS)})")
+    found = kind(wanted)
+    fields = {item.name: item for item in dataclasses.fields(found) if item.name != "name"}
+    for key in given:
+        if key not in fields:
+            raise InputError(
+                f"{where} has the setting '{key}', which {wanted} does not know; did you mean {nearest(key, fields)}?"
+            )
+    missing = [key for key, item in fields.items() if key not in given and item.default is dataclasses.MISSING]
+    missing = [key for key in missing if fields[key].default_factory is dataclasses.MISSING]
+    if missing:
+        raise InputError(f"{where} lacks the setting '{missing[0]}'; {wanted} needs it")
+    if folder is not None:  # paths in a file are meant from where the file lies
+        for key in found.PATHS:
+            if isinstance(given.get(key), str) and not given[key].startswith(":"):  # :memory: is no path
+                given[key] = str(folder / Path(given[key]).expanduser())
+    return found(**given, name=name)
+
+
+def open_connection(name: str) -> Connector:
+    """Return the connection of that name from ringtrue.toml; raises InputError naming those there are."""
+    settings = load_config()
+    if name not in settings.connections:
+        known = f"did you mean {nearest(name, settings.connections)}?" if settings.connections else "none is described"
+        raise InputError(f"ringtrue.toml has no [connections.{name}]; {known}")
+    return _described(settings.connections[name], name=name, folder=settings.file.parent if settings.file else None)

@@ -1,0 +1,170 @@
+"""Chroma through its REST API v2: the query's vector is made here, the collection's own index finds the nearest records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from ringtrue.errors import BadAnswer, InputError, TimedOut
+from ringtrue.retrieve.connectors.base import Connector, hidden
+from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
+from ringtrue.retrieve.connectors.web import call
+from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
+from ringtrue.retrieve.protocol import Scope
+
+SPACES = ("cosine", "ip", "l2")
+HEADERS = {"x-chroma-token": "", "authorization": "Bearer "}
+"""The headers Chroma's clients send a token in, and what stands before it."""
+
+
+class Collection(NamedTuple):
+    """What must be known of a collection before it can be asked."""
+
+    id: str
+    space: str
+    dimension: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chroma(Connector):
+    """A collection of a Chroma server.
+
+    Scores are similarities: the cosine, the inner product, or the negative squared distance, as the collection measures.
+    """
+
+    url: str = hidden("http://localhost:8000")
+    """The server, without a path: https://chroma.example.com."""
+    collection: str
+    """The name of the collection."""
+    tenant: str = "default_tenant"
+    database: str = "default_database"
+    model: str = DEFAULT_MODEL
+    """The encoder of the query; the one the records were embedded with. Chroma's own default is this default."""
+    document: str | None = None
+    """The metadata field that holds the document id where records are passages; the record id then names the passage."""
+    token_env: str | None = None
+    """The environment variable that holds the token."""
+    token_header: str = "x-chroma-token"
+    """The header of the token: 'x-chroma-token', or 'Authorization' to send it as a bearer token."""
+    ca_file: str | None = None
+    """Certificates to trust instead of the system's."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("url", "collection", "tenant", "database", "model"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or not value.strip() or value in (".", ".."):
+                shown = "" if name == "url" else f"={value!r:.60}"
+                raise InputError(f"{self.name}: {name}{shown} is no name; write {name} as text")
+        if self.document is not None and (not isinstance(self.document, str) or not self.document):
+            raise InputError(f"{self.name}: document={self.document!r:.60} is no metadata field; name one, or leave it out")
+        if not isinstance(self.token_header, str) or self.token_header.lower() not in HEADERS:
+            raise InputError(f"{self.name}: token_header={self.token_header!r:.60}; write 'x-chroma-token' or 'Authorization'")
+
+    def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
+        where = self._where(scope)
+        if not text.strip():  # a blank text has no meaning that a vector could carry
+            return []
+        vector = encoder(self.model).encode([text], query=True)[0].tolist()
+        end = time.monotonic() + self.timeout
+        known = self.__dict__.get("_found")
+        found = known or self._look_up(end)
+        try:
+            return self._nearest(found, vector, k, where, end)
+        except BadAnswer:
+            # A collection that was dropped and made again has another id; one that was just looked up has not.
+            again = self._look_up(end) if known else found
+            if again.id == found.id:
+                raise
+        return self._nearest(again, vector, k, where, end)
+
+    def _nearest(self, found: Collection, vector: list[float], k: int, where: Any, end: float) -> list[Row]:
+        if found.dimension not in (None, len(vector)):
+            raise InputError(
+                f"{self.name}: collection '{self.collection}' holds vectors of {found.dimension} numbers and model "
+                f"'{self.model}' makes {len(vector)}; name the model that made them"
+            )
+        question: dict[str, Any] = {"query_embeddings": [vector], "include": ["metadatas", "distances"]}
+        if where is not None:
+            question["where"] = where
+
+        def fetch(count: int) -> list[Row]:
+            path = f"{quote(found.id, safe='')}/query"
+            answer = self._call("POST", path, end, {**question, "n_results": count})
+            return [self._row(found.space, *record) for record in self._records(answer)]
+
+        return enough(fetch, k)
+
+    def _look_up(self, end: float) -> Collection:
+        """Return the collection's id and metric, and remember them."""
+        said = self._call("GET", quote(self.collection, safe=""), end)
+        if not isinstance(said, Mapping) or not isinstance(said.get("id"), str):
+            raise BadAnswer(
+                f"{self.name} described collection '{self.collection}' without an id; check that the url is Chroma's"
+            )
+        dimension = said.get("dimension")
+        found = Collection(said["id"], self._space(said), dimension if isinstance(dimension, int) else None)
+        if found.dimension is not None:  # an empty collection has none yet, and is looked up again
+            self.__dict__["_found"] = found
+        return found
+
+    def _space(self, said: Mapping[str, Any]) -> str:
+        configuration = said.get("configuration_json") or {}
+        places = [configuration.get(index) or {} for index in ("hnsw", "spann")] if isinstance(configuration, Mapping) else []
+        places.append({"space": (said.get("metadata") or {}).get("hnsw:space")})
+        space = next((place["space"] for place in places if place.get("space")), "l2")  # Chroma's own default
+        if space not in SPACES:
+            raise BadAnswer(f"{self.name} measures by {space!r:.40}, which is not known here; known are {', '.join(SPACES)}")
+        return str(space)
+
+    def _records(self, answer: Any) -> Iterable[tuple[Any, Any, Any]]:
+        """Return (id, distance, metadata) of every record of the one question asked."""
+        try:
+            ids, distances, metadata = (answer[key][0] for key in ("ids", "distances", "metadatas"))
+            return list(zip(ids, distances, metadata, strict=True))
+        except (TypeError, KeyError, IndexError, ValueError) as problem:
+            raise BadAnswer(
+                f"{self.name} answered {answer!r:.60}, which has no ids, distances and metadatas of one length; "
+                "check that the url is Chroma's"
+            ) from problem
+
+    def _row(self, space: str, record: Any, distance: Any, metadata: Any) -> Row:
+        if isinstance(distance, bool) or not isinstance(distance, int | float):
+            raise BadAnswer(f"{self.name} answered the distance {distance!r:.40} of record '{record}'; it must be a number")
+        score = -distance if space == "l2" else 1 - distance
+        if self.document is None:
+            return {"doc_id": record, "score": score}
+        doc_id = field_of(metadata or {}, self.document, self.name, "document")
+        return {"doc_id": doc_id, "score": score, "chunk": record}
+
+    def _where(self, scope: Scope | None) -> Any:
+        """Return Chroma's filter of a scope; names and values are never read as operators."""
+        clauses: list[Any] = []
+        for name, value in (scope or {}).items():
+            if not name or name.startswith("$"):
+                raise InputError(
+                    f"{self.name}: scope names the field '{name}', which no record can have; name a metadata field"
+                )
+            same = [{name: {"$eq": reading}} for reading in readings(value)]
+            clauses.append(same[0] if len(same) == 1 else {"$or": same})
+        return None if not clauses else clauses[0] if len(clauses) == 1 else {"$and": clauses}
+
+    def _call(self, method: str, path: str, end: float, json: Any = None) -> Any:
+        token = self.secret(self.token_env)
+        header = self.token_header.lower()
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
+        place = f"tenants/{quote(self.tenant, safe='')}/databases/{quote(self.database, safe='')}/collections"
+        return call(
+            self.name,
+            method,
+            f"{self.url.rstrip('/')}/api/v2/{place}/{path}",
+            json=json,
+            headers={header: HEADERS[header] + token} if token else None,
+            timeout=round(left, 2) or 0.01,
+            ca_file=self.ca_file,
+        )

@@ -1,0 +1,331 @@
+"""Any program as a search: it reads one JSON line per question and writes one JSON line per answer.
+
+::
+
+    → {"text": "pool for children", "k": 10, "scope": {}}
+    ← {"hits": [{"doc_id": "d1", "score": 2.5}, {"doc_id": "d7", "score": 1.0}]}      or      {"error": "why not"}
+
+It is started without a shell, in a process group of its own that ends with it, and sees no more of the environment than it
+needs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from json import dumps, loads
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ringtrue.errors import BadAnswer, InputError, MissingInput, TimedOut, Unreachable
+from ringtrue.retrieve.connectors.base import Connector
+from ringtrue.retrieve.protocol import Scope, plain
+
+ALWAYS = ("PATH", "HOME", "LANG")
+"""What every program needs to find its files and to write text."""
+LARGEST = 64_000_000
+"""Bytes of an answer that are read at most."""
+GLANCE = 0.1
+"""Seconds after which a silent program is looked at: its children may hold its output open when it is no more."""
+TAIL = 4000
+"""Bytes of standard error that are remembered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command(Connector):
+    """A program that answers JSON lines."""
+
+    PATHS: ClassVar[tuple[str, ...]] = ("folder",)
+
+    command: Sequence[str] = field(repr=False)
+    """Program and arguments, ``["python", "search.py"]``; no shell reads them."""
+    mode: str = "resident"
+    """'resident' keeps one process for all questions, 'once' starts one for each."""
+    env: Sequence[str] = ()
+    """Names of further environment variables that it may see; all must be set."""
+    folder: str | None = None
+    """Where it runs; the current folder when not given."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for setting in ("command", "env"):
+            value = getattr(self, setting)
+            if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(word, str) for word in value):
+                example = "['python', 'search.py']" if setting == "command" else "['SHOP_TOKEN']"
+                raise InputError(f"{self.name}: {setting} is no list of texts; write it like {example}")
+        if not self.command or not self.command[0].strip():
+            raise InputError(f"{self.name}: command is empty; write program and arguments like ['python', 'search.py']")
+        if self.mode not in ("resident", "once"):
+            raise InputError(f"{self.name}: mode={self.mode!r} is not known; write 'resident' or 'once'")
+        if self.folder is not None and not Path(self.folder).is_dir():
+            raise MissingInput(f"{self.name}: there is no folder {self.folder}; name the one that the program runs in")
+
+    def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
+        """Return the hits of one answer line; a blank question is asked like any other."""
+        wanted = {name: plain(str(value)) for name, value in (scope or {}).items()}
+        line = dumps({"text": text, "k": k, "scope": wanted}).encode() + b"\n"
+        answer = self._resident(line) if self.mode == "resident" else self._once(line)
+        if "error" in answer:
+            said = _one_line(str(answer["error"]))
+            raise BadAnswer(f"{self.name} says: {said:.160}; mend what it complains about")
+        hits = answer.get("hits")
+        if not isinstance(hits, list):
+            keys = ", ".join(map(repr, list(answer)[:8])) or "nothing"
+            raise BadAnswer(
+                f"{self.name} wrote an object with {keys:.80} but no list 'hits'; write {{'hits': […]}} or {{'error': …}}"
+            )
+        return hits
+
+    def close(self) -> None:
+        """End the resident process; the next question starts another."""
+        held = self._held()
+        with held.lock:
+            held.end()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Settings travel to another process, a running program does not."""
+        return {item.name: self.__dict__[item.name] for item in dataclasses.fields(self)}
+
+    def _held(self) -> _Held:
+        """Return the resident program of this process: after a fork, two processes must not read the answers of one program."""
+        made = _Held()
+        held: _Held = self.__dict__.setdefault(f"_held_{made.owner}", made)
+        if held is made:
+            weakref.finalize(self, held.end)  # also runs when Python ends
+        return held
+
+    def _resident(self, line: bytes) -> Mapping[str, Any]:
+        held = self._held()
+        with held.lock:
+            end = time.monotonic() + self.timeout  # waiting for other threads' questions is not its fault
+            if held.process is not None and held.process.ended():
+                held.end()
+            process = held.process = held.process or self._start()
+            try:
+                self._check_quiet(process)
+                answer = self._parsed(self._whole(process, process.line(line, end)))
+                self._check_quiet(process)
+            except BaseException:  # what it writes next would be taken for the answer to another question
+                held.end()
+                raise
+            return answer
+
+    def _once(self, line: bytes) -> Mapping[str, Any]:
+        end = time.monotonic() + self.timeout
+        process = self._start()
+        try:
+            answer = self._whole(process, process.everything(line, end))
+            code = process.code(end)
+            if code is None:
+                raise TimedOut(
+                    f"{self.name} answered but did not end within {self.timeout:g} s; raise timeout=, or mend its end"
+                )
+            if code != 0:
+                raise BadAnswer(f"{self.name} ended with {_code(code)}{self._said(process)}; mend what it complains about")
+            if b"\n" in answer.strip():
+                raise BadAnswer(f"{self.name} wrote more than one line for a question; write logs to standard error")
+            return self._parsed(answer)
+        finally:
+            process.kill()
+
+    def _start(self) -> _Process:
+        environment = self._environment()
+        try:
+            return _Process(list(self.command), environment, self.folder)
+        except (OSError, ValueError) as problem:
+            why = (
+                os.strerror(problem.errno).lower() if isinstance(problem, OSError) and problem.errno else "not a usable command"
+            )
+            program = Path(self.command[0]).name
+            raise Unreachable(
+                f"{self.name}: '{program}' cannot be started ({why}); check command= and that it is installed"
+            ) from None
+
+    def _environment(self) -> dict[str, str]:
+        found = {name: value for name in self.env if (value := self.secret(name)) is not None}
+        for name in ALWAYS:
+            with contextlib.suppress(MissingInput):  # a service may run without HOME
+                found[name] = self.secret(name) or ""
+        return found
+
+    def _check_quiet(self, process: _Process) -> None:
+        if process.leftover():
+            raise BadAnswer(f"{self.name} wrote more than one line for a question; write logs to standard error")
+
+    def _whole(self, process: _Process, answer: bytes) -> bytes:
+        """Return an answer that is whole; raises BadAnswer, Unreachable or TimedOut by what became of the program."""
+        if len(answer) > LARGEST:
+            raise BadAnswer(f"{self.name} wrote more than {LARGEST // 1_000_000} MB; return fewer hits, without their texts")
+        if answer.endswith(b"\n") or (process.at_end and answer.strip()):
+            return answer
+        if process.at_end or process.ended():
+            code = process.code(time.monotonic() + 0.2)
+            how = "closed its output" if code is None else f"ended with {_code(code)}"
+            raise Unreachable(f"{self.name} {how} before it answered{self._said(process)}; mend what it complains about")
+        raise TimedOut(
+            f"{self.name} did not answer within {self.timeout:g} s{self._said(process)}; raise timeout=, or see why it is slow"
+        )
+
+    def _said(self, process: _Process) -> str:
+        """Return the end of standard error for a message, without the secrets that were handed over."""
+        text = process.complaints()
+        for word in sorted((self.secret(name) or "" for name in self.env), key=len, reverse=True):
+            text = text.replace(word, "…") if len(word) > 3 else text
+        text = _one_line(text)
+        return f" ({text[-160:]})" if text else ""
+
+    def _parsed(self, line: bytes) -> Mapping[str, Any]:
+        try:
+            answer = loads(line)
+        except (ValueError, RecursionError):
+            start = _one_line(line[:60].decode("utf-8", "replace"))
+            raise BadAnswer(
+                f"{self.name} wrote no JSON but '{start}'; write one JSON line, and logs to standard error"
+            ) from None
+        if not isinstance(answer, dict):
+            raise BadAnswer(f"{self.name} wrote {answer!r:.60}; write an object like {{'hits': […]}}")
+        return answer
+
+
+class _Held:
+    """The resident program of one connector in one process, and who may speak to it."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self.lock = threading.Lock()
+        self.process: _Process | None = None
+
+    def end(self) -> None:
+        if self.process is not None and self.owner == os.getpid():
+            process, self.process = self.process, None
+            process.kill()
+
+
+class _Process:
+    """Standard input, output and error of one program; nothing here waits longer than it is told."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: str | None) -> None:
+        pipe = subprocess.PIPE
+        self._child = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=pipe, env=dict(environment), cwd=folder, start_new_session=True, bufsize=0
+        )
+        self._pipes = [file for file in (self._child.stdin, self._child.stdout, self._child.stderr) if file is not None]
+        self._in, self._out, self._err = (file.fileno() for file in self._pipes)
+        for file in (self._in, self._out, self._err):
+            os.set_blocking(file, False)
+        self._written = bytearray()
+        self._complaints = bytearray()
+        self.at_end = False
+        """True when its standard output was closed."""
+
+    def line(self, question: bytes, end: float) -> bytes:
+        """Write a question and return the next line; without a line end when the program ended or the time was over."""
+        self._exchange(question, end, last=False)
+        return self._taken(self._written.find(b"\n") + 1 or len(self._written))
+
+    def everything(self, question: bytes, end: float) -> bytes:
+        """Write a question, close standard input and return all that is written until the end or until the time is over."""
+        self._exchange(question, end, last=True)
+        return self._taken(len(self._written))
+
+    def leftover(self) -> bool:
+        """True when something was written that nobody asked for."""
+        self._drain()
+        return bool(self._written)
+
+    def ended(self) -> bool:
+        """True when the process is no more."""
+        return self._child.poll() is not None
+
+    def code(self, end: float) -> int | None:
+        """Return its exit code, waiting until then; None while it runs."""
+        try:
+            return self._child.wait(max(end - time.monotonic(), 0.01))
+        except subprocess.TimeoutExpired:
+            return None
+
+    def complaints(self) -> str:
+        """Return the end of what it wrote to standard error."""
+        self._drain()
+        return self._complaints.decode("utf-8", "replace")
+
+    def kill(self) -> None:
+        """End the process and everything it started, and release what belongs to it."""
+        # Its group outlives it while one of its children runs; those must go too.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._child.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(5)
+        for file in self._pipes:
+            with contextlib.suppress(OSError):
+                file.close()
+
+    def _taken(self, count: int) -> bytes:
+        taken = bytes(self._written[:count])
+        del self._written[:count]
+        return taken
+
+    def _exchange(self, question: bytes, end: float, *, last: bool) -> None:
+        left = memoryview(question)
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(self._in, selectors.EVENT_WRITE)
+            waiting.register(self._out, selectors.EVENT_READ)
+            waiting.register(self._err, selectors.EVENT_READ)
+            while not self.at_end and (remaining := end - time.monotonic()) > 0:
+                ready = waiting.select(min(remaining, GLANCE))
+                if not ready and self.ended():
+                    return
+                for key, _ in ready:
+                    if key.fd == self._in:
+                        left = self._send(left)
+                        if not left:
+                            waiting.unregister(self._in)
+                            if last:
+                                self._pipes[0].close()
+                    elif not self._take(key.fd):
+                        waiting.unregister(key.fd)
+                        self.at_end = self.at_end or key.fd == self._out
+                if len(self._written) > LARGEST or (not last and b"\n" in self._written):
+                    return
+
+    def _send(self, left: memoryview) -> memoryview:
+        try:
+            return left[os.write(self._in, left) :]
+        except BlockingIOError:
+            return left
+        except OSError:  # it reads no more; what it writes says why
+            return left[len(left) :]
+
+    def _take(self, file: int) -> bool:
+        """Take what can be read at once; False at the end of the file, BlockingIOError where nothing is there yet."""
+        part = os.read(file, 1 << 16)
+        if file == self._out:
+            self._written += part
+        else:
+            self._complaints += part
+            del self._complaints[:-TAIL]
+        return bool(part)
+
+    def _drain(self) -> None:
+        for file in (self._out, self._err):
+            with contextlib.suppress(BlockingIOError):
+                for _ in range(64):  # one that writes without end must not hold us
+                    if not self._take(file):
+                        break
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
+def _code(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,0 +1,271 @@
+"""Any search that answers JSON over HTTP, mapped by a small template.
+
+::
+
+    [connections.shop]
+    kind = "http"
+    url = "https://search.example.com/find"
+    body = {query = "{text}", limit = "{k}", filter = {city = "{scope.city}"}}
+    hits = "results.items"
+    id = "document.id"
+
+``{text}``, ``{k}`` and ``{scope.NAME}`` are replaced as values of the JSON, so nothing in a question can change its shape.
+Where a search has no such scope, the part of the template that asks for it is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ringtrue.errors import BadAnswer, InputError, nearest
+from ringtrue.retrieve.connectors.base import Connector, hidden
+from ringtrue.retrieve.connectors.web import call
+from ringtrue.retrieve.protocol import Scope, plain
+
+_PLACE = re.compile(r"\{(text|k|scope\.[^{}]+)\}")
+_LOOKS_LIKE_ONE = re.compile(r"\{[A-Za-z_][\w.]*\}")
+_SCALARS = (str, int, float, bool)
+_NOTHING = object()
+"""What becomes of a part of a template that asks for a scope which the search does not have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Http(Connector):
+    """A JSON endpoint."""
+
+    url: str = field(repr=False)
+    """Where it is asked, http:// or https://."""
+    method: str = ""
+    """GET or POST; when empty, POST where there is a body, else GET."""
+    body: Mapping[str, Any] | None = hidden()
+    """The JSON to send, with placeholders."""
+    params: Mapping[str, Any] | None = hidden()
+    """What to add to the address (``?q=…``), with placeholders."""
+    headers: Mapping[str, str] | None = hidden()
+    """Further headers, as they are."""
+    hits: str = "hits"
+    """Dotted path to the list of hits in the answer; empty when the answer is the list."""
+    id: str = "id"
+    """Dotted path to the document id in a hit."""
+    score: str = "score"
+    """Dotted path to the score in a hit; empty when there is none and the order says all."""
+    chunk: str = ""
+    """Dotted path to the name of the passage in a hit; empty when each document comes once."""
+    lower_is_better: bool = False
+    """True for distances: the score is then the negated distance."""
+    null_is_empty: bool = False
+    """True where the system says null, or leaves the list out, when it found nothing."""
+    token_env: str | None = None
+    """Environment variable that holds a token."""
+    token_header: str = "Authorization"
+    token_prefix: str = "Bearer "
+    user_env: str | None = None
+    """Environment variables that hold user and password for basic authentication."""
+    password_env: str | None = None
+    ca_file: str | None = None
+    """PEM file of the certificate authority, where it is not one of the usual."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.url, str) or not self.url.startswith(("http://", "https://")):
+            raise InputError(
+                f"{self.name}: the url is no http:// or https:// address; write it like https://search.example.com/find"
+            )
+        if not self.method:
+            object.__setattr__(self, "method", "GET" if self.body is None else "POST")
+        if self.method not in ("GET", "POST"):
+            raise InputError(f"{self.name}: method={self.method!r} is not known; write 'GET' or 'POST'")
+        for setting in ("body", "params", "headers"):
+            if not isinstance(getattr(self, setting) or {}, Mapping):
+                raise InputError(f"{self.name}: {setting} is {getattr(self, setting)!r:.40}; write a table of names and values")
+        for setting in ("hits", "id", "score", "chunk"):
+            if not isinstance(getattr(self, setting), str):
+                raise InputError(
+                    f"{self.name}: {setting}={getattr(self, setting)!r:.40} is no path; write it like 'results.items'"
+                )
+        if not self.id:
+            raise InputError(f"{self.name}: id is empty; write the path to the document id in a hit, like 'document.id'")
+        self._check_template()
+        self._check_credentials()
+
+    def _check_template(self) -> None:
+        if self.method == "GET" and self.body is not None:
+            raise InputError(f"{self.name}: a GET has no body; write it as params, or method = 'POST'")
+        for key, value in (self.params or {}).items():
+            items = value if isinstance(value, list | tuple) else [value]
+            if not all(isinstance(item, _SCALARS) for item in items):
+                raise InputError(
+                    f"{self.name}: the parameter '{key}' is {value!r:.40}; write a text, a number or a list of them"
+                )
+        for key, value in (self.headers or {}).items():
+            if not isinstance(value, str):
+                raise InputError(f"{self.name}: the header '{key}' is {value!r:.40}; write a text")
+        texts = list(_texts([self.body, self.params]))
+        for text in texts:
+            if _LOOKS_LIKE_ONE.fullmatch(text) and not _PLACE.fullmatch(text):
+                known = nearest(text, ["{text}", "{k}", "{scope.NAME}"])
+                raise InputError(f"{self.name}: there is no placeholder {text!r}; did you mean {known}?")
+            if "{text}" in text and "{scope." in text:
+                raise InputError(f"{self.name}: {text!r:.60} mixes the question with a scope; write them as two values")
+        if not any("{text}" in text for text in texts):
+            raise InputError(
+                f"{self.name}: '{{text}}' stands nowhere, the question would not be asked; write it into body or params"
+            )
+
+    def _check_credentials(self) -> None:
+        if (self.user_env is None) != (self.password_env is None):
+            raise InputError(f"{self.name}: only one of user_env and password_env is given; give both or none")
+        if self.user_env and self.token_env and self.token_header.lower() == "authorization":
+            raise InputError(f"{self.name}: token_env and user_env would both fill Authorization; give one of them")
+
+    def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
+        """Return the mapped hits of one request; a blank question is not asked, since most endpoints refuse it."""
+        wanted = {f"scope.{name}": plain(str(value)) for name, value in (scope or {}).items()}
+        self._check_scope(wanted)
+        if not text.strip():
+            return []
+        values: dict[str, Any] = {"text": text, "k": k, **wanted}
+        answer = call(
+            self.name,
+            self.method,
+            self.url,
+            json=_or(filled(self.body, values), {}) if self.body is not None else None,
+            params=_or(filled(self.params, values), {}) if self.params else None,
+            headers=self._headers(),
+            auth=self._auth(),
+            timeout=self.timeout,
+            ca_file=self.ca_file,
+        )
+        return [self._row(hit, rank) for rank, hit in enumerate(self._list(answer), 1)]
+
+    def _check_scope(self, wanted: Mapping[str, str]) -> None:
+        offered = {name for text in _texts([self.body, self.params]) for name in _PLACE.findall(text)}
+        for name in wanted:
+            if name not in offered:
+                raise InputError(
+                    f"{self.name} cannot be searched within '{name[6:]}'; write '{{{name}}}' into its body or params"
+                )
+
+    def _headers(self) -> dict[str, str]:
+        token = self.secret(self.token_env)
+        return {**(self.headers or {}), **({self.token_header: self.token_prefix + token} if token else {})}
+
+    def _auth(self) -> tuple[str, str] | None:
+        user, password = self.secret(self.user_env), self.secret(self.password_env)
+        return None if user is None or password is None else (user, password)
+
+    def _list(self, answer: Any) -> list[Any]:
+        if self.null_is_empty and at(answer, self.hits, self.name, "the answer", default=None) is None:
+            return []
+        found = at(answer, self.hits, self.name, "the answer")
+        if not isinstance(found, list):
+            place = f"'{self.hits}' in its answer" if self.hits else "its answer"
+            raise BadAnswer(f"{self.name}: {place} is {shown(found)}, no list; set hits= to the path of the list")
+        return found
+
+    def _row(self, hit: Any, rank: int) -> dict[str, Any]:
+        where = f"hit {rank}"
+        row: dict[str, Any] = {"doc_id": at(hit, self.id, self.name, where)}
+        if self.score:
+            row["score"] = self._number(at(hit, self.score, self.name, where), where)
+        if self.chunk:
+            row["chunk"] = at(hit, self.chunk, self.name, where)
+        return row
+
+    def _number(self, value: Any, where: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 1.7e308:
+            problem = f"{self.name}: '{self.score}' of {where} is {shown(value)}, no score"
+            raise BadAnswer(f"{problem}; set score= to a number in the hit, or to '' where there is none")
+        return -float(value) if self.lower_is_better else float(value)
+
+
+def filled(template: Any, values: Mapping[str, Any]) -> Any:
+    """Return a template with its placeholders replaced: one that stands alone by the value, inside a text as text.
+
+    >>> filled({"q": "{text}", "size": "{k}", "label": "top {k}"}, {"text": "{k} rooms", "k": 5})
+    {'q': '{k} rooms', 'size': 5, 'label': 'top 5'}
+
+    An entry of a table that asks for a value which is not there is left out, an item of a list as a whole, and so is what
+    becomes empty by that.
+
+    >>> filled({"q": "{text}", "filters": [{"field": "city", "is": "{scope.city}"}]}, {"text": "pool", "k": 5})
+    {'q': 'pool'}
+    """
+    found = _filled(template, values, whole=False)
+    return None if found is _NOTHING else found
+
+
+def _filled(template: Any, values: Mapping[str, Any], *, whole: bool) -> Any:
+    if isinstance(template, str):
+        names = _PLACE.findall(template)
+        if any(name not in values for name in names):
+            return _NOTHING
+        if _PLACE.fullmatch(template):
+            return values[names[0]]
+        return _PLACE.sub(lambda place: str(values[place[1]]), template)
+    if isinstance(template, Mapping):
+        pairs = {key: _filled(value, values, whole=whole) for key, value in template.items()}
+        kept: Any = {key: value for key, value in pairs.items() if value is not _NOTHING}
+        if whole and len(kept) < len(template):  # half a condition would be another condition
+            return _NOTHING
+    elif isinstance(template, list | tuple):
+        kept = [value for value in (_filled(item, values, whole=True) for item in template) if value is not _NOTHING]
+    else:
+        return template
+    return _NOTHING if template and not kept else kept
+
+
+def _or(value: Any, default: Any) -> Any:
+    return default if value is None else value
+
+
+def _texts(template: Any) -> Iterable[str]:
+    """Yield every text in a template that can hold a placeholder."""
+    if isinstance(template, str):
+        yield template
+    elif isinstance(template, Mapping):
+        for value in template.values():
+            yield from _texts(value)
+    elif isinstance(template, list | tuple):
+        for item in template:
+            yield from _texts(item)
+
+
+def at(value: Any, path: str, who: str, where: str, *, default: Any = ...) -> Any:
+    """Return what stands at a dotted path (``results.0.items``); raises BadAnswer naming the path and what is there.
+
+    >>> at({"results": [{"id": "d1"}]}, "results.0.id", "shop", "the answer")
+    'd1'
+    """
+    if not path:
+        return value
+    steps = path.split(".")
+    for place, step in enumerate(steps):
+        if isinstance(value, Mapping) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+            value = value[int(step)]
+        elif default is not ... and place == len(steps) - 1 and isinstance(value, Mapping):
+            return default
+        else:
+            inside = f"'{'.'.join(steps[:place])}' of {where}" if place else where
+            raise BadAnswer(
+                f"{who}: {inside} has no '{step}' (path '{path}') but is {shown(value)}; mend the path in its settings"
+            )
+    return value
+
+
+def shown(value: Any) -> str:
+    """Return a value of an answer for a message: the keys of an object, the length of a list, else the value."""
+    if isinstance(value, Mapping):
+        keys = ", ".join(repr(key) for key in list(value)[:8])
+        return f"an object with {keys:.120}" if keys else "an empty object"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return "null" if value is None else f"{value!r:.40}"
+
+
+__all__ = ["Http", "at", "filled", "shown"]

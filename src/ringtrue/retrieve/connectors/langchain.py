@@ -1,0 +1,116 @@
+"""LangChain objects: any retriever or runnable that answers a text with documents, and any vector store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ringtrue.errors import BadAnswer, InputError
+from ringtrue.retrieve.connectors.objects import ObjectConnector, awaited
+from ringtrue.retrieve.connectors.passages import Row
+from ringtrue.retrieve.protocol import Scope
+
+_SEARCHES = ("similarity_search_with_relevance_scores", "similarity_search_with_score", "similarity_search")
+"""A vector store's searches, the one with the best known scores first; many stores lack the first."""
+_LIMITS = ("k", "top_k")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LangChain(ObjectConnector):
+    """A retriever (``invoke``), or a vector store (``similarity_search…``), whose scores are then passed on.
+
+    A retriever's documents have no scores unless ``score`` names the metadata field that holds them.
+    """
+
+    score: str | None = None
+    """The metadata field of a retriever's documents that holds their score."""
+    filter: str | Callable[[Scope], Any] | None = field(default=None, hash=False)
+    """How a scope becomes the store's ``filter=``: 'dict' for {field: value}, or in Python a function from scope to filter."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.filter is not None and self.filter != "dict" and not callable(self.filter):
+            raise InputError(
+                f"{self.name}: filter={self.filter!r:.60} is not known; write 'dict', or pass a function in Python"
+            )
+
+    def check(self, target: Any) -> None:
+        if not any(callable(getattr(target, name, None)) for name in ("invoke", "ainvoke", "similarity_search")):
+            raise InputError(
+                f"{self.name}: {type(target).__name__} is neither a retriever nor a vector store of LangChain; "
+                "give something with invoke(text) or similarity_search(text, k=…)"
+            )
+
+    def limited(self, target: Any, count: int, scope: Scope | None) -> tuple[Callable[[str], Any], bool]:
+        if callable(getattr(target, "similarity_search", None)):
+            options: dict[str, Any] = {"k": count} if self.pass_k else {}
+            if scope:
+                options["filter"] = self._filter(scope)
+            return (lambda text: self._stored(target, text, options)), self.pass_k
+        target, told = self._copied(target, count, scope)
+        return (lambda text: _invoked(target, text)), told
+
+    def _copied(self, target: Any, count: int, scope: Scope | None) -> tuple[Any, bool]:
+        """Return a copy of a retriever that is set to ``count`` and scope where it has such settings; else itself."""
+        settings = getattr(type(target), "model_fields", {})
+        if "search_kwargs" in settings:
+            own = dict(target.search_kwargs or {})
+            changed = {**own, "k": count} if self.pass_k else own
+            if scope:
+                if own.get("filter") is not None:
+                    raise InputError(
+                        f"{self.name} has a filter of its own, which a scope would replace; search it without a scope"
+                    )
+                changed = {**changed, "filter": self._filter(scope)}
+            return (target if changed == own else target.model_copy(update={"search_kwargs": changed})), self.pass_k
+        self.no_scope(scope)
+        limit = next((name for name in _LIMITS if name in settings), None) if self.pass_k else None
+        return (target, False) if limit is None else (target.model_copy(update={limit: count}), True)
+
+    def _stored(self, store: Any, text: str, options: Mapping[str, Any]) -> Any:
+        """Ask a vector store by the first of its searches that it implements."""
+        # Distances only come from the second: the first turns them into similarities.
+        names = _SEARCHES[1:] if self.lower_is_better else _SEARCHES
+        for name in (*names, *(f"a{name}" for name in names)):
+            try:
+                if hasattr(store, name):
+                    return awaited(getattr(store, name)(text, **options), self.timeout)
+            except NotImplementedError:
+                continue
+        raise NotImplementedError
+
+    def _filter(self, scope: Scope) -> Any:
+        if self.filter is None:
+            # Each store has filters of its own kind, and some ignore what they do not know: only on the user's word.
+            raise InputError(
+                f"{self.name} cannot be searched within {dict(scope)}; say filter = 'dict' if the store takes {{field: value}}"
+            )
+        return self.filter(scope) if callable(self.filter) else dict(scope)
+
+    def row(self, item: Any) -> Row:
+        document, score = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
+        metadata = self.metadata(item)
+        if score is None and self.score is not None:
+            score = metadata.get(self.score)
+        return self.named(getattr(document, "id", None), metadata, score)
+
+    def metadata(self, item: Any) -> Mapping[str, Any]:
+        document = item[0] if isinstance(item, tuple) and item else item
+        metadata = getattr(document, "metadata", None)
+        if not isinstance(metadata, Mapping):
+            raise BadAnswer(
+                f"{self.name} returned {type(document).__name__} where a document is due; return documents with metadata"
+            )
+        return metadata
+
+
+def _invoked(retriever: Any, text: str) -> Any:
+    """Ask a retriever; one that only answers asynchronously is asked so."""
+    if callable(getattr(retriever, "invoke", None)):
+        try:
+            return retriever.invoke(text)
+        except NotImplementedError:
+            if not callable(getattr(retriever, "ainvoke", None)):
+                raise
+    return retriever.ainvoke(text)

@@ -1,0 +1,343 @@
+"""Milvus: nearest vectors of a collection, by the model that made them.
+
+The client is ``pymilvus``. It writes addresses into its log and into the text of its errors; here neither gets out.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, RingtrueError, TimedOut, Unreachable, nearest
+from ringtrue.retrieve.connectors.base import Connector, hidden
+from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
+from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
+from ringtrue.retrieve.protocol import Scope, plain
+
+CONSISTENCY = ("Strong", "Bounded", "Session", "Eventually")
+HIGHER = {"COSINE": 1.0, "IP": 1.0, "L2": -1.0}
+"""Metric of an index → what makes its number a score, where higher is better."""
+MOST = 16_384
+"""Hits that Milvus returns at most."""
+FLOAT_VECTOR = 101
+"""Type of a field of vectors of 32-bit floats, as Milvus numbers them."""
+TYPES: Mapping[int, tuple[type, ...]] = {
+    1: (bool,),
+    **dict.fromkeys((2, 3, 4, 5), (int,)),
+    **dict.fromkeys((10, 11), (int, float)),
+    21: (str,),
+}
+"""Type of a field, as Milvus numbers them → what it can be compared with."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_quiet = threading.local()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Milvus(Connector):
+    """A collection of a Milvus server. The score is the cosine, the inner product, or the negated squared distance (L2)."""
+
+    uri: str | None = hidden()
+    """``http://host:19530``, or ``https://`` for TLS."""
+    token_env: str | None = None
+    """Environment variable with ``user:password`` or an API key."""
+    ca_file: str | None = None
+    """Certificates to trust instead of the system's."""
+    database: str = ""
+    """Database of the collection; the server's default when empty."""
+    collection: str
+    """The collection, which must be loaded."""
+    vector: str | None = None
+    """Field with the vectors; not needed where there is only one."""
+    id: str | None = None
+    """Field with the document id; the primary key when not given."""
+    chunk: str | None = None
+    """Field with the passage's id, where a document has several records; its best one counts."""
+    model: str = DEFAULT_MODEL
+    """Encoder of the question: a name or a folder."""
+    consistency: str = "Strong"
+    """'Strong' sees every record written before the question; 'Bounded', 'Session' and 'Eventually' are faster."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """What the index takes for a search, such as ``{"ef": 64}`` or ``{"nprobe": 16}``."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.uri, str) or not self.uri.startswith(("http://", "https://")):
+            raise InputError(f"{self.name}: the uri is no http:// or https:// address; write it like http://localhost:19530")
+        for key in ("collection", "vector", "id", "chunk"):
+            value = getattr(self, key)
+            if value is not None and (not isinstance(value, str) or not _NAME.match(value)):
+                raise InputError(f"{self.name}: {key}={value!r} is no name; write letters, digits and _ as Milvus does")
+        if self.consistency not in CONSISTENCY:
+            known = nearest(str(self.consistency), CONSISTENCY)
+            raise InputError(f"{self.name}: consistency={self.consistency!r} is not known; did you mean {known}?")
+        if not isinstance(self.params, Mapping):
+            raise InputError(f"{self.name}: params={self.params!r} is no table; write it like {{'ef': 64}}")
+
+    def ask(self, text: str, *, k: int, scope: Scope | None) -> list[Row]:
+        if k > MOST:
+            raise InputError(f"{self.name}: k={k} is more than Milvus returns; ask for {MOST} or fewer")
+        if not text.strip():
+            return []
+        vector = encoder(self.model).encode([text], query=True)[0]
+        end = time.monotonic() + self.timeout
+        with self._failures():
+            opened = self._opened.within(self, end)
+            if opened.size != len(vector):
+                raise InputError(
+                    f"{self.name}: field '{opened.vector}' holds vectors of {opened.size} numbers, '{self.model}' makes "
+                    f"{len(vector)}; name the model that made them"
+                )
+            where = opened.condition(scope, self.name)
+            if self.chunk is None:
+                return self._nearest(opened, vector.tolist(), where, k, end)
+            return enough(lambda count: self._nearest(opened, vector.tolist(), where, min(count, MOST), end), k)
+
+    def _nearest(self, opened: _Opened, vector: list[float], where: str, count: int, end: float) -> list[Row]:
+        names = [opened.id] if self.chunk is None else [opened.id, self.chunk]
+        found = opened.client.search(
+            self.collection,
+            data=[vector],
+            anns_field=opened.vector,
+            filter=where,
+            limit=count,
+            output_fields=names,
+            search_params={"params": dict(self.params)},
+            consistency_level=self.consistency,
+            timeout=_left(end),
+        )
+        rows: list[Row] = []
+        for hit in found[0]:
+            record = hit["entity"]
+            row = {"doc_id": field_of(record, opened.id, self.name, "id"), "score": HIGHER[opened.metric] * hit["distance"]}
+            if self.chunk is not None:
+                row["chunk"] = field_of(record, self.chunk, self.name, "chunk")
+            rows.append(row)
+        return rows
+
+    @cached_property
+    def _opened(self) -> _Kept:
+        return _Kept()
+
+    def open(self, end: float) -> _Opened:
+        """Connect and read what the collection is made of; raises InputError where it cannot be searched."""
+        client = _pymilvus().MilvusClient(
+            uri=self.uri,
+            token=self.secret(self.token_env) or "",
+            db_name=self.database,
+            timeout=_left(end),
+            dedicated=True,  # clients are shared by address and token otherwise, whatever certificates they trust
+            grpc_options={
+                # A new connection does not wait for the failures of an old one to be forgotten, and has all the time there is.
+                "grpc.use_local_subchannel_pool": 1,
+                "grpc.initial_reconnect_backoff_ms": 100,
+                "grpc.min_reconnect_backoff_ms": int(self.timeout * 1000) + 1000,
+            },
+            **({"server_pem_path": self.ca_file} if self.ca_file else {}),
+        )
+        try:
+            return self._described(client, end)
+        except BaseException:
+            client.close()
+            raise
+
+    def _described(self, client: Any, end: float) -> _Opened:
+        about = client.describe_collection(self.collection, timeout=_left(end))
+        fields = {item["name"]: item for item in about["fields"]}
+        open_ended = bool(about.get("enable_dynamic_field"))
+        kinds = {name: int(item["type"]) for name, item in fields.items()}
+        vectors = [name for name, kind in kinds.items() if kind == FLOAT_VECTOR]
+        vector = self.vector or (vectors[0] if len(vectors) == 1 else "")
+        if vector not in vectors:
+            asked = f"no vector field '{vector}'" if vector else f"{len(vectors)} vector fields"
+            known = ", ".join(vectors) or "none"
+            raise InputError(
+                f"{self.name}: collection '{self.collection}' has {asked}; say vector= (of 32-bit floats: {known})"
+            )
+        key = next(name for name, item in fields.items() if item.get("is_primary"))
+        for setting, name in (("id", self.id), ("chunk", self.chunk)):
+            if name is not None and name not in fields and not open_ended:
+                raise MissingInput(
+                    f"{self.name}: collection '{self.collection}' has no field '{name}' for {setting}; "
+                    f"did you mean {nearest(name, fields)}?"
+                )
+        metric = self._metric(client, vector, end)
+        size = int(fields[vector]["params"]["dim"])
+        return _Opened(client, vector, self.id or key, metric, size, kinds, open_ended)
+
+    def _metric(self, client: Any, vector: str, end: float) -> str:
+        names = client.list_indexes(self.collection, field_name=vector, timeout=_left(end))
+        if not names:
+            raise InputError(
+                f"{self.name}: field '{vector}' of '{self.collection}' has no index; create one and load the collection"
+            )
+        metric = str(client.describe_index(self.collection, names[0], timeout=_left(end)).get("metric_type")).upper()
+        if metric not in HIGHER:
+            raise InputError(
+                f"{self.name}: the index of '{vector}' compares by {metric}; only {', '.join(HIGHER)} can be asked"
+            )
+        return metric
+
+    def close(self) -> None:
+        """Close the connection; the next search opens one again."""
+        self._opened.close()
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Turn whatever pymilvus and gRPC raise into our errors, and keep their log from showing the address."""
+        milvus_error = _pymilvus().MilvusException
+        grpc: Any = import_module("grpc")
+        _quiet.now = True
+        try:
+            yield
+        except (grpc.RpcError, grpc.FutureTimeoutError, milvus_error) as problem:
+            # Not chained: the original names the address.
+            raise self._failure(problem, grpc) from None
+        finally:
+            _quiet.now = False
+
+    def _failure(self, problem: BaseException, grpc: Any) -> RingtrueError:
+        status = _status(problem, grpc)
+        codes = grpc.StatusCode
+        if status in (codes.UNAUTHENTICATED, codes.PERMISSION_DENIED):
+            return AccessDenied(f"{self.name} refused the credentials; check the variable that token_env names, and its rights")
+        if status is codes.DEADLINE_EXCEEDED or isinstance(problem, grpc.FutureTimeoutError):
+            return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
+        if status is codes.UNIMPLEMENTED:
+            return BadAnswer(f"{self.name} does not speak Milvus; check the port")
+        if status is not None:
+            kind = status.name.lower()
+            return Unreachable(f"{self.name} cannot be reached ({kind}); check that it runs, the address, and the certificate")
+        return self._refusal(problem)
+
+    def _refusal(self, problem: Any) -> RingtrueError:
+        """Read the code of what Milvus itself refused."""
+        code = int(problem.code) if isinstance(problem.code, int) else -1
+        said = " ".join(str(problem.message).split())
+        if code == 100:
+            where = f" in database '{self.database}'" if self.database else ""
+            return MissingInput(
+                f"{self.name}: there is no collection '{self.collection}'{where}; check collection= and database="
+            )
+        if code == 800:
+            return MissingInput(f"{self.name}: there is no database '{self.database}'; check database=")
+        if code in (101, 103, 106):
+            return InputError(f"{self.name}: collection '{self.collection}' is not loaded; load it before it is searched")
+        if code in (1400, 1401):
+            return AccessDenied(f"{self.name} refused access; grant its user the right to search '{self.collection}'")
+        if code in (1, 2, 3, 4, 8, 9, 10) and "should create connection" not in said:
+            return Unreachable(f"{self.name} is not ready (Milvus code {code}); try again later")
+        return BadAnswer(f"{self.name} answered with an error ({said:.160}, code {code}); check its settings")
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A connection and what the collection is made of."""
+
+    client: Any
+    vector: str
+    id: str
+    metric: str
+    size: int
+    kinds: Mapping[str, int]
+    open_ended: bool
+    """Whether records may have fields that the schema does not name."""
+
+    def condition(self, scope: Scope | None, who: str) -> str:
+        """Return a scope as a filter. Its values are written as literals: placeholders exist only in later servers."""
+        parts: list[str] = []
+        for name, value in (scope or {}).items():
+            if name in self.kinds:
+                of_its_type = [item for item in readings(value) if type(item) in TYPES.get(self.kinds[name], ())]
+                left = name
+            elif self.open_ended:
+                of_its_type, left = list(readings(value)), f"$meta[{_literal(str(name))}]"
+            else:
+                raise InputError(
+                    f"{who} has no field '{name}' to search within; did you mean {nearest(str(name), self.kinds)}?"
+                )
+            if not of_its_type:
+                raise InputError(f"{who}: the scope {name}={value!r} does not fit the field; write a value of its type")
+            parts.append("(" + " or ".join(f"{left} == {_literal(item)}" for item in of_its_type) + ")")
+        return " and ".join(parts)
+
+
+def _literal(value: str | int | float | bool) -> str:
+    """Return a value as Milvus reads it. JSON's escapes are Milvus' too, but for those of pairs of surrogates.
+
+    >>> _literal('a"b')
+    '"a\\\\"b"'
+    """
+    return json.dumps(plain(value) if isinstance(value, str) else value, ensure_ascii=False)
+
+
+class _Kept:
+    """The one open connection of a connector, which threads share; a forked or copied process opens its own."""
+
+    def __init__(self) -> None:
+        self.opened: dict[int, _Opened] = {}
+        self.lock = threading.Lock()
+        weakref.finalize(self, _close, self.opened)
+
+    def within(self, connector: Milvus, end: float) -> _Opened:
+        """Return the connection, opened where there is none."""
+        with self.lock:
+            process = os.getpid()
+            if process not in self.opened:
+                self.opened[process] = connector.open(end)
+            return self.opened[process]
+
+    def close(self) -> None:
+        _close(self.opened)
+
+    def __reduce__(self) -> tuple[type[_Kept], tuple[()]]:
+        return _Kept, ()
+
+
+def _close(opened: dict[int, _Opened]) -> None:
+    own = opened.pop(os.getpid(), None)
+    if own is not None:
+        own.client.close()
+
+
+def _left(end: float) -> float:
+    """Return the seconds until ``end``; pymilvus takes 0 for no limit."""
+    return max(0.001, end - time.monotonic())
+
+
+def _status(problem: BaseException, grpc: Any) -> Any:
+    """Return the gRPC status behind an error, or None where Milvus itself refused. pymilvus chains an error to itself."""
+    seen: set[int] = set()
+    cause: BaseException | None = problem
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        if isinstance(cause, grpc.RpcError):
+            return cause.code()
+        cause = cause.__context__ if cause.__cause__ is None or id(cause.__cause__) in seen else cause.__cause__
+    return None
+
+
+def _pymilvus() -> Any:
+    try:
+        pymilvus: Any = import_module("pymilvus")
+    except ImportError as problem:
+        raise MissingInput("pymilvus is not installed; pip install 'ringtrue[milvus]'") from problem
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.partition(".")[0] == "pymilvus" and isinstance(logger, logging.Logger):
+            logger.addFilter(_loud)  # added once, however often
+    return pymilvus
+
+
+def _loud(record: logging.LogRecord) -> bool:
+    """Whether a line of pymilvus' log may be written: not those of our own calls, which show the address."""
+    return not getattr(_quiet, "now", False)

@@ -1,0 +1,316 @@
+"""OpenSearch and Elasticsearch, asked through their documented REST interface; no client library is needed.
+
+The question only ever travels as a JSON value inside ``multi_match`` or as a vector, never as ``query_string``, so nothing in
+it is an operator. An answer from some of the shards, or one cut short by a timeout, is an error and not a short answer.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import time
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from ringtrue.errors import BadAnswer, InputError, TimedOut, Unreachable, nearest
+from ringtrue.retrieve.connectors.base import Connector, hidden
+from ringtrue.retrieve.connectors.http import filled
+from ringtrue.retrieve.connectors.passages import Row, enough
+from ringtrue.retrieve.connectors.web import call
+from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
+from ringtrue.retrieve.protocol import Scope, plain
+
+MODES = ("text", "vector", "hybrid")
+WINDOW = 10_000
+"""The most hits either system returns at once (index.max_result_window)."""
+_FIELD = re.compile(r"[^\s^]+(\^\d+(\.\d+)?)?")
+_ALONE = "\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u2600-\u27bf\U0001f000-\U0001faff\U00020000-\U0003ffff"
+# The standard analyzer makes a term of every ideograph and emoji, of other letters in a row, and of 255 of them at most.
+_TERM = re.compile(rf"[{_ALONE}]|[^\W{_ALONE}]{{1,255}}")
+_PLACE = re.compile(r"\{(text|k|vector|scope\.[^{}]+)\}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rest(Connector):
+    """What both systems share: addressing, credentials, the text query, and how an answer is read."""
+
+    url: str = field(repr=False)
+    """Address of the cluster, ``https://search.example.com:9200``."""
+    index: str
+    """Index, alias or pattern such as ``shop-*``."""
+    fields: Sequence[str] = ()
+    """Text fields with their weights, ``["title^2", "body"]``; the best field counts."""
+    mode: str = "text"
+    """'text', 'vector' or 'hybrid'."""
+    vector_field: str | None = None
+    """Field that holds the documents' vectors."""
+    model: str = DEFAULT_MODEL
+    """Encoder of the question; the one that made the documents' vectors."""
+    body: Mapping[str, Any] | None = None
+    """A whole request instead of the one made here; "{text}", "{k}", "{vector}" and "{scope.NAME}" in it become values.
+
+    Where a search has no such scope, the part that asks for it is left out."""
+    id: str = "_id"
+    """Where the document id is: '_id', or a field of the source."""
+    chunk: str | None = None
+    """Where the passage's name is ('_id' or a field), when several hits may belong to one document."""
+    filters: Mapping[str, str] = field(default_factory=dict)
+    """Name in a scope → keyword field, ``{"hotel": "hotel.keyword"}``; a name that is not here is a field itself."""
+    max_clauses: int = 1000
+    """The most clauses of a query; a longer question is cut, since the system would refuse it (its default is 1024)."""
+    user_env: str | None = None
+    """Environment variable with the user of basic authentication."""
+    password_env: str | None = None
+    """Environment variable with its password."""
+    api_key_env: str | None = None
+    """Environment variable with an API key, sent as ``Authorization: ApiKey …``."""
+    token_env: str | None = None
+    """Environment variable with a bearer token."""
+    ca_file: str | None = hidden()
+    """Certificate authority that signed the cluster's certificate, when it is not a public one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.url, str) or not self.url.startswith(("http://", "https://")):
+            raise InputError(
+                f"{self.name}: the url is no http:// or https:// address; write it like https://search.example.com:9200"
+            )
+        if not isinstance(self.index, str) or not re.fullmatch(r"[^\s_/\\?#\"<>|,-][^\s/\\?#\"<>|]*", self.index):
+            raise InputError(f"{self.name}: index={self.index!r} is no name of an index; write it like 'shop' or 'shop-*'")
+        if self.mode not in MODES:
+            raise InputError(f"{self.name}: there is no mode '{self.mode}'; use {nearest(str(self.mode), MODES)}")
+        if isinstance(self.fields, str) or not all(isinstance(name, str) and _FIELD.fullmatch(name) for name in self.fields):
+            raise InputError(f"{self.name}: fields={self.fields!r} cannot be read; write them like ['title^2', 'body']")
+        if self.body is None and self.mode != "vector" and not self.fields:
+            raise InputError(f"{self.name}: no fields are named; write the text fields to search, like ['title^2', 'body']")
+        if self.body is None and self.mode != "text" and not self.vector_field:
+            raise InputError(f"{self.name}: mode '{self.mode}' needs vector_field; name the field that holds the vectors")
+        if self.body is not None and "k" not in _places(self.body):
+            raise InputError(f'{self.name}: the body never says "{{k}}"; write "size" = "{{k}}" in it, or 10 hits come at most')
+        if isinstance(self.max_clauses, bool) or not isinstance(self.max_clauses, int) or self.max_clauses < 1:
+            raise InputError(f"{self.name}: max_clauses={self.max_clauses!r} is no number of clauses; give 1 or more")
+        if (self.user_env is None) != (self.password_env is None):
+            raise InputError(f"{self.name}: basic authentication needs user_env and password_env; write both")
+        kinds = [name for name in ("user_env", "api_key_env", "token_env") if getattr(self, name)]
+        if len(kinds) > 1:
+            raise InputError(f"{self.name}: {' and '.join(kinds)} are given; only one way to log in can be used, keep one")
+
+    @abstractmethod
+    def request(self, text: str, vector: Sequence[float], *, k: int, filters: Sequence[Any]) -> dict[str, Any]:
+        """Return the parts of the body that ask: ``query`` and what belongs to it."""
+
+    def params(self) -> dict[str, str]:
+        """Return the parameters of the request's address."""
+        return {
+            "allow_partial_search_results": "false",
+            # A pattern that matches no index would otherwise be answered with no hits at all.
+            "allow_no_indices": "false",
+            # Copies of a shard may score a little differently: one question always goes to the same copies.
+            "preference": "ringtrue",
+        }
+
+    def ask(self, text: str, *, k: int, scope: Scope | None) -> list[Row]:
+        if k > WINDOW:
+            raise InputError(f"{self.name}: k={k} is more than it returns at once; ask for {WINDOW} or fewer")
+        vector: list[float] = []
+        if self.mode != "text":
+            if not text.strip():  # nothing is near to no question
+                return []
+            vector = encoder(self.model).encode([text], query=True)[0].tolist()
+        end = time.monotonic() + self.timeout
+
+        def fetch(size: int) -> list[Row]:
+            return list(self._rows(self._send(self._body(text, vector, k=size, scope=scope), end)))
+
+        return fetch(k) if self.chunk is None else enough(fetch, k)
+
+    def _body(self, text: str, vector: list[float], *, k: int, scope: Scope | None) -> dict[str, Any]:
+        cut = _cut(text, self.max_clauses // max(1, len(self.fields)))
+        if self.body is not None:
+            return dict(self._from_template(self.body, cut, vector, k, scope))
+        filters = [
+            {"term": {self.filters.get(name, name): {"value": plain(str(value))}}} for name, value in (scope or {}).items()
+        ]
+        wanted = [name for name in (self.id, self.chunk) if name and name != "_id"]
+        return {"size": k, "_source": wanted or False, **self.request(cut, vector, k=k, filters=filters)}
+
+    def _from_template(self, body: Mapping[str, Any], text: str, vector: list[float], k: int, scope: Scope | None) -> Any:
+        offered = _places(body)
+        for name in scope or {}:
+            if f"scope.{name}" not in offered:
+                raise InputError(f"{self.name} cannot be searched within '{name}'; write '{{scope.{name}}}' into its body")
+        wanted = {f"scope.{name}": plain(str(value)) for name, value in (scope or {}).items()}
+        # The vector goes first: a question that reads "{vector}" is still a question.
+        return filled(_with_vector(body, vector), {"text": text, "k": k, **wanted})
+
+    def multi_match(self, text: str) -> dict[str, Any]:
+        """Return the text query: every word counts, the best field of a document decides."""
+        return {"multi_match": {"query": text, "fields": list(self.fields), "type": "best_fields"}}
+
+    def _send(self, body: Mapping[str, Any], end: float) -> Any:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
+        user, password = self.secret(self.user_env), self.secret(self.password_env)
+        try:
+            answer = call(
+                self.name,
+                "POST",
+                f"{self.url.rstrip('/')}/{quote(self.index, safe='*,')}/_search",
+                json=body,
+                params=self.params(),
+                headers=self._headers(),
+                auth=None if user is None or password is None else (user, password),
+                timeout=left,
+                ca_file=self.ca_file,
+            )
+        except BadAnswer as problem:
+            if "HTTP 404" in str(problem) and "index_not_found" in str(problem):
+                raise BadAnswer(f"{self.name} has no index '{self.index}'; check index=, or create it there") from problem
+            raise
+        except TimedOut as problem:
+            raise TimedOut(
+                f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow"
+            ) from problem
+        return self._whole(answer)
+
+    def _headers(self) -> dict[str, str]:
+        key, token = self.secret(self.api_key_env), self.secret(self.token_env)
+        if key is not None:
+            # Both forms are in use: the pair id:key, and its base64 as the system itself hands it out.
+            return {"Authorization": f"ApiKey {base64.b64encode(key.encode()).decode() if ':' in key else key}"}
+        return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+    def _whole(self, answer: Any) -> Any:
+        """Return the answer when all shards gave it in time."""
+        shards = answer.get("_shards") if isinstance(answer, dict) else None
+        if not isinstance(shards, dict) or not isinstance(answer.get("hits"), dict):
+            raise BadAnswer(f"{self.name} answered {answer!r:.60}, which is no search answer; check url and index")
+        if answer.get("timed_out") is not False:
+            raise TimedOut(
+                f"{self.name} stopped before all documents were searched; raise its search timeout, or ask why it is slow"
+            )
+        if shards.get("failed"):
+            reason = _reason(shards.get("failures"))
+            count = f"{shards['failed']} of {shards.get('total', '?')} shards failed"
+            raise Unreachable(f"{self.name}: {count}{reason}, and the answer lacks their documents; look at its health")
+        if not shards.get("total"):
+            raise BadAnswer(f"{self.name} has no index that matches '{self.index}'; check index=, or create it there")
+        return answer
+
+    def _rows(self, answer: Mapping[str, Any]) -> Iterator[Row]:
+        hits = answer["hits"].get("hits")
+        if not isinstance(hits, list):
+            raise BadAnswer(f"{self.name} answered hits that are {hits!r:.40} and no list; check url and body")
+        for rank, hit in enumerate(hits, 1):
+            if not isinstance(hit, dict):
+                raise BadAnswer(f"{self.name}: hit {rank} is {hit!r:.40} and no object; check url and body")
+            row = {"doc_id": self._value(hit, self.id, rank), "score": hit.get("_score")}
+            if self.chunk is not None:
+                row["chunk"] = str(self._value(hit, self.chunk, rank))
+            yield row
+
+    def _value(self, hit: Mapping[str, Any], path: str, rank: int) -> Any:
+        if path == "_id":
+            if "_id" in hit:
+                return hit["_id"]
+            raise BadAnswer(f"{self.name}: hit {rank} has no '_id'; check url and body")
+        found = hit.get("_source")
+        source = found if isinstance(found, dict) else {}
+        if path in source:  # a dot may be part of the name as the document was sent
+            return source[path]
+        value: Any = source
+        for part in path.split("."):
+            if not isinstance(value, dict) or part not in value:
+                there = ", ".join(sorted(source)) or "nothing"
+                raise BadAnswer(
+                    f"{self.name}: hit {rank} has no field '{path}' in its source ({there:.80}); check id= and chunk="
+                )
+            value = value[part]
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenSearch(_Rest):
+    """An OpenSearch index. Scores are the system's own; higher is better."""
+
+    pipeline: str | None = None
+    """Search pipeline for mode 'hybrid' that normalises and joins both scores; without one their plain sum decides."""
+
+    def params(self) -> dict[str, str]:
+        return super().params() | ({"search_pipeline": self.pipeline} if self.pipeline else {})
+
+    def request(self, text: str, vector: Sequence[float], *, k: int, filters: Sequence[Any]) -> dict[str, Any]:
+        words: dict[str, Any] = self.multi_match(text) if self.fields else {}
+        within = {"filter": {"bool": {"filter": list(filters)}}} if filters else {}
+        near = {"knn": {self.vector_field: {"vector": vector, "k": k, **within}}}
+        if self.mode == "vector":
+            return {"query": near}
+        if self.mode == "text":
+            return {"query": {"bool": {"must": [words], "filter": list(filters)}} if filters else words}
+        if self.pipeline:
+            inside = {"bool": {"must": [words], "filter": list(filters)}} if filters else words
+            return {"query": {"hybrid": {"queries": [inside, near]}}}
+        # A filter alone would make both should clauses optional.
+        return {"query": {"bool": {"should": [words, near], "minimum_should_match": 1, "filter": list(filters)}}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elasticsearch(_Rest):
+    """An Elasticsearch index (8.4 or later for vectors). Scores are the system's own; higher is better."""
+
+    candidates: int = 100
+    """Candidates that every shard looks at for a vector search; at least k are taken."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.candidates, bool) or not isinstance(self.candidates, int) or not 1 <= self.candidates <= WINDOW:
+            raise InputError(f"{self.name}: candidates={self.candidates!r} cannot be; give a number from 1 to {WINDOW}")
+
+    def request(self, text: str, vector: Sequence[float], *, k: int, filters: Sequence[Any]) -> dict[str, Any]:
+        asked: dict[str, Any] = {}
+        if self.mode != "vector":
+            words = self.multi_match(text)
+            asked["query"] = {"bool": {"must": [words], "filter": list(filters)}} if filters else words
+        if self.mode != "text":
+            asked["knn"] = {
+                "field": self.vector_field,
+                "query_vector": list(vector),
+                "k": k,
+                "num_candidates": max(k, self.candidates),
+                **({"filter": list(filters)} if filters else {}),
+            }
+        return asked
+
+
+def _cut(text: str, most: int) -> str:
+    """Return as much of a question as makes at most that many terms."""
+    for count, match in enumerate(_TERM.finditer(text)):
+        if count == max(1, most):
+            return text[: match.start()]
+    return text
+
+
+def _places(template: Any) -> set[str]:
+    if isinstance(template, str):
+        return set(_PLACE.findall(template))
+    inside = template.values() if isinstance(template, Mapping) else template if isinstance(template, list | tuple) else ()
+    return {name for part in inside for name in _places(part)}
+
+
+def _with_vector(template: Any, vector: list[float]) -> Any:
+    if isinstance(template, Mapping):
+        return {key: _with_vector(part, vector) for key, part in template.items()}
+    if isinstance(template, list | tuple):
+        return [_with_vector(part, vector) for part in template]
+    return vector if template == "{vector}" else template
+
+
+def _reason(failures: Any) -> str:
+    """Return why the first shard failed, in brackets; its address is left out."""
+    first = failures[0] if isinstance(failures, list) and failures and isinstance(failures[0], dict) else {}
+    reason = first.get("reason")
+    return f" ({reason['type']})" if isinstance(reason, dict) and isinstance(reason.get("type"), str) else ""

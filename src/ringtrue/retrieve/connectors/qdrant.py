@@ -1,0 +1,313 @@
+"""Qdrant through its own client: a server, a local folder, or a client that the program already has."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import ssl
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable, nearest
+from ringtrue.retrieve.connectors.base import Connector, hidden
+from ringtrue.retrieve.connectors.objects import THREAD, failure, within
+from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
+from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
+from ringtrue.retrieve.protocol import Scope
+
+_opening = threading.RLock()
+_folders: dict[Path, Any] = {}
+"""Open local folders: a folder can be opened once in a process, and is shared by all who search it."""
+_LOGGERS = ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11", "http2", "proxy", "socks")))
+_DISTANCES = ("Euclid", "Manhattan")
+"""Metrics whose scores are smaller for nearer points."""
+
+
+class Vectors(NamedTuple):
+    """What must be known of a collection's vectors before they can be searched."""
+
+    size: int
+    distance: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Qdrant(Connector):
+    """A collection of Qdrant, searched by vector.
+
+    Scores are Qdrant's: the cosine or the dot product; Euclidean and Manhattan distances are negated.
+    """
+
+    PATHS: ClassVar[tuple[str, ...]] = ("path", "ca_file")
+
+    url: str | None = hidden()
+    """The server, like https://qdrant.example.com:6333."""
+    path: str | None = hidden()
+    """A folder of the client's local mode."""
+    client: Any = field(default=None, repr=False, hash=False)
+    """A QdrantClient of the program, from Python; its own time limits and credentials hold."""
+    collection: str
+    """The name of the collection."""
+    vector: str | None = None
+    """The name of the vector, where points have several."""
+    model: str = DEFAULT_MODEL
+    """The encoder of the query; the one the points were embedded with."""
+    document: str | None = None
+    """The payload field that holds the document id, as a name or a dotted path; without it the point's own id."""
+    chunk: str | None = None
+    """The payload field that names the passage; without it, where document= is given, the point's own id."""
+    api_key_env: str | None = None
+    """The environment variable that holds the API key."""
+    ca_file: str | None = None
+    """Certificates to trust instead of the system's."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = [name for name in ("url", "path", "client") if getattr(self, name) is not None]
+        if len(given) != 1:
+            said = " and ".join(given) or "none"
+            raise InputError(f"{self.name} needs one of url=, path= and client=, and has {said}; give one")
+        for name in ("collection", "model", *(name for name in given if name != "client")):
+            value = getattr(self, name)
+            if not isinstance(value, str) or not value.strip():
+                raise InputError(f"{self.name}: {name} is no text; write {name} as text")
+        for name in ("vector", "document", "chunk"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, str) or not value):
+                raise InputError(f"{self.name}: {name}={value!r:.60} is no name; write one, or leave it out")
+        if self.url is not None and not self.url.startswith(("http://", "https://")):
+            raise InputError(
+                f"{self.name}: the url is no http:// or https:// address; write it like https://qdrant.example.com:6333"
+            )
+        if self.path == ":memory:":
+            raise InputError(
+                f"{self.name}: an engine in memory starts empty; fill a QdrantClient(':memory:') and pass it as client="
+            )
+
+    def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
+        if not text.strip():  # a blank text has no meaning that a vector could carry
+            return []
+        vector = encoder(self.model).encode([text], query=True)[0].tolist()
+        client = self._client()
+        # The client's own limit counts whole seconds and single reads; the whole attempt is limited here.
+        return within(self.name, self.timeout, lambda: self._nearest(client, vector, k, scope))
+
+    def _nearest(self, client: Any, vector: list[float], k: int, scope: Scope | None) -> list[Row]:
+        found = self._vectors(client)
+        if found.size != len(vector):
+            raise InputError(
+                f"{self.name}: collection '{self.collection}' holds vectors of {found.size} numbers and model '{self.model}' "
+                f"makes {len(vector)}; name the model that made them"
+            )
+        sign = -1 if found.distance in _DISTANCES else 1
+        fields = [name for name in (self.document, self.chunk) if name]
+
+        def fetch(count: int) -> list[Row]:
+            answer = self._tried(
+                lambda: client.query_points(
+                    self.collection,
+                    query=vector,
+                    using=self.vector,
+                    query_filter=_filter(scope),
+                    limit=count,
+                    # Nested fields cannot be told from names with a dot before they are seen: their first part holds both.
+                    with_payload=sorted({part for name in fields for part in (name, name.split(".")[0])}) or False,
+                )
+            )
+            return [self._row(point, sign) for point in answer.points]
+
+        return enough(fetch, k)
+
+    def _row(self, point: Any, sign: int) -> Row:
+        payload = point.payload or {}
+        row: Row = {"doc_id": point.id, "score": sign * point.score}
+        if self.document is not None:
+            row |= {"doc_id": field_of(payload, self.document, self.name, "document"), "chunk": point.id}
+        if self.chunk is not None:
+            row["chunk"] = field_of(payload, self.chunk, self.name, "chunk")
+        return row
+
+    def _vectors(self, client: Any) -> Vectors:
+        """Return size and metric of the vector that is searched, and remember them."""
+        if "_found" not in self.__dict__:
+            described = self._tried(lambda: client.get_collection(self.collection)).config.params.vectors
+            if isinstance(described, Mapping):
+                if self.vector not in described:
+                    there = nearest(self.vector or "", described) if described else "none"
+                    raise InputError(
+                        f"{self.name}: points of '{self.collection}' have no vector '{self.vector or ''}'; say vector = {there}"
+                    )
+                described = described[self.vector]
+            elif self.vector is not None:
+                raise InputError(
+                    f"{self.name}: points of '{self.collection}' have one vector without a name; leave out vector="
+                )
+            if described is None:
+                raise InputError(f"{self.name}: points of '{self.collection}' have no dense vectors; name another collection")
+            self.__dict__["_found"] = Vectors(described.size, getattr(described.distance, "value", str(described.distance)))
+        found: Vectors = self.__dict__["_found"]
+        return found
+
+    def _client(self) -> Any:
+        if self.client is not None:
+            return self.client
+        with _opening:
+            process, opened = self.__dict__.get("_opened", (0, None))
+            if process != os.getpid():  # after a fork, two processes must not read from one connection
+                opened = self._folder() if self.path is not None else self._server()
+                self.__dict__["_opened"] = os.getpid(), opened
+            return opened
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Settings travel to another process, open connections do not."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    def _server(self) -> Any:
+        options: dict[str, Any] = {}
+        key = self.secret(self.api_key_env)
+        if key is not None:
+            options["headers"] = {"api-key": key}  # api_key= warns on every plain http address, also on the loopback
+        if self.ca_file is not None:
+            try:
+                options["verify"] = ssl.create_default_context(cafile=self.ca_file)
+            except OSError as problem:
+                raise InputError(
+                    f"{self.name}: ca_file={self.ca_file!r:.80} holds no certificates; name a PEM file"
+                ) from problem
+        return _library().QdrantClient(
+            url=self.url, timeout=max(1, round(self.timeout + 0.5)), check_compatibility=False, **options
+        )
+
+    def _folder(self) -> Any:
+        folder = Path(self.path or "").expanduser().resolve()
+        if not folder.is_dir():  # the client would make it
+            raise MissingInput(f"{self.name}: the folder of path= is not there; check it, or write url= for a server")
+        if folder not in _folders:
+            library = _library()
+            try:
+                _folders[folder] = library.QdrantClient(path=str(folder), force_disable_check_same_thread=True)
+                atexit.register(_folders[folder].close)  # left to itself, it complains when the interpreter ends
+            except RuntimeError as problem:
+                raise Unreachable(
+                    f"{self.name}: another process has the folder open; stop it, or run a Qdrant server"
+                ) from problem
+        return _folders[folder]
+
+    def _tried(self, question: Callable[[], Any]) -> Any:
+        """Return the client's answer; raises its exceptions as ours, without addresses and keys."""
+        try:
+            return question()
+        except Exception as problem:
+            raise self._failure(problem) from problem
+
+    def _failure(self, problem: Exception) -> SearchFailed:
+        status = getattr(problem, "status_code", None)
+        if isinstance(status, int):
+            return self._refused(status, getattr(problem, "content", b""))
+        if type(problem).__name__ == "ResourceExhaustedResponse":
+            return self._refused(429, b"")
+        code = getattr(problem, "code", None)
+        if callable(code):  # gRPC
+            return self._refused(_GRPC.get(getattr(code(), "name", ""), 400), b"")
+        source = getattr(problem, "source", None)  # what the client's HTTP library raised
+        kinds = {kind.__name__ for kind in type(source).__mro__}
+        if "TimeoutException" in kinds:
+            return self._refused(408, b"")
+        if "TransportError" in kinds:
+            if _untrusted(source):
+                return Unreachable(f"{self.name} has a TLS certificate that is not trusted; name its authority in ca_file=")
+            return Unreachable(
+                f"{self.name} cannot be reached ({type(source).__name__}); check that it runs and the address is right"
+            )
+        if source is not None:
+            return BadAnswer(
+                f"{self.name} answered what is no answer of Qdrant ({type(source).__name__}); check that the url is Qdrant's"
+            )
+        if isinstance(problem, json.JSONDecodeError):
+            return BadAnswer(f"{self.name} answered no JSON; check that the url is Qdrant's")
+        if (
+            isinstance(problem, ValueError) and self.url is None
+        ):  # the local engine's word for whatever is wrong with a question
+            said = " ".join(str(problem).split())
+            return BadAnswer(f"{self.name} cannot answer ({said:.120}); check collection= and vector=")
+        return failure(self.name, problem)
+
+    def _refused(self, status: int, content: bytes) -> SearchFailed:
+        said = _said(content)
+        if status in (401, 403):
+            return AccessDenied(
+                f"{self.name} refused the credentials ({status}); check the environment variable of api_key_env="
+            )
+        if status == 408:
+            return TimedOut(f"{self.name} did not answer in time; raise timeout=, or ask why it is slow")
+        if status == 404:
+            return BadAnswer(f"{self.name} has no collection '{self.collection}' (404{said}); check collection= and the url")
+        if status == 429 or status >= 500:
+            return Unreachable(f"{self.name} answered {status}{said}; try again later")
+        return BadAnswer(f"{self.name} answered {status}{said}; check its settings")
+
+
+_GRPC = {
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "DEADLINE_EXCEEDED": 408,
+    "RESOURCE_EXHAUSTED": 429,
+    "INTERNAL": 500,
+    "UNAVAILABLE": 503,
+}
+
+
+def _said(content: bytes) -> str:
+    """Return what Qdrant's error says, ``{"status": {"error": …}}``, for use in a message."""
+    try:
+        said = json.loads(content)["status"]["error"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+    return f": {' '.join(str(said).split()):.120}"
+
+
+def _filter(scope: Scope | None) -> Any:
+    """Return Qdrant's filter of a scope; names and values are never read as anything else."""
+    if not scope:
+        return None
+    models = _library().models
+
+    def condition(name: str, value: object) -> Any:
+        # Qdrant matches texts, whole numbers and truth values exactly; fractions it only compares.
+        same = [
+            models.FieldCondition(key=name, match=models.MatchValue(value=reading))
+            for reading in readings(value)
+            if not isinstance(reading, float)
+        ]
+        return same[0] if len(same) == 1 else models.Filter(should=same)
+
+    return models.Filter(must=[condition(name, value) for name, value in scope.items()])
+
+
+def _untrusted(problem: BaseException | None) -> bool:
+    for _ in range(20):  # causes may form a ring
+        if problem is None or isinstance(problem, ssl.SSLCertVerificationError):
+            break
+        problem = problem.__cause__ or problem.__context__
+    return problem is not None and isinstance(problem, ssl.SSLCertVerificationError)
+
+
+def _library() -> Any:
+    try:
+        import qdrant_client
+    except ImportError as problem:
+        raise MissingInput("qdrant-client is not installed; pip install 'ringtrue[qdrant]'") from problem
+    for name in _LOGGERS:  # they write addresses and keys; what the program asks for itself is not touched
+        logger = logging.getLogger(name)
+        if _quiet not in logger.filters:
+            logger.addFilter(_quiet)
+    return qdrant_client
+
+
+def _quiet(record: logging.LogRecord) -> bool:
+    return not (record.threadName or "").startswith(THREAD)

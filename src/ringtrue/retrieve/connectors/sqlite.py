@@ -1,0 +1,196 @@
+"""An SQLite file with an FTS5 table that somebody else fills. It is opened for reading only, for each question anew."""
+
+from __future__ import annotations
+
+import math
+import re
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable, nearest
+from ringtrue.retrieve.connectors.base import Connector
+from ringtrue.retrieve.protocol import Scope, plain
+
+MAX_WORDS = 256
+"""Different words of a question that are searched; a thousand take most of a second on 20,000 documents."""
+_FTS5 = re.compile(r"\busing\s+[\"'\[`]?fts5\b", re.IGNORECASE)
+_STEPS = 2000
+"""Steps of SQLite between two looks at the clock."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sqlite(Connector):
+    """A full-text table of an SQLite file, ranked by its BM25."""
+
+    PATHS: ClassVar[tuple[str, ...]] = ("file",)
+
+    file: str | Path
+    """The SQLite file."""
+    table: str
+    """The FTS5 table."""
+    id: str = "id"
+    """Column that holds the document id; 'rowid' for the number of the row."""
+    columns: Sequence[str] = ()
+    """Columns to search; all indexed ones when empty."""
+    weights: Mapping[str, float] | None = None
+    """How much a column counts, ``{title = 5}``; 1 for those not named."""
+    chunk: str | None = None
+    """Column that names the passage, where a document has several rows."""
+    content: str | None = None
+    """Table that holds id, chunk and scope columns, where the FTS5 table does not; joined by rowid."""
+    match: str = "any"
+    """'any' finds rows with at least one word of the question, 'all' only those with every word."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for setting in ("file", "table", "id"):
+            if not isinstance(getattr(self, setting), str | Path) or not str(getattr(self, setting)):
+                raise InputError(f"{self.name}: {setting}={getattr(self, setting)!r} is no name; write a text")
+        if isinstance(self.columns, str) or not all(isinstance(column, str) for column in self.columns):
+            raise InputError(f"{self.name}: columns={self.columns!r:.40} is no list of columns; write ['title', 'body']")
+        if not isinstance(self.weights or {}, Mapping):
+            raise InputError(f"{self.name}: weights={self.weights!r:.40} is no table; write it like {{title = 5}}")
+        for column, weight in (self.weights or {}).items():
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
+                raise InputError(f"{self.name}: the weight {weight!r} of column '{column}' is no number; write one like 5")
+        if self.match not in ("any", "all"):
+            raise InputError(f"{self.name}: match={self.match!r} is not known; write 'any' or 'all'")
+
+    def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
+        """Return the best rows, with minus SQLite's bm25 as score; a question without words finds nothing."""
+        words = self._words(text)
+        end = time.monotonic() + self.timeout
+        try:
+            with closing(self._open()) as database:
+                database.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
+                statement, values = self._statement(database, words, k, scope)
+                return self._rows(database.execute(statement, values), k) if words else []
+        except sqlite3.Error as problem:
+            raise self._failed(problem) from problem
+
+    def _open(self) -> sqlite3.Connection:
+        path = Path(self.file)
+        try:
+            with path.open("rb"):
+                pass
+        except FileNotFoundError:
+            raise MissingInput(f"{self.name}: there is no file {path}; check file=") from None
+        except IsADirectoryError:
+            raise MissingInput(f"{self.name}: {path} is a folder; name the SQLite file in it") from None
+        except PermissionError:
+            raise AccessDenied(f"{self.name}: {path} may not be read; check its permissions") from None
+        # Never immutable=1: another program may be writing, and SQLite must see its locks.
+        address = f"file:{quote(str(path.resolve()))}?mode=ro"
+        return sqlite3.connect(address, uri=True, timeout=self.timeout, isolation_level=None)
+
+    def _words(self, text: str) -> str:
+        """Return the question as words in quotes: nothing in it is an operator; the table's tokenizer splits further."""
+        words = list(dict.fromkeys(text.split()))
+        if self.match == "all":  # a word without a letter has no token, and no row has that
+            words = [word for word in words if any(sign.isalnum() for sign in word)]
+        quoted = ('"' + word.replace('"', '""') + '"' for word in words[:MAX_WORDS])
+        return (" OR " if self.match == "any" else " AND ").join(quoted)
+
+    def _statement(self, database: sqlite3.Connection, words: str, k: int, scope: Scope | None) -> tuple[str, list[Any]]:
+        table, columns = self._table(database)
+        self._check_columns("columns", self.columns, columns, table)
+        self._check_columns("weights", self.weights or (), columns, table)
+        holder = self._holder(database) if self.content else table
+        held = _columns(database, holder) if self.content else columns
+        for setting, column in (("id", self.id), ("chunk", self.chunk)):
+            if column and column.lower() != "rowid":
+                self._check_columns(setting, [column], held, holder)
+        for column in scope or ():
+            if column not in held:
+                raise InputError(f"{self.name} cannot be searched within '{column}'; {_these(held, holder)}")
+        at, fts = _quoted(holder), _quoted(table)
+        doc_id, chunk = f"{at}.{_quoted(self.id)}", f"{at}.{_quoted(self.chunk)}" if self.chunk else "NULL"
+        weights = [float((self.weights or {}).get(column, 1.0)) for column in columns]
+        conditions = "".join(f" AND CAST({at}.{_quoted(column)} AS TEXT) = ?" for column in scope or ())
+        # Where several rows may be one document, k rows may be too few.
+        limit = k if not self.chunk and self.duplicates == "error" else -1
+        statement = (
+            f"SELECT {doc_id}, {chunk}, -bm25({fts}.{fts}, {', '.join('?' * len(weights))}) "
+            f"FROM {fts}{f' JOIN {at} ON {at}.rowid = {fts}.rowid' if self.content else ''} "
+            f"WHERE {fts}.{fts} MATCH ?{conditions} ORDER BY 3 DESC, CAST({doc_id} AS TEXT) DESC LIMIT ?"
+        )
+        within = f"{{{' '.join(map(_quoted, self.columns))}}} : ({words})" if self.columns else words
+        return statement, [*weights, within, *(plain(str(value)) for value in (scope or {}).values()), limit]
+
+    def _table(self, database: sqlite3.Connection) -> tuple[str, list[str]]:
+        listed = database.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+        known = [name for name, sql in listed if _FTS5.search(sql or "")]
+        found = next((name for name in known if name.lower() == self.table.lower()), None)
+        if found is None:
+            there = any(name.lower() == self.table.lower() for name, _ in listed)
+            problem = (
+                f"the table '{self.table}' of {self.file} is no FTS5 table"
+                if there
+                else f"{self.file} has no table '{self.table}'"
+            )
+            cure = f"its FTS5 tables: {', '.join(map(repr, known))}" if known else "it has no FTS5 table at all, make one first"
+            raise InputError(f"{self.name}: {problem}; {cure}")
+        return found, _columns(database, found)
+
+    def _holder(self, database: sqlite3.Connection) -> str:
+        tables: list[str] = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        found = next((name for name in tables if name.lower() == str(self.content).lower()), None)
+        if found is None:
+            raise InputError(
+                f"{self.name}: {self.file} has no table '{self.content}'; did you mean {nearest(str(self.content), tables)}?"
+            )
+        return found
+
+    def _check_columns(self, setting: str, wanted: Iterable[str], known: Sequence[str], table: str) -> None:
+        # SQLite takes an unknown name in double quotes for a text, so it would not complain by itself.
+        for column in wanted:
+            if column not in known:
+                raise InputError(f"{self.name}: {setting} names the column '{column}'; {_these(known, table)}")
+
+    def _rows(self, found: Iterable[tuple[Any, Any, float]], k: int) -> list[dict[str, Any]]:
+        return [{"doc_id": doc_id, "chunk": chunk, "score": score} for doc_id, chunk, score in _first(found, k)]
+
+    def _failed(self, problem: sqlite3.Error) -> SearchFailed:
+        code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
+        why = f"{problem}".replace("\n", " ")
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return TimedOut(
+                f"{self.name}: {self.file} stayed locked for {self.timeout:g} s; raise timeout=, or end who writes to it"
+            )
+        if code == sqlite3.SQLITE_INTERRUPT:
+            return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask shorter questions")
+        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY):
+            return Unreachable(f"{self.name}: {self.file} cannot be opened or read ({why}); check the file and its folder")
+        if code in (sqlite3.SQLITE_AUTH, sqlite3.SQLITE_PERM):
+            return AccessDenied(f"{self.name}: {self.file} may not be read ({why}); check its permissions")
+        if code == sqlite3.SQLITE_NOTADB:
+            return BadAnswer(f"{self.name}: {self.file} is no SQLite file, or an encrypted one; name a plain SQLite file")
+        return BadAnswer(f"{self.name}: SQLite says '{why:.120}'; check {self.file} with PRAGMA integrity_check")
+
+
+def _first(found: Iterable[tuple[Any, Any, float]], k: int) -> Iterator[tuple[Any, Any, float]]:
+    """Yield rows until they name ``k`` documents; the rest need not even be read."""
+    documents: set[Any] = set()
+    for row in found:
+        yield row
+        documents.add(row[0])
+        if len(documents) == k:
+            return
+
+
+def _columns(database: sqlite3.Connection, table: str) -> list[str]:
+    return [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(table)})")]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _these(columns: Sequence[str], table: str) -> str:
+    return f"'{table}' has the columns {', '.join(map(repr, columns)) or 'none'}"

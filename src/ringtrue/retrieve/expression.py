@@ -1,0 +1,354 @@
+"""Text or dict → retriever. ``rrf(bm25(title=2), dense, k=60) >> mmr(0.7)`` is a value; here it becomes a thing that searches.
+
+Each name has one row in ``NAMES``: what it is, its options with their defaults, and what it builds. ``canonical`` writes every
+default out, so that two ways to say the same thing are equal and a changed default changes the key of caches and baselines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ringtrue.errors import InputError, SpecError, nearest
+from ringtrue.retrieve import fuse
+from ringtrue.retrieve.collection import Collection
+from ringtrue.retrieve.names import Name, Use
+from ringtrue.retrieve.pipeline import STAGES, Staged
+from ringtrue.retrieve.protocol import Retriever
+from ringtrue.retrieve.stages import Step
+from ringtrue.spec import Expression, Pipeline, parse, show_value
+
+Source = str | Expression | Pipeline | Mapping[str, Any]
+HYBRID = "weighted(bm25, dense, depth=50, norm='z', w=[0.5, 0.5])"
+"""Chosen on SciFact's training queries, LoCoMo's first half and the shipped sets: RRF falls behind its better channel where the
+two are far apart, see docs/benchmarks.md."""
+ALIASES = {"hybrid": HYBRID, "sparse": "splade"}
+_NUMBERS = (0.0,)
+"""The default of an option that is a list of numbers."""
+
+
+def _bm25(use: Use) -> Retriever:
+    from ringtrue.retrieve.channels.bm25 import Bm25
+
+    return Bm25(use.documents, **use.options, name=use.text)
+
+
+def _fts5(use: Use) -> Retriever:
+    from ringtrue.retrieve.channels.fts5 import Fts5
+
+    return Fts5(use.documents, **use.options, name=use.text)
+
+
+def _rm3(use: Use) -> Retriever:
+    from ringtrue.retrieve.channels.bm25 import Bm25
+    from ringtrue.retrieve.channels.rm3 import Rm3
+
+    options = dict(use.options)
+    return Rm3(Bm25(use.documents, language=options.pop("language")), **options, name=use.text)
+
+
+def _dense(use: Use) -> Retriever:
+    from ringtrue.retrieve.channels.dense import Dense
+
+    return Dense(use.documents, **use.options, name=use.text)
+
+
+def _splade(use: Use) -> Retriever:
+    from ringtrue.retrieve.channels.splade import Splade
+
+    return Splade(use.documents, **use.options, name=use.text)
+
+
+def _graph(use: Use) -> Retriever:
+    from ringtrue.retrieve.channels.graph import Graph
+
+    options = {**use.options, "edges": use.options["edges"] or None}
+    return Graph(use.children[0][1], use.documents, **options, name=use.text)
+
+
+def _trigger(use: Use) -> Retriever:
+    from ringtrue.retrieve.channels.trigger import Trigger
+
+    return Trigger(use.documents, **use.options, name=use.text)
+
+
+def _connect(use: Use) -> Retriever:
+    from ringtrue.retrieve.connectors import open_connection
+
+    return open_connection(use.options["name"])
+
+
+def _weights(use: Use) -> Sequence[float]:
+    weights = use.options["w"] or (1.0,) * len(use.children)
+    if len(weights) != len(use.children) or any(weight < 0 for weight in weights) or not any(weights):
+        raise SpecError(
+            f"w={show_value(weights)} does not weigh {len(use.children)} retrievers; write one number from 0 for each"
+        )
+    return tuple(map(float, weights))
+
+
+def _fusion(use: Use, rule: fuse.Rule) -> Retriever:
+    return fuse.Fusion(use.children, rule, name=use.text.partition("(")[0], depth=use.options["depth"])
+
+
+def _rrf(use: Use) -> Retriever:
+    if use.options["k"] < 0:
+        raise SpecError(f"rrf cannot have k={use.options['k']}; write a number from 0, like k=60")
+    rule = partial(fuse.rrf, k=use.options["k"], w=_weights(use))
+    return _fusion(use, lambda _, lists: rule(lists))
+
+
+def _weighted(use: Use) -> Retriever:
+    norm = use.options["norm"]
+    if norm not in fuse.NORMS:
+        raise SpecError(f"there is no norm '{norm}'; use {nearest(norm, fuse.NORMS)}")
+    rule = partial(fuse.weighted, w=_weights(use), norm=norm)
+    return _fusion(use, lambda _, lists: rule(lists))
+
+
+def _combsum(use: Use) -> Retriever:
+    return _fusion(use, lambda _, lists: fuse.comb_sum(lists))
+
+
+def _combmnz(use: Use) -> Retriever:
+    return _fusion(use, lambda _, lists: fuse.comb_mnz(lists))
+
+
+def _adaptive(use: Use) -> Retriever:
+    return _fusion(use, partial(fuse.adaptive, k=use.options["k"]))
+
+
+_DEPTH = {"depth": fuse.DEPTH}
+NAMES: Mapping[str, Name] = {
+    "bm25": Name("channel", "BM25 on Tantivy", _bm25, {"title": 3, "tags": 1, "language": "english"}, documents=True),
+    "fts5": Name("channel", "BM25 on SQLite's FTS5", _fts5, {"title": 5.0, "tags": 3.0, "body": 1.0}, documents=True),
+    "dense": Name(
+        "channel",
+        "sentence vectors, exact search",
+        _dense,
+        {"model": "all-MiniLM-L6-v2", "fields": ("",), "int8": False, "store": "float32", "hnsw": 0},
+        first="model",
+        documents=True,
+    ),
+    "rm3": Name(
+        "channel",
+        "BM25 with pseudo-relevance feedback",
+        _rm3,
+        {"docs": 10, "terms": 20, "weight": 0.5, "language": "english"},
+        documents=True,
+    ),
+    "splade": Name(
+        "channel", "learned sparse vectors, from a model folder", _splade, {"model": ""}, first="model", documents=True
+    ),
+    "graph": Name(
+        "channel",
+        "neighbours of another retriever's hits along links",
+        _graph,
+        {"edges": ("",), "hops": 1, "decay": 0.5, "depth": 50, "direction": "both"},
+        of="one",
+        documents=True,
+    ),
+    "trigger": Name(
+        "channel", "documents whose trigger phrases stand in the query", _trigger, {"field": "triggers"}, documents=True
+    ),
+    "connect": Name("channel", "a search system described in ringtrue.toml", _connect, {"name": ""}, first="name"),
+    "rrf": Name("fusion", "reciprocal rank fusion", _rrf, {"k": 60, "w": _NUMBERS, **_DEPTH}),
+    "weighted": Name("fusion", "weighted sum of normalised scores", _weighted, {"w": _NUMBERS, "norm": "minmax", **_DEPTH}),
+    "combsum": Name("fusion", "sum of normalised scores", _combsum, _DEPTH),
+    "combmnz": Name("fusion", "CombSUM times the lists that agree", _combmnz, _DEPTH),
+    "adaptive": Name("fusion", "RRF with weights by the kind of query", _adaptive, {"k": 60, **_DEPTH}),
+}
+
+ALL: Mapping[str, Name] = {**NAMES, **STAGES}
+
+
+def as_expression(source: Source) -> Expression | Pipeline:
+    """Return the expression of a text or of a configuration such as ``{"fusion_method": "rrf", "rrf_k": 60}``.
+
+    >>> str(as_expression({"fusion_method": "weighted", "weights": {"bm25": 0.3, "dense": 0.7}}))
+    'weighted(bm25, dense, w=[0.3, 0.7])'
+    """
+    if isinstance(source, str):
+        return parse(source)
+    if isinstance(source, Expression | Pipeline):
+        return source
+    if isinstance(source, Mapping):
+        return _from_config(source)
+    raise InputError(f"{source!r:.60} names no retriever; write it like 'rrf(bm25, dense)'")
+
+
+_CONFIG = ("fusion_method", "rrf_k", "weights", "channels", "normalization", "rerank")
+
+
+def _from_config(config: Mapping[str, Any]) -> Expression | Pipeline:
+    unknown = next((key for key in config if key not in _CONFIG), None)
+    if unknown is not None:
+        raise SpecError(f"the configuration has the key '{unknown}'; did you mean {nearest(str(unknown), _CONFIG)}?")
+    method, weights = config.get("fusion_method"), config.get("weights")
+    names = list(weights) if isinstance(weights, Mapping) else config.get("channels", ["bm25", "dense"])
+    channels = tuple(parse(str(name)) for name in names)
+    if method == "rrf":
+        options: list[tuple[str, Any]] = [("k", config.get("rrf_k", 60))]
+        found = Expression("rrf", channels, tuple(options))
+    elif method == "weighted" and isinstance(weights, Mapping):
+        options = [("w", tuple(weights.values()))]
+        options += [("norm", config["normalization"])] if "normalization" in config else []
+        found = Expression("weighted", channels, tuple(options))
+    else:
+        raise SpecError(f"fusion_method {method!r} cannot be read; write 'rrf', or 'weighted' with weights")
+    reranker = config.get("rerank")
+    return found if not reranker else Pipeline((found, Expression("rerank", (str(reranker),))))
+
+
+def canonical(source: Source) -> Expression | Pipeline:
+    """Return the same retriever with aliases resolved and every default written out; raises SpecError for what cannot be.
+
+    >>> str(canonical("bm25(title=2)"))
+    "bm25(language='english', tags=1, title=2)"
+    """
+    expression = as_expression(source)
+    if isinstance(expression, Pipeline):
+        first, *rest = expression.stages
+        head = canonical(first)
+        stages = [head] if isinstance(head, Expression) else list(head.stages)
+        for stage in rest:
+            if _known(stage).kind != "stage":
+                raise SpecError(
+                    f"'{stage.name}' finds documents and cannot follow >>; put it first, or fuse: rrf(bm25, {stage})"
+                )
+            stages.append(_full(stage))
+        return Pipeline(tuple(stages))
+    if expression.name in ALIASES and not expression.args and not expression.options:
+        return canonical(ALIASES[expression.name])
+    if _known(expression).kind == "stage":
+        raise SpecError(f"'{expression.name}' works on hits and cannot come first; write it like hybrid >> {expression}")
+    return _full(expression)
+
+
+def key(source: Source) -> str:
+    """Return a short hash of what a retriever is: the key of caches and baselines.
+
+    >>> key("rrf(dense, bm25)") == key("rrf(bm25, dense)")
+    False
+    """
+    return hashlib.sha256(str(canonical(source)).encode()).hexdigest()[:16]
+
+
+def _known(expression: Expression) -> Name:
+    if expression.name not in ALL:
+        legal = (*ALL, *ALIASES)
+        raise SpecError(f"there is no retriever '{expression.name}'; did you mean {nearest(expression.name, legal)}?")
+    return ALL[expression.name]
+
+
+def _full(expression: Expression) -> Expression:
+    """Return an expression with its options checked and complete."""
+    name = _known(expression)
+    args = list(expression.args)
+    given = dict(expression.options)
+    if expression.at is not None:
+        raise SpecError(f"'{expression}' has a cut-off; ask for hits with k, and cut with >> top({expression.at})")
+    children: list[Expression | Pipeline] = []
+    while args and isinstance(args[0], Expression | Pipeline):
+        child = args.pop(0)
+        assert isinstance(child, Expression | Pipeline)
+        children.append(canonical(child))
+    if name.first and args and name.first not in given:
+        given[name.first] = args.pop(0)
+    if args:
+        takes = f"named options ({', '.join(name.options)})" if name.options else "no options"
+        raise SpecError(f"cannot read {show_value(args[0])} in '{expression}'; {expression.name} takes {takes}")
+    least, most = {"fusion": (2, 64)}.get(name.kind, (1, 1) if name.of == "one" else (0, 1 if name.of == "maybe" else 0))
+    if not least <= len(children) <= most:
+        wanted = (
+            "joins two or more retrievers"
+            if name.kind == "fusion"
+            else "takes one retriever"
+            if least
+            else "takes no retriever"
+        )
+        shape = (
+            f"{expression.name}(bm25, dense)"
+            if name.kind == "fusion"
+            else f"{expression.name}(bm25)"
+            if least
+            else expression.name
+        )
+        raise SpecError(f"'{expression}' cannot be: {expression.name} {wanted}; write it like {shape}")
+    options = {
+        option: _checked(expression.name, option, given.pop(option, default), default)
+        for option, default in name.options.items()
+    }
+    if name.free is not None:
+        options |= {option: _checked(expression.name, option, value, name.free) for option, value in given.items()}
+    elif given:
+        wrong = next(iter(given))
+        if not name.options:
+            raise SpecError(f"{expression.name} has no option '{wrong}'; it takes none")
+        raise SpecError(f"{expression.name} has no option '{wrong}'; did you mean {nearest(wrong, name.options)}?")
+    return Expression(expression.name, tuple(children), tuple(options.items()))
+
+
+def _checked(name: str, option: str, value: Any, default: Any) -> Any:
+    if isinstance(default, tuple):
+        sample = default[0]
+        if value is default or value == () or value is None:
+            return ()
+        values = value if isinstance(value, tuple) else (value,)
+        return tuple(_checked(name, option, item, sample) for item in values)
+    if default is None:  # a number, or nothing
+        return None if value is None else _checked(name, option, value, 0.5)
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(default, int) and not isinstance(default, bool) and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if type(value) is not type(default):
+        shown = show_value(default) if default != "" else "'…'"
+        raise SpecError(f"{name} cannot have {option}={show_value(value)}; write it like {option}={shown}")
+    return value
+
+
+def build(source: Source, collection: Collection | None = None) -> Retriever:
+    """Return the retriever an expression names, over a collection; raises SpecError with the nearest names."""
+    return _build(canonical(source), as_expression(source), collection)
+
+
+def _build(full: Expression | Pipeline, written: Expression | Pipeline, collection: Collection | None) -> Retriever:
+    if isinstance(written, Expression) and written.name in ALIASES:
+        written = as_expression(ALIASES[written.name])
+    if isinstance(full, Pipeline):
+        assert isinstance(written, Pipeline)
+        base = _build(full.stages[0], written.stages[0], collection)
+        steps: list[Step] = [
+            _known(stage).build(_use(stage, text, collection))
+            for stage, text in zip(full.stages[1:], written.stages[1:], strict=True)
+        ]
+        return Staged(base, steps)
+    assert isinstance(written, Expression)
+    found: Retriever = _known(full).build(_use(full, written, collection))
+    return found
+
+
+def _use(full: Expression, written: Expression, collection: Collection | None) -> Use:
+    texts = [child for child in written.args if isinstance(child, Expression | Pipeline)]
+    children = [
+        (str(text), _build(child, text, collection))
+        for child, text in zip(full.args, texts, strict=True)
+        if isinstance(child, Expression | Pipeline)
+    ]
+    return Use(str(written), dict(full.options), children, collection)
+
+
+def names_documents(source: Source) -> bool:
+    """Tell whether a retriever searches documents of one's own, rather than a connected system alone."""
+
+    def searches(part: object) -> bool:
+        if isinstance(part, Pipeline):
+            return any(searches(stage) for stage in part.stages)
+        if not isinstance(part, Expression):
+            return False
+        return ALL[part.name].documents or any(searches(child) for child in part.args)
+
+    return searches(canonical(source))

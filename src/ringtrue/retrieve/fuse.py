@@ -1,0 +1,161 @@
+"""Several ranked lists → one. Every hit keeps the channels it came from and what each stage said about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from ringtrue.records import Hit, Stage
+from ringtrue.retrieve.protocol import Retriever, Scope, check_k, ranked, search_many
+
+Lists = Sequence[Sequence[Hit]]
+DEPTH = 100
+"""Hits of each channel that a fusion looks at."""
+_STEP = 1e-6
+
+
+def rrf(lists: Lists, *, k: float = 60, w: Sequence[float] | None = None) -> dict[str, float]:
+    """Reciprocal rank fusion (Cormack, Clarke and Büttcher 2009): Σ w ÷ (k + rank)."""
+    total: dict[str, float] = {}
+    for weight, hits in zip(w or [1.0] * len(lists), lists, strict=True):
+        for rank, hit in enumerate(hits, 1):
+            total[hit.doc_id] = total.get(hit.doc_id, 0.0) + weight / (k + rank)
+    return total
+
+
+def _min_max(hits: Sequence[Hit]) -> dict[str, float]:
+    scores = [hit.score for hit in hits]
+    low, high = (min(scores), max(scores)) if scores else (0.0, 0.0)
+    return {hit.doc_id: (hit.score - low) / (high - low) if high > low else 1.0 for hit in hits}
+
+
+def _z(hits: Sequence[Hit]) -> dict[str, float]:
+    scores = [hit.score for hit in hits]
+    mean = sum(scores) / len(scores) if scores else 0.0
+    spread = (sum((score - mean) ** 2 for score in scores) / len(scores)) ** 0.5 if scores else 0.0
+    return {hit.doc_id: (hit.score - mean) / spread if spread else 0.0 for hit in hits}
+
+
+def _rank(hits: Sequence[Hit]) -> dict[str, float]:
+    return {hit.doc_id: 1.0 - (rank - 1) / len(hits) for rank, hit in enumerate(hits, 1)}
+
+
+NORMS: Mapping[str, Callable[[Sequence[Hit]], dict[str, float]]] = {"minmax": _min_max, "z": _z, "rank": _rank}
+
+
+def weighted(lists: Lists, *, w: Sequence[float], norm: str = "minmax") -> dict[str, float]:
+    """Weighted sum of normalised scores; a document that a list lacks gets that list's lowest value."""
+    total: dict[str, float] = {}
+    everyone = dict.fromkeys(hit.doc_id for hits in lists for hit in hits)
+    for weight, hits in zip(w, lists, strict=True):
+        scores = NORMS[norm](hits)
+        missing = min(scores.values(), default=0.0)
+        for doc_id in everyone:
+            total[doc_id] = total.get(doc_id, 0.0) + weight * scores.get(doc_id, missing)
+    return total
+
+
+def comb_sum(lists: Lists) -> dict[str, float]:
+    """Sum of min-max normalised scores (Fox and Shaw 1994); a document that a list lacks gets nothing from it."""
+    total: dict[str, float] = {}
+    for hits in lists:
+        for doc_id, score in _min_max(hits).items():
+            total[doc_id] = total.get(doc_id, 0.0) + score
+    return total
+
+
+def comb_mnz(lists: Lists) -> dict[str, float]:
+    """CombSUM times the number of lists that have the document."""
+    count: dict[str, int] = {}
+    for hits in lists:
+        for hit in hits:
+            count[hit.doc_id] = count.get(hit.doc_id, 0) + 1
+    return {doc_id: score * count[doc_id] for doc_id, score in comb_sum(lists).items()}
+
+
+_EXACT = re.compile(r"[\"“”«»`]|\w[_/\\:.#@-]\w|\d|[a-z][A-Z]")
+_ASKING = re.compile(
+    r"\s*(who|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|should|will)\b|.*\?\s*$", re.I | re.S
+)
+
+
+def leaning(text: str) -> float:
+    """Return how much a query asks for its exact words, as the weight of the first retriever against 1 for the others.
+
+    Quotes, numbers and names like ``user_id`` ask for exact words (2); a question in plain words asks for meaning (½).
+
+    >>> leaning("error E1234 in parse_args()"), leaning("how do I keep my coffee warm?"), leaning("warm coffee")
+    (2.0, 0.5, 1.0)
+    """
+    if _EXACT.search(text):
+        return 2.0
+    return 0.5 if _ASKING.match(text) else 1.0
+
+
+def adaptive(text: str, lists: Lists, *, k: float = 60) -> dict[str, float]:
+    """RRF whose first list (the lexical one) weighs more or less by the kind of query."""
+    return rrf(lists, k=k, w=[leaning(text), *[1.0] * (len(lists) - 1)])
+
+
+Rule = Callable[[str, Lists], dict[str, float]]
+"""(query, lists) → a score for every document."""
+
+
+class Fusion:
+    """Asks every channel and joins their answers by a rule."""
+
+    def __init__(self, channels: Sequence[tuple[str, Retriever]], rule: Rule, *, name: str, depth: int = DEPTH) -> None:
+        self.channels, self.rule, self.name, self.depth = list(channels), rule, name, depth
+
+    @property
+    def parts(self) -> list[Retriever]:
+        """The retrievers it joins."""
+        return [channel for _, channel in self.channels]
+
+    def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
+        return self.search_many([text], k=k, scope=scope)[0]
+
+    def search_many(self, texts: Sequence[str], *, k: int = 10, scope: Scope | None = None) -> list[list[Hit]]:
+        """Return the answers to several questions, each channel asked for all of them at once."""
+        depth = max(check_k(k), self.depth)  # what lies beyond only follows
+        answers = [search_many(channel, texts, k=depth, scope=scope) for _, channel in self.channels]
+        return [self.join(text, lists, k=k) for text, *lists in zip(texts, *answers, strict=True)]
+
+    def join(self, text: str, lists: Lists, *, k: int) -> list[Hit]:
+        """Return the fused answer from the channels' answers, so that components can share one pass over them."""
+        origin: dict[str, Hit] = {}
+        channels: dict[str, dict[str, int]] = {}
+        stages: dict[str, list[Stage]] = {}
+        for hits in lists:
+            for hit in hits:
+                first = origin.setdefault(hit.doc_id, hit)
+                if first.chunk is None and hit.chunk is not None:
+                    origin[hit.doc_id] = hit  # the passage that answered is worth keeping, whoever found it
+                known = channels.setdefault(hit.doc_id, {})
+                for name, rank in hit.channels.items():
+                    known.setdefault(name, rank)
+                stages.setdefault(hit.doc_id, []).extend(hit.stages)
+        best = ranked(self._scores(text, lists).items(), k=k)
+        return [
+            replace(
+                origin[doc_id],
+                score=score,
+                channels=channels[doc_id],
+                stages=(*stages[doc_id], Stage(self.name, rank, score)),
+            )
+            for rank, (doc_id, score) in enumerate(best, 1)
+        ]
+
+    def _scores(self, text: str, lists: Lists) -> dict[str, float]:
+        """Return the rule's scores over the first ``depth`` of each list, so that a larger k changes no place."""
+        scores = self.rule(text, [hits[: self.depth] for hits in lists])
+        # What lies beyond follows by its best rank, the one fact about it that a larger k leaves as it is.
+        lowest = min(scores.values(), default=0.0)
+        beyond: dict[str, int] = {}
+        for hits in lists:
+            for rank, hit in enumerate(hits[self.depth :], 1):
+                if hit.doc_id not in scores:
+                    beyond[hit.doc_id] = min(rank, beyond.get(hit.doc_id, rank))
+        scores |= {doc_id: lowest - _STEP * rank for doc_id, rank in beyond.items()}
+        return scores

@@ -1,0 +1,172 @@
+"""The one seam of retrieval: ``search(text, *, k) -> hits``. Everything that finds, fuses, reranks or cuts has this shape.
+
+A plain function is enough. What a retriever may offer besides, it shows by its signature: ``scope=`` (only documents with
+these metadata values) and ``session=`` (what was asked before); ``search_many(texts, *, k)`` answers a batch at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ringtrue.errors import BadAnswer, InputError
+from ringtrue.records import Hit, Stage
+
+Scope = Mapping[str, str]
+_IDS = ("doc_id", "id", "_id", "document_id")
+_SCORES = ("score", "_score", "similarity", "relevance")
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """Anything that answers a question with documents, best first."""
+
+    def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> Sequence[Hit]:
+        """Return at most ``k`` hits, each document once; ``scope`` admits only documents with these metadata values."""
+
+
+def ranked(scores: Iterable[tuple[str, float]], *, k: int) -> list[tuple[str, float]]:
+    """Return the best ``k`` of (document, score), ties by document id descending, as everywhere in Ringtrue."""
+    return sorted(sorted(scores, key=lambda pair: pair[0], reverse=True), key=lambda pair: -pair[1])[:k]
+
+
+def plain(text: str) -> str:
+    """Return text that every index and wire can hold: a lone surrogate becomes U+FFFD, NUL a space.
+
+    >>> plain("a\\ud800b\\0c")
+    'a\\ufffdb c'
+    """
+    if not text.isascii():
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text.replace("\0", " ")
+
+
+def check_k(k: int) -> int:
+    """Return ``k`` when it is a number of hits one can ask for; raises InputError."""
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise InputError(f"k={k!r} is no number of hits; ask for 1 or more")
+    return k
+
+
+def from_channel(name: str, found: Iterable[tuple[str, float]]) -> list[Hit]:
+    """Return what a channel found, best first, as hits that say so."""
+    return [
+        Hit(doc, score, None, {name: rank}, None, (Stage(name, rank, score),)) for rank, (doc, score) in enumerate(found, 1)
+    ]
+
+
+class Function:
+    """A plain function as a retriever: it may return ids, (id, score) pairs, mappings or Hit records, best first."""
+
+    def __init__(self, function: Callable[..., Iterable[Any]], *, name: str | None = None) -> None:
+        self.function = function
+        self.name = name or str(getattr(function, "__name__", "function"))
+        self.accepts = _accepted(function)
+
+    def search(
+        self, text: str, *, k: int = 10, scope: Scope | None = None, session: Sequence[str] | None = None
+    ) -> Sequence[Hit]:
+        options: dict[str, Any] = {"k": check_k(k)}
+        for name, value in (("scope", scope), ("session", session)):
+            if value is not None:
+                if name not in self.accepts:
+                    raise InputError(f"{self.name} takes no {name}; give it a parameter {name}=None, or search without one")
+                options[name] = value
+        return as_hits(self.function(text, **options), self.name)[:k]
+
+
+def _accepted(function: Callable[..., Any]) -> frozenset[str]:
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # built-in functions may show no signature
+        return frozenset()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return frozenset({"scope", "session"})
+    return frozenset(parameters)
+
+
+def as_hits(found: Any, name: str, *, duplicates: str = "error") -> list[Hit]:
+    """Return an answer of any usual shape as hits that carry the channel ``name``; raises BadAnswer naming what is none.
+
+    Several passages of one document (rows with a ``chunk``) count once, at the best place. A document that simply comes twice
+    is an error, unless ``duplicates='first'``.
+    """
+    if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
+        raise BadAnswer(f"{name} returned {found!r:.60}; return a list of ids, (id, score) pairs or hits")
+    rows = [_as_hit(item, rank, name) for rank, item in enumerate(found, 1)]
+    hits: list[Hit] = []
+    places: dict[str, int] = {}
+    for rank, hit in enumerate(rows, 1):
+        first = places.setdefault(hit.doc_id, rank)
+        if first == rank:
+            place = len(hits) + 1
+            hits.append(hit if hit.stages else _tagged(hit, name, place))
+        elif duplicates == "error" and (hit.chunk is None or hit.chunk == rows[first - 1].chunk):
+            raise BadAnswer(
+                f"{name} returned document '{hit.doc_id}' twice, at ranks {first} and {rank}; "
+                "return each document once, name its passages as chunks, or say duplicates='first'"
+            )
+    return hits
+
+
+def _tagged(hit: Hit, name: str, rank: int) -> Hit:
+    return Hit(hit.doc_id, hit.score, hit.chunk, hit.channels or {name: rank}, hit.confidence, (Stage(name, rank, hit.score),))
+
+
+def _as_hit(item: Any, rank: int, name: str) -> Hit:
+    if isinstance(item, Hit):
+        return item
+    if isinstance(item, str | int) and not isinstance(item, bool):
+        return Hit(_id(item, rank, name))
+    if isinstance(item, tuple | list) and len(item) == 2:
+        doc_id = _id(item[0], rank, name)
+        return Hit(doc_id, _score(item[1], doc_id, name))
+    if isinstance(item, Mapping):
+        key = next((key for key in _IDS if key in item), None)
+        if key is not None:
+            doc_id = _id(item[key], rank, name)
+            value = next((item[key] for key in _SCORES if item.get(key) is not None), math.nan)
+            chunk = item.get("chunk")
+            return Hit(doc_id, _score(value, doc_id, name), None if chunk is None else str(chunk))
+    raise BadAnswer(f"{name}: hit {rank} is {item!r:.60}; return an id, an (id, score) pair, a mapping with 'doc_id', or a Hit")
+
+
+def _id(value: Any, rank: int, name: str) -> str:
+    if isinstance(value, str | int | np.integer) and not isinstance(value, bool) and str(value).strip():
+        return str(value)
+    raise BadAnswer(f"{name}: hit {rank} has the document id {value!r:.40}; return a text or a whole number")
+
+
+def _score(value: Any, doc_id: str, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise BadAnswer(f"{name}: the score {value!r:.40} of document '{doc_id}' is not a number; return a float")
+    with contextlib.suppress(OverflowError):  # a whole number too large to be a score
+        if not math.isinf(value):
+            return float(value)
+    raise BadAnswer(f"{name}: the score of document '{doc_id}' is infinite; return a finite number")
+
+
+def as_retriever(thing: Any, *, name: str | None = None) -> Retriever:
+    """Return a retriever: one as it is, a plain function wrapped; raises InputError for anything else.
+
+    >>> as_retriever(lambda text, k: [("d1", 2.0), ("d2", 1.0)], name="mine").search("pool", k=1)[0].doc_id
+    'd1'
+    """
+    if isinstance(thing, Retriever):
+        return thing
+    if callable(thing):
+        return Function(thing, name=name)
+    raise InputError(f"{type(thing).__name__} cannot search; give it a method search(text, *, k), or pass a function")
+
+
+def search_many(retriever: Retriever, texts: Sequence[str], *, k: int = 10, scope: Scope | None = None) -> list[Sequence[Hit]]:
+    """Return one answer per text, in one batch where the retriever offers ``search_many``."""
+    batch = getattr(retriever, "search_many", None)
+    if batch is not None:
+        return list(batch(texts, k=k, scope=scope))
+    return [retriever.search(text, k=k, scope=scope) for text in texts]

@@ -1,0 +1,352 @@
+"""Hits → hits: what may follow ``>>``. A stage reorders or cuts an answer; it never adds a document to it.
+
+``stage.depth(k)`` says how many candidates the stage wants in order to return ``k``; ``stage.apply(text, hits, k=k)`` returns
+at most ``k`` of them. Every hit that stays keeps chunk, channels and confidence, takes the stage's score, and says so in
+``stages``.
+
+Stages that weigh a score against something else first bring it to a common scale, see ``relevance``.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.records import Floats, Hit, Stage
+from ringtrue.retrieve.collection import scope_values
+from ringtrue.retrieve.protocol import check_k, ranked
+
+DEPTH = 50
+"""Candidates a reordering stage looks at when fewer are asked for."""
+Vectors = Callable[[Sequence[str]], NDArray[Any]]
+"""Document ids → one vector each, in their order."""
+Metadata = Callable[[], Mapping[str, Mapping[str, Any]]]
+"""→ every document's metadata by its id. What is read from it is kept for as long as the same mapping comes back."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY = 86_400.0
+
+
+class Step(Protocol):
+    """Anything that may follow ``>>``."""
+
+    @property
+    def name(self) -> str: ...
+
+    def depth(self, k: int) -> int:
+        """Return how many candidates it wants in order to return ``k``."""
+
+    def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
+        """Return at most ``k`` of the hits, best first."""
+
+
+def relevance(hits: Sequence[Hit]) -> Floats:
+    """Return how relevant each hit is, from 0 (the last) to 1 (the first), never rising from one to the next.
+
+    Scores are used by their place between the lowest and the highest; where all are equal each is 1. Where a hit has no
+    score, or the scores contradict the order (distances do), the order is the truth: the first of four is 1, then 0.75, 0.5,
+    0.25.
+
+    >>> relevance([Hit("a", 9.0), Hit("b", 8.0), Hit("c", 5.0)]).tolist()
+    [1.0, 0.75, 0.0]
+    """
+    scores = np.array([hit.score for hit in hits], np.float64)
+    if np.isfinite(scores).all() and (scores[1:] <= scores[:-1]).all():
+        spread = float(scores[0]) - float(scores[-1]) if len(scores) else 0.0
+        if spread == 0:
+            return np.ones(len(scores))
+        if math.isfinite(spread):
+            return np.asarray((scores - scores[-1]) / spread)
+    return 1.0 - np.arange(len(scores)) / max(1, len(scores))
+
+
+def _staged(name: str, found: Iterable[tuple[Hit, float]]) -> list[Hit]:
+    return [
+        replace(hit, score=score, stages=(*hit.stages, Stage(name, rank, score))) for rank, (hit, score) in enumerate(found, 1)
+    ]
+
+
+def _number(stage: str, option: str, value: Any, *, low: float, high: float = math.inf, above: bool = False) -> float:
+    """Return an option that must be a finite number from ``low`` (or ``above`` it) to ``high``."""
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and low <= value <= high
+    if not fits or (above and value == low):
+        start = "any number" if low == -math.inf else f"a number {'above' if above else 'from'} {low:g}"
+        raise InputError(f"{stage} cannot have {option}={value!r}; use {start}{'' if high == math.inf else f' to {high:g}'}")
+    return float(value)
+
+
+def _count(stage: str, option: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{stage} cannot have {option}={value!r}; use a whole number from 1")
+    return value
+
+
+class Mmr:
+    """Maximal marginal relevance: the next hit is the one that is relevant and unlike those already chosen.
+
+    Score: ``weight`` · relevance − (1 − ``weight``) · the highest cosine to a chosen document. While nothing is chosen that
+    cosine counts as −1, the lowest there is: the first choice stays the same, and scores never rise down the list.
+    ``weight=1`` keeps the order that came in; ``weight=0`` takes the most relevant first and then goes by unlikeness alone.
+    Equal scores go by relevance, then by document id, descending. Carbonell and Goldstein, SIGIR 1998.
+    """
+
+    name = "mmr"
+
+    def __init__(self, vectors: Vectors, *, weight: float = 0.7, depth: int = DEPTH) -> None:
+        self.vectors = vectors
+        self.weight = _number("mmr", "weight", weight, low=0, high=1)
+        self.candidates = _count("mmr", "depth", depth)
+
+    def depth(self, k: int) -> int:
+        return max(k, self.candidates)
+
+    def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
+        pool = list(hits[: self.depth(check_k(k))])
+        if not pool:
+            return []
+        relevant = relevance(pool)
+        places = list(range(len(pool)))
+        if self.weight < 1:
+            # argmax takes the first of equals, so the order of the candidates is the order of ties.
+            places.sort(key=lambda place: pool[place].doc_id, reverse=True)
+            places.sort(key=lambda place: -relevant[place])
+        pool, relevant = [pool[place] for place in places], relevant[places]
+        directions = self._directions([hit.doc_id for hit in pool])
+        likeness = np.full(len(pool), -1.0)
+        left = np.ones(len(pool), np.bool_)
+        chosen: list[tuple[Hit, float]] = []
+        for _ in range(min(k, len(pool))):
+            scores = self.weight * relevant - (1.0 - self.weight) * likeness
+            best = int(np.argmax(np.where(left, scores, -np.inf)))
+            chosen.append((pool[best], float(scores[best])))
+            left[best] = False
+            # einsum treats every row alike, which BLAS does not: equal documents get bitwise equal cosines, and tie.
+            cosines = np.einsum("ij,j->i", directions, directions[best])
+            np.maximum(likeness, np.clip(cosines, -1.0, 1.0), out=likeness)
+        return _staged(self.name, chosen)
+
+    def _directions(self, doc_ids: list[str]) -> Floats:
+        matrix = np.ascontiguousarray(self.vectors(doc_ids), np.float64)
+        if matrix.ndim != 2 or len(matrix) != len(doc_ids):
+            raise InputError(
+                f"mmr got vectors of shape {matrix.shape} for {len(doc_ids)} documents; return one row per document"
+            )
+        finite = np.isfinite(matrix).all(axis=1)
+        if not finite.all():
+            raise InputError(f"mmr: the vector of document '{doc_ids[int(np.argmin(finite))]}' is not finite; encode it again")
+        # Scaled by the largest value first: squares of very small or large values would leave the range of a float.
+        largest = np.abs(matrix).max(axis=1, initial=0.0, keepdims=True)
+        matrix = matrix / np.where(largest > 0, largest, 1.0)
+        lengths = np.sqrt((matrix * matrix).sum(axis=1, keepdims=True))
+        return np.asarray(matrix / np.where(lengths > 0, lengths, 1.0))
+
+
+class _Boost(ABC):
+    """Relevance times a factor that a metadata field decides. A document that lacks the field has the factor 1.
+
+    The least relevant candidate has relevance 0, which no factor raises: boosts work among candidates, so ``depth`` should
+    bring more of them than are wanted. A field that no document has is an error, since the stage would then do nothing,
+    unnoticed.
+    """
+
+    name: str
+
+    def __init__(self, metadata: Metadata, *, field: str, depth: int) -> None:
+        self.metadata, self.field = metadata, field
+        self.candidates = _count(self.name, "depth", depth)
+        self._kept: tuple[Mapping[str, Mapping[str, Any]], dict[str, float]] | None = None
+
+    @abstractmethod
+    def factors(self, values: Mapping[str, Any]) -> dict[str, float]:
+        """Return the factor of every document from its value of the field; raises InputError for one that cannot be used."""
+
+    def depth(self, k: int) -> int:
+        return max(k, self.candidates)
+
+    def _current(self) -> tuple[Mapping[str, Mapping[str, Any]], dict[str, float]]:
+        metadata, kept = self.metadata(), self._kept
+        if kept is None or kept[0] is not metadata:
+            values = {
+                doc_id: facts[self.field] for doc_id, facts in metadata.items() if facts.get(self.field) not in (None, "")
+            }
+            if metadata and not values:
+                fields = dict.fromkeys(name for facts in metadata.values() for name in facts)
+                cure = f"did you mean {nearest(self.field, fields)}?" if fields else "ingest documents with metadata"
+                raise MissingInput(f"{self.name}: no document has the metadata field '{self.field}'; {cure}")
+            self._kept = kept = metadata, self.factors(values)
+        return kept
+
+    @property
+    def missing(self) -> int:
+        """How many documents lack the field."""
+        metadata, factors = self._current()
+        return len(metadata) - len(factors)
+
+    def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
+        pool = hits[: self.depth(check_k(k))]
+        if not pool:
+            return []
+        metadata, factors = self._current()
+        for hit in pool:
+            if hit.doc_id not in metadata:
+                raise InputError(
+                    f"{self.name}: there is no metadata of document '{hit.doc_id}'; boost hits of the same collection"
+                )
+        by_id = {hit.doc_id: hit for hit in pool}
+        scores = {
+            hit.doc_id: value * factors.get(hit.doc_id, 1.0) for hit, value in zip(pool, relevance(pool).tolist(), strict=True)
+        }
+        return _staged(self.name, ((by_id[doc_id], score) for doc_id, score in ranked(scores.items(), k=k)))
+
+
+class Recency(_Boost):
+    """Newer documents first: relevance · (1 + ``weight`` · 2^(−age ÷ ``half_life``)), age and half-life in days.
+
+    Dates are ISO 8601; one without a time is its midnight, one without a zone is UTC. ``now`` is the moment ages are counted
+    to: the newest date among the documents unless it is given, never the clock, so that an answer can be repeated. A date
+    after ``now`` has age 0. A document without a date is not boosted and counts in ``missing``; a date that cannot be read is
+    an InputError.
+    """
+
+    name = "recency"
+
+    def __init__(
+        self,
+        metadata: Metadata,
+        *,
+        field: str = "date",
+        half_life: float = 30.0,
+        weight: float = 0.5,
+        now: str | None = None,
+        depth: int = DEPTH,
+    ) -> None:
+        super().__init__(metadata, field=field, depth=depth)
+        self.half_life = _number(self.name, "half_life", half_life, low=0, above=True)
+        self.weight = _number(self.name, "weight", weight, low=0)
+        self.now = None if now is None else _days(now)
+        if now is not None and self.now is None:
+            raise InputError(
+                f"recency cannot have now={now!r:.60}; write it in ISO 8601, like 2026-11-15 or 2026-11-15T08:30:00Z"
+            )
+
+    def factors(self, values: Mapping[str, Any]) -> dict[str, float]:
+        days: dict[str, float] = {}
+        for doc_id, value in values.items():
+            read = _days(value)
+            if read is None:
+                raise InputError(
+                    f"recency: the {self.field} of document '{doc_id}' is {value!r:.60}; write it in ISO 8601, like 2026-11-15"
+                )
+            days[doc_id] = read
+        now = max(days.values(), default=0.0) if self.now is None else self.now
+        return {doc_id: 1.0 + self.weight * 2.0 ** (-max(0.0, now - day) / self.half_life) for doc_id, day in days.items()}
+
+
+def _days(value: Any) -> float | None:
+    """Return a date as days since 1970, or None when it cannot be read."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        return None
+    moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+    return (moment - _EPOCH).total_seconds() / _DAY
+
+
+class Tier(_Boost):
+    """Relevance times the boost of the document's tier: ``tier(core=1.5, archive=0.5)``. A tier that is not named has boost 1.
+
+    A document without a tier is not boosted and counts in ``missing``; one with several is an InputError.
+    """
+
+    name = "tier"
+
+    def __init__(self, metadata: Metadata, *, field: str = "tier", boosts: Mapping[str, float], depth: int = DEPTH) -> None:
+        super().__init__(metadata, field=field, depth=depth)
+        if not boosts:
+            raise InputError("tier has no boosts; write it like tier(core=1.5, archive=0.5)")
+        self.boosts = {tier: _number(self.name, tier, boost, low=0) for tier, boost in boosts.items()}
+
+    def factors(self, values: Mapping[str, Any]) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for doc_id, value in values.items():
+            tiers = scope_values(value)
+            if len(tiers) != 1:
+                raise InputError(f"tier: the {self.field} of document '{doc_id}' is {value!r:.60}; give it one tier, as a text")
+            found[doc_id] = self.boosts.get(tiers[0], 1.0)
+        return found
+
+
+class Threshold:
+    """Keeps the hits that are good enough; an empty answer is an answer.
+
+    ``min`` keeps scores of at least that; ``relative`` those of at least that share of the best; ``gap`` ends the list before
+    the first hit whose score lies more than that share below the one before it. Where several are given, all must hold.
+    A share of a best score below 0 is an error. Where scores fall with the rank, a larger ``k`` only lengthens the answer.
+    """
+
+    name = "threshold"
+
+    def __init__(self, *, min: float | None = None, relative: float | None = None, gap: float | None = None) -> None:
+        if min is None and relative is None and gap is None:
+            raise InputError(
+                "threshold keeps everything; write it like threshold(min=0.3), threshold(relative=0.5) or threshold(gap=0.4)"
+            )
+        self.min = None if min is None else _number(self.name, "min", min, low=-math.inf)
+        self.relative = None if relative is None else _number(self.name, "relative", relative, low=0, high=1)
+        self.gap = None if gap is None else _number(self.name, "gap", gap, low=0, high=1, above=True)
+
+    def depth(self, k: int) -> int:
+        return k
+
+    def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
+        pool = hits[: check_k(k)]
+        for hit in pool:
+            if math.isnan(hit.score):
+                raise InputError(
+                    f"threshold: the stage before gives no scores (document '{hit.doc_id}'); put one before it that does, "
+                    "or cut by number with top(n)"
+                )
+        if not pool:
+            return []
+        floor = -math.inf if self.min is None else self.min
+        best = max(hit.score for hit in pool)
+        if best < 0 and (self.relative is not None or self.gap is not None):
+            raise InputError(f"threshold: the best score is {best:g}, and a share of less than 0 says nothing; use min=")
+        if self.relative is not None:
+            floor = max(floor, self.relative * best)
+        kept = pool if self.gap is None else pool[: self._fall(pool, self.gap)]
+        return _staged(self.name, ((hit, hit.score) for hit in kept if hit.score >= floor))
+
+    @staticmethod
+    def _fall(hits: Sequence[Hit], gap: float) -> int:
+        """Return how many hits come before the first fall."""
+        pairs = enumerate(pairwise(hits), 1)
+        return next((rank for rank, (hit, after) in pairs if hit.score - after.score > gap * hit.score), len(hits))
+
+
+class Top:
+    """The first ``n`` hits, whatever more is asked for."""
+
+    name = "top"
+
+    def __init__(self, n: int) -> None:
+        self.n = _count(self.name, "n", n)
+
+    def depth(self, k: int) -> int:
+        return min(k, self.n)
+
+    def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
+        return _staged(self.name, ((hit, hit.score) for hit in hits[: self.depth(check_k(k))]))
