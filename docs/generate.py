@@ -119,7 +119,7 @@ _FIGURES = {
 
 def commands() -> str:
     """The reference of all commands: their help texts."""
-    pages = [(), ("demo",), ("score",), ("diff",), ("ingest",), ("search",), ("self-test",), ("golden",)]
+    pages = [(), ("demo",), ("score",), ("diff",), ("ingest",), ("search",), ("learn",), ("self-test",), ("golden",)]
     pages += [("golden", name) for name in _names(("golden",))]
     pages += [("bench",)]
     lines = ["# Commands", MADE]

@@ -49,13 +49,14 @@ def common(
 
 
 def _add_commands() -> None:
-    from ringtrue.cli import bench, demo, diff, golden, ingest, score, search, selftest
+    from ringtrue.cli import bench, demo, diff, golden, ingest, learn, score, search, selftest
 
     app.command("demo")(demo.demo)
     app.command("score")(score.score_command)
     app.command("diff")(diff.diff_command)
     app.command("ingest")(ingest.ingest_command)
     app.command("search")(search.search_command)
+    app.command("learn")(learn.learn_command)
     app.command("self-test")(selftest.self_test)
     app.add_typer(golden.app, name="golden")
     app.add_typer(bench.app, name="bench")

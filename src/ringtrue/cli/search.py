@@ -119,23 +119,11 @@ def _answer_all(found: Retriever, queries: str, run: Path, *, k: int, scope: dic
     from ringtrue.cli.ingest import progress_bar
     from ringtrue.formats import write_run
     from ringtrue.golden import load
-    from ringtrue.records import Ranking, Run
-    from ringtrue.retrieve import search_many
+    from ringtrue.records import Run
+    from ringtrue.retrieve.answers import answer_all
 
     golden = load(queries)
-    answers: list[Ranking] = []
-    by_scope: dict[tuple[tuple[str, str], ...], list[int]] = {}
-    for place, query in enumerate(golden.queries):
-        own = {golden.scope: str(query.metadata[golden.scope])} if golden.scope and golden.scope in query.metadata else {}
-        by_scope.setdefault(tuple(sorted({**own, **scope}.items())), []).append(place)
     with progress_bar("searching", len(golden.queries)) as step:
-        for within, places in by_scope.items():
-            for start in range(0, len(places), 64):
-                part = places[start : start + 64]
-                texts = [golden.queries[place].text for place in part]
-                for place, hits in zip(part, search_many(found, texts, k=k, scope=dict(within) or None), strict=True):
-                    answers.append(Ranking(golden.queries[place].query_id, tuple(hits)))
-                if step is not None:
-                    step(len(part))
+        answers = answer_all(found, golden, k=k, scope=scope, progress=step)
     write_run(Run.from_rankings(answers, name=name.replace(" ", "")), run)
     print(f"{run}: {len(answers)} queries answered by {name}; score it with: ringtrue score {queries} {run}")
