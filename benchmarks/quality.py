@@ -5,8 +5,8 @@
 better channel. Collections are the shipped golden sets and, where the folder of data is there, the BEIR folders in it.
 
 ``ringtrue bench quality --choose`` repeats how the default hybrid was chosen: a list of fusion rules on the collections that
-may be looked at (SciFact's training queries, LoCoMo's first half, the shipped sets), ordered by the worst distance to the better
-channel.
+may be looked at (SciFact's training queries, LoCoMo's first half, the shipped sets), ordered by the worst distance to the
+better channel.
 """
 
 from __future__ import annotations
