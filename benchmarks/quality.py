@@ -140,10 +140,14 @@ def choose(data: Path) -> str:
         collection = Collection.create(BENCH / "quality" / name)
         collection.ingest(golden.documents, remove_missing=True)
         answers = answers_of(CHANNELS, collection, golden, depth=1000)
-        best = max(reached(answers, golden, weights) for weights in ((1.0, 0.0), (0.0, 1.0)))
+        best = max(reached(answers, golden, weights, depth=1000) for weights in ((1.0, 0.0), (0.0, 1.0)))
         for rule, (depth, norm, weight) in rules.items():
             cut = {query_id: [hits[:depth] for hits in lists] for query_id, lists in answers.items()}
-            value = reached(cut, golden, None) if norm is None else reached(cut, golden, (1 - weight, weight), norm=norm)
+            value = (
+                reached(cut, golden, None)
+                if norm is None
+                else reached(cut, golden, (1 - weight, weight), norm=norm, depth=depth)
+            )
             gains[rule].append(value - best)
     rows = sorted(((min(found), sum(found) / len(found), rule) for rule, found in gains.items()), reverse=True)
     shown = [(rule, f"{worst:+.4f}", f"{mean:+.4f}", *(f"{gain:+.3f}" for gain in gains[rule])) for worst, mean, rule in rows]

@@ -114,10 +114,13 @@ def _made_up(rng: Any, count: int) -> list[str]:
     """Return made-up words with English endings, the short ones first, as frequent words are."""
     found: dict[str, None] = dict.fromkeys(STOP_WORDS)
     while len(found) < count + len(STOP_WORDS):
-        opening, vowel = rng.integers(len(_OPENINGS), size=3), rng.integers(len(_VOWELS), size=3)
-        syllables = [_OPENINGS[one] + _VOWELS[other] for one, other in zip(opening, vowel)][: int(rng.integers(1, 4))]
-        found["".join([*syllables, _CLOSINGS[rng.integers(len(_CLOSINGS))], _ENDINGS[rng.integers(len(_ENDINGS))]])] = None
-    return sorted(list(found)[len(STOP_WORDS) :], key=len)
+        openings, vowels = (rng.integers(len(parts), size=(count, 3)).tolist() for parts in (_OPENINGS, _VOWELS))
+        sizes, closings, endings = (rng.integers(most, size=count).tolist() for most in (3, len(_CLOSINGS), len(_ENDINGS)))
+        for opening, vowel, size, closing, ending in zip(openings, vowels, sizes, closings, endings):
+            syllables = "".join(_OPENINGS[one] + _VOWELS[other] for one, other in zip(opening[: size + 1], vowel))
+            found[syllables + _CLOSINGS[closing] + _ENDINGS[ending]] = None
+    made_up = list(found)[len(STOP_WORDS) :]
+    return sorted(made_up[:count], key=len)
 
 
 if __name__ == "__main__":

@@ -348,14 +348,14 @@ class DenseChannel(Contender):
         from ringtrue.retrieve.collection import Collection
         from ringtrue.retrieve.expression import build
 
-        dense.encoder = lambda *_, **__: Prepared()  # type: ignore[assignment,return-value]
+        dense.encoder = lambda *_, **__: Prepared()  # type: ignore[attr-defined]
         return build("dense", Collection(self.folder))
 
     def open(self) -> None:  # type: ignore[override]
         import numpy as np
 
         channel = self._channel()
-        vectors = _vectors(self.folder)
+        vectors = np.memmap(_vectors_file(self.folder), np.float32, "r").reshape(-1, SIZE)
         wanted = np.random.default_rng(SEED + 1).integers(len(vectors), size=PRODUCTS).tolist()
         Prepared.vectors = {str(row): np.array(vectors[row]) for row in wanted}
         self.queries = list(Prepared.vectors)
@@ -384,20 +384,45 @@ class Product(Contender):
     def open(self) -> None:  # type: ignore[override]
         import numpy as np
 
-        stored = _vectors(self.folder)
-        wanted = np.random.default_rng(SEED + 1).integers(len(stored), size=PRODUCTS)
-        matrix = np.array(stored)
+        matrix = np.fromfile(_vectors_file(self.folder), np.float32).reshape(-1, SIZE)
+        wanted = np.random.default_rng(SEED + 1).integers(len(matrix), size=PRODUCTS)
         self.queries = [matrix[row].copy() for row in dict.fromkeys(wanted.tolist())]
         self.search = lambda query: matrix @ query  # type: ignore[method-assign]
         for query in self.queries:
             self.search(query)
 
 
-def _vectors(folder: Path) -> Any:
-    import numpy as np
-
+def _vectors_file(folder: Path) -> Path:
     (file,) = folder.glob("indexes/*/g*/vectors.bin")
-    return np.memmap(file, np.float32, "r").reshape(-1, SIZE)
+    return file
+
+
+class Texts(Contender):
+    """Pieces of the documents that ringtrue ships, cut by the model's own tokens; not part of what is measured."""
+
+    def write(self) -> None:
+        import random
+
+        from tokenizers import Tokenizer
+
+        from ringtrue.golden import load, shipped
+        from ringtrue.retrieve.encode import DEFAULT_MODEL
+        from ringtrue.retrieve.encode.find import find_model
+
+        tokenizer = Tokenizer.from_file(str(find_model(DEFAULT_MODEL) / "tokenizer.json"))
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        whole = "\n".join(document.text for name in shipped() for document in load(name).documents)
+        offsets = tokenizer.encode(whole, add_special_tokens=False).offsets
+        rng = random.Random(SEED)
+
+        def piece(size: int) -> str:
+            length = rng.randint(size * 4 // 5, size * 6 // 5) - 2  # the model adds one token at either end
+            first = rng.randrange(len(offsets) - length)
+            return whole[offsets[first][0] : offsets[first + length - 1][1]]
+
+        texts = {name: [piece(size) for _ in range(count)] for name, (size, count) in LENGTHS.items()}
+        (self.folder / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
 
 
 class Float32(Contender):
@@ -405,27 +430,10 @@ class Float32(Contender):
 
     int8 = False
 
-    def texts(self) -> dict[str, list[str]]:
-        """Return texts of common English words of the model's vocabulary, each of them one token."""
-        import random
-
-        from ringtrue.retrieve.encode import DEFAULT_MODEL
-        from ringtrue.retrieve.encode.model import Model
-
-        known = Model.named(DEFAULT_MODEL).tokenizer.get_vocab().items()
-        plain = [
-            word for word, _ in sorted(known, key=lambda item: item[1]) if word.isascii() and word.isalpha() and len(word) > 2
-        ]
-        rng = random.Random(SEED)
-        return {
-            name: [" ".join(rng.choices(plain[:5000], k=rng.randint(size * 4 // 5, size * 6 // 5) - 2)) for _ in range(count)]
-            for name, (size, count) in LENGTHS.items()
-        }
-
     def open(self) -> float | None:  # type: ignore[override]
         import numpy as np
 
-        self.samples = self.texts()
+        self.samples = json.loads((self.folder / "texts.json").read_text(encoding="utf-8"))
         self.encode = self.encoder()
         found = np.concatenate([self.encode(texts) for texts in self.samples.values()])
         file = self.folder / "float32.npy"
@@ -479,7 +487,7 @@ class SentenceTransformers(Float32):
 KINDS: dict[str, type[Contender]] = {
     kind.__name__: kind
     for kind in (
-        Ringtrue, Tantivy, TantivyParsed, Bm25s, Bm25sNumba, Fts5, Fts5Channel, DenseChannel, Product, Float32, Int8, WordLlama,
+        Ringtrue, Tantivy, TantivyParsed, Bm25s, Bm25sNumba, Fts5, Fts5Channel, DenseChannel, Product, Texts, Float32, Int8, WordLlama,
         SentenceTransformers,
     )
 }  # fmt: skip

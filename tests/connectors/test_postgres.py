@@ -572,7 +572,7 @@ def test_a_wrong_statement_does_not_cost_the_connection() -> None:
     connector = words(sql=BACKEND)
     first = ids(connector)
     with pytest.raises(InputError):
-        connector._fetch("SELECT nothing", {}, None)
+        connector.fetch("SELECT nothing", {}, session={})
     assert ids(connector) == first
 
 

@@ -104,7 +104,7 @@ def _weighted(use: Use) -> Retriever:
     norm = use.options["norm"]
     if norm not in fuse.NORMS:
         raise SpecError(f"there is no norm '{norm}'; use {nearest(norm, fuse.NORMS)}")
-    rule = partial(fuse.weighted, w=_weights(use), norm=norm)
+    rule = partial(fuse.weighted, w=_weights(use), norm=norm, depth=use.options["depth"])
     return _fusion(use, lambda _, lists: rule(lists))
 
 

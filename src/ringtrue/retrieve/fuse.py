@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from ringtrue.records import Hit, Stage
 from ringtrue.retrieve.protocol import Retriever, Scope, check_k, ranked, search_many
@@ -24,35 +26,64 @@ def rrf(lists: Lists, *, k: float = 60, w: Sequence[float] | None = None) -> dic
     return total
 
 
-def _min_max(hits: Sequence[Hit]) -> dict[str, float]:
+def scored(hits: Sequence[Hit]) -> list[float]:
+    """Return the scores of a list; where one has none, or the scores contradict the order, the order speaks: n, n − 1 … 1."""
     scores = [hit.score for hit in hits]
-    low, high = (min(scores), max(scores)) if scores else (0.0, 0.0)
-    return {hit.doc_id: (hit.score - low) / (high - low) if high > low else 1.0 for hit in hits}
+    if all(above >= below for above, below in pairwise(scores)) and not any(map(math.isnan, scores)):
+        return scores
+    return [float(len(hits) - place) for place in range(len(hits))]
 
 
-def _z(hits: Sequence[Hit]) -> dict[str, float]:
-    scores = [hit.score for hit in hits]
-    mean = sum(scores) / len(scores) if scores else 0.0
-    spread = (sum((score - mean) ** 2 for score in scores) / len(scores)) ** 0.5 if scores else 0.0
-    return {hit.doc_id: (hit.score - mean) / spread if spread else 0.0 for hit in hits}
+def floor_of(scores: Sequence[float]) -> float:
+    """Return the score of a document that a channel did not find although it returned all it found.
+
+    Where scores are positive that is 0, which BM25 gives a document without any of the words; elsewhere one step below the lowest.
+
+    >>> floor_of([3.0, 1.0]), floor_of([-1.0, -2.0, -4.0])
+    (0.0, -5.0)
+    """
+    low, high = min(scores), max(scores)
+    return 0.0 if low > 0 else low - ((high - low) / len(scores) or 1.0)
 
 
-def _rank(hits: Sequence[Hit]) -> dict[str, float]:
-    return {hit.doc_id: 1.0 - (rank - 1) / len(hits) for rank, hit in enumerate(hits, 1)}
+def _min_max(scores: Sequence[float]) -> list[float]:
+    low, high = min(scores), max(scores)
+    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
 
 
-NORMS: Mapping[str, Callable[[Sequence[Hit]], dict[str, float]]] = {"minmax": _min_max, "z": _z, "rank": _rank}
+def _z(scores: Sequence[float]) -> list[float]:
+    mean = sum(scores) / len(scores)
+    spread = (sum((score - mean) ** 2 for score in scores) / len(scores)) ** 0.5
+    return [(score - mean) / spread if spread else 0.0 for score in scores]
 
 
-def weighted(lists: Lists, *, w: Sequence[float], norm: str = "minmax") -> dict[str, float]:
-    """Weighted sum of normalised scores; a document that a list lacks gets that list's lowest value."""
+def _rank(scores: Sequence[float]) -> list[float]:
+    return [1.0 - place / len(scores) for place in range(len(scores))]
+
+
+NORMS: Mapping[str, Callable[[Sequence[float]], list[float]]] = {"minmax": _min_max, "z": _z, "rank": _rank}
+
+
+def weighted(lists: Lists, *, w: Sequence[float], norm: str = "minmax", depth: int = DEPTH) -> dict[str, float]:
+    """Weighted sum of normalised scores.
+
+    A document that a list lacks gets that list's lowest value when the list was cut off at ``depth``; when the channel returned
+    fewer, it has nothing on the document, which then gets the floor, so that having been found always counts.
+    """
     total: dict[str, float] = {}
     everyone = dict.fromkeys(hit.doc_id for hits in lists for hit in hits)
     for weight, hits in zip(w, lists, strict=True):
-        scores = NORMS[norm](hits)
-        missing = min(scores.values(), default=0.0)
+        if not hits:
+            continue
+        scores = scored(hits)
+        if len(hits) < min(depth, len(everyone)):
+            *values, missing = NORMS[norm]([*scores, floor_of(scores)])
+        else:
+            values = NORMS[norm](scores)
+            missing = min(values)
+        found = dict(zip((hit.doc_id for hit in hits), values, strict=True))
         for doc_id in everyone:
-            total[doc_id] = total.get(doc_id, 0.0) + weight * scores.get(doc_id, missing)
+            total[doc_id] = total.get(doc_id, 0.0) + weight * found.get(doc_id, missing)
     return total
 
 
@@ -60,8 +91,9 @@ def comb_sum(lists: Lists) -> dict[str, float]:
     """Sum of min-max normalised scores (Fox and Shaw 1994); a document that a list lacks gets nothing from it."""
     total: dict[str, float] = {}
     for hits in lists:
-        for doc_id, score in _min_max(hits).items():
-            total[doc_id] = total.get(doc_id, 0.0) + score
+        if hits:
+            for hit, value in zip(hits, _min_max(scored(hits)), strict=True):
+                total[hit.doc_id] = total.get(hit.doc_id, 0.0) + value
     return total
 
 

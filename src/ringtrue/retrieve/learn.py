@@ -56,7 +56,8 @@ def learn(
     even = 1 / len(channels)
 
     def value(weights: Sequence[float]) -> float:
-        return reached({query_id: answers[query_id] for query_id in answers if query_id in mine}, golden, weights, norm=norm)
+        mine_only = {query_id: answers[query_id] for query_id in answers if query_id in mine}
+        return reached(mine_only, golden, weights, norm=norm, depth=depth)
 
     tried = {weights: value(weights) for weights in _grid(len(channels), steps)}
     best = max(tried.values())
@@ -65,11 +66,11 @@ def learn(
     return Learned(Expression("weighted", tuple(parse(channel) for channel in channels), options), weights, best)
 
 
-def reached(answers: Answers, golden: GoldenSet, weights: Sequence[float] | None, *, norm: str = "z") -> float:
+def reached(answers: Answers, golden: GoldenSet, weights: Sequence[float] | None, *, norm: str = "z", depth: int = 50) -> float:
     """Return nDCG@10 of the fused answers; ``weights`` None stands for plain RRF."""
     runs = []
     for query_id, lists in answers.items():
-        scores = fuse.rrf(lists) if weights is None else fuse.weighted(lists, w=weights, norm=norm)
+        scores = fuse.rrf(lists) if weights is None else fuse.weighted(lists, w=weights, norm=norm, depth=depth)
         order = sorted(sorted(scores, reverse=True), key=lambda doc_id: -scores[doc_id])[:10]
         runs.append(Ranking(query_id, tuple(Hit(doc_id) for doc_id in order)))
     return float(score(runs, golden, [MEASURE])[MEASURE])

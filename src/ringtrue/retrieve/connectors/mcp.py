@@ -21,7 +21,6 @@ import contextlib
 import json
 import logging
 import os
-import re
 import ssl
 import tempfile
 import threading
@@ -45,9 +44,9 @@ from ringtrue.errors import (
 from ringtrue.retrieve.connectors.base import Connector, hidden
 from ringtrue.retrieve.connectors.http import at, filled, shown
 from ringtrue.retrieve.connectors.passages import Row, enough
+from ringtrue.retrieve.connectors.template import places
 from ringtrue.retrieve.protocol import Scope, plain
 
-_PLACE = re.compile(r"\{(text|k|scope\.[^{}]+)\}")
 _GRACE = 10.0
 """Seconds that the end of a session may take: the SDK waits 2, then terminates, then kills the server's process group."""
 _FAILURES = (Exception, asyncio.CancelledError, BaseExceptionGroup)
@@ -107,7 +106,7 @@ class Mcp(Connector):
             raise InputError(f"{self.name}: token_env and ca_file belong to a url; name the variables of a command in env")
         if not isinstance(self.tool, str) or not self.tool.strip():
             raise InputError(f"{self.name}: tool={self.tool!r} is no name; write the name of the tool to call")
-        if not isinstance(self.arguments, Mapping) or "text" not in _places(self.arguments):
+        if not isinstance(self.arguments, Mapping) or "text" not in places(self.arguments):
             raise InputError(
                 f"{self.name}: '{{text}}' stands nowhere, the question would not be asked; write it into arguments"
             )
@@ -125,7 +124,7 @@ class Mcp(Connector):
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         """Return the mapped hits of one call; a blank question is not asked, since most tools refuse it."""
-        offered = _places(self.arguments)
+        offered = places(self.arguments)
         for name in scope or {}:
             if f"scope.{name}" not in offered:
                 raise InputError(f"{self.name} cannot be searched within '{name}'; write '{{scope.{name}}}' into its arguments")
@@ -466,13 +465,6 @@ def _cause(problem: BaseException) -> BaseException:
     while isinstance(problem, BaseExceptionGroup):
         problem = problem.exceptions[0]
     return problem
-
-
-def _places(template: Any) -> set[str]:
-    if isinstance(template, str):
-        return set(_PLACE.findall(template))
-    inside = template.values() if isinstance(template, Mapping) else template if isinstance(template, list | tuple) else ()
-    return {name for part in inside for name in _places(part)}
 
 
 def _is_hit(value: Any, path: str) -> bool:

@@ -19,6 +19,7 @@ from ringtrue.errors import BadAnswer, InputError, TimedOut, Unreachable, neares
 from ringtrue.retrieve.connectors.base import Connector, hidden
 from ringtrue.retrieve.connectors.http import filled
 from ringtrue.retrieve.connectors.passages import Row, enough
+from ringtrue.retrieve.connectors.template import places
 from ringtrue.retrieve.connectors.web import call
 from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
 from ringtrue.retrieve.protocol import Scope, plain
@@ -30,7 +31,6 @@ _FIELD = re.compile(r"[^\s^]+(\^\d+(\.\d+)?)?")
 _ALONE = "\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u2600-\u27bf\U0001f000-\U0001faff\U00020000-\U0003ffff"
 # The standard analyzer makes a term of every ideograph and emoji, of other letters in a row, and of 255 of them at most.
 _TERM = re.compile(rf"[{_ALONE}]|[^\W{_ALONE}]{{1,255}}")
-_PLACE = re.compile(r"\{(text|k|vector|scope\.[^{}]+)\}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class _Rest(Connector):
             raise InputError(f"{self.name}: no fields are named; write the text fields to search, like ['title^2', 'body']")
         if self.body is None and self.mode != "text" and not self.vector_field:
             raise InputError(f"{self.name}: mode '{self.mode}' needs vector_field; name the field that holds the vectors")
-        if self.body is not None and "k" not in _places(self.body):
+        if self.body is not None and "k" not in places(self.body):
             raise InputError(f'{self.name}: the body never says "{{k}}"; write "size" = "{{k}}" in it, or 10 hits come at most')
         if isinstance(self.max_clauses, bool) or not isinstance(self.max_clauses, int) or self.max_clauses < 1:
             raise InputError(f"{self.name}: max_clauses={self.max_clauses!r} is no number of clauses; give 1 or more")
@@ -138,7 +138,7 @@ class _Rest(Connector):
         return {"size": k, "_source": wanted or False, **self.request(cut, vector, k=k, filters=filters)}
 
     def _from_template(self, body: Mapping[str, Any], text: str, vector: list[float], k: int, scope: Scope | None) -> Any:
-        offered = _places(body)
+        offered = places(body)
         for name in scope or {}:
             if f"scope.{name}" not in offered:
                 raise InputError(f"{self.name} cannot be searched within '{name}'; write '{{scope.{name}}}' into its body")
@@ -292,13 +292,6 @@ def _cut(text: str, most: int) -> str:
         if count == max(1, most):
             return text[: match.start()]
     return text
-
-
-def _places(template: Any) -> set[str]:
-    if isinstance(template, str):
-        return set(_PLACE.findall(template))
-    inside = template.values() if isinstance(template, Mapping) else template if isinstance(template, list | tuple) else ()
-    return {name for part in inside for name in _places(part)}
 
 
 def _with_vector(template: Any, vector: list[float]) -> Any:

@@ -2,80 +2,37 @@
 
 Both only read: every question runs in a read-only transaction with a time limit. Question and scope are only ever parameters;
 names from the settings are quoted as identifiers. Who has a statement of his own gives it as ``sql``.
+In: a question; out: a statement for ``pg_connection`` to run, and its rows.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import re
-import socket
-import ssl
-import threading
-import time
-import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
-from ringtrue.errors import (
-    AccessDenied,
-    BadAnswer,
-    InputError,
-    MissingInput,
-    RingtrueError,
-    TimedOut,
-    Unreachable,
-    nearest,
-)
-from ringtrue.retrieve.connectors.base import Connector, hidden
+from ringtrue.errors import InputError, nearest
+from ringtrue.retrieve.connectors.pg_connection import Server, library
 from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
 from ringtrue.retrieve.protocol import Scope, plain
 
-SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 LETTERS = ("A", "B", "C", "D")
 DEFAULT_WEIGHTS = {"A": 1.0, "B": 0.4, "C": 0.2, "D": 0.1}
 """PostgreSQL's own weights of the four classes of a tsvector."""
 METRICS = {"cosine": ("<=>", "1 - ({})"), "l2": ("<->", "-({})"), "inner_product": ("<#>", "-({})")}
 """Metric → pgvector's operator, which gives a distance, and the score made of it, where higher is better."""
-GRACE = 0.2
-"""Seconds beyond the timeout in which the server may end the statement itself, which keeps the connection usable."""
-Result = TypeVar("Result")
 _PLACEHOLDER = re.compile(r"%(?:%|\(([^)]*)\)s|.?)", re.DOTALL)
-_LOCAL = ("", "localhost", "127.0.0.1", "::1")
-
-
-def _psycopg() -> Any:
-    try:
-        import psycopg
-    except ImportError as problem:
-        raise MissingInput("psycopg is not installed; pip install 'ringtrue[postgres]'") from problem
-    return psycopg
 
 
 @dataclass(frozen=True, kw_only=True)
-class Database(Connector):
+class Database(Server):
     """What both ways to search a PostgreSQL table share."""
 
-    dsn_env: str | None = None
-    """Environment variable with the address, ``postgresql://user:password@host/dbname`` or ``host=… dbname=…``."""
-    host: str | None = hidden()
-    """Instead of, or over, the address: host or socket folder, port, database, user."""
-    port: int | None = hidden()
-    dbname: str | None = hidden()
-    user: str | None = hidden()
-    password_env: str | None = None
-    """Environment variable with the password."""
-    sslmode: str | None = None
-    """As libpq names them; 'verify-full' unless the address says otherwise or the server is on this machine."""
-    ca_file: str | None = None
-    """Certificates to trust instead of the system's."""
     table: str | None = None
     """``table`` or ``schema.table``, spelled as in the catalogue."""
     id: str = "id"
@@ -91,12 +48,6 @@ class Database(Connector):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.dsn_env and not self.host:
-            raise InputError(f"{self.name}: the settings name no server; give dsn_env='VARIABLE' or host='…'")
-        if self.sslmode is not None and self.sslmode not in SSL_MODES:
-            raise InputError(
-                f"{self.name}: sslmode={self.sslmode!r} is not known; did you mean {nearest(str(self.sslmode), SSL_MODES)}?"
-            )
         if (self.table is None) == (self.sql is None):
             raise InputError(
                 f"{self.name}: has both or neither of table and sql; give a table to search, or a statement of your own"
@@ -142,7 +93,7 @@ class Database(Connector):
         """Return (score, condition) over the row ``document`` and the parameter of the question."""
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> list[dict[str, Any]]:
-        _psycopg()
+        library()
         asked = self.put(text)
         if asked is None:
             return []
@@ -152,7 +103,7 @@ class Database(Connector):
             parameters |= self._named_scope(self.sql, scope)
         else:
             statement = self._statement(scope, parameters)
-        return [_plain_row(row) for row in self._fetch(statement, parameters, scope)]
+        return [_plain_row(row) for row in self.fetch(statement, parameters, session=self.session, scope=scope)]
 
     def _named_scope(self, statement: str, scope: Scope | None) -> dict[str, str | None]:
         """Return the scope for a statement of one's own; what the scope leaves open is NULL there."""
@@ -198,145 +149,10 @@ class Database(Connector):
         order = "SELECT * FROM ({}) AS found WHERE score <> 'NaN' ORDER BY score DESC, doc_id COLLATE \"C\" DESC LIMIT %(k)s"
         return sql.SQL(order).format(rows)
 
-    def _fetch(self, statement: Any, parameters: Mapping[str, Any], scope: Scope | None) -> list[dict[str, Any]]:
-        """Run one statement within the timeout, on a connection that waits or on a new one."""
-        psycopg = _psycopg()
-        address = self._address()
-        attempt = _Attempt()
-        end = time.monotonic() + self.timeout
-
-        def work() -> list[dict[str, Any]]:
-            kept = self._idle.take()
-            if kept is not None:
-                try:
-                    return self._run(kept, attempt, statement, parameters, end)
-                except psycopg.OperationalError:
-                    # A connection may have died while it waited. Whether the server is there, only a new one tells.
-                    if not kept.closed or attempt.over:
-                        raise
-            opened = psycopg.connect(**address, autocommit=False, prepare_threshold=None)
-            opened.read_only = True
-            return self._run(opened, attempt, statement, parameters, end)
-
-        try:
-            return _within(self.timeout + GRACE, work, attempt.abandon)
-        except TimeoutError:
-            raise self._too_slow() from None
-        except psycopg.Error as problem:
-            # Not chained: the original names host, user and database.
-            raise self._failure(problem, scope) from None
-
-    def _run(
-        self, connection: Any, attempt: _Attempt, statement: Any, parameters: Mapping[str, Any], end: float
-    ) -> list[dict[str, Any]]:
-        from psycopg.rows import dict_row
-
-        try:
-            with attempt.on(connection), connection.transaction():
-                left = max(1, math.ceil((end - time.monotonic()) * 1000))
-                for name, value in {"statement_timeout": left, **self.session}.items():
-                    connection.execute("SELECT set_config(%s::text, %s::text, true)", [name, str(value)])
-                cursor = connection.cursor(row_factory=dict_row).execute(statement, parameters)
-                if cursor.description is None:
-                    raise BadAnswer(f"{self.name}: the sql returns no rows; write a SELECT of id and score")
-                rows: list[dict[str, Any]] = cursor.fetchall()
-        except BaseException:
-            # Only a connection whose transaction ended well waits for the next question.
-            if connection.closed or attempt.over or connection.info.transaction_status:
-                connection.close()
-            else:
-                self._idle.give(connection)
-            raise
-        self._idle.give(connection)
-        return rows
-
-    @cached_property
-    def _idle(self) -> _Idle:
-        return _Idle()
-
-    def close(self) -> None:
-        """Close the connections that wait; the next search opens one again."""
-        self._idle.close()
-
-    def _address(self) -> dict[str, Any]:
-        psycopg = _psycopg()
-        try:
-            address: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(self.secret(self.dsn_env) or "")
-        except psycopg.ProgrammingError:
-            raise InputError(
-                f"{self.name}: what {self.dsn_env} holds is no address; write it like postgresql://user@host/dbname"
-            ) from None
-        own = {"host": self.host, "port": self.port, "dbname": self.dbname, "user": self.user, "sslmode": self.sslmode}
-        own |= {"password": self.secret(self.password_env), "sslrootcert": self.ca_file}
-        address |= {key: value for key, value in own.items() if value is not None}
-        hosts = f"{address.get('host') or ''},{address.get('hostaddr') or ''}".split(",")
-        if "sslmode" not in address and any(host not in _LOCAL and not host.startswith(("/", "@")) for host in hosts):
-            address["sslmode"] = "verify-full"
-        if address.get("sslmode") == "verify-full" and "sslrootcert" not in address:
-            # The library inside psycopg's wheel may look for certificates where this system has none; Python knows the place.
-            address["sslrootcert"] = ssl.get_default_verify_paths().cafile or "system"
-        address["connect_timeout"] = max(2, math.ceil(self.timeout))  # libpq knows nothing shorter; _within does
-        return {"application_name": "ringtrue", "client_encoding": "utf8"} | address
-
-    def _too_slow(self) -> TimedOut:
-        return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or give the search an index")
-
-    def _failure(self, problem: Any, scope: Scope | None) -> RingtrueError:
-        """Return a failure in our words. What the server says of a statement is shown, what is said of a connection is not."""
-        state = problem.sqlstate
-        if not state:
-            return self._no_connection(problem)
-        said = " ".join((problem.diag.message_primary or type(problem).__name__).split())
-        if state in ("57014", "55P03", "25P04"):
-            return self._too_slow()
-        if state == "42501" or state.startswith("28"):
-            return AccessDenied(f"{self.name} refused access ({said}); grant its user SELECT on what is searched")
-        if state.startswith(("08", "40", "53", "57", "58")):
-            return Unreachable(f"{self.name} broke off ({said}); try again later")
-        if state.startswith("22") and "vector dimensions" in said:
-            return InputError(f"{self.name}: {said}; name the model that made the vectors of the column")
-        if state.startswith("22") and scope:
-            return InputError(
-                f"{self.name}: the scope {dict(scope)} does not fit its column ({said}); write a value of its type"
-            )
-        if state == "25006":
-            return InputError(f"{self.name}: {said}; give a statement that only reads")
-        if state.startswith(("42", "3F", "0A")):
-            kind = MissingInput if state in ("42P01", "42703", "42704", "3F000") else InputError
-            return kind(f"{self.name}: {said}; check {self.checked} in its settings, and the names in the scope")
-        return BadAnswer(f"{self.name} answered with an error ({said}, {state}); check what the statement meets in the table")
-
     @property
     def checked(self) -> str:
         """The settings that a failing statement may be mended by."""
         return "sql" if self.sql is not None else "table, id, chunk"
-
-    def _no_connection(self, problem: Any) -> RingtrueError:
-        """Read why no connection came about. libpq has no codes for it; its words show the address, and so are not repeated."""
-        said = str(problem).lower()
-        pgconn = getattr(problem, "pgconn", None)
-        asked_password = pgconn is not None and (pgconn.used_password or pgconn.needs_password)
-        if "timeout expired" in said:
-            return self._too_slow()
-        if "database" in said and "does not exist" in said:
-            return InputError(f"{self.name}: the server has no database of that name; check dbname or the address")
-        if "certificate" in said:
-            return Unreachable(f"{self.name} cannot be trusted (its TLS certificate); give ca_file=, or check the host's name")
-        if "ssl" in said and "does not support" in said:
-            return Unreachable(f"{self.name} offers no TLS; have it offer some, or say sslmode='disable' where the net is safe")
-        if "expected authentication request" in said or "invalid response" in said:
-            return BadAnswer(f"{self.name} does not speak PostgreSQL; check the port")
-        if "closed the connection" in said or "could not receive" in said or "could not send" in said:
-            return Unreachable(f"{self.name} cannot be reached (it closed the connection); check that it runs")
-        if asked_password or "pg_hba" in said or "authentication" in said or ("role" in said and "does not exist" in said):
-            return AccessDenied(
-                f"{self.name} refused the credentials; check the user, and the variable that holds the password"
-            )
-        kind = next(
-            (words for words in ("connection refused", "failed to resolve host", "no such file") if words in said), None
-        )
-        kind = kind or type(problem).__name__
-        return Unreachable(f"{self.name} cannot be reached ({kind}); check that it runs and the address is right")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -540,88 +356,3 @@ def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row with numbers and ids as everybody writes them; PostgreSQL has types of its own for both."""
     plain_types: dict[type, Callable[[Any], Any]] = {Decimal: float, UUID: str}
     return {key: plain_types[type(value)](value) if type(value) in plain_types else value for key, value in row.items()}
-
-
-class _Idle:
-    """Open connections that wait for the next question: one for each thread that asks, and none for a forked process."""
-
-    def __init__(self) -> None:
-        self.waiting: dict[int, list[Any]] = {}
-        weakref.finalize(self, _close, self.waiting)
-
-    def take(self) -> Any | None:
-        try:
-            return self.waiting.setdefault(os.getpid(), []).pop()
-        except IndexError:
-            return None
-
-    def give(self, connection: Any) -> None:
-        self.waiting.setdefault(os.getpid(), []).append(connection)
-
-    def close(self) -> None:
-        _close(self.waiting)
-
-    def __reduce__(self) -> tuple[type[_Idle], tuple[()]]:
-        return _Idle, ()  # a copy in another process starts without connections
-
-
-def _close(waiting: dict[int, list[Any]]) -> None:
-    own = waiting.get(os.getpid(), [])
-    while own:
-        own.pop().close()
-
-
-class _Attempt:
-    """One attempt that another thread makes, and that may be given up."""
-
-    def __init__(self) -> None:
-        self.over = False
-        self.connection: Any = None
-        self.lock = threading.Lock()
-
-    @contextmanager
-    def on(self, connection: Any) -> Iterator[None]:
-        with self.lock:
-            if self.over:  # given up while the connection was made
-                raise TimeoutError
-            self.connection = connection
-        try:
-            yield
-        finally:
-            with self.lock:
-                self.connection = None
-
-    def abandon(self) -> None:
-        """End the connection, so that the thread that waits on it wakes up and closes it."""
-        with self.lock:
-            self.over = True
-            if self.connection is None or self.connection.closed:
-                return
-            wire = socket.socket(fileno=self.connection.fileno())
-            try:
-                with suppress(OSError):  # the other side was faster
-                    wire.shutdown(socket.SHUT_RDWR)
-            finally:
-                wire.detach()
-
-
-def _within(seconds: float, work: Callable[[], Result], abandon: Callable[[], None]) -> Result:
-    """Return what ``work`` returns; raises TimeoutError when it takes longer.
-
-    It runs in a thread: psycopg can limit how long the server takes, but not how long a silent network does.
-    """
-    outcome: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as problem:
-            outcome.set_exception(problem)
-
-    threading.Thread(target=run, name="ringtrue-postgres", daemon=True).start()
-    try:
-        return outcome.result(seconds)
-    except BaseException:  # an interrupt of the user too leaves nobody waiting
-        if not outcome.done():
-            abandon()
-        raise

@@ -1,0 +1,152 @@
+"""Records → documents. In: named values with the place where they stand; out: a document each, or InputError with the place.
+
+The id, the title and the text are found by the usual names of fields, or by those that are given; ``tags`` become tags,
+what is left becomes metadata.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ringtrue.errors import nearest
+from ringtrue.formats.text import Place, parse_json, usable_id
+from ringtrue.records import Document
+from ringtrue.retrieve.protocol import plain
+from ringtrue.retrieve.sources.opening import Empty
+
+IDS = ("_id", "id", "doc_id", "docid", "docno", "document_id")
+TITLES = ("title",)
+TEXTS = ("text", "content", "contents", "body")
+METADATA, TAGS = "metadata", "tags"
+
+Record = Mapping[str, Any]
+Rows = Iterator[tuple[Place, Record]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields that hold a document's parts, where they are not called as usual."""
+
+    id_field: str | None = None
+    title_field: str | None = None
+    text_field: str | None = None
+
+
+GUESSED = Fields()
+
+
+def from_rows(rows: Rows, fields: Fields, *, table: bool = False) -> Iterator[tuple[Place, Document]]:
+    """Yield the documents in records; the first one decides which field is the id and which is the text."""
+    columns: tuple[str, str] | None = None
+    for place, row in rows:
+        if columns is None:
+            columns = field_for(row, "id", fields.id_field, IDS, place), field_for(row, "text", fields.text_field, TEXTS, place)
+        if table:  # an empty cell is no value: CSV cannot tell it from an empty text
+            row = {name: cell for name, cell in row.items() if cell != "" or name in columns}
+            if row.get(METADATA, "").lstrip().startswith("{"):
+                row[METADATA] = parse_json(row[METADATA], place.at(METADATA))
+        yield place, document_of(row, columns, fields, place)
+    if columns is None:
+        raise Empty("there is no document in it")
+
+
+def field_for(row: Record, part: str, wanted: str | None, usual: Sequence[str], place: Place) -> str:
+    """Return the field that holds a part of a document: the one that was named, else the first of the usual ones."""
+    if wanted is not None:
+        if wanted in row:
+            return wanted
+        seen = ", ".join(map(repr, row)) or "no field"
+        close = f"did you mean {nearest(wanted, row, count=1)}?" if row else "add it"
+        raise place.error(f"the field '{wanted}' ({part}_field) is missing among {seen:.300}", close)
+    found = usual_field(row, usual)
+    if found is not None:
+        return found
+    seen = ", ".join(map(repr, row)) or "no field"
+    raise place.error(f"no field for the {part} among {seen:.300}", f"call it '{usual[0]}', or name it with {part}_field")
+
+
+def usual_field(row: Record, usual: Sequence[str]) -> str | None:
+    """Return the first of the usual fields that a record has, in whatever case it is written, or None."""
+    folded = {name.strip().casefold(): name for name in reversed(list(row))}
+    return next((folded[name] for name in usual if name in folded), None)
+
+
+def document_of(row: Record, columns: tuple[str, str], fields: Fields, place: Place, *, doc_id: str | None = None) -> Document:
+    """Return one record as a document; ``doc_id`` names a record that needs no id of its own."""
+    id_name, text_name = columns
+    for part, name in (("id", id_name), ("text", text_name)):
+        if name not in row and (part == "text" or doc_id is None):
+            seen = ", ".join(map(repr, row)) or "no field"
+            raise place.error(f"the field '{name}' is missing among {seen:.300}", f"every record needs its {part} there")
+    title_name = usual_field(row, TITLES) if fields.title_field is None else fields.title_field
+    title = row.get(title_name) if title_name is not None else None
+    used = {id_name, text_name, title_name, METADATA, TAGS}
+    facts = {name: value for name, value in row.items() if name not in used}
+    return Document(
+        id_of(row[id_name], place.at(id_name)) if id_name in row else usable_id(doc_id or "", place),
+        plain(_string(row[text_name], place.at(text_name))),
+        "" if title is None else plain(_string(title, place.at(title_name or ""))),
+        _finite(with_metadata(facts, row, place), place),
+        tags_of(row.get(TAGS), place.at(TAGS)),
+    )
+
+
+def id_of(value: Any, place: Place) -> str:
+    """Return a document's id as text; raises InputError where it is none."""
+    # Stores number their records, and 12 and "12" name the same one (trap 11).
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise place.error(f"{shown(value)} is no id", "write a non-blank text or a whole number")
+    return usable_id(str(value), place)
+
+
+def _string(value: Any, place: Place) -> str:
+    if not isinstance(value, str):
+        raise place.error(f"{shown(value)} is not text", "write a text in quotes, or name the field that holds it")
+    return value
+
+
+def shown(value: Any) -> str:
+    """Return a wrong value as a message shows it."""
+    return "null" if value is None else f"{value!r:.60}"
+
+
+def with_metadata(facts: dict[str, Any], row: Record, place: Place) -> dict[str, Any]:
+    """Return the facts together with those under ``metadata``; raises InputError for a name that is in both."""
+    nested = row.get(METADATA)
+    if nested is None:
+        return facts
+    if not isinstance(nested, Mapping):
+        raise place.at(METADATA).error(f"{shown(nested)} is no object", "write named values in braces, or rename the field")
+    twice = sorted(facts.keys() & nested.keys())
+    if twice:
+        raise place.at(METADATA).error(f"'{twice[0]}' is given here and beside it", "keep one of the two")
+    return facts | dict(nested)
+
+
+def _finite(facts: dict[str, Any], place: Place) -> dict[str, Any]:
+    """Return metadata that JSON can hold; 1e999 reads as infinity, which it cannot."""
+    waiting: list[Any] = [facts]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, float) and not math.isfinite(value):
+            name = next((key for key, item in facts.items() if item is value), METADATA)
+            raise place.at(name).error(f"{value!r} is no finite number", "write a smaller number or null")
+        if isinstance(value, Mapping):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    return facts
+
+
+def tags_of(value: Any, place: Place) -> tuple[str, ...]:
+    """Return tags from a list, or from a text with commas between them."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        value = value.split(",")
+    if not isinstance(value, list) or not all(isinstance(tag, str | int) and not isinstance(tag, bool) for tag in value):
+        raise place.error(f"{shown(value)} is no list of tags", "write a list of texts")
+    return tuple(plain(str(tag)).strip() for tag in value if str(tag).strip())
