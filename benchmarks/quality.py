@@ -84,7 +84,7 @@ def _collection(name: str, data: Path, retrievers: Sequence[str]) -> list[dict[s
     from ringtrue.errors import RingtrueError
     from ringtrue.golden import load
     from ringtrue.measures import score
-    from ringtrue.retrieve import Collection, build, kept
+    from ringtrue.retrieve import Collection, build, indexes_of
     from ringtrue.retrieve.answers import answer_all
 
     place = data / name if (data / name).is_dir() else name
@@ -102,7 +102,7 @@ def _collection(name: str, data: Path, retrievers: Sequence[str]) -> list[dict[s
     for expression in retrievers:
         say(f"{label}: {expression}")
         retriever = build(expression, collection)
-        for index in kept(retriever):
+        for index in indexes_of(retriever):
             index.ready()
         started = time.perf_counter()
         answers = answer_all(retriever, asking, k=100, scope_field=SCOPES.get(label))

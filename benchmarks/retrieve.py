@@ -94,10 +94,10 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="ringtrue-", dir=DATA) as scratch:
         place = Path(scratch)
         parts = {
+            "encode": lambda: _encode(options, place, others),  # first: it needs most to be installed
             "lexical": lambda: _lexical(options, place, others),
             "fts5": lambda: _fts5(options, place, others),
             "dense": lambda: _dense(options, others),
-            "encode": lambda: _encode(options, place, others),
         }
         report: dict[str, Any] = {
             "input": {name: getattr(options, name) for name in ("documents", "queries", "vectors", "repeat")},

@@ -487,8 +487,8 @@ class SentenceTransformers(Float32):
 KINDS: dict[str, type[Contender]] = {
     kind.__name__: kind
     for kind in (
-        Ringtrue, Tantivy, TantivyParsed, Bm25s, Bm25sNumba, Fts5, Fts5Channel, DenseChannel, Product, Texts, Float32, Int8, WordLlama,
-        SentenceTransformers,
+        Ringtrue, Tantivy, TantivyParsed, Bm25s, Bm25sNumba, Fts5, Fts5Channel, DenseChannel, Product, Texts, Float32, Int8,
+        WordLlama, SentenceTransformers,
     )
 }  # fmt: skip
 

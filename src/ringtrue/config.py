@@ -55,6 +55,12 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ringtrue"
 
 
+def no_telemetry() -> None:
+    """Keep libraries from collecting figures about their use; they read this when they are imported."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+
 def secret(variable: str) -> str:
     """Return a secret from the environment; raises MissingInput naming the variable, never a value."""
     value = os.environ.get(variable)

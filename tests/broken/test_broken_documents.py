@@ -211,13 +211,12 @@ def test_r3_the_same_id_in_two_files_names_both(tmp_path: Path) -> None:
     assert f"{tmp_path / 'b.csv'}:3: the id 'd1' is taken by {tmp_path / 'a.jsonl'}:2; " in complaint(tmp_path)
 
 
-def test_r3_the_same_name_in_two_folders_names_both_and_the_folder_above(tmp_path: Path) -> None:
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "a.txt").write_text(folder)
-    with pytest.raises(InputError, match=r"two/a\.txt: the id 'a\.txt' is taken by .*one/a\.txt; .*give the folder above both"):
-        list(read_documents([tmp_path / "one", tmp_path / "two"]))
-    assert [document.doc_id for document in read_documents([tmp_path])] == ["one/a.txt", "two/a.txt"]
+def test_r3_a_record_with_the_id_of_a_file_names_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("one")
+    (tmp_path / "b.jsonl").write_text('{"_id": "a.txt", "text": "two"}')
+    message = complaint(tmp_path)
+    assert f"{tmp_path / 'b.jsonl'}:1: the id 'a.txt' is taken by {tmp_path / 'a.txt'}; " in message
 
 
 @pytest.mark.parametrize("option", ["id_field", "text_field"])
@@ -225,7 +224,8 @@ def test_r3_a_named_field_that_is_not_there_offers_the_nearest(option: str, tmp_
     (tmp_path / "a.jsonl").write_text('{"identifier": 1, "description": "x", "_id": "a", "text": "t"}')
     message = complaint(tmp_path / "a.jsonl", **{option: "descripton" if option == "text_field" else "identifer"})
     assert "a.jsonl:1" in message
-    assert f"({option}) is missing among 'identifier', 'description'" in message
+    flag = f"--{option.replace('_', '-')}"
+    assert f"({option} / {flag}) is missing among 'identifier', 'description'" in message
     assert "did you mean 'description'?" in message or "did you mean 'identifier'?" in message
 
 

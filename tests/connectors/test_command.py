@@ -212,6 +212,47 @@ def test_an_error_of_the_program_is_a_bad_answer_with_its_words(program: Any, mo
 
 @BOTH
 @pytest.mark.parametrize(
+    "line",
+    [
+        """json.dumps({"error": "token " + key + " expired"})""",
+        """'token ' + key + ' expired'""",
+        """'x' * 52 + key""",
+        """json.dumps("token " + key)""",
+        """json.dumps({key: 1, "x": 2})""",
+        """json.dumps({"hits": [{"token": key}]})""",
+        """json.dumps({"hits": key})""",
+        """json.dumps({"hits": [["d1", key]]})""",
+        """'{"error": ' + json.dumps(key)""",
+    ],
+    ids=["error", "no-json", "cut", "no-object", "keys", "hit", "no-list", "score", "half-json"],
+)
+def test_nothing_the_program_writes_shows_what_it_was_told_in_secret_r7(
+    program: Any, mode: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_KEY", "sup3rs3cret")
+    code = f"import json, os, sys; sys.stdin.readline(); key = os.environ['SHOP_KEY']; print({line}, flush=True)"
+    with pytest.raises(BadAnswer) as caught:
+        program(code, mode=mode, env=["SHOP_KEY"], name="leak").search("pool")
+    assert "sup3rs" not in str(caught.value)
+    assert str(caught.value).startswith("leak")
+
+
+@BOTH
+@pytest.mark.parametrize("key", ['pä"ss\\w/ord', "two words", "line\nend"], ids=range(3))
+def test_a_secret_is_taken_out_however_json_spells_it(
+    program: Any, mode: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_KEY", key)
+    for line in ("""{"error": "no " + key + "!"}""", """["no " + key + "!"]"""):
+        code = (
+            f"import json, os, sys; sys.stdin.readline(); key = os.environ['SHOP_KEY']; print(json.dumps({line}), flush=True)"
+        )
+        with pytest.raises(BadAnswer, match="no …!"):
+            program(code, mode=mode, env=["SHOP_KEY"]).search("pool")
+
+
+@BOTH
+@pytest.mark.parametrize(
     ("line", "said"),
     [
         ("[1, 2]", r"wrote \[1, 2\]; write an object"),

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from connectors.faults import LOOPBACK, Answer, Answering, Request, answering, closing, free_port, halfway, silent
-from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput
+from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, Unreachable
 from ringtrue.retrieve.connectors import connect
 from ringtrue.retrieve.connectors.http import Http, filled
 from ringtrue.testing.retrievers import HOSTILE, ConnectorSuite
@@ -239,6 +239,59 @@ def test_a_token_that_is_not_set_is_named_and_nothing_is_sent(monkeypatch: pytes
     assert server.requests == []
 
 
+def echo(request: Request) -> Answer:
+    """A server that tells what it cannot handle."""
+    return Answer(f"cannot handle {request.path} {request.body.decode()}", 500)
+
+
+def test_a_key_in_the_address_does_not_show_where_the_server_repeats_it_r7() -> None:
+    with answering(echo) as server:
+        web = Http(url=f"{server.url}/find?api_key=S3CRET%2FKEY&v=20", params={"q": "{text}"}, retries=0, name="web")
+        with pytest.raises(Unreachable, match=r"web answered HTTP 500 \(cannot handle .*q=pool\)") as caught:
+            web.search("pool")
+    assert "S3CRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"params": {"q": "{text}", "api_key": "S3CRETKEY"}},
+        {"params": {"q": "{text}", "api_key": ["S3CRETKEY", "S3CRET&/=KEY"]}},
+        {"params": {"q": "{text}", "filter": "key:S3CRETKEY n:{k}"}},
+        {"params": {"q": "{text}", "account": 50350711}},
+        {"body": {"q": "{text}", "auth": {"keys": ["S3CRETKEY"]}}},
+    ],
+    ids=["text", "list", "mixed", "number", "body"],
+)
+def test_what_settings_write_into_a_request_does_not_show_and_the_question_does(settings: dict[str, Any]) -> None:
+    with answering(echo) as server, pytest.raises(Unreachable, match="pool") as caught:
+        Http(url=server.url, **settings, retries=0).search("pool")
+    assert "S3CRET" not in str(caught.value)
+    assert "50350711" not in str(caught.value)
+
+
+def test_a_key_does_not_show_where_an_answer_of_another_shape_repeats_it() -> None:
+    with answering([{"hits": "no hits for the key S3CRETKEY"}, {"hits": "a text that is cut within S3CRETKEY"}]) as server:
+        for _ in range(2):
+            with pytest.raises(BadAnswer, match="no list") as caught:
+                Http(url=server.url, params={"q": "{text}", "key": "S3CRETKEY"}, retries=0).search("pool")
+            assert "S3CRET" not in str(caught.value)
+
+
+def test_passages_do_not_use_up_k_where_the_system_can_be_told_how_many() -> None:
+    rows = [{"id": "a", "score": 9 - part, "part": part} for part in range(6)] + [{"id": "b", "score": 1, "part": 0}]
+
+    def some(request: Request) -> Answer:
+        return Answer({"hits": rows[: int(parse_qs(urlsplit(request.path).query)["rows"][0])]})
+
+    with answering(some) as server:
+        told = Http(url=server.url, params={"q": "{text}", "rows": "{k}"}, chunk="part").search("pool", k=2)
+        fixed = Http(url=server.url, params={"q": "{text}", "rows": 3}, chunk="part").search("pool", k=2)
+    assert [hit.doc_id for hit in told] == ["a", "b"]
+    assert [hit.doc_id for hit in fixed] == ["a"]
+    assert len(server.requests) == 3
+
+
 def test_repr_shows_neither_address_nor_template() -> None:
     shown = repr(Http(url="https://ann:pw@secret.example/", body={"q": "{text}", "key": "k-1"}, headers={"X-Key": "h-1"}))
     assert not [word for word in ("secret.example", "pw", "k-1", "h-1") if word in shown]
@@ -262,8 +315,10 @@ def test_repr_shows_neither_address_nor_template() -> None:
         ({"user_env": "U"}, "only one of user_env and password_env"),
         ({"user_env": "U", "password_env": "P", "token_env": "T"}, "both fill Authorization"),
         ({"timeout": 0}, "timeout=0 is no time"),
+        ({"timeout": float("inf")}, "timeout=inf is no time"),
+        ({"timeout": float("nan")}, "timeout=nan is no time"),
     ],
-    ids=range(15),
+    ids=range(17),
 )
 def test_wrong_settings_are_named_with_their_cure(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):

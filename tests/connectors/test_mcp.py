@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -537,12 +538,42 @@ def test_a_blank_question_is_not_asked(make: Made) -> None:
         ({"command": ["x"], "arguments": {"query": "pool"}}, "{text}"),
         ({"command": ["x"], "id": ""}, "id is empty"),
         ({"command": ["x"], "start_timeout": 0}, "start_timeout"),
+        ({"command": ["x"], "start_timeout": float("inf")}, "start_timeout"),
+        ({"command": ["x"], "folder": "/no/such/folder"}, "no folder /no/such/folder"),
+        ({"url": "http://x", "folder": "."}, "belong to a command"),
     ],
 )
 def test_settings_that_cannot_be_are_named(settings: dict[str, Any], word: str) -> None:
     with raises(InputError) as messages:
         Mcp(**{"tool": "search", **settings})
     assert word in messages[0]
+
+
+def test_a_server_from_ringtrue_toml_runs_in_the_folder_of_that_file(
+    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "notes.py").write_text(Path(script).read_text(encoding="utf-8"), encoding="utf-8")
+    block = f'kind = "mcp"\ntool = "search"\ncommand = ["{sys.executable}"]\n'
+    text = f'[connections.above]\n{block}args = ["tools/notes.py"]\n'
+    text += f'[connections.inside]\n{block}args = ["notes.py"]\nfolder = "tools"\n'
+    (tmp_path / "ringtrue.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for name in ("above", "inside"):
+        notes = connect(name)
+        assert notes.search("towels", k=1)[0].doc_id == "n2"
+        notes.close()
+
+
+def test_an_open_session_stays_behind_when_the_settings_travel(make: Made) -> None:
+    notes = make("who", arguments=ONLY_QUERY)
+    here = notes.search("a")[0].doc_id
+    copy = pickle.loads(pickle.dumps(notes))
+    assert copy == notes
+    assert copy.search("b")[0].doc_id != here
+    copy.close()
+    assert notes.search("c")[0].doc_id == here
 
 
 def test_connect_reads_the_settings_of_a_file(script: str) -> None:

@@ -384,6 +384,34 @@ def test_own_sql_gets_text_k_and_scope() -> None:
     assert "%(scope.stars)s" in messages[0]
 
 
+def test_passages_from_own_sql_do_not_use_up_k() -> None:
+    statement = """SELECT hotel AS id, passage AS chunk, 1.0 / rank() OVER (ORDER BY passage) AS score FROM shop.passages
+        WHERE body ILIKE '%%' || %(text)s || '%%' ORDER BY score DESC LIMIT %(k)s"""
+    assert ids(words(sql=statement), "pool", k=3) == ["h1", "h3", "h6"]
+    assert ids(words(sql=statement), "pool", k=1) == ["h1"]
+
+
+def test_rows_of_own_sql_that_are_no_passages_are_fetched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    fetch = Postgres.fetch
+    monkeypatch.setattr(Postgres, "fetch", lambda *given, **more: asked.append(given[2]["k"]) or fetch(*given, **more))
+    with raises(BadAnswer):
+        words(sql="SELECT 'a' AS id FROM shop.hotels WHERE %(text)s::text <> '' LIMIT %(k)s").search("pool", k=2)
+    assert asked == [2]
+
+
+def test_all_attempts_for_enough_documents_share_one_timeout() -> None:
+    statement = """SELECT 'a' AS id, n AS chunk FROM generate_series(1, %(k)s) AS n, pg_sleep(0.3) WHERE %(text)s::text <> ''"""
+    start = time.monotonic()
+    with raises(TimedOut):
+        words(sql=statement, timeout=0.5).search("pool", k=10)
+    assert time.monotonic() - start < 1.5
+
+
+def test_more_hits_than_postgres_can_count_are_all_there_are() -> None:
+    assert ids(words(), "pool", k=10**19) == ids(words(), "pool", k=1000)
+
+
 def test_own_sql_gets_the_vector_and_may_return_uuids() -> None:
     unique = "00000000-0000-0000-0000-000000000001"
     statement = f"SELECT '{unique}'::uuid AS id, 1 - (embedding <=> %(vector)s) AS score FROM shop.hotels LIMIT least(%(k)s, 1)"

@@ -199,6 +199,10 @@ def test_passages_of_one_document_count_once_and_do_not_use_up_k(tmp_path: Path)
         hotels(file).search("pool", k=2)
 
 
+def test_more_hits_than_sqlite_can_count_are_all_there_are(tmp_path: Path) -> None:
+    assert len(hotels(make(tmp_path)).search("pool", k=10**19)) == 3
+
+
 def test_a_content_table_may_hold_ids_and_scope(tmp_path: Path) -> None:
     file = tmp_path / "content.sqlite"
     with closing(sqlite3.connect(file)) as database, database:

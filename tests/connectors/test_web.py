@@ -173,6 +173,16 @@ def test_what_the_server_repeats_of_our_secrets_does_not_show() -> None:
             assert message.isprintable()
 
 
+def test_neither_the_address_nor_further_secrets_show_where_the_server_repeats_them() -> None:
+    def echo(request: Request) -> Answer:
+        return Answer(f"no {request.path} for b0dyKey, cut at b0d{'x' * 200}", 404)
+
+    with answering(echo) as server, pytest.raises(BadAnswer, match="no …") as caught:
+        call("shop", "GET", f"{server.url}/hidden/place?key=S3CRET%2FKEY", params={"q": "pool"}, secrets=["b0dyKey"])
+    assert not [word for word in ("hidden", "place", "S3CRET", "b0dyKey") if word in str(caught.value)]
+    assert "q=pool" in str(caught.value)
+
+
 def test_nothing_of_the_request_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with answering([{}]) as server:

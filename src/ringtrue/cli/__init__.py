@@ -28,6 +28,10 @@ app = typer.Typer(
 )
 
 
+NO_SETTINGS = {"install_completion", "show_completion"}
+"""Options that do something at once; none is a setting."""
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
@@ -123,14 +127,13 @@ def _check_settings(settings: Config) -> None:
         return
 
     def check(section: Mapping[str, Any], command: Any, path: str) -> None:
-        options = {option.name for option in command.params}
+        options = {option.name for option in command.params} - NO_SETTINGS
         inner = getattr(command, "commands", {})
         for name, value in section.items():
             known = inner if isinstance(value, dict) else options
             if name not in known:
-                raise InputError(
-                    f"{settings.file}: there is no '{path}{name}'; did you mean {nearest(name, [*inner, *sorted(options)])}?"
-                )
+                legal = [*inner, *sorted(options), *([] if path else ["connections"])]
+                raise InputError(f"{settings.file}: there is no '{path}{name}'; did you mean {nearest(name, legal)}?")
             if isinstance(value, dict):
                 check(value, inner[name], f"{path}{name}.")
 

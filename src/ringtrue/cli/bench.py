@@ -44,6 +44,15 @@ def quality(context: typer.Context) -> None:
     _run("quality", context.args)
 
 
+@app.command("stats", context_settings=_PASSED_ON)
+def stats(context: typer.Context) -> None:
+    """Time ringtrue's sign-flip test and bootstrap beside those of scipy.stats.
+
+    Example: ringtrue bench stats --check
+    """
+    _run("stats", context.args)
+
+
 def _run(name: str, arguments: list[str]) -> None:
     script = Path(__file__).parents[3] / "benchmarks" / f"{name}.py"
     if not script.is_file():

@@ -27,14 +27,16 @@ def learn_command(
     Example: ringtrue ingest hotel && ringtrue learn hotel
     """
     from ringtrue.cli import show
+    from ringtrue.cli.search import asks_others, check_judged, opened
     from ringtrue.golden import load, split
-    from ringtrue.retrieve import Collection
     from ringtrue.retrieve.learn import MEASURE, answers_of, learn, reached
 
     names = channels or ["bm25", "dense"]
     whole = load(golden)
     tuning, rest = split(whole, held_out=held_out, seed=seed)
-    answers = answers_of(names, Collection(folder), whole)
+    collection = opened(folder)
+    check_judged(whole, collection, certain=not any(map(asks_others, names)))
+    answers = answers_of(names, collection, whole)
     learned = learn(names, answers, tuning)
     sides = {"tuning": tuning, "held_out": rest}
     parts = {

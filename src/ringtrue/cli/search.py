@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ringtrue.cli.ingest import DEFAULT_FOLDER
-from ringtrue.errors import InputError
+from ringtrue.errors import CannotDecide, InputError, MissingInput
 
 if TYPE_CHECKING:
-    from ringtrue.records import Hit
+    from ringtrue.records import GoldenSet, Hit, Ranking, Run
     from ringtrue.retrieve import Collection, Retriever
 
 
@@ -36,6 +40,7 @@ def search_command(
 ) -> None:
     """Search documents, or a system that ringtrue.toml describes.
 
+    \b
     Example: ringtrue search "quiet room with a pool" --explain
     Example: ringtrue search "refund policy" --retriever "connect('shop')" -k 5
     Example: ringtrue search --queries scifact/ --in scifact-index --run hybrid.run -k 100
@@ -48,10 +53,12 @@ def search_command(
         raise InputError("give either a question or --queries; see `ringtrue search --help`")
     if (queries is None) != (run is None):
         raise InputError("--queries and --run belong together: the answers to the queries become the run file")
-    collection = _collection(folder) if names_documents(retriever) else None
+    if explain and queries is not None:
+        raise InputError("--explain shows one answer; leave it out with --queries, or ask one question")
+    collection = opened(folder) if names_documents(retriever) else None
     found = build(retriever, collection)
     if queries is not None and run is not None:
-        _answer_all(found, queries, run, k=k, scope=wanted, name=retriever)
+        _answer_all(found, queries, run, collection, k=k, scope=wanted, retriever=retriever, json=json)
         return
     assert text is not None
     hits = found.search(text, k=k, scope=wanted or None)
@@ -62,16 +69,23 @@ def search_command(
         show.note("nothing was found")
         return
     snippets = _snippets(collection, hits)
-    rows = [(str(rank), hit.doc_id, snippets[rank - 1], show.number(hit.score)) for rank, hit in enumerate(hits, 1)]
+    rows = [(str(rank), hit.doc_id, snippets[rank - 1], show.score(hit.score)) for rank, hit in enumerate(hits, 1)]
     show.table(["rank", "document", "text", "score"], rows, text_columns=3)
     if explain:
         _explain(hits)
 
 
-def _collection(folder: Path) -> Collection:
+def opened(folder: Path) -> Collection:
+    """Return the documents in a folder; raises MissingInput where there are none, and says where an ingest did not finish."""
+    from ringtrue.cli import show
     from ringtrue.retrieve import Collection
 
-    return Collection(folder)
+    collection = Collection(folder)
+    if not len(collection):
+        raise MissingInput(f"{folder}: holds no documents; run `ringtrue ingest PATH… --into {folder}` first")
+    if collection.unfinished:
+        show.note(f"{folder}: the last ingest did not finish; run it again")
+    return collection
 
 
 def _scope(given: Sequence[str]) -> dict[str, str]:
@@ -80,6 +94,8 @@ def _scope(given: Sequence[str]) -> dict[str, str]:
         name, equals, value = item.partition("=")
         if not equals or not name:
             raise InputError(f"--scope {item!r} names no value; write it like --scope city=Bath")
+        if name in scope:
+            raise InputError(f"--scope names '{name}' twice ({scope[name]!r} and {value!r}); give one value for a field")
         scope[name] = value
     return scope
 
@@ -108,22 +124,156 @@ def _explain(hits: Sequence[Hit]) -> None:
     rows = []
     for place, hit in enumerate(hits, 1):
         for stage in hit.stages:
-            rows.append((f"{place}", hit.doc_id, stage.name, str(stage.rank), show.number(stage.score)))
+            rows.append((f"{place}", hit.doc_id, stage.name, str(stage.rank), show.score(stage.score)))
         if hit.chunk is not None:
             rows.append((f"{place}", hit.doc_id, f"passage {hit.chunk}", "", ""))
     print()
     show.table(["hit", "document", "stage", "rank", "score"], rows, title="where every hit came from", text_columns=3)
 
 
-def _answer_all(found: Retriever, queries: str, run: Path, *, k: int, scope: dict[str, str], name: str) -> None:
+EMPTY_ANSWERS = ("json", "jsonl", "yaml")
+"""The kinds of run file that can say that a query found nothing."""
+
+
+def _answer_all(
+    found: Retriever,
+    queries: str,
+    target: Path,
+    collection: Collection | None,
+    *,
+    k: int,
+    scope: Mapping[str, str],
+    retriever: str,
+    json: bool,
+) -> None:
+    """Answer the queries of a set into a run file; what would spoil it is said before anything is asked."""
+    from ringtrue.cli import show
     from ringtrue.cli.ingest import progress_bar
     from ringtrue.formats import write_run
+    from ringtrue.formats.trec import check_field
     from ringtrue.golden import load
-    from ringtrue.records import Run
+    from ringtrue.retrieve import canonical
     from ringtrue.retrieve.answers import answer_all
 
+    kind = _check_target(target)
     golden = load(queries)
+    if collection is not None:
+        check_judged(golden, collection, certain=not asks_others(retriever))
+    if kind == "trec":
+        for name in (*(query.query_id for query in golden.queries), *(collection.ids().values() if collection else ())):
+            check_field(name)
+        found = _Fitting(found)
     with progress_bar("searching", len(golden.queries)) as step:
         answers = answer_all(found, golden, k=k, scope=scope, progress=step)
-    write_run(Run.from_rankings(answers, name=name.replace(" ", "")), run)
-    print(f"{run}: {len(answers)} queries answered by {name}; score it with: ringtrue score {queries} {run}")
+    run = _as_run(answers, re.sub(r"\s+", "", retriever), kind)
+    unanswered = [answer.query_id for answer in answers if not answer.hits]
+    flag = ""
+    if unanswered and kind not in EMPTY_ANSWERS:
+        if len(unanswered) == len(answers):
+            raise CannotDecide(
+                f"{target}: none of the {len(answers)} queries found anything, which {kind} has no line for; "
+                "check --scope and the documents, or name the file .json"
+            )
+        run, flag = replace(run, answered=frozenset()), " -c"
+        show.note(
+            f"{len(unanswered)} of {len(answers)} queries found nothing, and {kind} has no line for that; "
+            "`ringtrue score -c` counts them as 0, a .json file keeps them"
+        )
+    write_run(run, target)
+    if json:
+        show.as_json({"run": target, "queries": len(answers), "retriever": str(canonical(retriever)), "unanswered": unanswered})
+        return
+    print(f"{target}: {len(answers)} queries answered by {retriever}; score it with: ringtrue score {queries} {target}{flag}")
+
+
+def _check_target(target: Path) -> str:
+    """Return the kind of file to write; raises InputError where it cannot be written, before hours of asking."""
+    from ringtrue.formats import kind_of_new
+
+    if target.is_dir():
+        raise InputError(f"{target}: is a folder; name the file in it, like {target / 'hybrid.run'}")
+    if not target.parent.is_dir():
+        raise MissingInput(f"{target}: there is no folder '{target.parent}'; make it first")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise InputError(f"{target}: cannot be written; check the permissions there")
+    kind = kind_of_new(target)
+    if kind == "parquet" and target.suffix.lower() == ".gz":
+        raise InputError(f"{target}: Parquet is compressed in itself; name the file without .gz")
+    return kind
+
+
+def asks_others(retriever: str) -> bool:
+    """True where a connected system answers too, which may know documents that are not in the folder."""
+    from ringtrue.retrieve import canonical
+    from ringtrue.spec import Expression, Pipeline
+
+    def asks(part: object) -> bool:
+        if isinstance(part, Pipeline):
+            return any(map(asks, part.stages))
+        return isinstance(part, Expression) and (part.name == "connect" or any(map(asks, part.args)))
+
+    return asks(canonical(retriever))
+
+
+def check_judged(golden: GoldenSet, collection: Collection, *, certain: bool) -> None:
+    """Raise CannotDecide where the documents are not those that a set judges; say how many are missing otherwise."""
+    from ringtrue.cli import show
+
+    judged = dict.fromkeys(judgment.doc_id for judgment in golden.judgments)
+    here = set(collection.ids().values())
+    missing = [doc_id for doc_id in judged if doc_id not in here]
+    if judged and len(missing) == len(judged) and certain:
+        raise CannotDecide(
+            f"{collection.folder}: has none of the {len(judged)} documents that '{golden.id}' judges, such as '{missing[0]}', "
+            f"but {len(here)} others, such as '{min(here)}'; ingest the set's documents, or name their folder with --in"
+        )
+    if missing:
+        show.note(
+            f"{len(missing)} of {len(judged)} documents that '{golden.id}' judges are not in {collection.folder}, "
+            f"such as '{missing[0]}'"
+        )
+
+
+class _Fitting:
+    """A retriever whose hits must have ids that a TREC file can hold: said at the first of them, not after the last query."""
+
+    def __init__(self, inner: Retriever) -> None:
+        self.inner = inner
+
+    def search(self, text: str, *, k: int = 10, scope: Mapping[str, str] | None = None) -> Sequence[Hit]:
+        return self.search_many([text], k=k, scope=scope)[0]
+
+    def search_many(self, texts: Sequence[str], *, k: int = 10, scope: Mapping[str, str] | None = None) -> list[Sequence[Hit]]:
+        from ringtrue.formats.trec import check_field
+        from ringtrue.retrieve import search_many
+
+        answers = search_many(self.inner, texts, k=k, scope=scope)
+        for hits in answers:
+            for hit in hits:
+                check_field(hit.doc_id)
+        return answers
+
+
+def _as_run(answers: Sequence[Ranking], name: str, kind: str) -> Run:
+    """Return answers as a run with their scores, where a reader who sorts by them gets the same order."""
+    from ringtrue.cli import show
+    from ringtrue.formats.trec import reordered
+    from ringtrue.records import Hit, Run
+
+    # Where one hit has no score, the rank in its place would stand among the scores of the others.
+    unscored = {answer.query_id for answer in answers if any(math.isnan(hit.score) for hit in answer.hits)}
+    run = Run.from_rankings(
+        (
+            replace(answer, hits=tuple(Hit(hit.doc_id) for hit in answer.hits)) if answer.query_id in unscored else answer
+            for answer in answers
+        ),
+        name=name,
+    )
+    contrary = reordered(run)
+    by_rank = contrary | unscored
+    if by_rank:
+        reason = "their scores would be sorted into another order" if contrary else "some of their hits have no score"
+        written = f"have ranks in place of scores in {kind}" if kind == "trec" else f"make {kind} hold ranks, not scores"
+        show.note(f"{len(by_rank)} of {len(answers)} queries {written}, because {reason}")
+    # Other kinds hold either scores or the order; TREC takes what fits each query.
+    return run if by_rank or kind == "trec" else replace(run, ordered=False)

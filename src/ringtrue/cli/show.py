@@ -38,6 +38,11 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}f}"
 
 
+def score(value: float | None) -> str:
+    """Return a hit's score for a table; small ones, such as reciprocal ranks, keep four digits that mean something."""
+    return f"{value:.4g}" if value is not None and 0 < abs(value) < 0.1 else number(value)
+
+
 def on_terminal() -> bool:
     """True when a person is looking."""
     return sys.stdout.isatty()

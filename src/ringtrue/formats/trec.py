@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from ringtrue.errors import InputError
@@ -121,28 +122,49 @@ def _fields(fields: list[str]) -> str:
 
 def write_qrels(qrels: Qrels, path: str | Path) -> None:
     """Write judgments as a TREC qrels file."""
-    _write(path, (f"{_field(query)} 0 {_field(doc)} {grade}\n" for query, doc, grade in qrels))
+    _write(path, (f"{check_field(query)} 0 {check_field(doc)} {grade}\n" for query, doc, grade in qrels))
 
 
 def write_run(run: Run, path: str | Path) -> None:
-    """Write answers as a TREC run file; a run whose order is the truth gets scores that fall with its ranks."""
+    """Write answers as a TREC run file.
+
+    Of a run whose order is the truth, a query whose scores would be sorted into another order gets scores that fall with its
+    ranks instead; see ``reordered``.
+    """
+    by_rank = reordered(run)
 
     def rows() -> Iterator[str]:
         query, rank = None, 0
         for query_id, doc_id, score in run:
             rank = rank + 1 if query_id == query else 1
             query = query_id
-            shown = -float(rank) if run.ordered else score
-            yield f"{_field(query_id)} Q0 {_field(doc_id)} {rank} {shown!r} {_field(run.name)}\n"
+            shown = -float(rank) if query_id in by_rank else score
+            yield f"{check_field(query_id)} Q0 {check_field(doc_id)} {rank} {shown!r} {check_field(run.name)}\n"
 
     _write(path, rows())
+
+
+def reordered(run: Run) -> frozenset[str]:
+    """Return the queries whose order a reader would not get back from the scores, ties by document id descending.
+
+    >>> sorted(reordered(Run.from_rankings({"q": ["a", "b"]})))
+    []
+    """
+    if not run.ordered:
+        return frozenset()
+    return frozenset(
+        query
+        for (query, doc_id, score), (after, next_id, below) in pairwise(run)
+        if query == after and not (score > below or (score == below and doc_id > next_id))
+    )
 
 
 def _write(path: str | Path, rows: Iterator[str]) -> None:
     write_text("".join(rows), Path(path))
 
 
-def _field(text: str) -> str:
+def check_field(text: str) -> str:
+    """Return an id or name that can stand in a line; raises InputError."""
     if re.search(r"[ \t\r\n\f\v\0]", text) or text.startswith(("#", "\ufeff")) or not text:
         reason = "blank, NUL, leading '#' or byte-order mark"
         raise InputError(one_line(f"'{text}' cannot stand in a TREC file ({reason}); use JSON or Parquet"))

@@ -58,11 +58,20 @@ def load(source: str | Path, *, threshold: int | None = None, split: str | None 
 _BARE = ("trec", "dict", "csv", "parquet")
 
 
-def holds_golden_set(path: Path) -> bool:
-    """True for a folder with a golden set, and for a file that holds one rather than bare judgments."""
+def holds_golden_set(path: Path, *, with_documents: bool = False) -> bool:
+    """True for a folder with a golden set, and for a file that holds one rather than bare judgments.
+
+    ``with_documents`` asks for more, because any folder may hold a ``queries.jsonl`` or one YAML file: it must be a shipped
+    set's folder, have a corpus as BEIR folders do, or be a YAML or JSON file that brings its documents.
+    """
     from ringtrue.golden.formats.detect import detect
 
     try:
+        if with_documents and path.is_dir():
+            inside = path.resolve().parent == SETS.resolve() or (path / "corpus.jsonl").is_file()
+            return inside and holds_golden_set(detect(path)[1])
+        if with_documents:
+            return path.suffix in (".json", *_YAML) and holds_golden_set(path) and _brings_documents(path)
         if path.suffix in _YAML:
             # YAML is read as a test set wherever a golden set is expected; here judgments may be meant as well.
             record = read_yaml(path)
@@ -71,6 +80,13 @@ def holds_golden_set(path: Path) -> bool:
         return path.is_dir() or name not in _BARE
     except InputError:
         return False
+
+
+def _brings_documents(path: Path) -> bool:
+    try:
+        return bool(load(path).documents)
+    except InputError:
+        return path.suffix in _YAML  # no document is written in YAML: loading it again says what is wrong with the set
 
 
 def _hashed(golden: GoldenSet, source: str | Path) -> GoldenSet:

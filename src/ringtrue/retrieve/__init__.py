@@ -6,7 +6,7 @@ which channels found it, at which rank, and what each stage made of it. Only ``c
 
 from ringtrue.retrieve.collection import Collection, Ingested
 from ringtrue.retrieve.expression import as_expression, build, canonical, key, names_documents
-from ringtrue.retrieve.kept import Kept, kept
+from ringtrue.retrieve.kept import Kept, indexes_of
 from ringtrue.retrieve.protocol import Retriever, as_retriever, search_many
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "as_retriever",
     "build",
     "canonical",
-    "kept",
+    "indexes_of",
     "key",
     "names_documents",
     "search_many",

@@ -7,13 +7,12 @@ lock, which the system releases however a process ends, lets one process write a
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,10 +20,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ringtrue.errors import CannotDecide, InputError, MissingInput
+from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
 from ringtrue.records import Document, check_id
 from ringtrue.retrieve.chunk import Chunker, chunker
-from ringtrue.retrieve.protocol import Retriever, Scope, plain
+from ringtrue.retrieve.protocol import Retriever, Scope, plain, scope_of
+from ringtrue.retrieve.storage import PATIENCE, connected, explained, locked, opened, transaction
 from ringtrue.spec import Expression, parse
 
 FORMAT = "1"
@@ -69,7 +69,8 @@ class Collection:
         if not self.file.is_file():
             raise MissingInput(f"{folder}: holds no documents; run `ringtrue ingest PATH… --into {folder}` first")
         self._write_lock, self._watch_lock = threading.RLock(), threading.Lock()
-        self._holding = 0
+        self._holding = False
+        self._known_fields: tuple[int, frozenset[str]] | None = None
         found = self._facts()
         if found.get("format") != FORMAT:
             raise InputError(
@@ -84,19 +85,10 @@ class Collection:
         if not isinstance(expression, Expression):
             raise InputError(f"cannot chunk by '{chunks}'; write one chunker like fixed(tokens=512, overlap=50)")
         chunker(expression)  # refuses a wrong one before anything is written
-        file = folder / "documents.sqlite"
-        if not file.is_file():
-            if folder.exists() and not folder.is_dir():
-                raise InputError(f"{folder}: is a file; name a folder for the documents")
-            folder.mkdir(parents=True, exist_ok=True)
-            with _locked(folder), _connected(file) as connection:
-                if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone():
-                    connection.execute("PRAGMA journal_mode = WAL")
-                    with _transaction(connection):
-                        for statement in _SCHEMA.split(";"):
-                            connection.execute(statement)
-                        facts = {"format": FORMAT, "chunks": str(expression), "generation": "0", "rewritten": "0"}
-                        connection.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder}: is a file; name a folder for the documents")
+        folder.mkdir(parents=True, exist_ok=True)
+        _prepare(folder, str(expression))
         found = cls(folder)
         if chunks is not None and found.chunks != str(expression):
             raise InputError(f"{folder}: is chunked by {found.chunks}, not by {expression}; use another folder or that chunker")
@@ -111,15 +103,17 @@ class Collection:
     @contextmanager
     def connect(self) -> Iterator[sqlite3.Connection]:
         """Open the truth."""
-        with _connected(self.file) as connection:
+        with connected(self.file) as connection:
             yield connection
 
     def _facts(self) -> dict[str, str]:
-        try:
-            with self.connect() as connection:
-                return dict(connection.execute("SELECT name, value FROM facts"))
-        except sqlite3.DatabaseError as problem:
-            raise InputError(f"{self.file}: is no collection ({problem}); remove the folder and ingest again") from problem
+        with explained(self.file), self.connect() as connection:
+            return dict(connection.execute("SELECT name, value FROM facts"))
+
+    @property
+    def unfinished(self) -> bool:
+        """True after an ingest that did not come to its end: what it would have brought is missing."""
+        return "ingesting" in self._facts()
 
     @property
     def chunks(self) -> str:
@@ -128,7 +122,7 @@ class Collection:
 
     @cached_property
     def _watch(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.file, timeout=30, isolation_level=None, check_same_thread=False)
+        connection = opened(self.file, isolation_level=None, check_same_thread=False)
         weakref.finalize(self, connection.close)
         return connection
 
@@ -143,57 +137,64 @@ class Collection:
         return int(facts["generation"]), int(facts["rewritten"])
 
     @contextmanager
-    def writing(self, *, wait: bool = True) -> Iterator[bool]:
-        """Hold the lock of the folder; yields False when another process has it and ``wait`` is not wanted."""
-        with self._write_lock:
+    def writing(self, *, wait: float = PATIENCE) -> Iterator[bool]:
+        """Hold the lock of the folder; yields False when another thread or process still has it after ``wait`` seconds."""
+        if not (self._write_lock.acquire(timeout=wait) if wait else self._write_lock.acquire(blocking=False)):
+            yield False
+            return
+        try:
             if self._holding:
-                self._holding += 1
-                try:
-                    yield True
-                finally:
-                    self._holding -= 1
+                yield True
                 return
-            with _locked(self.folder, wait=wait) as mine:
-                self._holding = int(mine)
+            with locked(self.folder, wait=wait) as mine:
+                self._holding = mine
                 try:
                     yield mine
                 finally:
-                    self._holding = 0
+                    self._holding = False
+        finally:
+            self._write_lock.release()
 
     @cached_property
     def _chunk(self) -> Chunker:
         return chunker(self.chunks)
 
     def ingest(
-        self, documents: Iterable[Document], *, remove_missing: bool = False, progress: Callable[[int], None] | None = None
+        self,
+        documents: Iterable[Document],
+        *,
+        remove_missing: bool = False,
+        progress: Callable[[int], None] | None = None,
+        wait: float = PATIENCE,
     ) -> Ingested:
         """Add and change documents, batch by batch; what was interrupted is taken up by calling it again.
 
-        ``remove_missing`` removes documents that do not come. Raises InputError when a document id comes twice, and
-        CannotDecide while another process is writing.
+        ``remove_missing`` removes documents that do not come. Raises InputError for what is no usable document or an id that
+        comes twice, and CannotDecide when another process is still writing after ``wait`` seconds.
         """
+        if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
+            raise InputError(f"{documents!r:.60} is no list of documents; pass Document records")
         added = changed = unchanged = removed = 0
         seen: set[str] = set()
         source = iter(documents)
-        with self.writing(wait=False) as mine, self.connect() as connection:
+        with self.writing(wait=wait) as mine:
             if not mine:
                 raise CannotDecide(f"{self.folder}: another process is writing; wait for it or stop it")
-            while batch := list(islice(source, BATCH)):
-                for document in batch:
-                    check_id(document.doc_id, "document id")
-                    if plain(document.doc_id) != document.doc_id:
-                        raise InputError(
-                            f"document id {document.doc_id!r} cannot be stored; use an id without NUL or surrogates"
-                        )
-                    if document.doc_id in seen:
-                        raise InputError(f"document '{document.doc_id}' comes twice; give each document its own id")
-                    seen.add(document.doc_id)
-                new, other = self._write(connection, batch)
-                added, changed, unchanged = added + new, changed + other, unchanged + len(batch) - new - other
-                if progress is not None:
-                    progress(len(batch))
-            if remove_missing:
-                removed = self._remove(connection, seen)
+            with explained(self.file), self.connect() as connection:
+                connection.execute("INSERT OR REPLACE INTO facts VALUES ('ingesting', 'true')")
+                while batch := list(islice(source, BATCH)):
+                    for document in batch:
+                        check_document(document)
+                        if document.doc_id in seen:
+                            raise InputError(f"document '{document.doc_id}' comes twice; give each document its own id")
+                        seen.add(document.doc_id)
+                    new, other = self._write(connection, batch)
+                    added, changed, unchanged = added + new, changed + other, unchanged + len(batch) - new - other
+                    if progress is not None:
+                        progress(len(batch))
+                if remove_missing:
+                    removed = self._remove(connection, seen)
+                connection.execute("DELETE FROM facts WHERE name = 'ingesting'")
         return Ingested(added, changed, unchanged, removed)
 
     def _write(self, connection: sqlite3.Connection, batch: list[Document]) -> tuple[int, int]:
@@ -201,7 +202,9 @@ class Collection:
         found = connection.execute(f"SELECT id, row, hash FROM documents WHERE id IN ({marks})", [d.doc_id for d in batch])
         known = {doc_id: (row, digest) for doc_id, row, digest in found}
         fresh: list[tuple[int, Document, bytes]] = []
-        (row,) = connection.execute("SELECT coalesce(max(row), 0) FROM documents").fetchone()
+        # A row is never given again: an index that still has a removed document must not take another one for it.
+        (last,) = connection.execute("SELECT value FROM facts WHERE name = 'row'").fetchone()
+        row = int(last)
         for document in batch:
             digest = document_hash(document)
             place, before = known.get(document.doc_id, (0, b""))
@@ -214,8 +217,9 @@ class Collection:
             (row, number, span.start, span.end) for row, d, _ in fresh for number, span in enumerate(self._spans(plain(d.text)))
         ]
         rewritten = [(row,) for row, document, _ in fresh if document.doc_id in known]
-        with _transaction(connection):
+        with transaction(connection):
             generation = self._next(connection, rewrites=bool(rewritten))
+            connection.execute("UPDATE facts SET value = ? WHERE name = 'row'", (str(row),))
             connection.executemany("DELETE FROM passages WHERE document = ?", rewritten)
             connection.executemany(
                 _WRITE,
@@ -237,7 +241,7 @@ class Collection:
     def _remove(self, connection: sqlite3.Connection, kept: set[str]) -> int:
         gone = [(doc_id,) for (doc_id,) in connection.execute("SELECT id FROM documents") if doc_id not in kept]
         if gone:
-            with _transaction(connection):
+            with transaction(connection):
                 self._next(connection, rewrites=True)
                 connection.executemany("DELETE FROM documents WHERE id = ?", gone)
         return len(gone)
@@ -300,6 +304,27 @@ class Collection:
             found = connection.execute("SELECT id, metadata FROM documents ORDER BY row")
             return {doc_id: json.loads(metadata) for doc_id, metadata in found}
 
+    def check_scope(self, scope: Scope | None) -> dict[str, str]:
+        """Return a scope as texts; raises InputError for one that cannot be, or a field that no document has."""
+        wanted = scope_of(scope)
+        if wanted:
+            fields = self._fields()
+            unknown = next((name for name in wanted if name not in fields), None)
+            if unknown is not None and len(self):
+                cure = f"did you mean {nearest(unknown, sorted(fields))}?" if fields else "ingest documents with metadata"
+                raise InputError(f"no document has the metadata field '{unknown}'; {cure}")
+        return wanted
+
+    def _fields(self) -> frozenset[str]:
+        version = self.version()
+        known = self._known_fields
+        if known is None or known[0] != version:
+            with self.connect() as connection:
+                found = connection.execute("SELECT DISTINCT key FROM documents, json_each(documents.metadata)")
+                known = version, frozenset(name for (name,) in found)
+            self._known_fields = known
+        return known[1]
+
     def __len__(self) -> int:
         with self.connect() as connection:
             (count,) = connection.execute("SELECT count(*) FROM documents").fetchone()
@@ -312,8 +337,31 @@ class _Empty:
 
 def document_hash(document: Document) -> bytes:
     """Return a hash of all that a document says."""
-    parts = [document.title, document.text, _json(document.metadata), _json(list(document.tags))]
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
+    parts = [document.title, document.text, dict(document.metadata), list(document.tags)]
+    return hashlib.sha256(_json(parts).encode()).digest()
+
+
+def check_document(document: Any) -> None:
+    """Raise InputError, naming the document and the part, for what could not be stored or indexed later."""
+    if not isinstance(document, Document):
+        raise InputError(f"{document!r:.60} is no document; pass Document(doc_id, text, title, metadata, tags)")
+    name = check_id(document.doc_id, "document id")
+    if plain(name) != name:
+        raise InputError(f"document id {name!r} cannot be stored; use an id without NUL or surrogates")
+    for part in ("title", "text"):
+        value = getattr(document, part)
+        if not isinstance(value, str):
+            raise InputError(f"document '{name}': the {part} is {value!r:.40}, which is no text; write one, or ''")
+    tags = document.tags
+    if not isinstance(tags, Sequence) or isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
+        raise InputError(f"document '{name}': the tags are {tags!r:.40}; write a tuple of texts")
+    try:
+        if not isinstance(document.metadata, Mapping) or not all(isinstance(key, str) for key in document.metadata):
+            raise TypeError("it is no mapping with texts as names")
+        _json(dict(document.metadata))
+    except (TypeError, ValueError, RecursionError) as problem:
+        cure = "use texts, finite numbers and lists of them"
+        raise InputError(f"document '{name}': the metadata cannot be stored ({problem}); {cure}") from None
 
 
 def scope_values(value: Any) -> list[str]:
@@ -333,41 +381,33 @@ def inside(metadata: Mapping[str, Any], scope: Scope) -> bool:
     >>> inside({"city": "Bath", "year": 2024, "tags": ["spa"]}, {"city": "Bath", "tags": "spa"})
     True
     """
-    return all(scope_values(wanted)[0] in scope_values(metadata.get(name)) for name, wanted in scope.items())
+    return all(wanted in scope_values(metadata.get(name)) for name, wanted in scope.items())
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False)
 
 
-@contextmanager
-def _connected(file: Path) -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(file, timeout=30, isolation_level=None)
-    try:
-        connection.execute("PRAGMA foreign_keys = ON")
-        yield connection
-    finally:
-        connection.close()
+def _prepare(folder: Path, chunks: str) -> None:
+    """Make the tables where there are none yet, also where a process died before it had made them."""
+    file = folder / "documents.sqlite"
+    with explained(file):
+        if file.is_file():
+            with connected(file) as connection:
+                if _has_tables(connection):
+                    return
+        with locked(folder, wait=PATIENCE) as mine:
+            if not mine:
+                raise CannotDecide(f"{folder}: another process is writing, or the folder is read-only; wait, or use another")
+            with connected(file) as connection:
+                if not _has_tables(connection):
+                    connection.execute("PRAGMA journal_mode = WAL")
+                    with transaction(connection):
+                        for statement in _SCHEMA.split(";"):
+                            connection.execute(statement)
+                        facts = {"format": FORMAT, "chunks": chunks, "generation": "0", "rewritten": "0", "row": "0"}
+                        connection.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
 
 
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-@contextmanager
-def _locked(folder: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the folder's write lock; the system lets go of it when a process dies, however it dies."""
-    with (folder / "write.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'facts'").fetchone() is not None

@@ -7,7 +7,9 @@ default out, so that two ways to say the same thing are equal and a changed defa
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +27,7 @@ HYBRID = "weighted(bm25, dense, depth=50, norm='z', w=[0.5, 0.5])"
 """Chosen on SciFact's training queries, LoCoMo's first half and the shipped sets: RRF falls behind its better channel where the
 two are far apart, see docs/benchmarks.md."""
 ALIASES = {"hybrid": HYBRID, "sparse": "splade"}
+_MOST = 1_000_000
 _NUMBERS = (0.0,)
 """The default of an option that is a list of numbers."""
 
@@ -82,7 +85,7 @@ def _connect(use: Use) -> Retriever:
 
 def _weights(use: Use) -> Sequence[float]:
     weights = use.options["w"] or (1.0,) * len(use.children)
-    if len(weights) != len(use.children) or any(weight < 0 for weight in weights) or not any(weights):
+    if len(weights) != len(use.children) or any(not 0 <= weight <= _MOST for weight in weights) or not any(weights):
         raise SpecError(
             f"w={show_value(weights)} does not weigh {len(use.children)} retrievers; write one number from 0 for each"
         )
@@ -90,12 +93,15 @@ def _weights(use: Use) -> Sequence[float]:
 
 
 def _fusion(use: Use, rule: fuse.Rule) -> Retriever:
-    return fuse.Fusion(use.children, rule, name=use.text.partition("(")[0], depth=use.options["depth"])
+    name = use.text.partition("(")[0]
+    if not 1 <= use.options["depth"] <= _MOST:
+        raise SpecError(f"{name} cannot have depth={use.options['depth']}; write a number of hits from 1, like depth=100")
+    if not 0 <= use.options.get("k", 0) <= _MOST:
+        raise SpecError(f"{name} cannot have k={use.options['k']}; write a number from 0 to {_MOST:,}, like k=60")
+    return fuse.Fusion(use.children, rule, name=name, depth=use.options["depth"])
 
 
 def _rrf(use: Use) -> Retriever:
-    if use.options["k"] < 0:
-        raise SpecError(f"rrf cannot have k={use.options['k']}; write a number from 0, like k=60")
     rule = partial(fuse.rrf, k=use.options["k"], w=_weights(use))
     return _fusion(use, lambda _, lists: rule(lists))
 
@@ -179,27 +185,37 @@ def as_expression(source: Source) -> Expression | Pipeline:
     raise InputError(f"{source!r:.60} names no retriever; write it like 'rrf(bm25, dense)'")
 
 
-_CONFIG = ("fusion_method", "rrf_k", "weights", "channels", "normalization", "rerank")
+_CONFIG = {"rrf": ("rrf_k", "channels", "rerank"), "weighted": ("weights", "normalization", "rerank")}
+"""The keys that a configuration may have beside ``fusion_method``."""
 
 
 def _from_config(config: Mapping[str, Any]) -> Expression | Pipeline:
-    unknown = next((key for key in config if key not in _CONFIG), None)
-    if unknown is not None:
-        raise SpecError(f"the configuration has the key '{unknown}'; did you mean {nearest(str(unknown), _CONFIG)}?")
-    method, weights = config.get("fusion_method"), config.get("weights")
-    names = list(weights) if isinstance(weights, Mapping) else config.get("channels", ["bm25", "dense"])
-    channels = tuple(parse(str(name)) for name in names)
+    method = config.get("fusion_method")
+    if method not in _CONFIG:
+        raise SpecError(f"fusion_method {method!r} cannot be read; write 'rrf', or 'weighted' with weights")
+    for key in config:
+        if key != "fusion_method" and key not in _CONFIG[method]:
+            raise SpecError(
+                f"a configuration of '{method}' has no key {key!r}; did you mean {nearest(str(key), _CONFIG[method])}?"
+            )
     if method == "rrf":
+        channels = config.get("channels", ["bm25", "dense"])
         options: list[tuple[str, Any]] = [("k", config.get("rrf_k", 60))]
-        found = Expression("rrf", channels, tuple(options))
-    elif method == "weighted" and isinstance(weights, Mapping):
+    else:
+        weights = config.get("weights")
+        if not isinstance(weights, Mapping) or not weights:
+            raise SpecError(f"the weights {weights!r:.60} cannot be read; write {{'bm25': 0.3, 'dense': 0.7}}")
+        channels = list(weights)
         options = [("w", tuple(weights.values()))]
         options += [("norm", config["normalization"])] if "normalization" in config else []
-        found = Expression("weighted", channels, tuple(options))
-    else:
-        raise SpecError(f"fusion_method {method!r} cannot be read; write 'rrf', or 'weighted' with weights")
-    reranker = config.get("rerank")
-    return found if not reranker else Pipeline((found, Expression("rerank", (str(reranker),))))
+    if not isinstance(channels, list | tuple) or not all(isinstance(name, str) for name in channels):
+        raise SpecError(f"the channels {channels!r:.60} cannot be read; write a list like ['bm25', 'dense']")
+    found = Expression(method, tuple(parse(name) for name in channels), tuple(options))
+    if "rerank" not in config:
+        return found
+    if not isinstance(config["rerank"], str):
+        raise SpecError(f"rerank {config['rerank']!r:.60} cannot be read; name the folder of a cross-encoder")
+    return Pipeline((found, Expression("rerank", (config["rerank"],))))
 
 
 def canonical(source: Source) -> Expression | Pipeline:
@@ -220,8 +236,14 @@ def canonical(source: Source) -> Expression | Pipeline:
                 )
             stages.append(_full(stage))
         return Pipeline(tuple(stages))
-    if expression.name in ALIASES and not expression.args and not expression.options:
-        return canonical(ALIASES[expression.name])
+    if expression.name in ALIASES:
+        meant = as_expression(ALIASES[expression.name])
+        if not expression.args and not expression.options:
+            return canonical(meant)
+        if ALIASES[expression.name] in NAMES:  # another word for one name takes its options
+            assert isinstance(meant, Expression)
+            return canonical(replace(expression, name=meant.name))
+        raise SpecError(f"'{expression.name}' has no options of its own; write what it stands for: {meant}")
     if _known(expression).kind == "stage":
         raise SpecError(f"'{expression.name}' works on hits and cannot come first; write it like hybrid >> {expression}")
     return _full(expression)
@@ -300,10 +322,12 @@ def _checked(name: str, option: str, value: Any, default: Any) -> Any:
         return tuple(_checked(name, option, item, sample) for item in values)
     if default is None:  # a number, or nothing
         return None if value is None else _checked(name, option, value, 0.5)
-    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 10**15:
         return float(value)
     if isinstance(default, int) and not isinstance(default, bool) and isinstance(value, float) and value.is_integer():
         return int(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SpecError(f"{name} cannot have {option}={value}; write a finite number")
     if type(value) is not type(default):
         shown = show_value(default) if default != "" else "'…'"
         raise SpecError(f"{name} cannot have {option}={show_value(value)}; write it like {option}={shown}")
@@ -316,7 +340,7 @@ def build(source: Source, collection: Collection | None = None) -> Retriever:
 
 
 def _build(full: Expression | Pipeline, written: Expression | Pipeline, collection: Collection | None) -> Retriever:
-    if isinstance(written, Expression) and written.name in ALIASES:
+    if isinstance(written, Expression) and written.name in ALIASES and not written.args and not written.options:
         written = as_expression(ALIASES[written.name])
     if isinstance(full, Pipeline):
         assert isinstance(written, Pipeline)

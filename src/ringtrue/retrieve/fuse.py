@@ -37,7 +37,7 @@ def scored(hits: Sequence[Hit]) -> list[float]:
 def floor_of(scores: Sequence[float]) -> float:
     """Return the score of a document that a channel did not find although it returned all it found.
 
-    Where scores are positive that is 0, which BM25 gives a document without any of the words; elsewhere one step below the lowest.
+    Where scores are positive that is 0, as BM25 scores a document without any of the words; else a step below the lowest.
 
     >>> floor_of([3.0, 1.0]), floor_of([-1.0, -2.0, -4.0])
     (0.0, -5.0)

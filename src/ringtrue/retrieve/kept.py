@@ -3,35 +3,62 @@
 An index has a folder with ``state.json``: the generation it holds and the place (a folder inside) where it lies. Documents that
 were only added are appended; where some were changed or removed it is made anew beside the old one, so that its statistics
 are always those of one clean run. The state is written last, by renaming: a process killed at any moment leaves the old
-state, and the next one repeats the step. While another process writes, readers go on with the index they have.
+state, and the next one repeats the step. An index that cannot be opened is made again: the documents are the truth.
+
+What a search needs is loaded into one snapshot that is never changed, only replaced. While somebody else writes, searches go on
+with the snapshot they have.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from ringtrue.errors import CannotDecide
+from ringtrue.errors import CannotDecide, InputError
 from ringtrue.retrieve.collection import Collection
 
 Progress = Callable[[int], None]
 T = TypeVar("T")
+PATIENCE = 60.0
+"""Seconds to wait for somebody who is just making the first index."""
+_UNREADABLE = (OSError, ValueError, sqlite3.Error)
 
 
-class Kept(ABC):
-    """An index of one collection."""
+@dataclass(frozen=True)
+class State:
+    """What an index on disk holds."""
+
+    place: str
+    generation: int
+    count: int
+
+
+class Snapshot(Protocol):
+    """What is loaded of an index."""
+
+    @property
+    def ids(self) -> Mapping[int, str]:
+        """The documents by their rows."""
+
+
+S = TypeVar("S", bound=Snapshot)
+
+
+class Kept(ABC, Generic[S]):
+    """An index of one collection; ``S`` is what is loaded of it."""
 
     def __init__(self, collection: Collection, label: str) -> None:
         self.collection = collection
         self.folder = collection.folder / "indexes" / label
-        self.ids: dict[int, str] = {}
-        self._version: int | None = None
-        self._loaded: tuple[str, int] | None = None
+        self._loaded: tuple[int | None, State, S] | None = None
         self._lock = threading.RLock()
 
     @abstractmethod
@@ -43,15 +70,23 @@ class Kept(ABC):
         """Tell whether the index at ``place`` is whole and has the first ``count`` entries; more may be cut off."""
 
     @abstractmethod
-    def load(self, place: Path, count: int) -> None:
-        """Open the index for searching."""
+    def load(self, place: Path, count: int, ids: Mapping[int, str]) -> S:
+        """Return what a search needs; raises OSError, ValueError or sqlite3.Error where the files are not whole.
+
+        ``ids`` are the documents by their rows; a row that is not among them was removed since the index was made.
+        """
+
+    @property
+    def ids(self) -> Mapping[int, str]:
+        """The documents that can be found, by their rows."""
+        return self.ready().ids
 
     def pending(self) -> int:
         """Return how many steps the next ``ready`` will report."""
-        state = self._state()
         generation, rewritten = self.collection.generations()
-        since = 0 if state is None or state["generation"] < rewritten else int(state["generation"])
-        return self.steps(since) if state is None or state["generation"] < generation else 0
+        state = self._state(generation)
+        since = 0 if state is None or state.generation < rewritten else state.generation
+        return self.steps(since) if state is None or state.generation < generation else 0
 
     def steps(self, since: int) -> int:
         """Return how many entries there are after a generation: documents, unless an index says otherwise."""
@@ -59,64 +94,93 @@ class Kept(ABC):
             (count,) = connection.execute("SELECT count(*) FROM documents WHERE generation > ?", (since,)).fetchone()
         return int(count)
 
-    def ready(self, *, progress: Progress | None = None) -> None:
-        """Bring index and memory up to the collection; costs microseconds when nothing was written."""
+    def ready(self, *, progress: Progress | None = None) -> S:
+        """Return the snapshot to search, brought up to the collection; costs microseconds when nothing was written."""
         version = self.collection.version()
-        if version == self._version:
-            return
+        loaded = self._loaded
+        if loaded is not None and loaded[0] == version:
+            return loaded[2]
         with self._lock:
-            if version == self._version:
-                return
-            current = self._update(progress)
-            # An index that another process is just bringing up to date is looked at again at the next search.
-            self._version = version if current else None
+            loaded = self._loaded
+            if loaded is None or loaded[0] != version:
+                state, snapshot = self._update(loaded, progress)
+                # While another process is ahead of the index it is looked at again at the next search.
+                current = state.generation >= self.collection.generations()[0]
+                self._loaded = loaded = (version if current else None), state, snapshot
+            return loaded[2]
 
-    def _update(self, progress: Progress | None) -> bool:
-        generation, rewritten = self.collection.generations()
-        state = self._state()
-        if state is None or state["generation"] < generation:
-            with self.collection.writing(wait=False) as mine:
+    def _update(self, loaded: tuple[int | None, State, S] | None, progress: Progress | None) -> tuple[State, S]:
+        generation, _ = self.collection.generations()
+        state = self._state(generation)
+        if state is None or state.generation < generation:
+            # Only the very first index is waited for; later ones have one before them to go on with.
+            with self.collection.writing(wait=PATIENCE if state is None else 0) as mine:
                 if mine:
-                    generation, rewritten = self.collection.generations()
-                    state = self._build(self._state(), generation, rewritten, progress)
+                    state = self._build(progress)
+                elif loaded is not None:
+                    return loaded[1], loaded[2]
                 elif state is None:
                     raise CannotDecide(f"{self.collection.folder}: is being written for the first time; search when it is done")
-        for _ in range(2):
-            if self._loaded == (state["place"], state["count"]) and self.ids:
-                break
+        return self._opened(state, loaded, progress)
+
+    def _opened(self, state: State, loaded: tuple[int | None, State, S] | None, progress: Progress | None) -> tuple[State, S]:
+        if loaded is not None and loaded[1] == state:
+            return loaded[1], loaded[2]
+        for attempt in range(4):
             try:
-                self.load(self.folder / state["place"], state["count"])
-                self._loaded = state["place"], state["count"]
-            except FileNotFoundError:  # made anew by another process between reading the state and opening the files
-                state = self._state() or state
-        self.ids = self.collection.ids()
-        return bool(state["generation"] >= generation)
+                return state, self.load(self.folder / state.place, state.count, self.collection.ids())
+            except _UNREADABLE as problem:
+                # Somebody made it anew just now, and the state says where it is; or it is damaged, and is made again.
+                generation, _ = self.collection.generations()
+                newer = self._state(generation)
+                if newer == state:
+                    with self.collection.writing(wait=PATIENCE) as mine:
+                        if not mine or attempt == 3:
+                            raise InputError(
+                                f"{self.folder}: cannot be read ({problem}); remove that folder, it is made again"
+                            ) from problem
+                        newer = self._build(progress, anew=True)
+                elif newer is None:
+                    time.sleep(0.05)
+                state = newer or state
+        raise CannotDecide(f"{self.folder}: is made anew again and again; search when the others are done")
 
-    def _state(self) -> dict[str, Any] | None:
+    def _state(self, generation: int) -> State | None:
+        """Return what the index says it holds; nothing where that cannot be, like a generation yet to come."""
         try:
-            state: dict[str, Any] = json.loads((self.folder / "state.json").read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
+            found = json.loads((self.folder / "state.json").read_text(encoding="utf-8"))
+            state = State(found["place"], found["generation"], found["count"])
+        except (OSError, ValueError, KeyError, TypeError):
             return None
-        return state
+        whole = (
+            all(type(value) is int and value >= 0 for value in (state.generation, state.count))
+            and state.generation <= generation
+        )
+        return state if whole and isinstance(state.place, str) and Path(state.place).name == state.place else None
 
-    def _build(
-        self, state: dict[str, Any] | None, generation: int, rewritten: int, progress: Progress | None
-    ) -> dict[str, Any]:
-        if state is not None and state["generation"] == generation:
+    def _build(self, progress: Progress | None, *, anew: bool = False) -> State:
+        generation, rewritten = self.collection.generations()
+        state = None if anew else self._state(generation)
+        if state is not None and state.generation == generation:
             return state
-        usable = state is not None and state["generation"] >= rewritten
-        if state is not None and usable and self.holds(self.folder / state["place"], state["count"]):
-            place = self.folder / state["place"]
-            count = self.fill(place, since=state["generation"], before=state["count"], progress=progress)
-        else:
-            place = self.folder / f"g{generation}"
-            shutil.rmtree(place, ignore_errors=True)
-            place.mkdir(parents=True)
-            count = self.fill(place, since=0, before=0, progress=progress)
-        state = {"place": place.name, "generation": generation, "count": count}
-        scratch = self.folder / "state.json.new"
-        scratch.write_text(json.dumps(state), encoding="utf-8")
-        scratch.replace(self.folder / "state.json")
+        try:
+            if state is not None and state.generation >= rewritten and self.holds(self.folder / state.place, state.count):
+                place = self.folder / state.place
+                count = self.fill(place, since=state.generation, before=state.count, progress=progress)
+            else:
+                place = self.folder / f"g{generation}"
+                number = 0
+                while place.exists():  # a reader may still have the damaged one open
+                    number += 1
+                    place = self.folder / f"g{generation}.{number}"
+                place.mkdir(parents=True)
+                count = self.fill(place, since=0, before=0, progress=progress)
+            state = State(place.name, generation, count)
+            scratch = self.folder / "state.json.new"
+            scratch.write_text(json.dumps(vars(state)), encoding="utf-8")
+            scratch.replace(self.folder / "state.json")
+        except (OSError, sqlite3.Error) as problem:
+            raise InputError(f"{self.folder}: cannot be written ({problem}); check free space and permissions") from problem
         for other in self.folder.glob("g*"):
             if other != place:
                 shutil.rmtree(other, ignore_errors=True)  # readers keep the files they have open
@@ -144,12 +208,12 @@ class Followed(Generic[T]):
             return self._made[1]
 
 
-def kept(retriever: Any) -> list[Kept]:
+def indexes_of(retriever: Any) -> list[Kept[Any]]:
     """Return every index under a retriever, each once."""
     if isinstance(retriever, Kept):
         return [retriever]
-    found: dict[Path, Kept] = {}
+    found: dict[Path, Kept[Any]] = {}
     for part in getattr(retriever, "parts", ()):
-        for index in kept(part):
+        for index in indexes_of(part):
             found.setdefault(index.folder, index)
     return list(found.values())

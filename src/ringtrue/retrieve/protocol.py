@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -41,6 +41,8 @@ def plain(text: str) -> str:
     >>> plain("a\\ud800b\\0c")
     'a\\ufffdb c'
     """
+    if not isinstance(text, str):
+        raise InputError(f"{text!r:.60} is no question; ask with a text")
     if not text.isascii():
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text.replace("\0", " ")
@@ -51,6 +53,22 @@ def check_k(k: int) -> int:
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise InputError(f"k={k!r} is no number of hits; ask for 1 or more")
     return k
+
+
+def scope_of(scope: Scope | None) -> dict[str, str]:
+    """Return a scope with its values as texts, as metadata is compared; raises InputError for what is none.
+
+    >>> scope_of({"floor": 2, "open": True})
+    {'floor': '2', 'open': 'true'}
+    """
+    if scope is None:
+        return {}
+    if not isinstance(scope, Mapping):
+        raise InputError(f"the scope {scope!r:.60} is no mapping; write it like {{'city': 'Bath'}}")
+    for name, value in scope.items():
+        if not isinstance(name, str) or not isinstance(value, str | int | float):
+            raise InputError(f"the scope cannot have {name!r:.40}: {value!r:.40}; name one text or number for a field")
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in scope.items()}
 
 
 def from_channel(name: str, found: Iterable[tuple[str, float]]) -> list[Hit]:
@@ -67,6 +85,8 @@ class Function:
         self.function = function
         self.name = name or str(getattr(function, "__name__", "function"))
         self.accepts = _accepted(function)
+        if self.accepts and "k" not in self.accepts:
+            raise InputError(f"{self.name} takes no k; give it a parameter k: the number of hits that are wanted")
 
     def search(
         self, text: str, *, k: int = 10, scope: Scope | None = None, session: Sequence[str] | None = None
@@ -86,7 +106,7 @@ def _accepted(function: Callable[..., Any]) -> frozenset[str]:
     except (TypeError, ValueError):  # built-in functions may show no signature
         return frozenset()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return frozenset({"scope", "session"})
+        return frozenset({"k", "scope", "session"})
     return frozenset(parameters)
 
 
@@ -96,7 +116,7 @@ def as_hits(found: Any, name: str, *, duplicates: str = "error") -> list[Hit]:
     Several passages of one document (rows with a ``chunk``) count once, at the best place. A document that simply comes twice
     is an error, unless ``duplicates='first'``.
     """
-    if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
+    if isinstance(found, str | bytes | Mapping | Set) or not isinstance(found, Iterable):  # a set has no order
         raise BadAnswer(f"{name} returned {found!r:.60}; return a list of ids, (id, score) pairs or hits")
     rows = [_as_hit(item, rank, name) for rank, item in enumerate(found, 1)]
     hits: list[Hit] = []
@@ -120,8 +140,10 @@ def _tagged(hit: Hit, name: str, rank: int) -> Hit:
 
 def _as_hit(item: Any, rank: int, name: str) -> Hit:
     if isinstance(item, Hit):
+        _id(item.doc_id, rank, name)
+        _score(item.score, item.doc_id, name)
         return item
-    if isinstance(item, str | int) and not isinstance(item, bool):
+    if isinstance(item, str | int | np.integer) and not isinstance(item, bool):
         return Hit(_id(item, rank, name))
     if isinstance(item, tuple | list) and len(item) == 2:
         doc_id = _id(item[0], rank, name)
@@ -143,7 +165,7 @@ def _id(value: Any, rank: int, name: str) -> str:
 
 
 def _score(value: Any, doc_id: str, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise BadAnswer(f"{name}: the score {value!r:.40} of document '{doc_id}' is not a number; return a float")
     with contextlib.suppress(OverflowError):  # a whole number too large to be a score
         if not math.isinf(value):
@@ -152,13 +174,18 @@ def _score(value: Any, doc_id: str, name: str) -> float:
 
 
 def as_retriever(thing: Any, *, name: str | None = None) -> Retriever:
-    """Return a retriever: one as it is, a plain function wrapped; raises InputError for anything else.
+    """Return a retriever: one of ours as it is, anything else that searches, or a plain function, wrapped; raises InputError.
 
     >>> as_retriever(lambda text, k: [("d1", 2.0), ("d2", 1.0)], name="mine").search("pool", k=1)[0].doc_id
     'd1'
     """
     if isinstance(thing, Retriever):
-        return thing
+        # A search of somebody's own may lack scope=, and return ids or pairs; the wrapper makes up for both.
+        return (
+            thing
+            if type(thing).__module__.startswith("ringtrue.")
+            else Function(thing.search, name=name or type(thing).__name__)
+        )
     if callable(thing):
         return Function(thing, name=name)
     raise InputError(f"{type(thing).__name__} cannot search; give it a method search(text, *, k), or pass a function")
@@ -169,4 +196,5 @@ def search_many(retriever: Retriever, texts: Sequence[str], *, k: int = 10, scop
     batch = getattr(retriever, "search_many", None)
     if batch is not None:
         return list(batch(texts, k=k, scope=scope))
-    return [retriever.search(text, k=k, scope=scope) for text in texts]
+    asked = as_retriever(retriever)
+    return [asked.search(text, k=k, scope=scope) for text in texts]

@@ -9,20 +9,24 @@ a new one.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from ringtrue import config
-from ringtrue.errors import BadAnswer, InputError, TimedOut, Unreachable, nearest
+from ringtrue.errors import BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable, nearest
 from ringtrue.records import Hit, Stage
-from ringtrue.retrieve.connectors.base import PAUSE
-from ringtrue.retrieve.connectors.web import call
+from ringtrue.retrieve.connectors import from_folder
+from ringtrue.retrieve.connectors.base import PAUSE, check_seconds
+from ringtrue.retrieve.connectors.redact import redacted
+from ringtrue.retrieve.connectors.web import call, keys_of
 from ringtrue.retrieve.encode.model import Model
 from ringtrue.retrieve.protocol import check_k, plain, ranked
 
@@ -36,10 +40,17 @@ class Reranker(ABC):
     """What every reranker shares: which hits are read, and how the new order is made of the scores."""
 
     name: str
+    """How its stage is called."""
+    connection: str = ""
+    """How ringtrue.toml calls it, where it is described there; errors then name it so."""
+
+    @property
+    def who(self) -> str:
+        return self.connection or self.name
 
     def __init__(self, *, texts: Texts, depth: int = DEPTH) -> None:
         self.texts = texts
-        self.candidates = _count(self.name, "depth", depth)
+        self.candidates = _count(self.who, "depth", depth)
 
     def depth(self, k: int) -> int:
         """Return how many hits it wants to see for an answer of ``k``."""
@@ -66,14 +77,14 @@ class Reranker(ABC):
     def _documents(self, doc_ids: Sequence[str]) -> list[str]:
         found = list(self.texts(doc_ids))
         if len(found) != len(doc_ids) or not all(isinstance(text, str) for text in found):
-            said = f"{self.name}: texts() gave {len(found)} texts for {len(doc_ids)} documents"
+            said = f"{self.who}: texts() gave {len(found)} texts for {len(doc_ids)} documents"
             raise InputError(f"{said}; return one text for each id")
         return [plain(text) for text in found]
 
     def _checked(self, scores: Sequence[float], count: int) -> list[float]:
         values = [float(score) for score in scores]
         if len(values) != count or not all(map(math.isfinite, values)):
-            raise BadAnswer(f"{self.name} gave no finite score for each of {count} documents; use another model")
+            raise BadAnswer(f"{self.who} gave no finite score for each of {count} documents; use another model")
         return values
 
 
@@ -122,18 +133,38 @@ class _Remote(Reranker):
         ca_file: str | None = None,
         timeout: float = 30.0,
         retries: int = 2,
+        connection: str = "",
     ) -> None:
+        self.connection = connection
         super().__init__(texts=texts, depth=depth)
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             raise InputError(
-                f"{self.name}: the url is no http:// or https:// address; write it like https://example.com/v1/rerank"
+                f"{self.who}: the url is no http:// or https:// address; write it like https://example.com/v1/rerank"
             )
-        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
-            raise InputError(f"{self.name}: timeout={timeout!r} is no time to wait; give seconds above 0")
+        check_seconds(self.who, "timeout", timeout)
         if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-            raise InputError(f"{self.name}: retries={retries!r} is no number of attempts; give 0 or more")
+            raise InputError(f"{self.who}: retries={retries!r} is no number of attempts; give 0 or more")
+        for setting, value in (("model", model), ("token_env", token_env), ("ca_file", ca_file)):
+            if not isinstance(value, str | None):
+                raise InputError(f"{self.who}: {setting} is no text; write one, or leave it out")
         self.url, self.model, self.token_env, self.ca_file = url, model, token_env, ca_file
         self.timeout, self.retries = timeout, retries
+
+    def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
+        """Return the best ``k`` hits in the new order; what the address says in an error shows neither token nor key."""
+        try:
+            return super().apply(text, hits, k=k)
+        except SearchFailed as problem:
+            safe = plain(redacted(str(problem), (word for word in self._secrets() if word not in self.who)))
+            if safe == str(problem):
+                raise
+            raise type(problem)(safe) from None
+
+    def _secrets(self) -> Iterator[str]:
+        yield from keys_of(self.url)
+        if self.token_env:
+            with suppress(MissingInput):
+                yield config.secret(self.token_env)
 
     def post(self, body: Mapping[str, Any]) -> Any:
         """Return what the address answers, after as many attempts as allowed."""
@@ -141,7 +172,7 @@ class _Remote(Reranker):
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         for attempt in range(self.retries + 1):
             try:
-                return call(self.name, "POST", self.url, json=body, headers=headers, timeout=self.timeout, ca_file=self.ca_file)
+                return call(self.who, "POST", self.url, json=body, headers=headers, timeout=self.timeout, ca_file=self.ca_file)
             except (Unreachable, TimedOut):
                 if attempt == self.retries:
                     raise
@@ -163,9 +194,9 @@ class HttpRerank(_Remote):
     ) -> None:
         super().__init__(url, texts=texts, depth=depth, **settings)
         if shape not in ("cohere", "tei"):
-            raise InputError(f"{self.name}: shape={shape!r} is not known; write 'cohere' or 'tei'")
+            raise InputError(f"{self.who}: shape={shape!r} is not known; write 'cohere' or 'tei'")
         self.shape = shape
-        self.batch = None if batch is None else _count(self.name, "batch", batch)
+        self.batch = None if batch is None else _count(self.who, "batch", batch)
 
     def scores(self, text: str, documents: Sequence[str]) -> Sequence[float]:
         size = self.batch or len(documents)
@@ -183,9 +214,9 @@ class HttpRerank(_Remote):
         rows = answer.get("results") if isinstance(answer, dict) else answer
         if not isinstance(rows, list):
             raise BadAnswer(
-                f"{self.name} answered {answer!r:.60}, which has no list of results; check that url is a rerank endpoint"
+                f"{self.who} answered {answer!r:.60}, which has no list of results; check that url is a rerank endpoint"
             )
-        return _numbers(self.name, rows, "index", ("relevance_score", "score"), range(len(documents)))
+        return _numbers(self.who, rows, "index", ("relevance_score", "score"), range(len(documents)))
 
 
 class LlmRerank(_Remote):
@@ -212,8 +243,10 @@ class LlmRerank(_Remote):
     ) -> None:
         super().__init__(url, texts=texts, depth=depth, model=model, **settings)
         if not model:
-            raise InputError(f"{self.name}: no model is named; write the name of the model that grades")
-        self.longest = _count(self.name, "longest", longest)
+            raise InputError(f"{self.who}: no model is named; write the name of the model that grades")
+        self.longest = _count(self.who, "longest", longest)
+        if not isinstance(options, Mapping | None):
+            raise InputError(f"{self.who}: options={options!r:.40} is no table; write it like {{max_tokens = 500}}")
         self.options = dict(self.OPTIONS if options is None else options)
 
     def scores(self, text: str, documents: Sequence[str]) -> Sequence[float]:
@@ -240,13 +273,13 @@ class LlmRerank(_Remote):
             choice = answer["choices"][0]
             content = choice["message"]["content"]
         except (KeyError, IndexError, TypeError):
-            raise BadAnswer(f"{self.name} answered {answer!r:.60}; check that url ends in /chat/completions") from None
+            raise BadAnswer(f"{self.who} answered {answer!r:.60}; check that url ends in /chat/completions") from None
         if choice.get("finish_reason") == "length":
             raise BadAnswer(
-                f"{self.name} ran out of tokens before all were graded; lower depth=, or raise max_tokens in options="
+                f"{self.who} ran out of tokens before all were graded; lower depth=, or raise max_tokens in options="
             )
         if not isinstance(content, str):
-            raise BadAnswer(f"{self.name} answered {content!r:.60} and no text; use a model that answers in JSON")
+            raise BadAnswer(f"{self.who} answered {content!r:.60} and no text; use a model that answers in JSON")
         return content
 
     def _grades(self, content: str, count: int) -> list[int]:
@@ -255,15 +288,15 @@ class LlmRerank(_Remote):
         except (ValueError, KeyError, TypeError, RecursionError):
             said = " ".join(content.split())
             raise BadAnswer(
-                f"{self.name} answered '{said:.60}' and no JSON with grades; use a model that answers in JSON"
+                f"{self.who} answered '{said:.60}' and no JSON with grades; use a model that answers in JSON"
             ) from None
         if not isinstance(rows, list):
-            raise BadAnswer(f"{self.name} answered grades that are {rows!r:.40} and no list; use a model that answers in JSON")
-        found = _numbers(self.name, rows, "document", ("grade",), range(1, count + 1))
+            raise BadAnswer(f"{self.who} answered grades that are {rows!r:.40} and no list; use a model that answers in JSON")
+        found = _numbers(self.who, rows, "document", ("grade",), range(1, count + 1))
         for number, grade in enumerate(found, 1):
             if grade not in GRADES:
                 raise BadAnswer(
-                    f"{self.name} graded document {number} as {grade:g}; only 0, 1, 2 and 3 are grades, use another model"
+                    f"{self.who} graded document {number} as {grade:g}; only 0, 1, 2 and 3 are grades, use another model"
                 )
         return [int(grade) for grade in found]
 
@@ -299,15 +332,38 @@ _KINDS: Mapping[str, type[_Remote]] = {"rerank": HttpRerank, "llm": LlmRerank}
 
 def open_reranker(name: str, *, texts: Texts, depth: int) -> Reranker:
     """Return the reranker that ``[connections.NAME]`` in ringtrue.toml describes, kind 'rerank' or 'llm'; raises InputError."""
-    connections = config.load_config().connections
-    if name not in connections:
-        known = f"did you mean {nearest(name, connections)}?" if connections else "none is described"
+    loaded = config.load_config()
+    if name not in loaded.connections:
+        known = f"did you mean {nearest(name, loaded.connections)}?" if loaded.connections else "none is described"
         raise InputError(f"ringtrue.toml has no [connections.{name}]; {known}")
-    settings = dict(connections[name])
+    settings = dict(loaded.connections[name])
     kind = settings.pop("kind", None)
-    if kind not in _KINDS:
-        raise InputError(f"connection '{name}' is of kind {kind!r}, which reranks nothing; write kind = 'rerank' or 'llm'")
-    try:
-        return _KINDS[kind](**settings, texts=texts, depth=depth)
-    except TypeError as problem:
-        raise InputError(f"connection '{name}' cannot be used as it is described ({problem}); check its settings") from None
+    where = f"connection '{name}'"
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise InputError(f"{where} is of kind {kind!r}, which reranks nothing; write kind = 'rerank' or 'llm'")
+    known_ones = _settings(_KINDS[kind])
+    if "depth" in settings:
+        raise InputError(
+            f"{where} has the setting 'depth'; write it as rerank(connection='{name}', depth={settings['depth']!r:.20})"
+        )
+    for key in settings:
+        if key not in known_ones:
+            raise InputError(
+                f"{where} has the setting '{key}', which {kind} does not know; did you mean {nearest(key, known_ones)}?"
+            )
+    missing = [key for key, required in known_ones.items() if required and key not in settings]
+    if missing:
+        raise InputError(f"{where} lacks the setting '{missing[0]}'; {kind} needs it")
+    if loaded.file is not None:
+        settings = from_folder(loaded.file.parent, settings, ("ca_file",), where)
+    return _KINDS[kind](**settings, texts=texts, depth=depth, connection=name)
+
+
+def _settings(kind: type[_Remote]) -> dict[str, bool]:
+    """Return the settings of a kind in ringtrue.toml, and whether each must be given; those of its own come first."""
+    found: dict[str, bool] = {}
+    for owner in (kind, _Remote):
+        for name, parameter in inspect.signature(owner.__init__).parameters.items():
+            if parameter.kind is not parameter.VAR_KEYWORD and name not in ("self", "texts", "depth", "connection"):
+                found.setdefault(name, parameter.default is parameter.empty)
+    return found

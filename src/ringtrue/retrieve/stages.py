@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.records import Floats, Hit, Stage
 from ringtrue.retrieve.collection import scope_values
+from ringtrue.retrieve.fuse import floor_of, scored
 from ringtrue.retrieve.protocol import check_k, ranked
 
 DEPTH = 50
@@ -33,6 +34,7 @@ Metadata = Callable[[], Mapping[str, Mapping[str, Any]]]
 """→ every document's metadata by its id. What is read from it is kept for as long as the same mapping comes back."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = 86_400.0
+_STEP = 1e-6
 
 
 class Step(Protocol):
@@ -66,6 +68,23 @@ def relevance(hits: Sequence[Hit]) -> Floats:
         if math.isfinite(spread):
             return np.asarray((scores - scores[-1]) / spread)
     return 1.0 - np.arange(len(scores)) / max(1, len(scores))
+
+
+def shares(hits: Sequence[Hit]) -> list[float]:
+    """Return each hit's share of the best score, above 0 for every hit, so that a factor can lift any of them.
+
+    >>> shares([Hit("a", 8.0), Hit("b", 4.0)])
+    [1.0, 0.5]
+    """
+    scores = scored(hits)
+    floor = floor_of(scores)
+    return [(score - floor) / (scores[0] - floor) for score in scores]
+
+
+def _after(chosen: Sequence[tuple[Hit, float]], rest: Sequence[Hit]) -> list[tuple[Hit, float]]:
+    """Return the hits beyond the candidates as they came, each scored a little below the one before it."""
+    lowest = min((score for _, score in chosen), default=0.0)
+    return [(hit, lowest - _STEP * place) for place, hit in enumerate(rest, 1)]
 
 
 def _staged(name: str, found: Iterable[tuple[Hit, float]]) -> list[Hit]:
@@ -109,9 +128,11 @@ class Mmr:
         return max(k, self.candidates)
 
     def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
-        pool = list(hits[: self.depth(check_k(k))])
+        check_k(k)
+        pool = list(hits[: self.candidates])
         if not pool:
             return []
+        rest = hits[self.candidates :]
         relevant = relevance(pool)
         places = list(range(len(pool)))
         if self.weight < 1:
@@ -131,7 +152,7 @@ class Mmr:
             # einsum treats every row alike, which BLAS does not: equal documents get bitwise equal cosines, and tie.
             cosines = np.einsum("ij,j->i", directions, directions[best])
             np.maximum(likeness, np.clip(cosines, -1.0, 1.0), out=likeness)
-        return _staged(self.name, chosen)
+        return _staged(self.name, [*chosen, *_after(chosen, rest)][:k])
 
     def _directions(self, doc_ids: list[str]) -> Floats:
         matrix = np.ascontiguousarray(self.vectors(doc_ids), np.float64)
@@ -150,11 +171,10 @@ class Mmr:
 
 
 class _Boost(ABC):
-    """Relevance times a factor that a metadata field decides. A document that lacks the field has the factor 1.
+    """A hit's share of the best score times a factor that a metadata field decides. Without the field the factor is 1.
 
-    The least relevant candidate has relevance 0, which no factor raises: boosts work among candidates, so ``depth`` should
-    bring more of them than are wanted. A field that no document has is an error, since the stage would then do nothing,
-    unnoticed.
+    The first ``depth`` hits are ordered anew, the others follow as they came. A field that no document has is an error, since
+    the stage would then do nothing, unnoticed.
     """
 
     name: str
@@ -191,24 +211,24 @@ class _Boost(ABC):
         return len(metadata) - len(factors)
 
     def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
-        pool = hits[: self.depth(check_k(k))]
+        check_k(k)
+        pool, rest = hits[: self.candidates], hits[self.candidates :]
         if not pool:
             return []
         metadata, factors = self._current()
-        for hit in pool:
+        for hit in hits:
             if hit.doc_id not in metadata:
                 raise InputError(
                     f"{self.name}: there is no metadata of document '{hit.doc_id}'; boost hits of the same collection"
                 )
         by_id = {hit.doc_id: hit for hit in pool}
-        scores = {
-            hit.doc_id: value * factors.get(hit.doc_id, 1.0) for hit, value in zip(pool, relevance(pool).tolist(), strict=True)
-        }
-        return _staged(self.name, ((by_id[doc_id], score) for doc_id, score in ranked(scores.items(), k=k)))
+        scores = {hit.doc_id: value * factors.get(hit.doc_id, 1.0) for hit, value in zip(pool, shares(pool), strict=True)}
+        chosen = [(by_id[doc_id], score) for doc_id, score in ranked(scores.items(), k=len(pool))]
+        return _staged(self.name, [*chosen, *_after(chosen, rest)][:k])
 
 
 class Recency(_Boost):
-    """Newer documents first: relevance · (1 + ``weight`` · 2^(−age ÷ ``half_life``)), age and half-life in days.
+    """Newer documents first: share · (1 + ``weight`` · 2^(−age ÷ ``half_life``)), age and half-life in days.
 
     Dates are ISO 8601; one without a time is its midnight, one without a zone is UTC. ``now`` is the moment ages are counted
     to: the newest date among the documents unless it is given, never the clock, so that an answer can be repeated. A date

@@ -140,7 +140,7 @@ def test_hnsw_above_a_size_finds_what_exact_search_finds(hotel: Collection) -> N
     pytest.importorskip("faiss")
     exact, near = Dense(hotel), Dense(hotel, hnsw=5)
     assert near.search("quiet pool", k=5) == exact.search("quiet pool", k=5)
-    assert near.near is not None
+    assert near.ready().near is not None
 
 
 def test_a_batch_answers_as_one_by_one(hotel: Collection) -> None:

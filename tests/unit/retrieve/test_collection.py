@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 import pytest
 
 from ringtrue.errors import CannotDecide, InputError, MissingInput, SpecError
 from ringtrue.records import Document, Hit
-from ringtrue.retrieve import Collection, Ingested, build
+from ringtrue.retrieve import Collection, Ingested, build, kept
 from ringtrue.retrieve.channels.dense import Dense
 from ringtrue.retrieve.collection import inside
 
@@ -101,7 +106,7 @@ def test_a_document_that_comes_twice_is_refused(folder: Path) -> None:
 def test_a_second_writer_is_told_to_wait(folder: Path) -> None:
     mine, other = Collection.create(folder), Collection.create(folder)
     with mine.writing(), pytest.raises(CannotDecide, match="another process is writing"):
-        other.ingest(DOCUMENTS)
+        other.ingest(DOCUMENTS, wait=0)
 
 
 def test_a_reader_goes_on_with_what_it_has_while_another_writes(folder: Path) -> None:
@@ -115,10 +120,11 @@ def test_a_reader_goes_on_with_what_it_has_while_another_writes(folder: Path) ->
     assert "dogs" in [hit.doc_id for hit in retriever.search("pool", k=10)]
 
 
-def test_a_reader_that_finds_nothing_but_a_writer_says_so(folder: Path) -> None:
+def test_a_reader_that_finds_nothing_but_a_writer_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer, reader = Collection.create(folder), Collection.create(folder)
     with writer.writing():
         writer.ingest(DOCUMENTS)
+        monkeypatch.setattr(kept, "PATIENCE", 0.05)
         with pytest.raises(CannotDecide, match="for the first time"):
             build("bm25", reader).search("pool")
 
@@ -181,3 +187,180 @@ def test_r3_coverage_counts_passages_with_vectors(hotel: Collection) -> None:
 )
 def test_a_scope_admits_documents_with_these_values(metadata: dict[str, object], scope: dict[str, str], wanted: bool) -> None:
     assert inside(metadata, scope) is wanted
+
+
+@pytest.mark.parametrize("channel", ["bm25", "fts5", "dense"])
+def test_a_removed_document_is_never_taken_for_one_that_came_after_it(folder: Path, channel: str) -> None:
+    """An index that is behind must not give the new document the old one's place."""
+    writer, reader = Collection.create(folder), Collection.create(folder)
+    writer.ingest([Document("apple", "an apple a day"), Document("banana", "zanzibar spice ferry")])
+    retriever = build(channel, reader)
+    assert retriever.search("zanzibar ferry", k=1)[0].doc_id == "banana"
+    with writer.writing():
+        writer.ingest([Document("apple", "an apple a day")], remove_missing=True)
+        writer.ingest([Document("cherry", "cherry blossom in spring")])
+        for one in (retriever, build(channel, Collection(folder))):
+            assert "cherry" not in [hit.doc_id for hit in one.search("zanzibar ferry", k=1)]
+    assert [hit.doc_id for hit in retriever.search("cherry blossom", k=1)] == ["cherry"]
+
+
+def test_a_process_killed_before_the_tables_were_made_leaves_nothing_that_stops_the_next(folder: Path) -> None:
+    folder.mkdir()
+    connection = sqlite3.connect(folder / "documents.sqlite")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    assert Collection.create(folder).ingest(DOCUMENTS).added == 10
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "{}",
+        "[]",
+        "half",
+        '{"place": "g1", "generation": "x", "count": 1}',
+        '{"place": "g9", "generation": 99, "count": 1}',
+        '{"place": "../..", "generation": 1, "count": 1}',
+    ],
+)
+def test_a_state_that_cannot_be_is_not_believed(folder: Path, state: str) -> None:
+    Collection.create(folder).ingest(DOCUMENTS)
+    wanted = {channel: answers(folder, channel) for channel in CHANNELS}
+    for file in (folder / "indexes").glob("*/state.json"):
+        file.write_text(state)
+    assert {channel: answers(folder, channel) for channel in CHANNELS} == wanted
+
+
+@pytest.mark.parametrize("damage", ["removed", "truncated"])
+@pytest.mark.parametrize("channel", ["bm25", "fts5", "dense"])
+def test_an_index_damaged_behind_our_back_is_made_again(folder: Path, channel: str, damage: str) -> None:
+    Collection.create(folder).ingest(DOCUMENTS)
+    wanted = answers(folder, channel)
+    for place in (folder / "indexes").glob("*/g*"):
+        for file in place.iterdir():
+            if damage == "removed" or file.suffix == ".json":
+                file.unlink()
+            else:
+                file.write_bytes(file.read_bytes()[: file.stat().st_size // 3])
+    assert answers(folder, channel) == wanted
+
+
+def test_an_ingest_that_broke_off_is_remembered_until_one_ends_well(folder: Path) -> None:
+    collection = Collection.create(folder)
+
+    def broken() -> Iterator[Document]:
+        yield from DOCUMENTS
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        collection.ingest(broken())
+    assert collection.unfinished
+    collection.ingest(DOCUMENTS)
+    assert not collection.unfinished
+
+
+def test_a_search_neither_waits_for_an_ingest_of_another_thread_nor_deadlocks_with_it(folder: Path) -> None:
+    collection = Collection.create(folder)
+    collection.ingest(DOCUMENTS)
+    retriever = build("bm25", collection)
+    retriever.search("pool")
+    answered: list[int] = []
+
+    def slow() -> Iterator[Document]:
+        for number in range(3 * 500):
+            yield Document(f"new{number}", "a boat on the lake")
+
+    def while_writing(done: int) -> None:
+        thread = Thread(target=lambda: answered.append(len(retriever.search("pool", k=3))))
+        thread.start()
+        answered.append(len(retriever.search("pool", k=3)))
+        thread.join(timeout=20)
+        assert not thread.is_alive(), "the search waits for the ingest"
+
+    collection.ingest(slow(), progress=while_writing)
+    assert answered == [3] * 6
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_threads_search_while_another_ingests(folder: Path, channel: str) -> None:
+    collection = Collection.create(folder)
+    collection.ingest(DOCUMENTS)
+    retriever = build(channel, collection)
+    problems: list[BaseException] = []
+    stop = Event()
+
+    def searching() -> None:
+        try:
+            while not stop.is_set():
+                retriever.search("pool at night", k=5, scope={"kind": "page"})
+                retriever.search("pool at night", k=5)
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [Thread(target=searching) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for turn in range(6):
+        collection.ingest(
+            [replace(DOCUMENTS[turn], text=f"The pool, turn {turn}"), *DOCUMENTS[turn + 1 :]], remove_missing=True
+        )
+        retriever.search("pool")
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"doc_id": "a"}, "no document"),
+        (("a", "b"), "no document"),
+        (Document("a", None), "text"),  # type: ignore[arg-type]
+        (Document("a", b"x"), "text"),  # type: ignore[arg-type]
+        (Document("a", "x", None), "title"),  # type: ignore[arg-type]
+        (Document("a", "x", metadata=[1]), "metadata"),  # type: ignore[arg-type]
+        (Document("a", "x", metadata={1: 2}), "metadata"),  # type: ignore[dict-item]
+        (Document("a", "x", metadata={"o": object()}), "metadata"),
+        (Document("a", "x", metadata={"n": float("nan")}), "metadata"),
+        (Document("a", "x", tags="abc"), "tags"),  # type: ignore[arg-type]
+        (Document("a", "x", tags=(1, 2)), "tags"),  # type: ignore[arg-type]
+        (Document("", "x"), "document id"),
+        (Document("a\ud800", "x"), "document id"),
+    ],
+)
+def test_what_is_no_usable_document_is_refused_with_its_part(folder: Path, wrong: Any, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        Collection.create(folder).ingest([wrong])
+
+
+def test_a_change_that_only_moves_text_between_title_and_body_is_a_change(folder: Path) -> None:
+    collection = Collection.create(folder)
+    collection.ingest([Document("a", "c", "a\0b")])
+    assert collection.ingest([Document("a", "b\0c", "a")]).changed == 1
+
+
+@pytest.mark.parametrize("channel", [*CHANNELS, "trigger", "graph(bm25)"])
+def test_a_scope_by_a_field_that_no_document_has_is_an_error(hotel: Collection, channel: str) -> None:
+    with pytest.raises(InputError, match="'kind'"):
+        build(channel, hotel).search("pool", scope={"kimd": "page"})
+
+
+def test_documents_that_say_nothing_are_not_found_by_meaning(folder: Path) -> None:
+    collection = Collection.create(folder)
+    collection.ingest([Document("blank", "  "), Document("pool", "The pool")])
+    assert [hit.doc_id for hit in build("dense", collection).search("pool", k=5)] == ["pool"]
+    assert Dense(collection).coverage() == (1, 1)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_collection_can_be_searched(folder: Path) -> None:
+    Collection.create(folder).ingest(DOCUMENTS)
+    wanted = answers(folder, "bm25")
+    for place in (folder, *folder.rglob("*")):
+        place.chmod(0o555 if place.is_dir() else 0o444)
+    try:
+        assert answers(folder, "bm25") == wanted
+    finally:
+        for place in (folder, *folder.rglob("*")):
+            place.chmod(0o755 if place.is_dir() else 0o644)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -790,3 +791,20 @@ def test_two_processes_may_write_at_once(tiny: Path, tmp_path: Path) -> None:
     with sqlite3.connect(Vectors(tmp_path / "vectors", Model(tiny)).cache.file) as table:
         assert table.execute("SELECT count(*) FROM made").fetchone() == (600,)
     table.close()
+
+
+def test_a_damaged_model_in_the_cache_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RINGTRUE_CACHE", str(tmp_path / "cache"))
+    folder = tiny_bert(tmp_path / "model")
+    wanted = Model.named(str(folder)).encode(["pool"])
+    (built,) = (tmp_path / "cache" / "models").glob("*.onnx")
+    built.write_bytes(built.read_bytes()[:100])
+    np.testing.assert_array_equal(Model.named(str(folder)).encode(["pool"]), wanted)
+
+
+def test_libraries_collect_no_figures_about_their_use(tmp_path: Path) -> None:
+    code = "from ringtrue.retrieve.encode import encoder; encoder().encode(['pool'])"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    environment.pop("RINGTRUE_CACHE", None)
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    assert [place.name for place in tmp_path.iterdir()] == ["ringtrue"]

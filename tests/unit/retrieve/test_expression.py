@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringtrue.errors import InputError, RingtrueError, SpecError
-from ringtrue.retrieve import Collection, as_expression, build, canonical, kept, key, names_documents
+from ringtrue.retrieve import Collection, as_expression, build, canonical, indexes_of, key, names_documents
 from ringtrue.retrieve.expression import ALL
 from ringtrue.spec import parse
 
@@ -87,6 +87,14 @@ def test_r2_dict_configurations_are_the_same_expressions(config: dict[str, objec
         ("dense('no-such-model')", "no-such-model"),
         ("splade", "model"),
         ("", "name"),
+        ("hybrid(depth=10)", "weighted("),
+        ("sparse(depth=1)", "'model'"),
+        ("rrf(bm25, fts5, depth=0)", "depth=100"),
+        ("adaptive(bm25, fts5, k=-1)", "k=60"),
+        ("rrf(bm25, fts5, k=1e30)", "k=60"),
+        ("weighted(bm25, fts5, w=[1e300, 1])", "2 retrievers"),
+        ("dense(hnsw=-1)", "hnsw=-1"),
+        ("fts5(title=0, tags=0, body=0)", "above 0"),
     ],
 )
 def test_a_wrong_expression_names_the_value_and_the_cure(wrong: str, says: str, hotel: Collection) -> None:
@@ -104,6 +112,16 @@ def test_a_wrong_configuration_is_a_spec_error(config: dict[str, object]) -> Non
         as_expression(config)
 
 
+@pytest.mark.parametrize("weight", [float("nan"), float("inf"), -1.0])
+def test_a_weight_that_is_no_number_is_refused(weight: float, hotel: Collection) -> None:
+    with pytest.raises(SpecError):
+        build({"fusion_method": "weighted", "weights": {"bm25": weight, "fts5": 1.0}}, hotel)
+
+
+def test_another_word_for_a_channel_takes_its_options() -> None:
+    assert canonical("sparse('folder')") == canonical("splade('folder')")
+
+
 def test_a_channel_without_documents_says_how_to_get_them() -> None:
     with pytest.raises(InputError, match="ringtrue ingest"):
         build("bm25")
@@ -116,7 +134,7 @@ def test_what_needs_documents_is_known_before_any_are_opened() -> None:
 
 
 def test_every_index_under_a_retriever_is_found_once(hotel: Collection) -> None:
-    found = [index.folder.name.split("-")[0] for index in kept(build("rrf(bm25, rm3, dense, fts5) >> mmr(0.5)", hotel))]
+    found = [index.folder.name.split("-")[0] for index in indexes_of(build("rrf(bm25, rm3, dense, fts5) >> mmr(0.5)", hotel))]
     assert sorted(found) == ["bm25", "dense", "fts5"]
 
 

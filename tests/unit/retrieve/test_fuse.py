@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,20 +32,46 @@ def test_r5_rrf_is_the_sum_of_reciprocal_ranks_after_k() -> None:
 
 
 def test_r5_weighted_min_max() -> None:
-    found = fuse.weighted([ONE, OTHER], w=[0.25, 0.75])
+    found = fuse.weighted([ONE, OTHER], w=[0.25, 0.75], depth=3)  # both lists are cut off at three
     assert found == {"a": 0.25 + 0.75 * 0.5, "b": 0.125, "c": 0.75, "d": 0.0}
 
 
-def test_r5_weighted_z_gives_a_missing_document_the_lowest_value_of_the_list() -> None:
+def test_r5_weighted_z_gives_a_document_beyond_the_cut_the_lowest_value_of_the_list() -> None:
     spread = (32 / 3) ** 0.5
-    found = fuse.weighted([ONE, OTHER], w=[1.0, 0.0], norm="z")
+    found = fuse.weighted([ONE, OTHER], w=[1.0, 0.0], norm="z", depth=3)
     assert found == pytest.approx({"a": 4 / spread, "b": 0.0, "c": -4 / spread, "d": -4 / spread})
 
 
 def test_r5_weighted_by_rank() -> None:
-    assert fuse.weighted([ONE, OTHER], w=[1.0, 1.0], norm="rank") == pytest.approx(
+    assert fuse.weighted([ONE, OTHER], w=[1.0, 1.0], norm="rank", depth=3) == pytest.approx(
         {"a": 5 / 3, "b": 1.0, "c": 4 / 3, "d": 2 / 3}
     )
+
+
+@pytest.mark.parametrize("norm", fuse.NORMS)
+@pytest.mark.parametrize("scores", [[7.0], [7.0, 7.0], [7.0, 1.0], [-1.0, -3.0], [math.nan, math.nan]], ids=str)
+def test_a_document_that_was_found_always_gains_over_one_that_was_not(norm: str, scores: list[float]) -> None:
+    """A word that only one document has is a list of one hit; it must not count as nothing."""
+    few = from_channel("words", [(f"found{place}", score) for place, score in enumerate(scores)])
+    many = from_channel("dense", [(f"other{place}", 0.5) for place in range(5)])
+    total = fuse.weighted([few, many], w=[1.0, 0.0], norm=norm)
+    assert min(total[hit.doc_id] for hit in few) > max(total[hit.doc_id] for hit in many)
+
+
+@pytest.mark.parametrize("rule", ["minmax", "z", "rank", "combsum", "combmnz"])
+def test_a_list_without_scores_counts_by_its_order(rule: str) -> None:
+    bare = [Hit("b"), Hit("a"), Hit("c")]
+    if rule in fuse.NORMS:
+        total = fuse.weighted([bare, []], w=[1.0, 0.0], norm=rule)
+    else:
+        total = {"combsum": fuse.comb_sum, "combmnz": fuse.comb_mnz}[rule]([bare])
+    assert sorted(total, key=lambda doc_id: -total[doc_id]) == ["b", "a", "c"]
+    assert not any(map(math.isnan, total.values()))
+
+
+def test_a_list_whose_scores_end_half_way_counts_by_its_order() -> None:
+    """What a reranker leaves beyond its depth has no score."""
+    assert fuse.scored([Hit("a", 3.0), Hit("b", 1.0), Hit("c"), Hit("d")]) == [4.0, 3.0, 2.0, 1.0]
 
 
 def test_r5_combsum_and_combmnz() -> None:

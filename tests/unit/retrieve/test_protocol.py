@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ringtrue.errors import BadAnswer, InputError
 from ringtrue.records import Hit, Stage
 from ringtrue.retrieve import as_retriever, search_many
-from ringtrue.retrieve.protocol import as_hits, plain, ranked
+from ringtrue.retrieve.protocol import as_hits, plain, ranked, scope_of
 
 
 def test_r1_a_plain_function_is_enough_and_its_hits_say_where_they_came_from() -> None:
@@ -54,6 +55,10 @@ def test_a_score_that_was_not_given_is_not_a_number_and_never_zero() -> None:
         ([""], "''"),
         ([None], "None"),
         ([("a", True)], "True"),
+        ({"a", "b"}, "list of ids"),
+        ([Hit("")], "''"),
+        ([Hit("a", math.inf)], "infinite"),
+        ([("a", 1j)], "1j"),
     ],
 )
 def test_an_answer_of_a_wrong_shape_is_a_bad_answer_that_names_the_value(answer: Any, named: str) -> None:
@@ -83,6 +88,36 @@ def test_a_scope_is_passed_on_where_it_is_taken_and_refused_where_not() -> None:
     assert seen == [{"city": "Bath"}]
     with pytest.raises(InputError, match="takes no scope"):
         as_retriever(lambda text, k: ["a"], name="mine").search("x", scope={"city": "Bath"})
+
+
+@pytest.mark.parametrize("scope", ["x", 5, {"x": None}, {"x": []}, {"x": {}}, {1: "a"}, {"x": ["a", "b"]}])
+def test_a_scope_that_cannot_be_is_refused(scope: Any) -> None:
+    with pytest.raises(InputError, match="scope"):
+        scope_of(scope)
+
+
+@pytest.mark.parametrize("text", [None, 5, b"pool", ["pool"]])
+def test_a_question_that_is_no_text_is_refused(text: Any) -> None:
+    with pytest.raises(InputError, match="no question"):
+        plain(text)
+
+
+def test_r1_an_object_with_the_least_protocol_is_enough() -> None:
+    class Least:
+        def search(self, text: str, *, k: int) -> list[str]:
+            return ["a", "b", "c"][:k]
+
+    assert [hit.doc_id for hit in search_many(Least(), ["x"], k=2)[0]] == ["a", "b"]  # type: ignore[arg-type]
+    assert as_retriever(Least()).search("x", k=1)[0].channels == {"Least": 1}
+
+
+def test_a_function_that_takes_no_k_is_told_so_at_once() -> None:
+    with pytest.raises(InputError, match="takes no k"):
+        as_retriever(lambda text: ["a"])
+
+
+def test_numbers_of_numpy_are_ids_and_scores_too() -> None:
+    assert [hit.doc_id for hit in as_hits(np.array([3, 1]), "x")] == ["3", "1"]
 
 
 def test_what_cannot_search_is_refused_with_the_cure() -> None:

@@ -15,7 +15,7 @@ from connectors import faults
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable
 from ringtrue.records import Hit, Stage
 from ringtrue.retrieve.protocol import from_channel
-from ringtrue.retrieve.rerank import CrossEncoder, HttpRerank, LlmRerank, Reranker
+from ringtrue.retrieve.rerank import CrossEncoder, HttpRerank, LlmRerank, Reranker, open_reranker
 from ringtrue.testing.retrievers import raises
 
 TEXTS = {
@@ -180,7 +180,19 @@ class TestHttpRerank:
             HttpRerank(f"http://127.0.0.1:{port}", texts=texts, retries=0, timeout=0.3).apply("pool", HITS, k=1)
 
     @pytest.mark.parametrize(
-        "settings", [{"shape": "other"}, {"batch": 0}, {"timeout": 0}, {"retries": -1}, {"url": "example.com"}], ids=str
+        "settings",
+        [
+            {"shape": "other"},
+            {"batch": 0},
+            {"timeout": 0},
+            {"timeout": math.inf},
+            {"timeout": math.nan},
+            {"retries": -1},
+            {"url": "example.com"},
+            {"token_env": 5},
+            {"ca_file": 5},
+        ],
+        ids=str,
     )
     def test_settings_that_cannot_be_are_refused(self, settings: dict[str, Any]) -> None:
         with raises(InputError):
@@ -304,9 +316,87 @@ class TestLlmRerank:
             self.made(server.url, retries=0).apply("pool", HITS, k=3)
 
     def test_settings_that_cannot_be_are_refused(self) -> None:
-        for settings in ({"model": ""}, {"longest": 0}, {"depth": 0}):
+        for settings in ({"model": ""}, {"model": 5}, {"longest": 0}, {"depth": 0}, {"options": "max_tokens"}):
             with raises(InputError):
                 LlmRerank(**{"url": "http://127.0.0.1:9", "texts": texts, "model": "m", **settings})
+
+
+class TestDescribedInAFile:
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "below").mkdir()
+        monkeypatch.chdir(tmp_path / "below")
+        self.folder = tmp_path
+
+    def opened(self, block: str, name: str = "jina") -> Reranker:
+        (self.folder / "ringtrue.toml").write_text(f"[connections.jina]\n{block}\n", encoding="utf-8")
+        return open_reranker(name, texts=texts, depth=7)
+
+    def test_it_is_opened_with_its_settings(self) -> None:
+        with faults.answering(cohere) as server:
+            stage = self.opened(f'kind = "rerank"\nurl = "{server.url}"\nmodel = "m"\nbatch = 3')
+            found = stage.apply("pool", HITS, k=2)
+        assert stage.candidates == 7
+        assert ids(found) == ["b", "e"]
+        assert found[0].stages[-1].name == "rerank", "the stage is called by what it does"
+        assert [len(request.json()["documents"]) for request in server.requests] == [3, 2]
+
+    @pytest.mark.parametrize(
+        ("block", "said"),
+        [
+            ('kind = "llm"\nurl = "http://127.0.0.1:9"', "connection 'jina' lacks the setting 'model'; llm needs it"),
+            ('kind = "llm"\nmodel = "m"', "connection 'jina' lacks the setting 'url'; llm needs it"),
+            ('kind = "rerank"', "connection 'jina' lacks the setting 'url'; rerank needs it"),
+            (
+                'kind = "rerank"\nurl = "http://x"\nbatsh = 2',
+                "setting 'batsh', which rerank does not know; did you mean 'batch'",
+            ),
+            ('kind = "rerank"\nurl = "http://x"\nlongest = 2', "setting 'longest', which rerank does not know"),
+            ('kind = "llm"\nurl = "http://x"\nmodell = "m"', "setting 'modell', which llm does not know; did you mean 'model'"),
+            ('kind = "rerank"\nurl = "http://x"\ntexts = "t"', "setting 'texts', which rerank does not know"),
+            ('kind = "rerank"\nurl = "http://x"\nconnection = "t"', "setting 'connection', which rerank does not know"),
+            ('kind = "rerank"\nurl = "http://x"\ndepth = 5', "write it as rerank(connection='jina', depth=5)"),
+            ('kind = "rerank"\nurl = "http://x"\ntimeout = inf', "jina: timeout=inf is no time to wait"),
+            ('kind = "rerank"\nurl = "x"', "jina: the url is no http:// or https:// address"),
+            ('kind = "http"\nurl = "http://x"', "is of kind 'http', which reranks nothing"),
+            ('kind = ["llm"]', "which reranks nothing"),
+        ],
+        ids=range(13),
+    )
+    def test_a_wrong_setting_is_named_with_its_connection(self, block: str, said: str) -> None:
+        with raises(InputError) as messages:
+            self.opened(block)
+        assert said in messages[0]
+        assert "__init__" not in messages[0]
+
+    @pytest.mark.parametrize("kind", ["rerank", "llm"])
+    def test_every_failure_names_the_connection_and_not_only_its_kind(self, kind: str) -> None:
+        block = f'kind = "{kind}"\nmodel = "m"\nretries = 0\ntimeout = 0.3\nurl = '
+        with raises(Unreachable) as messages:
+            self.opened(f'{block}"http://127.0.0.1:{faults.free_port()}"').apply("pool", HITS, k=3)
+        assert messages[0].startswith("jina cannot be reached")
+        with faults.silent() as port, raises(TimedOut) as messages:
+            self.opened(f'{block}"http://127.0.0.1:{port}"').apply("pool", HITS, k=3)
+        assert messages[0].startswith("jina did not answer")
+        for answer in ({"error": "no model"}, chat("no grades"), {"results": [{"index": 9}]}, {"results": []}):
+            with faults.answering([answer]) as server, raises(BadAnswer) as messages:
+                self.opened(f'{block}"{server.url}"').apply("pool", HITS, k=3)
+            assert messages[0].startswith("jina ")
+
+    def test_its_certificate_authority_lies_beside_the_file(self) -> None:
+        stage = self.opened('kind = "rerank"\nurl = "https://127.0.0.1:9"\nca_file = "own.pem"\nretries = 0')
+        with raises(MissingInput) as messages:
+            stage.apply("pool", HITS, k=3)
+        assert f"there is no file {self.folder / 'own.pem'};" in messages[0]
+
+    def test_no_failure_shows_token_or_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("RERANK_TOKEN", "sup3rs3cret")
+        for answer in ({"error": "sup3rs3cret or S3CRETKEY is wrong"}, faults.Answer("sup3rs3cret, S3CRETKEY", 500)):
+            with faults.answering([answer]) as server, raises(SearchFailed) as messages:
+                url = f"{server.url}/rerank?key=S3CRETKEY"
+                self.opened(f'kind = "rerank"\nurl = "{url}"\ntoken_env = "RERANK_TOKEN"\nretries = 0').apply("pool", HITS, k=3)
+            assert "sup3rs" not in messages[0]
+            assert "S3CRET" not in messages[0]
 
 
 WORDS = [

@@ -19,6 +19,11 @@ from ringtrue.retrieve import sources
 from ringtrue.retrieve.sources import Skipped, find, kind_of, read_documents
 
 
+@pytest.fixture(autouse=True)
+def _current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # files are called by their path from there
+
+
 def write(path: Path, content: str | bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -198,15 +203,78 @@ def test_pdf(tmp_path: Path) -> None:
 
 
 def test_pdf_without_its_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path / "a.pdf", b"%PDF-1.4")
-    write(tmp_path / "b.txt", "text")
+    path = write(tmp_path / "a.pdf", b"%PDF-1.4")
     monkeypatch.setattr(sources, "find_spec", lambda _: None)
     with pytest.raises(MissingInput, match=r"a\.pdf: pypdf is not installed; pip install 'ringtrue\[pdf\]'"):
-        find([tmp_path])
+        find([path])
     # Installed in part: there, but not to be imported.
     monkeypatch.setattr(sources, "find_spec", lambda _: object())
     monkeypatch.setitem(sys.modules, "pypdf", None)
     with pytest.raises(MissingInput, match=r"ringtrue\[pdf\]"):
+        read(path)
+
+
+@pytest.mark.parametrize("spec", [None, object()], ids=["not there", "not to be imported"])
+def test_pdf_in_a_folder_without_its_library_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: object) -> None:
+    write(tmp_path / "a.pdf", b"%PDF-1.4")
+    write(tmp_path / "b.txt", "text")
+    monkeypatch.setattr(sources, "find_spec", lambda _: spec)
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    reported: list[Skipped] = []
+    assert [document.doc_id for document in read_documents([tmp_path], skipped=reported.append)] == ["b.txt"]
+    assert reported == [Skipped(tmp_path / "a.pdf", "pypdf is not installed; pip install 'ringtrue[pdf]'", unreadable=True)]
+
+
+def test_a_file_is_called_by_its_path_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a/readme.md", "b/readme.md", "b/deep/readme.md"):
+        write(tmp_path / name, name)
+
+    def ids(*paths: str | Path) -> list[str]:
+        return [document.doc_id for document in read_documents(paths)]
+
+    everything = ["a/readme.md", "b/deep/readme.md", "b/readme.md"]
+    assert ids("a", "b") == ids(".") == ids(tmp_path) == ids("b/../a", tmp_path / "b") == everything
+    assert ids("a/readme.md") == ["a/readme.md"]
+    monkeypatch.chdir(tmp_path / "a")
+    assert ids(".", "../b/readme.md") == ["readme.md", (tmp_path / "b" / "readme.md").as_posix()]
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    assert ids("../link/readme.md") == ["readme.md"], "the same file, reached through a link to the current folder"
+
+
+def test_files_of_a_folder_that_cannot_be_read_are_reported_and_the_others_read(tmp_path: Path) -> None:
+    write(tmp_path / "binary.txt", b"\x89PNG\r\n\x1a\n\0\0")
+    write(tmp_path / "latin.md", b"one\ncaf\xe9\n")
+    write(tmp_path / "wide.jsonl", "{}".encode("utf-16"))
+    write(tmp_path / "cut.csv.gz", gzip.compress(b"id,text\n1,a\n" * 99)[:-9])
+    write(tmp_path / "front.md", "---\ntitle: a: b\n---\ntext")
+    write(tmp_path / "package.json", '{"name": "x", "version": "1"}')
+    write(tmp_path / "good.txt", "words")
+    reported: list[Skipped] = []
+    assert [document.doc_id for document in read_documents([tmp_path], skipped=reported.append)] == ["good.txt"]
+    found = {one.path.name: (one.reason, one.unreadable) for one in reported}
+    assert found.keys() == {"binary.txt", "latin.md", "wide.jsonl", "cut.csv.gz", "front.md", "package.json"}
+    assert found["latin.md"] == ("line 2: byte 0xe9 at offset 7 is not UTF-8; save the file as UTF-8", True)
+    assert found["binary.txt"][0] == "the file is binary (NUL at offset 8); give text saved as UTF-8"
+    assert found["front.md"][0].startswith("line 2: not valid YAML")
+    assert found["package.json"] == ("no field for the text among 'name', 'version'", False)
+
+
+def test_records_of_a_folder_that_cannot_be_understood_are_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "good.txt", "words")
+    for content, says in (
+        (b'{"_id": "1", "text": "a"}\n{"_id": "2", "text": "caf\xe9"}\n', r"a\.jsonl:2: byte 0xe9"),
+        (b'{"_id": "1", "text": }\n', r"a\.jsonl:1: not valid JSON"),
+        (b'{"key": "1", "text": "a"}\n', r"a\.jsonl:1: no field for the id .* id_field / --id-field"),
+    ):
+        write(tmp_path / "a.jsonl", content)
+        with pytest.raises(InputError, match=says):
+            read(tmp_path)
+
+
+def test_a_folder_of_which_nothing_can_be_read_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt", b"\xff\xff")
+    write(tmp_path / "b.txt", " ")
+    with pytest.raises(InputError, match=r"no file could be read \(.*a\.txt: line 1: byte 0xff .*, and 1 more\); mend"):
         read(tmp_path)
 
 
@@ -261,7 +329,7 @@ def test_folders_are_read_in_the_order_of_names_and_nothing_is_left_out_in_silen
 def test_several_paths_and_a_path_by_itself(tmp_path: Path) -> None:
     write(tmp_path / "one" / "a.txt", "a")
     write(tmp_path / "b.txt", "b")
-    assert [d.doc_id for d in read_documents([tmp_path / "b.txt", str(tmp_path / "one")])] == ["b.txt", "a.txt"]
+    assert [d.doc_id for d in read_documents([tmp_path / "b.txt", str(tmp_path / "one")])] == ["b.txt", "one/a.txt"]
     assert [d.doc_id for d in read_documents(str(tmp_path / "b.txt"))] == ["b.txt"]
 
 

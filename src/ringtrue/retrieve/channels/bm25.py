@@ -10,11 +10,11 @@ also where they straddle the cut-off: the answer depends on the documents, not o
 from __future__ import annotations
 
 import hashlib
-import os
+import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.records import Hit
@@ -34,7 +34,7 @@ _HEAVIEST = 20
 _HEAP = 128_000_000
 TITLE = 3
 """Chosen on SciFact's training queries and the shipped golden sets; the table is in docs/benchmarks.md."""
-_SPARE = 4
+_SPARE = 1
 
 
 def _tantivy() -> Any:
@@ -58,10 +58,17 @@ def analyser(language: str) -> Any:
 
 
 def _scope_term(name: str, value: str) -> str:
-    return hashlib.blake2b(f"{name}\x1f{value}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return hashlib.blake2b(json.dumps([name, value]).encode(), digest_size=16).hexdigest()
 
 
-class Bm25(Kept):
+class Words(NamedTuple):
+    """A loaded index: Tantivy's view of it, and the documents by their rows."""
+
+    searcher: Any
+    ids: Mapping[int, str]
+
+
+class Bm25(Kept[Words]):
     """The index of one collection in one language; words of title and tags count ``title`` and ``tags`` times."""
 
     def __init__(
@@ -97,7 +104,7 @@ class Bm25(Kept):
 
     def fill(self, place: Path, *, since: int, before: int, progress: Progress | None) -> int:
         tantivy = _tantivy()
-        writer = self._open(place).writer(_HEAP, min(4, os.cpu_count() or 1))
+        writer = self._open(place).writer(_HEAP, 1)  # one thread writes one segment, which is searched fastest
         count = before
         for row, document in self.collection.documents(since=since):
             words = "\n".join([document.title] * self.title + [document.text] + [" ".join(document.tags)] * self.tags)
@@ -110,11 +117,13 @@ class Bm25(Kept):
         writer.wait_merging_threads()
         return count
 
-    def load(self, place: Path, count: int) -> None:
+    def load(self, place: Path, count: int, ids: Mapping[int, str]) -> Words:
         if not (place / "meta.json").is_file():
             raise FileNotFoundError(place)
-        index = self._open(place)
-        self.searcher = index.searcher()
+        searcher = self._open(place).searcher()
+        if searcher.num_docs != count:
+            raise ValueError(f"{searcher.num_docs} documents instead of {count}")
+        return Words(searcher, ids)
 
     def terms(self, text: str) -> list[str]:
         """Return the distinct words of a query that can find something."""
@@ -126,12 +135,13 @@ class Bm25(Kept):
     def search_terms(self, terms: Mapping[str, float], *, k: int, scope: Scope | None = None, name: str = "") -> list[Hit]:
         """Return the best documents for weighted words."""
         check_k(k)
-        self.ready()
-        if not terms or not self.ids:
+        words = self.ready()
+        wanted = self.collection.check_scope(scope)
+        if not terms or not words.ids:
             return []
-        return from_channel(name or self.name, self._best(self._query(terms, scope), k))
+        return from_channel(name or self.name, _best(words, self._query(terms, wanted), k))
 
-    def _query(self, terms: Mapping[str, float], scope: Scope | None) -> Any:
+    def _query(self, terms: Mapping[str, float], scope: Mapping[str, str]) -> Any:
         tantivy = _tantivy()
         should = tantivy.Occur.Should
         parts = []
@@ -142,23 +152,22 @@ class Bm25(Kept):
         if not scope:
             return wanted
         inside = [
-            tantivy.Query.term_query(self.schema, _SCOPE, _scope_term(name, scope_values(value)[0]), "basic")
-            for name, value in scope.items()
+            tantivy.Query.term_query(self.schema, _SCOPE, _scope_term(name, value), "basic") for name, value in scope.items()
         ]
         filters = [(tantivy.Occur.Must, tantivy.Query.const_score_query(query, 0.0)) for query in inside]
         return tantivy.Query.boolean_query([(tantivy.Occur.Must, wanted), *filters])
 
-    def _best(self, query: Any, k: int) -> list[tuple[str, float]]:
-        everything = max(1, self.searcher.num_docs)
-        limit = min(k + _SPARE, everything)
-        while True:
-            hits = self.searcher.search(query, limit, count=False).hits
-            rows = self.searcher.fast_field_values(_ROW, [address for _, address in hits])
-            ids = self.ids
-            # A row without an id was removed since this index was made.
-            found = [(ids[row], hit[0]) for row, hit in zip(rows, hits, strict=True) if row in ids]
-            best = ranked(found, k=k)
-            # Whatever ties with the last place has to be seen, so that the ids decide and not the order in the index.
-            if len(hits) < limit or limit == everything or (len(best) == k and hits[-1][0] < best[-1][1]):
-                return best
-            limit = min(limit * 4, everything)
+
+def _best(words: Words, query: Any, k: int) -> list[tuple[str, float]]:
+    searcher, ids = words
+    everything = max(1, searcher.num_docs)
+    limit = min(k + _SPARE, everything)
+    while True:
+        hits = searcher.search(query, limit, count=False).hits
+        rows = searcher.fast_field_values(_ROW, [address for _, address in hits])
+        # A row without an id was removed since this index was made.
+        best = ranked([(ids[row], hit[0]) for row, hit in zip(rows, hits, strict=True) if row in ids], k=k)
+        # Whatever ties with the last place has to be seen, so that the ids decide and not the order in the index.
+        if len(hits) < limit or limit == everything or (len(best) == k and hits[-1][0] < best[-1][1]):
+            return best
+        limit = min(limit * 4, everything)

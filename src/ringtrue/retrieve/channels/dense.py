@@ -6,7 +6,7 @@ blocks and threads can so move nothing: the same documents give the same hits, b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -21,13 +21,14 @@ from ringtrue.retrieve.chunk import fixed
 from ringtrue.retrieve.collection import Collection, inside
 from ringtrue.retrieve.encode import DEFAULT_MODEL, Matrix, encoder
 from ringtrue.retrieve.encode.cache import Vectors
-from ringtrue.retrieve.kept import Kept, Progress
+from ringtrue.retrieve.kept import Followed, Kept, Progress
 from ringtrue.retrieve.protocol import Scope, check_k, plain
 
 FIELDS = ("title", "content", "tags")
 STORAGE: dict[str, type[np.generic]] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
 BLOCK = 2048
 _WIDE = 65_536
+_MASKS = 64
 _TOGETHER = 32
 """Queries of one matrix product: their scores for a million passages fill 128 MB."""
 _NOISE = 1e-4
@@ -37,7 +38,39 @@ _TITLE_ROOM = 24
 _HNSW_LINKS, _HNSW_WIDTH = 32, 128
 
 
-class Dense(Kept):
+class Vectored:
+    """A loaded index: one row of ``matrix`` for each vector, vectors of a document side by side. It never changes."""
+
+    def __init__(self, matrix: NDArray[Any], table: NDArray[np.int64], ids: Mapping[int, str], near: Any) -> None:
+        self.matrix, self.ids, self.near = matrix, ids, near
+        self.rows, self.numbers = np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
+        self.starts = np.flatnonzero(np.diff(self.rows, prepend=-1)) if len(table) else np.zeros(0, np.int64)
+        self.ends = np.append(self.starts[1:], len(table))
+        self.document_rows = self.rows[self.starts]
+        self.single = len(self.starts) == len(table)
+        known = np.isin(self.document_rows, np.fromiter(ids, np.int64, len(ids)))
+        self.gone = None if known.all() else ~known  # removed since this index was made
+        self.masks: dict[Any, NDArray[np.bool_]] = {}
+
+    @cached_property
+    def place_of(self) -> dict[str, int]:
+        """Where each document's vectors begin, as a place in ``starts``."""
+        return {self.ids[row]: place for place, row in enumerate(self.document_rows.tolist()) if row in self.ids}
+
+    def outside(self, scope: Mapping[str, str], metadata: Mapping[str, Mapping[str, Any]]) -> NDArray[np.bool_]:
+        """Return which documents a scope leaves out."""
+        key = tuple(sorted(scope.items())), id(metadata)
+        mask = self.masks.get(key)
+        if mask is None:
+            kept = {row for row, doc_id in self.ids.items() if inside(metadata.get(doc_id, {}), scope)}
+            mask = ~np.isin(self.document_rows, np.fromiter(kept, np.int64, len(kept)))
+            if len(self.masks) >= _MASKS:
+                self.masks.clear()
+            self.masks[key] = mask
+        return mask
+
+
+class Dense(Kept[Vectored]):
     """Exact search over the passages of a collection.
 
     ``fields`` gives a document a vector per field instead of one of title and passage together; ``store`` keeps vectors in half
@@ -58,6 +91,8 @@ class Dense(Kept):
         for field in fields:
             if field not in FIELDS:
                 raise InputError(f"dense cannot have fields=['{field}']; use {nearest(str(field), FIELDS)}")
+        if hnsw < 0:
+            raise InputError(f"dense cannot have hnsw={hnsw}; use a number of passages, or 0 for exact search")
         if store not in STORAGE:
             raise InputError(f"dense cannot have store='{store}'; use {nearest(store, STORAGE)}")
         self.encoder = encoder(model, int8=int8)
@@ -65,6 +100,7 @@ class Dense(Kept):
         label = "-".join(["dense", self.encoder.key, *variants])
         super().__init__(collection, label)
         self.fields, self.type, self.hnsw, self.name = tuple(fields), STORAGE[store], hnsw, name
+        self._metadata = Followed(collection, collection.metadata)
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -103,7 +139,8 @@ class Dense(Kept):
         if not self.fields:
             for row, title, number, text in self.collection.passages(since=since):
                 for part in self._windows(text):
-                    yield row, number, f"{title}\n{part}".strip()
+                    if whole := f"{title}\n{part}".strip():  # what says nothing has no direction
+                        yield row, number, whole
             return
         passages = self.collection.passages(since=since)
         ahead = next(passages, None)
@@ -116,7 +153,8 @@ class Dense(Kept):
             texts = [(number, text) for number, text in texts if text.strip()]
             # A document without any of the fields is still found by what it has.
             for number, text in texts or [(0, f"{document.title}\n{document.text}".strip())]:
-                yield row, number, text
+                if text:
+                    yield row, number, text
 
     def _windows(self, text: str) -> list[str]:
         """Return a passage in pieces that the encoder reads whole: what it would cut off could never be found."""
@@ -144,40 +182,26 @@ class Dense(Kept):
         faiss.write_index(index, str(scratch))
         scratch.replace(file)
 
-    def load(self, place: Path, count: int) -> None:
-        shape = (count, self.encoder.size)
-        self.matrix: NDArray[Any]
+    def load(self, place: Path, count: int, ids: Mapping[int, str]) -> Vectored:
+        matrix: NDArray[Any] = np.zeros((0, self.encoder.size), self.type)
+        table = np.fromfile(place / "passages.bin", np.int64, count * 2)
+        if len(table) != count * 2:
+            raise ValueError(f"{len(table) // 2} passages instead of {count}")
         if count:
-            self.matrix = np.memmap(place / "vectors.bin", self.type, "r", shape=shape).view(np.ndarray)
-            table = np.fromfile(place / "passages.bin", np.int64, count * 2).reshape(count, 2)
-        else:
-            self.matrix, table = np.zeros(shape, self.type), np.zeros((0, 2), np.int64)
-        self.rows, self.numbers = np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
-        self.starts = np.flatnonzero(np.diff(self.rows, prepend=-1)) if count else np.zeros(0, np.int64)
-        self.ends = np.append(self.starts[1:], count)
-        self.document_rows = self.rows[self.starts]
-        self.single = len(self.starts) == count
-        self.near = None
+            matrix = np.memmap(place / "vectors.bin", self.type, "r", shape=(count, self.encoder.size)).view(np.ndarray)
+        near = None
         if self.hnsw and count > self.hnsw:
-            self.near = _faiss().read_index(str(place / "hnsw.faiss"))
-            self.near.hnsw.efSearch = _HNSW_WIDTH
-        self._masks: dict[Any, NDArray[np.bool_]] = {}
-
-    def ready(self, *, progress: Progress | None = None) -> None:
-        before = self.ids
-        super().ready(progress=progress)
-        if self.ids is not before:
-            self._masks = {}
-            known = np.isin(self.document_rows, np.fromiter(self.ids, np.int64, len(self.ids)))
-            self._gone = None if known.all() else ~known  # removed since this index was made
+            near = _read_hnsw(place / "hnsw.faiss", count)
+        return Vectored(matrix, table.reshape(count, 2), ids, near)
 
     def coverage(self) -> tuple[int, int]:
-        """Return (passages with a vector, passages of the collection)."""
-        self.ready()
+        """Return (passages with a vector, passages of the collection that have a text or a title)."""
+        index = self.ready()
+        passages = np.stack([index.rows, index.numbers])[:, index.numbers >= 0]
+        statement = "SELECT count(*) FROM passages p JOIN documents d ON d.row = p.document"
         with self.collection.connect() as connection:
-            (wanted,) = connection.execute("SELECT count(*) FROM passages").fetchone()
-        held = len(np.unique(np.stack([self.rows, self.numbers])[:, self.numbers >= 0], axis=1).T)
-        return held, int(wanted)
+            (wanted,) = connection.execute(f"{statement} WHERE p.\"end\" > p.start OR trim(d.title) != ''").fetchone()
+        return len(np.unique(passages, axis=1).T), int(wanted)
 
     # Searching
 
@@ -187,41 +211,36 @@ class Dense(Kept):
     def search_many(self, texts: Sequence[str], *, k: int = 10, scope: Scope | None = None) -> list[list[Hit]]:
         """Return the answers to several questions, encoded together."""
         check_k(k)
-        self.ready()
-        asked = [index for index, text in enumerate(texts) if plain(text).strip()] if self.ids and len(self.starts) else []
+        index = self.ready()
+        wanted = self.collection.check_scope(scope)
+        asked = [place for place, text in enumerate(texts) if plain(text).strip()] if len(index.starts) else []
         answers: list[list[Hit]] = [[] for _ in texts]
         if asked:
-            queries = self.encoder.encode([texts[index] for index in asked], query=True)
-            outside = self._outside(scope)
+            queries = self.encoder.encode([texts[place] for place in asked], query=True)
+            outside = index.outside(wanted, self._metadata()) if wanted else index.gone
             for start in range(0, len(asked), _TOGETHER):
                 part = queries[start : start + _TOGETHER]
-                found = self._candidates(part, k, outside) if self.near is None or outside is not None else self._near(part, k)
-                for index, query, candidates in zip(asked[start : start + _TOGETHER], part, found, strict=True):
-                    answers[index] = self._answer(query, k, candidates)
+                if index.near is None or outside is not None:
+                    found = self._candidates(index, part, k, outside)
+                else:
+                    found = _nearest(index, part, k)
+                for place, query, candidates in zip(asked[start : start + _TOGETHER], part, found, strict=True):
+                    answers[place] = self._answer(index, query, k, candidates)
         return answers
 
-    def _outside(self, scope: Scope | None) -> NDArray[np.bool_] | None:
-        if not scope:
-            return self._gone
-        key = tuple(sorted((name, str(value)) for name, value in scope.items()))
-        if key not in self._masks:
-            metadata = self.collection.metadata()
-            kept = {row for row, doc_id in self.ids.items() if inside(metadata.get(doc_id, {}), scope)}
-            self._masks[key] = ~np.isin(self.document_rows, np.fromiter(kept, np.int64, len(kept)))
-        return self._masks[key]
-
-    def _answer(self, query: Matrix, k: int, candidates: Ints) -> list[Hit]:
+    def _answer(self, index: Vectored, query: Matrix, k: int, candidates: Ints) -> list[Hit]:
         if not len(candidates):
             return []
-        passages = np.concatenate([np.arange(self.starts[index], self.ends[index]) for index in candidates.tolist()])
-        exact = (self._unpacked(self.matrix[passages], np.float64) * query.astype(np.float64)).sum(axis=1)
-        offsets = np.concatenate(([0], np.cumsum(self.ends[candidates] - self.starts[candidates])))
+        starts, ends = index.starts[candidates], index.ends[candidates]
+        passages = np.concatenate([np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+        exact = (self._unpacked(index.matrix[passages], np.float64) * query.astype(np.float64)).sum(axis=1)
+        offsets = np.concatenate(([0], np.cumsum(ends - starts)))
         found = []
-        for place, index in enumerate(candidates.tolist()):
+        for place, candidate in enumerate(candidates.tolist()):
             part = exact[offsets[place] : offsets[place + 1]]
             at = int(part.argmax())
-            doc_id = self.ids[int(self.document_rows[index])]
-            found.append((float(part[at]), doc_id, int(self.numbers[self.starts[index] + at])))
+            doc_id = index.ids[int(index.document_rows[candidate])]
+            found.append((float(part[at]), doc_id, int(index.numbers[starts[place] + at])))
         found.sort(key=lambda item: item[1], reverse=True)
         found.sort(key=lambda item: -item[0])
         return [
@@ -229,11 +248,11 @@ class Dense(Kept):
             for rank, (score, doc_id, number) in enumerate(found[:k], 1)
         ]
 
-    def _candidates(self, queries: Matrix, k: int, outside: NDArray[np.bool_] | None) -> list[Ints]:
+    def _candidates(self, index: Vectored, queries: Matrix, k: int, outside: NDArray[np.bool_] | None) -> list[Ints]:
         """Return for each query every document that may be among the best ``k``."""
         found = []
-        for scores in self._products(queries):
-            best = scores if self.single else np.maximum.reduceat(scores, self.starts)
+        for scores in self._products(index.matrix, queries):
+            best = scores if index.single else np.maximum.reduceat(scores, index.starts)
             if outside is not None:
                 best[outside] = -np.inf
             count = min(k, len(best))
@@ -241,32 +260,49 @@ class Dense(Kept):
             found.append(np.flatnonzero(np.isfinite(best) if np.isneginf(cut) else best >= cut - _NOISE))
         return found
 
-    def _products(self, queries: Matrix) -> Matrix:
+    def _products(self, matrix: NDArray[Any], queries: Matrix) -> Matrix:
         """Return the scores of all passages, one row per query."""
         if len(queries) == 1 and self.type is np.float32:
-            return np.asarray(self.matrix @ queries[0])[None, :]
-        found = np.empty((len(queries), len(self.matrix)), np.float32)
-        for start in range(0, len(self.matrix), _WIDE):
-            found[:, start : start + _WIDE] = queries @ self._unpacked(self.matrix[start : start + _WIDE]).T
+            return np.asarray(matrix @ queries[0])[None, :]
+        found = np.empty((len(queries), len(matrix)), np.float32)
+        for start in range(0, len(matrix), _WIDE):
+            found[:, start : start + _WIDE] = queries @ self._unpacked(matrix[start : start + _WIDE]).T
         return found
 
-    def _near(self, queries: Matrix, k: int) -> list[Ints]:
-        assert self.near is not None
-        wanted = min(len(self.matrix), 4 * k + _HNSW_WIDTH)  # several passages of one document may be near
-        _, found = self.near.search(np.ascontiguousarray(queries), wanted)
-        rows = [self.rows[passages[passages >= 0]] for passages in found]
-        return [np.unique(np.searchsorted(self.document_rows, part)) for part in rows]
-
     def document_vectors(self, doc_ids: Sequence[str]) -> Matrix:
-        """Return one vector per document, the mean of its passages, for those who compare documents with each other."""
-        self.ready()
-        row_of = {doc_id: row for row, doc_id in self.ids.items()}
+        """Return one vector per document, the mean of its passages; raises InputError for a document that is not here."""
+        index = self.ready()
         vectors = np.zeros((len(doc_ids), self.encoder.size), np.float32)
         for place, doc_id in enumerate(doc_ids):
-            index = int(np.searchsorted(self.document_rows, row_of[doc_id]))
-            mean = self._unpacked(self.matrix[self.starts[index] : self.ends[index]]).mean(axis=0)
+            at = index.place_of.get(doc_id)
+            if at is None:
+                raise InputError(
+                    f"{self.collection.folder}: has no vector of document '{doc_id}'; ingest it, or search it only"
+                )
+            mean = self._unpacked(index.matrix[index.starts[at] : index.ends[at]]).mean(axis=0)
             vectors[place] = mean / max(float(np.linalg.norm(mean)), 1e-12)
         return vectors
+
+
+def _nearest(index: Vectored, queries: Matrix, k: int) -> list[Ints]:
+    """Return for each query the documents that the approximate index holds near."""
+    wanted = min(len(index.matrix), 4 * k + _HNSW_WIDTH)  # several passages of one document may be near
+    _, found = index.near.search(np.ascontiguousarray(queries), wanted)
+    rows = [index.rows[passages[passages >= 0]] for passages in found]
+    return [np.unique(np.searchsorted(index.document_rows, part)) for part in rows]
+
+
+def _read_hnsw(file: Path, count: int) -> Any:
+    if not file.is_file():
+        raise FileNotFoundError(file)
+    try:
+        near = _faiss().read_index(str(file))
+    except RuntimeError as problem:
+        raise ValueError(str(problem)) from problem
+    if near.ntotal != count:
+        raise ValueError(f"{near.ntotal} vectors instead of {count}")
+    near.hnsw.efSearch = _HNSW_WIDTH
+    return near
 
 
 def _chunk(doc_id: str, number: int) -> str:

@@ -6,6 +6,7 @@ import re
 import sqlite3
 import threading
 import weakref
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -14,12 +15,35 @@ from ringtrue.records import Hit
 from ringtrue.retrieve.collection import Collection, inside
 from ringtrue.retrieve.kept import Followed, Kept, Progress
 from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain, ranked
+from ringtrue.retrieve.storage import opened
 
 MAX_WORDS = 256
 _WORD = re.compile(r"[^\W_]+")
 
 
-class Fts5(Kept):
+class Table:
+    """A loaded index: the open table, and the documents by their rows."""
+
+    def __init__(self, file: Path, count: int, ids: Mapping[int, str]) -> None:
+        self.ids = ids
+        self.connection = opened(file, check_same_thread=False)
+        weakref.finalize(self, self.connection.close)
+        self._asking = threading.Lock()
+        # This first reading opens the log files, which stay open when the folder is replaced.
+        (held,) = self.connection.execute("SELECT count(*) FROM words_docsize").fetchone()
+        self.connection.execute("SELECT rowid FROM words WHERE words MATCH 'a'").fetchone()
+        if held != count:
+            raise ValueError(f"{held} documents instead of {count}")
+
+    def found(self, wanted: str, weights: tuple[float, float, float]) -> list[tuple[str, float]]:
+        """Return every document that has one of the words."""
+        statement = "SELECT rowid, -bm25(words, ?, ?, ?) FROM words WHERE words MATCH ?"
+        with self._asking:
+            rows = self.connection.execute(statement, (*weights, wanted)).fetchall()
+        return [(self.ids[row], score) for row, score in rows if row in self.ids]
+
+
+class Fts5(Kept[Table]):
     """An FTS5 table beside the collection."""
 
     def __init__(
@@ -28,9 +52,10 @@ class Fts5(Kept):
         for option, weight in (("title", title), ("tags", tags), ("body", body)):
             if not 0 <= weight <= 100:
                 raise InputError(f"fts5 cannot have {option}={weight!r}; use a weight from 0 to 100")
+        if not title and not tags and not body:
+            raise InputError("fts5 cannot have title=0, tags=0 and body=0; leave one of them above 0")
         super().__init__(collection, "fts5")
         self.weights, self.name = (float(title), float(tags), float(body)), name
-        self._asking = threading.Lock()
         self._metadata = Followed(collection, collection.metadata)
 
     def holds(self, place: Path, count: int) -> bool:
@@ -42,43 +67,45 @@ class Fts5(Kept):
 
     def fill(self, place: Path, *, since: int, before: int, progress: Progress | None) -> int:
         table = sqlite3.connect(place / "fts5.sqlite", timeout=30)
+        count = before
+
+        def rows() -> Iterator[tuple[int, str, str, str]]:
+            nonlocal count
+            for row, document in self.collection.documents(since=since):
+                count += 1
+                if progress is not None:
+                    progress(1)
+                yield row, plain(document.title), plain(" ".join(document.tags)), plain(document.text)
+
         try:
-            table.execute("PRAGMA journal_mode = WAL")
+            if not before:  # nobody reads it yet, and a torn one is thrown away
+                table.execute("PRAGMA journal_mode = OFF")
+                table.execute("PRAGMA synchronous = OFF")
             columns = "title, tags, body, content='', tokenize='porter unicode61'"
             table.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5({columns})")
-            count = before
             with table:
-                for row, document in self.collection.documents(since=since):
-                    texts = (document.title, " ".join(document.tags), document.text)
-                    table.execute("INSERT INTO words (rowid, title, tags, body) VALUES (?, ?, ?, ?)", (row, *map(plain, texts)))
-                    count += 1
-                    if progress is not None:
-                        progress(1)
+                table.executemany("INSERT INTO words (rowid, title, tags, body) VALUES (?, ?, ?, ?)", rows())
+            table.execute("PRAGMA journal_mode = WAL")  # from now on it is read while it grows
         finally:
             table.close()
         return count
 
-    def load(self, place: Path, count: int) -> None:
+    def load(self, place: Path, count: int, ids: Mapping[int, str]) -> Table:
         file = place / "fts5.sqlite"
         if not file.is_file():
             raise FileNotFoundError(file)
-        self.table = sqlite3.connect(file, timeout=30, check_same_thread=False)
-        weakref.finalize(self, self.table.close)
+        return Table(file, count, ids)
 
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
         check_k(k)
-        self.ready()
+        table = self.ready()
+        wanted = self.collection.check_scope(scope)
         # Only letters and digits reach the query language, each word quoted: nothing typed can be an operator.
         words = list(dict.fromkeys(_WORD.findall(plain(text).casefold())))[:MAX_WORDS]
-        if not words or not self.ids:
+        if not words or not table.ids:
             return []
-        wanted = " OR ".join(f'"{word}"' for word in words)
-        with self._asking:
-            found = self.table.execute(
-                "SELECT rowid, -bm25(words, ?, ?, ?) FROM words WHERE words MATCH ?", (*self.weights, wanted)
-            ).fetchall()
-        documents = ((self.ids[row], score) for row, score in found if row in self.ids)
-        if scope:
+        found = table.found(" OR ".join(f'"{word}"' for word in words), self.weights)
+        if wanted:
             metadata = self._metadata()
-            documents = ((doc_id, score) for doc_id, score in documents if inside(metadata[doc_id], scope))
-        return from_channel(self.name, ranked(documents, k=k))
+            found = [(doc_id, score) for doc_id, score in found if inside(metadata.get(doc_id, {}), wanted)]
+        return from_channel(self.name, ranked(found, k=k))

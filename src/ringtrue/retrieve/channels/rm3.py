@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from ringtrue.errors import InputError
 from ringtrue.records import Hit
 from ringtrue.retrieve.channels.bm25 import Bm25
-from ringtrue.retrieve.kept import Progress
 from ringtrue.retrieve.protocol import Scope, plain
 
 
@@ -26,10 +25,6 @@ class Rm3:
         """The index under it."""
         return [self.first]
 
-    def ready(self, *, progress: Progress | None = None) -> None:
-        """Bring the index under it up to date."""
-        self.first.ready(progress=progress)
-
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
         asked = self.first.terms(text)
         feedback = self.first.search(text, k=max(1, self.docs), scope=scope)
@@ -41,13 +36,13 @@ class Rm3:
         # Each document speaks with its score; within it a word speaks with its share of the document.
         total = sum(hit.score for hit in feedback)
         model: defaultdict[str, float] = defaultdict(float)
-        texts = self.first.collection.texts(hit.doc_id for hit in feedback)
-        for hit, text in zip(feedback, texts, strict=True):
-            words = Counter(self.first.analyser.analyze(plain(text)))
+        texts = self.first.collection.texts_known(hit.doc_id for hit in feedback)  # one may have been removed just now
+        for hit in feedback:
+            words = Counter(self.first.analyser.analyze(plain(texts.get(hit.doc_id, ""))))
             for word, count in words.items():
                 model[word] += hit.score / total * count / words.total()
         expansion = dict(sorted(model.items(), key=lambda item: (-item[1], item[0]))[: self.count])
-        mass = sum(expansion.values())
+        mass = sum(expansion.values()) or 1.0
         mixed = dict.fromkeys(asked, self.weight)
         for term, value in expansion.items():
             mixed[term] = mixed.get(term, 0.0) + (1.0 - self.weight) * value / mass * len(asked)

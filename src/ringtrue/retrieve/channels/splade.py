@@ -6,7 +6,7 @@ zero, so that they are kept as postings by vocabulary entry and only those of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from ringtrue.records import Floats, Hit, Ints, Stage
 from ringtrue.retrieve.collection import Collection, inside
 from ringtrue.retrieve.encode.cache import Cache
 from ringtrue.retrieve.encode.model import Model
-from ringtrue.retrieve.kept import Kept, Progress
+from ringtrue.retrieve.kept import Followed, Kept, Progress
 from ringtrue.retrieve.protocol import Scope, check_k, plain, ranked
 
 PASSAGE = np.dtype([("row", "<i8"), ("number", "<i4"), ("entries", "<i4")])
@@ -29,7 +29,59 @@ ENTRY = np.dtype([("token", "<i4"), ("weight", "<f4")])
 BLOCK = 4096
 
 
-class Splade(Kept):
+class Postings:
+    """A loaded index: which passages have which vocabulary entry, with its weight. It never changes."""
+
+    def __init__(self, table: NDArray[Any], entries: NDArray[Any], ids: Mapping[int, str]) -> None:
+        self.ids = ids
+        self.rows, self.numbers = table["row"].copy(), table["number"].copy()
+        # The entries ordered by token; those of token t stand from first[t] to first[t + 1].
+        order = np.argsort(entries["token"], kind="stable")
+        self.posted = np.repeat(np.arange(len(table), dtype=np.int32), table["entries"])[order]
+        self.weights = entries["weight"][order]
+        self.first = np.concatenate(([0], np.cumsum(np.bincount(entries["token"], minlength=1))))
+        # Passages of a document stand side by side.
+        self.starts = np.flatnonzero(np.diff(self.rows, prepend=-1))
+
+    def scores(self, query: NDArray[Any]) -> Floats:
+        """Return the dot product of every passage with a query."""
+        scores = np.zeros(len(self.rows))
+        for token, weight in query.tolist():
+            if token + 1 < len(self.first):
+                part = slice(self.first[token], self.first[token + 1])
+                scores[self.posted[part]] += self.weights[part] * float(weight)  # a passage has a token once
+        return scores
+
+    def answer(
+        self, scores: Floats, k: int, name: str, scope: Mapping[str, str], metadata: Mapping[str, Mapping[str, Any]]
+    ) -> list[Hit]:
+        """Return the best documents by their best passage."""
+        best = np.maximum.reduceat(scores, self.starts)
+        places = self._inside(np.flatnonzero(best > 0), scope, metadata)
+        if len(places) > k:
+            # All that tie with the last place stay: their ids decide, not their order in the index.
+            cut = np.partition(best[places], len(places) - k)[len(places) - k]
+            places = places[best[places] >= cut]
+        at = {self.ids[int(self.rows[self.starts[place]])]: place for place in places.tolist()}
+        hits = []
+        for rank, (doc_id, score) in enumerate(ranked(((doc_id, float(best[place])) for doc_id, place in at.items()), k=k), 1):
+            passages = scores[self.starts[at[doc_id]] :][: self._length(at[doc_id])]
+            number = int(self.numbers[self.starts[at[doc_id]] + int(passages.argmax())])
+            hits.append(Hit(doc_id, score, f"{doc_id}:chunk:{number}", {name: rank}, None, (Stage(name, rank, score),)))
+        return hits
+
+    def _length(self, place: int) -> int:
+        end = self.starts[place + 1] if place + 1 < len(self.starts) else len(self.rows)
+        return int(end - self.starts[place])
+
+    def _inside(self, places: Ints, scope: Mapping[str, str], metadata: Mapping[str, Mapping[str, Any]]) -> Ints:
+        """Return the documents that are still there, and within the scope where there is one."""
+        ids = [self.ids.get(row) for row in self.rows[self.starts[places]].tolist()]
+        kept = [doc_id is not None and (not scope or inside(metadata.get(doc_id, {}), scope)) for doc_id in ids]
+        return places[np.array(kept, np.bool_)]
+
+
+class Splade(Kept[Postings]):
     """The sparse vectors of a collection's passages under one model; ``model`` is a folder or a name."""
 
     def __init__(self, collection: Collection, *, model: str | Path, name: str = "splade") -> None:
@@ -38,7 +90,7 @@ class Splade(Kept):
         self.model = Model.named(str(model))
         super().__init__(collection, f"splade-{self.model.key}")
         self.name = name
-        self._metadata: tuple[int | None, dict[str, Any]] = (None, {})
+        self._metadata = Followed(collection, collection.metadata)
 
     @cached_property
     def cache(self) -> Cache:
@@ -79,67 +131,23 @@ class Splade(Kept):
                 count += len(block)
         return count
 
-    def load(self, place: Path, count: int) -> None:
+    def load(self, place: Path, count: int, ids: Mapping[int, str]) -> Postings:
         table = np.fromfile(place / "passages.bin", PASSAGE, count)
         wanted = int(table["entries"].sum(dtype=np.int64))
         entries = np.fromfile(place / "weights.bin", ENTRY, wanted)
         if (len(table), len(entries)) != (count, wanted):
-            raise InputError(f"{place}: the index is torn; remove {self.folder}, it is made again")
-        self.rows, self.numbers = table["row"].copy(), table["number"].copy()
-        # Postings: the entries ordered by token; those of token t stand from first[t] to first[t + 1].
-        order = np.argsort(entries["token"], kind="stable")
-        self.posted = np.repeat(np.arange(len(table), dtype=np.int32), table["entries"])[order]
-        self.weights = entries["weight"][order]
-        self.first = np.concatenate(([0], np.cumsum(np.bincount(entries["token"], minlength=1))))
-        # Passages of a document stand side by side.
-        self.starts = np.flatnonzero(np.diff(self.rows, prepend=-1))
+            raise ValueError(f"{len(table)} passages with {len(entries)} weights instead of {count} with {wanted}")
+        return Postings(table, entries, ids)
 
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
         check_k(k)
-        self.ready()
-        if not plain(text).strip() or not self.ids or not len(self.rows):
+        postings = self.ready()
+        wanted = self.collection.check_scope(scope)
+        if not plain(text).strip() or not len(postings.rows):
             return []
         (row,) = self.model.run([text])
-        return self._answer(self._scores(_entries(row)), k, scope)
-
-    def _scores(self, query: NDArray[Any]) -> Floats:
-        scores = np.zeros(len(self.rows))
-        for token, weight in query.tolist():
-            if token + 1 < len(self.first):
-                part = slice(self.first[token], self.first[token + 1])
-                scores[self.posted[part]] += self.weights[part] * float(weight)  # a passage has a token once
-        return scores
-
-    def _answer(self, scores: Floats, k: int, scope: Scope | None) -> list[Hit]:
-        best = np.maximum.reduceat(scores, self.starts)
-        places = self._inside(np.flatnonzero(best > 0), scope)
-        if len(places) > k:
-            # All that tie with the last place stay: their ids decide, not their order in the index.
-            cut = np.partition(best[places], len(places) - k)[len(places) - k]
-            places = places[best[places] >= cut]
-        at = {self.ids[int(self.rows[self.starts[place]])]: place for place in places.tolist()}
-        hits = []
-        for rank, (doc_id, score) in enumerate(ranked(((doc_id, float(best[place])) for doc_id, place in at.items()), k=k), 1):
-            passages = scores[self.starts[at[doc_id]] :][: self._length(at[doc_id])]
-            number = int(self.numbers[self.starts[at[doc_id]] + int(passages.argmax())])
-            stages = (Stage(self.name, rank, score),)
-            hits.append(Hit(doc_id, score, f"{doc_id}:chunk:{number}", {self.name: rank}, None, stages))
-        return hits
-
-    def _length(self, place: int) -> int:
-        end = self.starts[place + 1] if place + 1 < len(self.starts) else len(self.rows)
-        return int(end - self.starts[place])
-
-    def _inside(self, places: Ints, scope: Scope | None) -> Ints:
-        """Return the documents that are still there, and within the scope where there is one."""
-        ids = [self.ids.get(row) for row in self.rows[self.starts[places]].tolist()]
-        if scope:
-            version = self._version
-            if version is None or version != self._metadata[0]:
-                self._metadata = version, self.collection.metadata()
-            metadata = self._metadata[1]
-            return places[[doc_id is not None and inside(metadata.get(doc_id, {}), scope) for doc_id in ids]]
-        return places[[doc_id is not None for doc_id in ids]]
+        metadata = self._metadata() if wanted else {}
+        return postings.answer(postings.scores(_entries(row)), k, self.name, wanted, metadata)
 
 
 def _entries(row: NDArray[np.float32]) -> NDArray[Any]:

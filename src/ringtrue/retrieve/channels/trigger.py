@@ -92,6 +92,7 @@ class Trigger:
 
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
         check_k(k)
+        scope = self.collection.check_scope(scope)
         phrases = self._phrases()
         words = words_of(text)
         runs = {

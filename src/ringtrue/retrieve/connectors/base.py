@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from ringtrue import config
-from ringtrue.errors import InputError, TimedOut, Unreachable
+from ringtrue.errors import BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable
 from ringtrue.records import Hit
+from ringtrue.retrieve.connectors.redact import redacted
 from ringtrue.retrieve.protocol import Scope, as_hits, check_k, plain
 
 PAUSE = 0.2
 """Seconds before the first retry; each further one waits twice as long."""
+LONGEST = 86_400
+"""Seconds of the longest timeout, a day: clocks and libraries overflow at some number, each at another."""
 
 
 def hidden(default: Any = None) -> Any:
@@ -27,12 +31,18 @@ def hidden(default: Any = None) -> Any:
     return field(default=default, repr=False)
 
 
+def check_seconds(who: str, setting: str, value: Any) -> None:
+    """Raise InputError where a setting is no time that one can wait; neither infinity nor NaN is."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST:
+        raise InputError(f"{who}: {setting}={value!r:.40} is no time to wait; give seconds above 0, at most {LONGEST}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Connector(ABC):
     """A search system that somebody else runs."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("ca_file",)
-    """Settings that are paths; in ringtrue.toml they are relative to that file."""
+    """Settings that are paths; in ringtrue.toml they are meant from the folder of that file."""
 
     name: str = ""
     """How hits and errors call it; the kind of connector when empty."""
@@ -44,14 +54,22 @@ class Connector(ABC):
     """What a document that comes twice is: 'error', or 'first' to keep its first place."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise InputError(f"name={self.name!r:.40} is no name of a connection; write a text")
         if not self.name:
             object.__setattr__(self, "name", type(self).__name__.lower())
-        if isinstance(self.timeout, bool) or not isinstance(self.timeout, int | float) or not self.timeout > 0:
-            raise InputError(f"{self.name}: timeout={self.timeout!r} is no time to wait; give seconds above 0")
+        check_seconds(self.name, "timeout", self.timeout)
         if isinstance(self.retries, bool) or not isinstance(self.retries, int) or self.retries < 0:
             raise InputError(f"{self.name}: retries={self.retries!r} is no number of attempts; give 0 or more")
         if self.duplicates not in ("error", "first"):
             raise InputError(f"{self.name}: duplicates={self.duplicates!r} is not known; write 'error' or 'first'")
+        for setting in self._variables():
+            if not isinstance(getattr(self, setting), str | None):
+                raise InputError(f"{self.name}: {setting} is no text; write the name of an environment variable")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Settings travel to another process; connections, programs and answers that were kept do not."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @abstractmethod
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
@@ -63,14 +81,30 @@ class Connector(ABC):
         for attempt in range(self.retries + 1):
             try:
                 rows = self.ask(plain(text), k=k, scope=scope)
-                return as_hits(rows, self.name, duplicates=self.duplicates)[:k]
-            except (Unreachable, TimedOut) as problem:
-                if attempt == self.retries:
-                    if self.retries == 0:
-                        raise
-                    raise type(problem)(f"{problem} (tried {attempt + 1} times)") from problem
-                time.sleep(PAUSE * 2**attempt)
+                return self._writable(as_hits(rows, self.name, duplicates=self.duplicates))[:k]
+            except SearchFailed as problem:
+                passing = isinstance(problem, Unreachable | TimedOut)
+                if passing and attempt < self.retries:
+                    time.sleep(PAUSE * 2**attempt)
+                    continue
+                safe = plain(redacted(str(problem), (word for word in self.secrets() if word not in self.name)))
+                said = f"{safe} (tried {attempt + 1} times)" if passing and self.retries else safe
+                if said == str(problem):
+                    raise
+                # A traceback may end in a log: what was taken out of the message must not stand above it.
+                raise type(problem)(said) from (problem if safe == str(problem) else None)
         raise AssertionError("unreachable")
+
+    def _writable(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        """Return the hits when each can be written to a file; raises BadAnswer."""
+        for rank, hit in enumerate(hits, 1):
+            for what, value in (("document id", hit.doc_id), ("passage", hit.chunk or "")):
+                try:
+                    value.encode()
+                except UnicodeEncodeError:
+                    said = f"{self.name}: hit {rank} has the {what} {value!r:.40}"
+                    raise BadAnswer(f"{said} with half a character, which no file can hold; mend it there") from None
+        return hits
 
     def no_scope(self, scope: Scope | None) -> None:
         """Raise InputError where this system cannot be asked for a scope; leaving it out would widen the answer in silence."""
@@ -80,3 +114,16 @@ class Connector(ABC):
     def secret(self, variable: str | None) -> str | None:
         """Return a secret from the environment variable a setting names, or None when the setting is empty."""
         return config.secret(variable) if variable else None
+
+    def secrets(self) -> Iterator[str]:
+        """Yield what no message may show; here, what the environment variables that settings name hold."""
+        # A user's name is no secret, and often a word that messages need.
+        yield from self._held_by(getattr(self, setting) for setting in self._variables() if setting != "user_env")
+
+    def _variables(self) -> list[str]:
+        return [item.name for item in fields(self) if item.name.endswith("_env")]
+
+    def _held_by(self, variables: Iterable[str | None]) -> Iterator[str]:
+        for variable in variables:
+            with suppress(MissingInput):
+                yield self.secret(variable) or ""

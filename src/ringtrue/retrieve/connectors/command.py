@@ -12,7 +12,6 @@ needs.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import selectors
 import signal
@@ -20,7 +19,7 @@ import subprocess
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from json import dumps, loads
 from pathlib import Path
@@ -28,6 +27,7 @@ from typing import Any, ClassVar
 
 from ringtrue.errors import BadAnswer, InputError, MissingInput, TimedOut, Unreachable
 from ringtrue.retrieve.connectors.base import Connector
+from ringtrue.retrieve.connectors.redact import one_line, redacted
 from ringtrue.retrieve.protocol import Scope, plain
 
 ALWAYS = ("PATH", "HOME", "LANG")
@@ -37,7 +37,7 @@ LARGEST = 64_000_000
 GLANCE = 0.1
 """Seconds after which a silent program is looked at: its children may hold its output open when it is no more."""
 TAIL = 4000
-"""Bytes of standard error that are remembered."""
+"""Bytes of standard error that are remembered, and of a line that is no JSON that are looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Command(Connector):
     env: Sequence[str] = ()
     """Names of further environment variables that it may see; all must be set."""
     folder: str | None = None
-    """Where it runs; the current folder when not given."""
+    """Where it runs; when not given, the folder of ringtrue.toml for a connection from there, else the current one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,7 +66,7 @@ class Command(Connector):
             raise InputError(f"{self.name}: command is empty; write program and arguments like ['python', 'search.py']")
         if self.mode not in ("resident", "once"):
             raise InputError(f"{self.name}: mode={self.mode!r} is not known; write 'resident' or 'once'")
-        if self.folder is not None and not Path(self.folder).is_dir():
+        if self.folder is not None and (not isinstance(self.folder, str | Path) or not Path(self.folder).is_dir()):
             raise MissingInput(f"{self.name}: there is no folder {self.folder}; name the one that the program runs in")
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
@@ -75,11 +75,11 @@ class Command(Connector):
         line = dumps({"text": text, "k": k, "scope": wanted}).encode() + b"\n"
         answer = self._resident(line) if self.mode == "resident" else self._once(line)
         if "error" in answer:
-            said = _one_line(str(answer["error"]))
+            said = self._safe(str(answer["error"]))
             raise BadAnswer(f"{self.name} says: {said:.160}; mend what it complains about")
         hits = answer.get("hits")
         if not isinstance(hits, list):
-            keys = ", ".join(map(repr, list(answer)[:8])) or "nothing"
+            keys = self._safe(", ".join(map(repr, list(answer)[:8]))) or "nothing"
             raise BadAnswer(
                 f"{self.name} wrote an object with {keys:.80} but no list 'hits'; write {{'hits': […]}} or {{'error': …}}"
             )
@@ -91,9 +91,14 @@ class Command(Connector):
         with held.lock:
             held.end()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Settings travel to another process, a running program does not."""
-        return {item.name: self.__dict__[item.name] for item in dataclasses.fields(self)}
+    def secrets(self) -> Iterator[str]:
+        """Yield what no message may show: what the program was told by its environment."""
+        yield from super().secrets()
+        yield from self._held_by(self.env)
+
+    def _safe(self, text: str) -> str:
+        """Return what the program wrote for a message; it must come here before it is cut, or half a secret may remain."""
+        return one_line(redacted(text, self.secrets()))
 
     def _held(self) -> _Held:
         """Return the resident program of this process: after a fork, two processes must not read the answers of one program."""
@@ -176,23 +181,20 @@ class Command(Connector):
         )
 
     def _said(self, process: _Process) -> str:
-        """Return the end of standard error for a message, without the secrets that were handed over."""
-        text = process.complaints()
-        for word in sorted((self.secret(name) or "" for name in self.env), key=len, reverse=True):
-            text = text.replace(word, "…") if len(word) > 3 else text
-        text = _one_line(text)
+        """Return the end of standard error for a message."""
+        text = self._safe(process.complaints())
         return f" ({text[-160:]})" if text else ""
 
     def _parsed(self, line: bytes) -> Mapping[str, Any]:
         try:
             answer = loads(line)
         except (ValueError, RecursionError):
-            start = _one_line(line[:60].decode("utf-8", "replace"))
+            start = self._safe(line[:TAIL].decode("utf-8", "replace"))
             raise BadAnswer(
-                f"{self.name} wrote no JSON but '{start}'; write one JSON line, and logs to standard error"
+                f"{self.name} wrote no JSON but '{start:.60}'; write one JSON line, and logs to standard error"
             ) from None
         if not isinstance(answer, dict):
-            raise BadAnswer(f"{self.name} wrote {answer!r:.60}; write an object like {{'hits': […]}}")
+            raise BadAnswer(f"{self.name} wrote {self._safe(repr(answer)):.60}; write an object like {{'hits': […]}}")
         return answer
 
 
@@ -321,10 +323,6 @@ class _Process:
                 for _ in range(64):  # one that writes without end must not hold us
                     if not self._take(file):
                         break
-
-
-def _one_line(text: str) -> str:
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 def _code(code: int) -> str:

@@ -16,13 +16,16 @@ Where a search has no such scope, the part of the template that asks for it is l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ringtrue.errors import BadAnswer, InputError, nearest
+from ringtrue.errors import BadAnswer, InputError, TimedOut, nearest
 from ringtrue.retrieve.connectors.base import Connector, hidden
-from ringtrue.retrieve.connectors.web import call
+from ringtrue.retrieve.connectors.passages import Row, enough
+from ringtrue.retrieve.connectors.template import places
+from ringtrue.retrieve.connectors.web import call, keys_of
 from ringtrue.retrieve.protocol import Scope, plain
 
 _PLACE = re.compile(r"\{(text|k|scope\.[^{}]+)\}")
@@ -127,8 +130,19 @@ class Http(Connector):
         self._check_scope(wanted)
         if not text.strip():
             return []
-        values: dict[str, Any] = {"text": text, "k": k, **wanted}
-        answer = call(
+        end = time.monotonic() + self.timeout
+
+        def fetch(count: int) -> list[Row]:
+            answer = self._answer({"text": text, "k": count, **wanted}, end)
+            return [self._row(hit, rank) for rank, hit in enumerate(self._list(answer), 1)]
+
+        return enough(fetch, k) if self.chunk and "k" in places([self.body, self.params]) else fetch(k)
+
+    def _answer(self, values: Mapping[str, Any], end: float) -> Any:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
+        return call(
             self.name,
             self.method,
             self.url,
@@ -136,10 +150,17 @@ class Http(Connector):
             params=_or(filled(self.params, values), {}) if self.params else None,
             headers=self._headers(),
             auth=self._auth(),
-            timeout=self.timeout,
+            timeout=round(left, 2) or 0.01,
             ca_file=self.ca_file,
+            secrets=self.secrets(),
         )
-        return [self._row(hit, rank) for rank, hit in enumerate(self._list(answer), 1)]
+
+    def secrets(self) -> Iterator[str]:
+        """Yield what no message may show: also what the settings write into a request, since a key may be part of it."""
+        yield from super().secrets()
+        yield from keys_of(self.url)
+        for text in _texts([self.body, self.params], numbers=True):
+            yield from _PLACE.sub("\0", text).split("\0")
 
     def _check_scope(self, wanted: Mapping[str, str]) -> None:
         offered = {name for text in _texts([self.body, self.params]) for name in _PLACE.findall(text)}
@@ -166,9 +187,9 @@ class Http(Connector):
             raise BadAnswer(f"{self.name}: {place} is {shown(found)}, no list; set hits= to the path of the list")
         return found
 
-    def _row(self, hit: Any, rank: int) -> dict[str, Any]:
+    def _row(self, hit: Any, rank: int) -> Row:
         where = f"hit {rank}"
-        row: dict[str, Any] = {"doc_id": at(hit, self.id, self.name, where)}
+        row: Row = {"doc_id": at(hit, self.id, self.name, where)}
         if self.score:
             row["score"] = self._number(at(hit, self.score, self.name, where), where)
         if self.chunk:
@@ -222,16 +243,15 @@ def _or(value: Any, default: Any) -> Any:
     return default if value is None else value
 
 
-def _texts(template: Any) -> Iterable[str]:
-    """Yield every text in a template that can hold a placeholder."""
+def _texts(template: Any, *, numbers: bool = False) -> Iterable[str]:
+    """Yield every text in a template that can hold a placeholder, and its numbers where they are wanted too."""
     if isinstance(template, str):
         yield template
-    elif isinstance(template, Mapping):
-        for value in template.values():
-            yield from _texts(value)
-    elif isinstance(template, list | tuple):
-        for item in template:
-            yield from _texts(item)
+    elif isinstance(template, Mapping | list | tuple):
+        for part in template.values() if isinstance(template, Mapping) else template:
+            yield from _texts(part, numbers=numbers)
+    elif numbers and isinstance(template, int | float) and not isinstance(template, bool):
+        yield str(template)
 
 
 def at(value: Any, path: str, who: str, where: str, *, default: Any = ...) -> Any:

@@ -26,9 +26,10 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 from ringtrue.errors import (
     AccessDenied,
@@ -41,10 +42,12 @@ from ringtrue.errors import (
     Unreachable,
     nearest,
 )
-from ringtrue.retrieve.connectors.base import Connector, hidden
+from ringtrue.retrieve.connectors.base import Connector, check_seconds, hidden
 from ringtrue.retrieve.connectors.http import at, filled, shown
 from ringtrue.retrieve.connectors.passages import Row, enough
+from ringtrue.retrieve.connectors.redact import one_line, redacted
 from ringtrue.retrieve.connectors.template import places
+from ringtrue.retrieve.connectors.web import words_of
 from ringtrue.retrieve.protocol import Scope, plain
 
 _GRACE = 10.0
@@ -59,6 +62,8 @@ _CLOSED, _TIMED_OUT = -32000, -32001
 class Mcp(Connector):
     """A tool of an MCP server."""
 
+    PATHS: ClassVar[tuple[str, ...]] = ("folder", "ca_file")
+
     tool: str
     """Name of the tool."""
     command: Sequence[str] | str = field(default=(), repr=False)
@@ -67,6 +72,8 @@ class Mcp(Connector):
     """Further arguments of the program."""
     env: Sequence[str] = ()
     """Names of environment variables that the program may see besides PATH, HOME and the like; all must be set."""
+    folder: str | None = None
+    """Where the program runs; when not given, the folder of ringtrue.toml for a connection from there, else the current one."""
     url: str | None = hidden()
     """Address of a server that runs already, instead of a command."""
     token_env: str | None = None
@@ -100,8 +107,10 @@ class Mcp(Connector):
             raise InputError(f"{self.name}: a server is reached by command or by url; write one of the two")
         if self.url and not self.url.startswith(("http://", "https://")):
             raise InputError(f"{self.name}: the url is no http:// or https:// address; write it like https://example.com/mcp")
-        if self.url and (self.args or self.env):
-            raise InputError(f"{self.name}: args and env belong to a command, not to a url; leave them out")
+        if self.url and (self.args or self.env or self.folder is not None):
+            raise InputError(f"{self.name}: args, env and folder belong to a command, not to a url; leave them out")
+        if self.folder is not None and (not isinstance(self.folder, str | Path) or not Path(self.folder).is_dir()):
+            raise MissingInput(f"{self.name}: there is no folder {self.folder}; name the one that the program runs in")
         if self.command and (self.token_env or self.ca_file):
             raise InputError(f"{self.name}: token_env and ca_file belong to a url; name the variables of a command in env")
         if not isinstance(self.tool, str) or not self.tool.strip():
@@ -112,15 +121,7 @@ class Mcp(Connector):
             )
         if not self.id:
             raise InputError(f"{self.name}: id is empty; write the path to the document id in a hit, like 'document.id'")
-        if (
-            isinstance(self.start_timeout, bool)
-            or not isinstance(self.start_timeout, int | float)
-            or not self.start_timeout > 0
-        ):
-            raise InputError(f"{self.name}: start_timeout={self.start_timeout!r} is no time to wait; give seconds above 0")
-        held = _Held()
-        object.__setattr__(self, "_held", held)
-        weakref.finalize(self, held.end)
+        check_seconds(self.name, "start_timeout", self.start_timeout)
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         """Return the mapped hits of one call; a blank question is not asked, since most tools refuse it."""
@@ -147,8 +148,16 @@ class Mcp(Connector):
 
     @property
     def _state(self) -> _Held:
-        held: _Held = self.__dict__["_held"]
+        made = _Held()
+        held: _Held = self.__dict__.setdefault("_held", made)  # of two threads, one wins
+        if held is made:
+            weakref.finalize(self, held.end)
         return held
+
+    def secrets(self) -> Iterator[str]:
+        """Yield what no message may show: also what the program was told by its environment."""
+        yield from super().secrets()
+        yield from self._held_by(self.env)
 
     def _link(self) -> _Link:
         """Return the open session, or open one."""
@@ -187,7 +196,7 @@ class Mcp(Connector):
         if self.url is None:
             program, *rest = self.command
             env = {name: value for name in self.env if (value := self.secret(name)) is not None}
-            server = StdioServerParameters(command=program, args=[*rest, *self.args], env=env)
+            server = StdioServerParameters(command=program, args=[*rest, *self.args], env=env, cwd=self.folder)
             async with Client(stdio_client(server, errlog=link.complaints)) as client:
                 yield client
         else:
@@ -317,14 +326,7 @@ class Mcp(Connector):
 
     def _safe(self, text: str) -> str:
         """Return a text of the server for a message: one line, short, without address or secrets."""
-        secrets = [self.url or ""]
-        for name in (*self.env, *([self.token_env] if self.token_env else [])):
-            with contextlib.suppress(MissingInput):
-                secrets.append(self.secret(name) or "")
-        for secret in secrets:
-            if secret:
-                text = text.replace(secret, "…")
-        return f"{' '.join(text.split()):.120}"
+        return f"{one_line(redacted(text, [*self.secrets(), *words_of(self.url or '')])):.120}"
 
 
 class _Held:

@@ -282,7 +282,7 @@ def _literal(value: str | int | float | bool) -> str:
 
 
 class _Kept:
-    """The one open connection of a connector, which threads share; a forked or copied process opens its own."""
+    """The one open connection of a connector, which threads share; a forked process opens its own."""
 
     def __init__(self) -> None:
         self.opened: dict[int, _Opened] = {}
@@ -299,9 +299,6 @@ class _Kept:
 
     def close(self) -> None:
         _close(self.opened)
-
-    def __reduce__(self) -> tuple[type[_Kept], tuple[()]]:
-        return _Kept, ()
 
 
 def _close(opened: dict[int, _Opened]) -> None:

@@ -15,7 +15,7 @@ import ssl
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeVar
@@ -124,10 +124,6 @@ class ObjectConnector(Connector):
                 self.check(made)
                 self.__dict__["_target"] = made
             return self.__dict__["_target"]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Settings travel to another process, what was made from them does not."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def _usable(self, thing: Any) -> bool:
         try:

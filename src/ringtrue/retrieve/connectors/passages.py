@@ -14,15 +14,20 @@ MOST = 10_000
 """Records that are fetched at most to find enough documents."""
 
 
-def enough(fetch: Callable[[int], list[Row]], k: int) -> list[Row]:
+def _document(row: Row) -> Any:
+    return str(row["doc_id"])
+
+
+def enough(fetch: Callable[[int], list[Row]], k: int, *, document: Callable[[Row], Any] = _document) -> list[Row]:
     """Return the best records of at least ``k`` documents, or of all there are; ``fetch(n)`` returns the best ``n`` records.
 
     The best 10 records may be passages of 3 documents. Measuring recall at 10 on those 3 would blame the search for the cut.
+    ``document`` returns whose record a row is.
     """
     count = k
     while True:
         rows = fetch(count)
-        if len(rows) < count or len({str(row["doc_id"]) for row in rows}) >= k or count >= MOST:
+        if len(rows) < count or len({document(row) for row in rows}) >= k or count >= MOST:
             return rows
         count = min(count * 4, max(MOST, k))
 

@@ -83,32 +83,38 @@ class Server(Connector):
         """The settings that a failing statement may be mended by."""
 
     def fetch(
-        self, statement: Any, parameters: Mapping[str, Any], *, session: Mapping[str, Any], scope: Scope | None = None
+        self,
+        statement: Any,
+        parameters: Mapping[str, Any],
+        *,
+        session: Mapping[str, Any],
+        end: float | None = None,
+        scope: Scope | None = None,
     ) -> list[dict[str, Any]]:
-        """Run one statement within the timeout, on a connection that waits or on a new one.
+        """Run one statement within the timeout, or until ``end``, on a connection that waits or on a new one.
 
         ``session`` holds server settings for this statement; ``scope`` is named where its values are what failed.
         """
         psycopg = library()
         address = self._address()
         attempt = _Attempt()
-        end = time.monotonic() + self.timeout
+        last = time.monotonic() + self.timeout if end is None else end
 
         def work() -> list[dict[str, Any]]:
             kept = self._idle.take()
             if kept is not None:
                 try:
-                    return self._run(kept, attempt, statement, parameters, session, end)
+                    return self._run(kept, attempt, statement, parameters, session, last)
                 except psycopg.OperationalError:
                     # A connection may have died while it waited. Whether the server is there, only a new one tells.
                     if not kept.closed or attempt.over:
                         raise
             opened = psycopg.connect(**address, autocommit=False, prepare_threshold=None)
             opened.read_only = True
-            return self._run(opened, attempt, statement, parameters, session, end)
+            return self._run(opened, attempt, statement, parameters, session, last)
 
         try:
-            return _within(self.timeout + GRACE, work, attempt.abandon)
+            return _within(max(last - time.monotonic(), 0.0) + GRACE, work, attempt.abandon)
         except TimeoutError:
             raise self._too_slow() from None
         except psycopg.Error as problem:
@@ -247,9 +253,6 @@ class _Idle:
 
     def close(self) -> None:
         _close(self.waiting)
-
-    def __reduce__(self) -> tuple[type[_Idle], tuple[()]]:
-        return _Idle, ()  # a copy in another process starts without connections
 
 
 def _close(waiting: dict[int, list[Any]]) -> None:

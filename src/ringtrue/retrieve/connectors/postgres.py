@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from typing import Any
 from uuid import UUID
 
 from ringtrue.errors import InputError, nearest
+from ringtrue.retrieve.connectors.passages import Row, enough
 from ringtrue.retrieve.connectors.pg_connection import Server, library
 from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
 from ringtrue.retrieve.protocol import Scope, plain
@@ -26,6 +28,8 @@ DEFAULT_WEIGHTS = {"A": 1.0, "B": 0.4, "C": 0.2, "D": 0.1}
 """PostgreSQL's own weights of the four classes of a tsvector."""
 METRICS = {"cosine": ("<=>", "1 - ({})"), "l2": ("<->", "-({})"), "inner_product": ("<#>", "-({})")}
 """Metric → pgvector's operator, which gives a distance, and the score made of it, where higher is better."""
+MOST = 2**63 - 1
+"""The largest number that LIMIT takes."""
 _PLACEHOLDER = re.compile(r"%(?:%|\(([^)]*)\)s|.?)", re.DOTALL)
 
 
@@ -97,13 +101,26 @@ class Database(Server):
         asked = self.put(text)
         if asked is None:
             return []
-        parameters: dict[str, Any] = {self.question: asked, "k": k}
+        parameters: dict[str, Any] = {self.question: asked}
         if self.sql is not None:
             statement: Any = self.sql
             parameters |= self._named_scope(self.sql, scope)
         else:
             statement = self._statement(scope, parameters)
-        return [_plain_row(row) for row in self.fetch(statement, parameters, session=self.session, scope=scope)]
+        end = time.monotonic() + self.timeout
+
+        def best(count: int) -> list[Row]:
+            found = self.fetch(statement, {**parameters, "k": min(count, MOST)}, session=self.session, end=end, scope=scope)
+            return [_plain_row(row) for row in found]
+
+        # The statement made here collapses passages itself; one of somebody's own returns k rows, whatever they are.
+        return best(k) if self.sql is None else enough(best, k, document=self._passage_of)
+
+    def _passage_of(self, row: Row) -> Any:
+        """Return the document of a row that is a passage; a row that is none counts by itself, so that no more are fetched."""
+        if row.get("chunk") is None and self.duplicates == "error":
+            return object()
+        return next((str(row[name]) for name in ("doc_id", "id", "_id", "document_id") if name in row), None)
 
     def _named_scope(self, statement: str, scope: Scope | None) -> dict[str, str | None]:
         """Return the scope for a statement of one's own; what the scope leaves open is NULL there."""

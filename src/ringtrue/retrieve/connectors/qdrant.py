@@ -9,7 +9,7 @@ import os
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -161,10 +161,6 @@ class Qdrant(Connector):
                 opened = self._folder() if self.path is not None else self._server()
                 self.__dict__["_opened"] = os.getpid(), opened
             return opened
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Settings travel to another process, open connections do not."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def _server(self) -> Any:
         options: dict[str, Any] = {}

@@ -19,6 +19,8 @@ from ringtrue.retrieve.protocol import Scope, plain
 
 MAX_WORDS = 256
 """Different words of a question that are searched; a thousand take most of a second on 20,000 documents."""
+MOST = 2**63 - 1
+"""The largest number that SQLite holds."""
 _FTS5 = re.compile(r"\busing\s+[\"'\[`]?fts5\b", re.IGNORECASE)
 _STEPS = 2000
 """Steps of SQLite between two looks at the clock."""
@@ -114,7 +116,7 @@ class Sqlite(Connector):
         weights = [float((self.weights or {}).get(column, 1.0)) for column in columns]
         conditions = "".join(f" AND CAST({at}.{_quoted(column)} AS TEXT) = ?" for column in scope or ())
         # Where several rows may be one document, k rows may be too few.
-        limit = k if not self.chunk and self.duplicates == "error" else -1
+        limit = min(k, MOST) if not self.chunk and self.duplicates == "error" else -1
         statement = (
             f"SELECT {doc_id}, {chunk}, -bm25({fts}.{fts}, {', '.join('?' * len(weights))}) "
             f"FROM {fts}{f' JOIN {at} ON {at}.rowid = {fts}.rowid' if self.content else ''} "

@@ -9,14 +9,16 @@ import socket
 import ssl
 import threading
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from json import dumps, loads
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable
+from ringtrue.retrieve.connectors.redact import one_line, redacted
 
 LARGEST = 64_000_000
 """Bytes of an answer that are read at most."""
@@ -69,11 +71,13 @@ def call(
     auth: tuple[str, str] | None = None,
     timeout: float = 10.0,
     ca_file: str | None = None,
+    secrets: Iterable[str] = (),
 ) -> Any:
     """Return the JSON that a server answers; raises SearchFailed in the name of ``who``.
 
     ``timeout`` limits the whole: looking up the name, connecting, asking and reading. Status 401 and 403 deny access, 408, 429
-    and 5xx are worth another try, everything else but 2xx is a bad answer.
+    and 5xx are worth another try, everything else but 2xx is a bad answer. What the server says of it is shown without the
+    address, the credentials and ``secrets``.
     """
     httpx = _httpx()
     client = _client(ca_file, os.getpid())
@@ -103,7 +107,7 @@ def call(
         raise BadAnswer(f"{who} answered bytes that are not compressed as it says; check what stands before it") from None
     except (httpx.TransportError, ssl.SSLError, OSError) as problem:
         raise Unreachable(f"{who} cannot be reached ({_reason(problem)}); {_cure(problem)}") from None
-    return _checked(status, body, who, _secrets(url, headers, auth))
+    return _checked(status, body, who, {*secrets, *_secrets(url, headers, auth)})
 
 
 def _request(
@@ -183,7 +187,10 @@ def _read(response: Any, who: str, given_up: threading.Event) -> bytes:
     return b"".join(parts)
 
 
-def _checked(status: int, body: bytes, who: str, secrets: list[str]) -> Any:
+def _checked(status: int, body: bytes, who: str, secrets: Iterable[str]) -> Any:
+    if 200 <= status < 300:
+        with suppress(ValueError, RecursionError):
+            return loads(body)
     said = _said(body, secrets)
     if status in (401, 403):
         raise AccessDenied(f"{who} refused the credentials (HTTP {status}); check the environment variable that holds them")
@@ -195,16 +202,31 @@ def _checked(status: int, body: bytes, who: str, secrets: list[str]) -> Any:
         )
     if not 200 <= status < 300:
         raise BadAnswer(f"{who} answered HTTP {status} ({said:.120}); check its settings")
+    raise BadAnswer(f"{who} answered no JSON but '{said:.60}'; check that the url is that of its search")
+
+
+def words_of(url: str) -> set[str]:
+    """Return the parts of an address that a server may repeat and no message may show: a key may stand in any of them."""
     try:
-        return loads(body)
-    except (ValueError, RecursionError):
-        raise BadAnswer(f"{who} answered no JSON but '{said:.60}'; check that the url is that of its search") from None
+        parts = urlsplit(url)
+        return {url, parts.netloc, parts.hostname or "", parts.password or "", parts.path, *keys_of(url)}
+    except ValueError:
+        return {url}
 
 
-def _secrets(url: str, headers: Mapping[str, str] | None, auth: tuple[str, str] | None) -> list[str]:
-    """Return what a server may repeat in an error page and no message may show, longest first."""
-    parts = urlsplit(url)
-    found = {url, parts.netloc, parts.hostname or "", parts.password or ""}
+def keys_of(url: str) -> set[str]:
+    """Return what follows the question mark of an address, as a whole and value by value, as written and as meant.
+
+    >>> sorted(keys_of("https://example.com/find?key=a%2Fb&lang=en"))
+    ['a%2Fb', 'a/b', 'en', 'key=a%2Fb&lang=en']
+    """
+    query = url.partition("?")[2].partition("#")[0]
+    return {query, *(pair.partition("=")[2] for pair in query.split("&")), *(value for _, value in parse_qsl(query))} - {""}
+
+
+def _secrets(url: str, headers: Mapping[str, str] | None, auth: tuple[str, str] | None) -> set[str]:
+    """Return what a server may repeat in an error page and no message may show."""
+    found = words_of(url)
     found |= {
         word
         for name, value in (headers or {}).items()
@@ -213,15 +235,12 @@ def _secrets(url: str, headers: Mapping[str, str] | None, auth: tuple[str, str] 
     }
     if auth:
         found |= {auth[1], b64encode(f"{auth[0]}:{auth[1]}".encode()).decode()}
-    return sorted((word for word in found if len(word) > 3), key=len, reverse=True)
+    return found
 
 
-def _said(body: bytes, secrets: list[str]) -> str:
+def _said(body: bytes, secrets: Iterable[str]) -> str:
     """Return how a text of the server begins: one line, nothing that a terminal obeys, no secret."""
-    text = body[:4000].decode("utf-8", "replace")
-    for word in secrets:
-        text = text.replace(word, "…")
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return one_line(redacted(body[:4000].decode("utf-8", "replace"), secrets))
 
 
 def _causes(problem: BaseException) -> list[BaseException]:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ringtrue.config import cache_folder
+from ringtrue.config import cache_folder, no_telemetry
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.records import Ints
 from ringtrue.retrieve.encode import Matrix, unit_rows
@@ -108,6 +108,7 @@ class Model:
             return self.__dict__["_session"]
 
     def _open(self) -> Any:
+        no_telemetry()
         try:
             import onnxruntime
         except ImportError as problem:
@@ -123,7 +124,12 @@ class Model:
         try:
             return onnxruntime.InferenceSession(str(file), options, providers=wanted)
         except Exception as problem:  # the library raises a class of its own for each way a file can be wrong
-            raise InputError(f"{file}: ONNX Runtime cannot load it ({_line(problem)}); export the model again") from problem
+            if file.parent != cache_folder() / "models":
+                raise InputError(f"{file}: ONNX Runtime cannot load it ({_line(problem)}); export the model again") from problem
+        # What was built here may have been damaged since; it is built again, with all that it was made from.
+        for made in file.parent.glob(f"{self._files_key}.*"):
+            made.unlink(missing_ok=True)
+        return onnxruntime.InferenceSession(str(self._file()), options, providers=wanted)
 
     def _file(self) -> Path:
         file = self._weights

@@ -1,10 +1,10 @@
 """Files and folders → documents, one after the other: JSON, JSON lines, CSV, TSV, Markdown, plain text, HTML and PDF.
 
 Text formats may be gzipped. A file of records gives one document a record, told by its fields (``_id``, ``title``, ``text``
-or ``content`` …, what is left becomes metadata); any other file is one document, called by its path inside the given folder.
+or ``content`` …, what is left becomes metadata); any other file is one document, called by its path from the current folder.
 JSON lines, CSV and TSV are streamed; the other formats are held in memory one file at a time. Nothing is left out in
-silence: a file of a folder that is not read is reported with the reason, and what cannot be understood raises InputError
-with file, line or record, field and cure.
+silence: a file of a folder that is not or cannot be read is reported with the reason; a file given by name that cannot be
+read, and records that cannot be understood, raise InputError with file, line or record, field and cure.
 
 ``files`` finds what there is to read, ``opening`` opens and decodes it, ``source`` goes through it; each format has a module,
 and ``records`` makes documents of what JSON and tables hold.
@@ -21,6 +21,7 @@ from ringtrue.errors import InputError, MissingInput
 from ringtrue.formats.text import one_line
 from ringtrue.records import Document
 from ringtrue.retrieve.sources.files import KINDS, KNOWN, File, Skipped, kind_of, named_file, walk
+from ringtrue.retrieve.sources.pdf import NO_PYPDF
 from ringtrue.retrieve.sources.records import GUESSED, Fields
 from ringtrue.retrieve.sources.source import Source
 
@@ -46,7 +47,8 @@ def read_documents(
 def find(paths: Sequence[Path | str] | Path | str) -> Source:
     """Return what files and folders hold, folders to their depths in the order of names; raises MissingInput.
 
-    Hidden files, links to folders and unknown endings are skipped in folders; a file given by name must be readable.
+    Hidden files, links to folders, unknown endings, and PDF where its library is missing are skipped in folders; a file given
+    by name must be readable.
     """
     given = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     if not given:
@@ -55,7 +57,9 @@ def find(paths: Sequence[Path | str] | Path | str) -> Source:
     skipped: list[Skipped] = []
     for path in given:
         before = len(files), len(skipped)
-        found = walk(path, path, skipped) if path.is_dir() else [named_file(path)]
+        found = _without_pdf(walk(path, skipped), skipped) if path.is_dir() else [named_file(path)]
+        if not path.is_dir() and (unread := _needs_pypdf(found[0])) is not None:
+            raise MissingInput(one_line(f"{path}: {unread}"))
         for file in found:
             known = files.setdefault(os.path.realpath(file.path), file)
             if known is not file:
@@ -65,7 +69,16 @@ def find(paths: Sequence[Path | str] | Path | str) -> Source:
         if len(files) == before[0] and not found:
             seen = f"{skipped[before[1]]}" + (f", and {more} more" if (more := len(skipped) - before[1] - 1) else "")
             raise MissingInput(one_line(f"{path}: no file in it can be read ({seen}); use {KNOWN}"))
-    if any(file.kind == "pdf" for file in files.values()) and find_spec("pypdf") is None:
-        first = next(file.path for file in files.values() if file.kind == "pdf")
-        raise MissingInput(one_line(f"{first}: pypdf is not installed; pip install 'ringtrue[pdf]'"))
     return Source(tuple(files.values()), tuple(skipped))
+
+
+def _needs_pypdf(file: File) -> str | None:
+    """Return why a PDF cannot be read here; None for every other file, and where the library is."""
+    return NO_PYPDF if file.kind == "pdf" and find_spec("pypdf") is None else None
+
+
+def _without_pdf(found: list[File], skipped: list[Skipped]) -> list[File]:
+    """Return the files that can be read here; the others are reported."""
+    reasons = [_needs_pypdf(file) for file in found]
+    skipped += [Skipped(file.path, why, unreadable=True) for file, why in zip(found, reasons, strict=True) if why is not None]
+    return [file for file, why in zip(found, reasons, strict=True) if why is None]

@@ -1,10 +1,11 @@
 """Paths → files to read. In: a file or folder as it was given; out: ``File`` with its format, or ``Skipped`` with the reason.
 
-Nothing is opened here: a file's name tells its format, its place in the folder its document's id.
+Nothing is opened here: a file's name tells its format, its place its document's id.
 """
 
 from __future__ import annotations
 
+import os
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ class Skipped:
 
     path: Path
     reason: str
+    unreadable: bool = False
+    """True where it was meant to be read and cannot be: which documents it would have given is then unknown."""
 
     def __str__(self) -> str:
         return one_line(f"{self.path}: {self.reason}")
@@ -53,6 +56,18 @@ def kind_of(path: Path) -> str | None:
     return None if kind == "pdf" else kind
 
 
+def id_of_file(path: Path) -> str:
+    """Return the id of a file's document: its path from the current folder, with forward slashes; absolute where it is outside.
+
+    The same file has the same id whichever folder above it was given, and two files never share one.
+    """
+    here = Path.cwd()
+    as_given = Path(os.path.normpath(here / path))
+    # A link inside the current folder is called by its own name; a link that leads into it is followed.
+    form = next((form for form in (as_given, path.resolve()) if form.is_relative_to(here)), None)
+    return as_given.as_posix() if form is None else form.relative_to(here).as_posix()
+
+
 def named_file(path: Path) -> File:
     """Return a file that was given by name; raises MissingInput or InputError where it cannot be read."""
     try:
@@ -69,10 +84,10 @@ def named_file(path: Path) -> File:
     if kind is None:
         ending = f"the ending '{path.suffix}' is not known" if path.suffix else "the name has no ending"
         raise Place(str(path)).error(ending, f"name the file by its format: {KNOWN}")
-    return File(path, path.name, kind, size, named=True)
+    return File(path, id_of_file(path), kind, size, named=True)
 
 
-def walk(folder: Path, root: Path, skipped: list[Skipped]) -> list[File]:
+def walk(folder: Path, skipped: list[Skipped]) -> list[File]:
     """Return the readable files under a folder, in the order of their names at every level."""
     found: list[File] = []
     try:
@@ -87,13 +102,15 @@ def walk(folder: Path, root: Path, skipped: list[Skipped]) -> list[File]:
         try:
             facts = item.stat()
         except OSError as problem:
-            skipped.append(Skipped(item, f"cannot be read ({problem.strerror})"))
+            skipped.append(Skipped(item, f"cannot be read ({problem.strerror})", unreadable=True))
             continue
         if stat.S_ISDIR(facts.st_mode):
             if item.is_symlink():
                 skipped.append(Skipped(item, "is a link to a folder"))  # links may go in circles
+            elif not os.access(item, os.R_OK | os.X_OK):
+                skipped.append(Skipped(item, "cannot be read (Permission denied)", unreadable=True))
             else:
-                found += walk(item, root, skipped)
+                found += walk(item, skipped)
         elif not stat.S_ISREG(facts.st_mode):
             skipped.append(Skipped(item, "is no regular file"))
         elif kind is None:
@@ -103,5 +120,5 @@ def walk(folder: Path, root: Path, skipped: list[Skipped]) -> list[File]:
         elif not facts.st_size:
             skipped.append(Skipped(item, "the file is empty"))
         else:
-            found.append(File(item, item.relative_to(root).as_posix(), kind, facts.st_size, named=False))
+            found.append(File(item, id_of_file(item), kind, facts.st_size, named=False))
     return found

@@ -21,6 +21,7 @@ from ringtrue.retrieve.sources.records import (
     document_of,
     field_for,
     from_rows,
+    no_field,
     shown,
     usual_field,
 )
@@ -63,6 +64,8 @@ def json_documents(file: File, content: IO[bytes], place: Place, fields: Fields)
         yield from from_rows(((place.at(n), _object(item, place.at(n))) for n, item in enumerate(value)), fields)
     else:
         row = _object(value, place)
+        if fields.text_field is None and usual_field(row, TEXTS) is None:
+            raise Empty(*no_field(row, "text", TEXTS))  # in a folder: the settings of some tool
         id_name = usual_field(row, IDS) if fields.id_field is None else field_for(row, "id", fields.id_field, IDS, place)
         columns = id_name or IDS[0], field_for(row, "text", fields.text_field, TEXTS, place)
         yield place, document_of(row, columns, fields, place, doc_id=file.doc_id)

@@ -1,6 +1,6 @@
 """A file on disk → what can be read of it. In: a path; out: its bytes (unpacked where they are gzip), its lines, or its text.
 
-Wrong bytes raise InputError with line and offset; ``Meter`` tells how far reading has come.
+Wrong bytes raise Unreadable with line and offset; ``Meter`` tells how far reading has come.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, cast
 
+from ringtrue.errors import InputError
 from ringtrue.formats.text import Place
 
 _GZIP = b"\x1f\x8b"
@@ -28,6 +29,10 @@ class Empty(Exception):
     def __init__(self, reason: str = "the file is empty", cure: str = "write at least one document into it") -> None:
         super().__init__(reason)
         self.reason, self.cure = reason, cure
+
+
+class Unreadable(InputError):
+    """A file whose bytes are not what its name says: binary, not UTF-8, damaged, or refused by the system."""
 
 
 @dataclass
@@ -64,34 +69,38 @@ def opened(path: Path, meter: Meter) -> Iterator[BufferedReader]:
             with gzip.GzipFile(fileobj=file) as unpacked:
                 yield BufferedReader(cast("Any", unpacked))
     except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
-        raise place.error(f"the gzip data is damaged ({problem})", "download or compress the file again") from problem
+        raise _unreadable(place, f"the gzip data is damaged ({problem})", "download or compress the file again") from problem
     except OSError as problem:
-        raise place.error(f"cannot be read ({problem.strerror or problem})", "check its permissions") from problem
+        raise _unreadable(place, f"cannot be read ({problem.strerror or problem})", "check its permissions") from problem
+
+
+def _unreadable(place: Place, problem: str, cure: str) -> Unreadable:
+    return Unreadable(str(place.error(problem, cure)))
 
 
 def refuse_binary(content: BufferedReader, place: Place) -> None:
-    """Raise InputError for a file that is no text, whatever its name says; nothing of it is used up."""
+    """Raise Unreadable for a file that is no text, whatever its name says; nothing of it is used up."""
     head = content.peek(_HEAD)[:_HEAD]
     if head.startswith(b"%PDF-"):
-        raise place.error("the file is a PDF", "end its name in .pdf")
+        raise _unreadable(place, "the file is a PDF", "end its name in .pdf")
     if b"\0" in head and not head.startswith(_WIDE):
-        raise place.error(f"the file is binary (NUL at offset {head.index(0)})", "give text saved as UTF-8")
+        raise _unreadable(place, f"the file is binary (NUL at offset {head.index(0)})", "give text saved as UTF-8")
 
 
 def lines_of(file: IO[bytes], place: Place) -> Iterator[tuple[int, str]]:
-    """Yield (line number, line with its end) of UTF-8 text; raises InputError with line and offset of a wrong byte."""
+    """Yield (line number, line with its end) of UTF-8 text; raises Unreadable with line and offset of a wrong byte."""
     offset = 0
     for number, line in enumerate(file, 1):
         if number == 1 and line.startswith(_WIDE):
-            raise place.error("the file is UTF-16", "save it as UTF-8")
+            raise _unreadable(place, "the file is UTF-16", "save it as UTF-8")
         try:
             text = line.decode()
         except UnicodeDecodeError as problem:
             wrong = f"byte 0x{line[problem.start]:02x} at offset {offset + problem.start} is not UTF-8"
-            raise place.on(number).error(wrong, "save the file as UTF-8") from None
+            raise _unreadable(place.on(number), wrong, "save the file as UTF-8") from None
         if "\0" in text:
             wrong = f"a NUL character at offset {offset + line.index(0)}"
-            raise place.on(number).error(wrong, "is this a binary file? Give text, or remove the character")
+            raise _unreadable(place.on(number), wrong, "is this a binary file? Give text, or remove the character")
         yield number, text.removeprefix("\ufeff") if number == 1 else text
         offset += len(line)
 

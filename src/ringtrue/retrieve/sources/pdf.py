@@ -11,13 +11,15 @@ from ringtrue.retrieve.protocol import plain
 from ringtrue.retrieve.sources.files import File
 from ringtrue.retrieve.sources.opening import Empty
 
+NO_PYPDF = "pypdf is not installed; pip install 'ringtrue[pdf]'"
+
 
 def pdf_document(file: File, content: BufferedReader, place: Place) -> Document:
     """Return a PDF; raises Empty where its pages hold no text."""
     try:
         from pypdf import PdfReader
     except ImportError as problem:
-        raise MissingInput(one_line(f"{file.path}: pypdf is not installed; pip install 'ringtrue[pdf]'")) from problem
+        raise MissingInput(one_line(f"{file.path}: {NO_PYPDF}")) from problem
     try:
         reader = PdfReader(content)
         locked = reader.is_encrypted and not reader.decrypt("")

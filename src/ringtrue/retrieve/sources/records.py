@@ -60,12 +60,22 @@ def field_for(row: Record, part: str, wanted: str | None, usual: Sequence[str], 
             return wanted
         seen = ", ".join(map(repr, row)) or "no field"
         close = f"did you mean {nearest(wanted, row, count=1)}?" if row else "add it"
-        raise place.error(f"the field '{wanted}' ({part}_field) is missing among {seen:.300}", close)
+        raise place.error(f"the field '{wanted}' ({_option(part)}) is missing among {seen:.300}", close)
     found = usual_field(row, usual)
     if found is not None:
         return found
+    raise place.error(*no_field(row, part, usual))
+
+
+def no_field(row: Record, part: str, usual: Sequence[str]) -> tuple[str, str]:
+    """Return the problem and the cure where a record has none of the usual fields for a part."""
     seen = ", ".join(map(repr, row)) or "no field"
-    raise place.error(f"no field for the {part} among {seen:.300}", f"call it '{usual[0]}', or name it with {part}_field")
+    return f"no field for the {part} among {seen:.300}", f"call it '{usual[0]}', or name it with {_option(part)}"
+
+
+def _option(part: str) -> str:
+    """Return what names a part's field, in Python and on the command line."""
+    return f"{part}_field / --{part}-field"
 
 
 def usual_field(row: Record, usual: Sequence[str]) -> str | None:

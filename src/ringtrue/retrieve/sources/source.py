@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ringtrue.formats.text import Place, usable_id
+from ringtrue.errors import InputError
+from ringtrue.formats.text import Place, one_line, usable_id
 from ringtrue.records import Document
 from ringtrue.retrieve.sources.files import File, Skipped
 from ringtrue.retrieve.sources.html import html_document
 from ringtrue.retrieve.sources.json_files import json_documents, json_lines
 from ringtrue.retrieve.sources.markdown import markdown_document
-from ringtrue.retrieve.sources.opening import Empty, Meter, lines_of, opened, refuse_binary, text_of
+from ringtrue.retrieve.sources.opening import Empty, Meter, Unreadable, lines_of, opened, refuse_binary, text_of
 from ringtrue.retrieve.sources.pdf import pdf_document
 from ringtrue.retrieve.sources.records import GUESSED, Fields, from_rows
 from ringtrue.retrieve.sources.tables import table_rows
 
-_OTHER_ID = "give each document its own id; files are called by their path in the folder given, so give the folder above both"
+_OTHER_ID = "give each document its own id"
+_RECORDS = ("json", "jsonl", "csv", "tsv")
 
 
 @dataclass(frozen=True)
@@ -40,16 +42,18 @@ class Source:
     ) -> Iterator[Document]:
         """Yield the documents; ``progress`` hears of bytes gone through since its last call, ``skipped`` of what is left out.
 
-        Raises InputError for what cannot be understood, and for an id that comes twice.
+        A file of a folder that cannot be read is left out; one that was given by name, and records that cannot be understood,
+        raise InputError. So do an id that comes twice, and folders of which nothing at all could be read.
         """
         report = skipped or (lambda _: None)
         for one in self.skipped:
             report(one)
         seen: dict[str, int | str] = {}
+        left_out: list[Skipped] = []
         for index, file in enumerate(self.files):
             meter = Meter(progress)
             try:
-                for place, document in _read(file, fields, meter):
+                for place, document in _whole(file, fields, meter):
                     # Millions of lines are remembered as numbers; the few places without a line as they read.
                     here = str(place) if place.line is None else place.line * len(self.files) + index
                     first = seen.setdefault(document.doc_id, here)
@@ -60,14 +64,46 @@ class Source:
             except Empty as nothing:
                 if file.named:
                     raise Place(str(file.path)).error(nothing.reason, nothing.cure) from None
-                report(Skipped(file.path, nothing.reason))
+                left_out.append(Skipped(file.path, nothing.reason))
+                report(left_out[-1])
+            except _LeftOut as problem:
+                left_out.append(Skipped(file.path, problem.reason, unreadable=True))
+                report(left_out[-1])
             meter.finish(file.size)
+        if left_out and not seen:
+            more = f", and {len(left_out) - 1} more" if len(left_out) > 1 else ""
+            raise InputError(one_line(f"no file could be read ({left_out[0]}{more}); mend these files, or name others"))
 
     def _shown(self, place: int | str) -> str:
         if isinstance(place, str):
             return place
         line, index = divmod(place, len(self.files))
         return str(Place(str(self.files[index].path), line))
+
+
+class _LeftOut(Exception):
+    """A file of a folder that cannot be read, and of which nothing was given out yet."""
+
+    def __init__(self, problem: InputError, file: File) -> None:
+        place, _, reason = str(problem).removeprefix(one_line(str(file.path))).partition(": ")
+        self.reason = f"line {place.removeprefix(':')}: {reason}" if place else reason
+
+
+def _whole(file: File, fields: Fields, meter: Meter) -> Iterator[tuple[Place, Document]]:
+    """Yield the documents of one file; raises _LeftOut for one of a folder that cannot be read.
+
+    A file of records of which some were already given out, or which is broken where its records are, stays an error: half a
+    collection that looks whole helps nobody.
+    """
+    given = False
+    try:
+        for one in _read(file, fields, meter):
+            given = True
+            yield one
+    except InputError as problem:
+        if file.named or given or (file.kind in _RECORDS and not isinstance(problem, Unreadable)):
+            raise
+        raise _LeftOut(problem, file) from problem
 
 
 def _read(file: File, fields: Fields, meter: Meter) -> Iterator[tuple[Place, Document]]:
