@@ -23,6 +23,8 @@ from retrieve_files import SEED, STOP_WORDS, TITLE, documents, words
 K = 10
 """Hits per query."""
 FTS5_DOCUMENTS = 500
+NOTE_WORDS = 50
+"""Words of a document in the fts5 part: it stands for the notes of an agent's memory, whose bodies are cut before indexing."""
 SIZE = 384
 PRODUCTS = 20
 """Dense queries per round."""
@@ -279,8 +281,10 @@ class Fts5Channel(Contender):
 
         self.queries = json.loads(Path(queries).read_text(encoding="utf-8"))["queries"]
         entries = [entry for entry, _ in zip(documents(corpus), range(FTS5_DOCUMENTS))]
-        Collection.create(self.folder).ingest(Document(entry["id"], entry["text"], entry["title"]) for entry in entries)
-        self.rows = [(row, entry["title"], entry["text"]) for row, entry in enumerate(entries)]
+        texts = [" ".join(entry["text"].split()[:NOTE_WORDS]) for entry in entries]
+        pairs = zip(entries, texts, strict=True)
+        Collection.create(self.folder).ingest(Document(entry["id"], text, entry["title"]) for entry, text in pairs)
+        self.rows = [(row, entry["title"], text) for row, (entry, text) in enumerate(zip(entries, texts, strict=True))]
         return len(entries)
 
     def bare(self) -> float:

@@ -10,6 +10,7 @@ import contextlib
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -32,7 +33,10 @@ class Retriever(Protocol):
 
 def ranked(scores: Iterable[tuple[str, float]], *, k: int) -> list[tuple[str, float]]:
     """Return the best ``k`` of (document, score), ties by document id descending, as everywhere in Ringtrue."""
-    return sorted(sorted(scores, key=lambda pair: pair[0], reverse=True), key=lambda pair: -pair[1])[:k]
+    found = list(scores)
+    if all(above[1] > below[1] for above, below in pairwise(found)):  # in order already, as most answers are
+        return found[:k]
+    return sorted(sorted(found, key=lambda pair: pair[0], reverse=True), key=lambda pair: -pair[1])[:k]
 
 
 def plain(text: str) -> str:

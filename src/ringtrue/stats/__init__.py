@@ -10,26 +10,55 @@ second).
 from __future__ import annotations
 
 from ringtrue.stats.agreement import Agreement, Confusion, cohen_kappa, confusion, fleiss_kappa, krippendorff_alpha
+from ringtrue.stats.bayes import Posterior, posterior
+from ringtrue.stats.bootstrap import Bootstrap, bootstrap_interval
 from ringtrue.stats.difference import RankingDifference, ranking_difference
+from ringtrue.stats.multiple import benjamini_hochberg, holm
+from ringtrue.stats.paired import Effect, PairedT, paired_effect, paired_t
 from ringtrue.stats.power import minimum_detectable_effect, paired_power, paired_sample_size
 from ringtrue.stats.rank import jaccard, kendall_tau_b, ranking_spearman, ranking_tau_b, rbo, spearman_rho
+from ringtrue.stats.signflip import SignFlip, sign_flip
+from ringtrue.stats.simulate import ErrorRate, error_rates, null_differences
+from ringtrue.stats.verdict import PairedComparison, PairedVerdict, compare_paired, queries_to_settle
+from ringtrue.stats.wilcoxon import Wilcoxon, wilcoxon
 
 __all__ = [
     "Agreement",
+    "Bootstrap",
     "Confusion",
+    "Effect",
+    "ErrorRate",
+    "PairedComparison",
+    "PairedT",
+    "PairedVerdict",
+    "Posterior",
     "RankingDifference",
+    "SignFlip",
+    "Wilcoxon",
+    "benjamini_hochberg",
+    "bootstrap_interval",
     "cohen_kappa",
+    "compare_paired",
     "confusion",
+    "error_rates",
     "fleiss_kappa",
+    "holm",
     "jaccard",
     "kendall_tau_b",
     "krippendorff_alpha",
     "minimum_detectable_effect",
+    "null_differences",
+    "paired_effect",
     "paired_power",
     "paired_sample_size",
+    "paired_t",
+    "posterior",
+    "queries_to_settle",
     "ranking_difference",
     "ranking_spearman",
     "ranking_tau_b",
     "rbo",
+    "sign_flip",
     "spearman_rho",
+    "wilcoxon",
 ]

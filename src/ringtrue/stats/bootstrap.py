@@ -1,0 +1,246 @@
+"""Bootstrap intervals of mean differences, for many measures in one pass: percentile and BCa.
+
+A resample of n queries with replacement is how often each query was drawn, and its means are the product of these counts
+with the differences: one matrix product for all columns, in blocks that fit into the cache. The counts are drawn several
+times faster than n indices: see ``draw_counts``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ringtrue.errors import InputError, nearest
+from ringtrue.stats.columns import Bools, Columns, Floats, Ints, check_alpha, check_resamples, columns, fixed
+from ringtrue.stats.resample import Singles, block_rows, product, random_bytes
+
+Method = Literal["bca", "percentile"]
+
+FEW = 50
+"""Below this many queries an interval is narrower than it says; the record warns."""
+LEAST_RESAMPLES = 1_000
+# Means closer than this, in units of the column's largest difference from its mean, are equal but for rounding to 32 bits.
+TIED = 1e-6
+CODES = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Bootstrap intervals of the mean; one value per column, nan where a column has fewer than two values."""
+
+    n: Ints
+    excluded: Ints
+    mean: Floats
+    low: Floats
+    high: Floats
+    bias: Floats
+    """BCa's z0: by how much the resampled means lie to one side, in normal standard deviations; 0 for percentile."""
+    acceleration: Floats
+    """BCa's a, from the jackknife: how the spread changes with the mean; 0 for percentile."""
+    constant: Bools
+    """All differences are equal, so that every resample has the same mean and the interval has no width."""
+    few: Bools
+    """Fewer than 50 queries: the interval holds the true mean less often than it says."""
+    alpha: float
+    resamples: int
+    method: Method
+
+
+def bootstrap_interval(
+    differences: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    alpha: float = 0.05,
+    resamples: int = 10_000,
+    method: Method = "bca",
+) -> Bootstrap:
+    """Return the bootstrap interval of the mean of every column of queries × measures, at 1 - alpha.
+
+    The same ``rng`` gives the same answer. Columns that lack the same queries share their resamples. BCa is Efron (1987),
+    Better bootstrap confidence intervals.
+
+    Raises InputError if a difference is infinite or no number, alpha or the method is unusable, or there are fewer than
+    1,000 resamples.
+
+    >>> found = bootstrap_interval([0.1, 0.3, 0.2, 0.0, 0.4], rng=np.random.default_rng(1))
+    >>> bool(found.low[0] < 0.2 < found.high[0]), bool(found.few[0])
+    (True, True)
+    """
+    check_alpha(alpha)
+    check_resamples(resamples, least=LEAST_RESAMPLES)
+    if method not in ("bca", "percentile"):
+        raise InputError(f"cannot use method = {method!r}; write {nearest(str(method), ['bca', 'percentile'])}")
+    data = columns(differences)
+    low, high = np.full(len(data.n), np.nan), np.full(len(data.n), np.nan)
+    bias, acceleration = np.zeros(len(data.n)), np.zeros(len(data.n))
+    low[data.constant] = high[data.constant] = data.mean[data.constant]
+    for chosen in _groups(data):
+        values = data.values[data.valid[:, chosen[0]]][:, chosen]
+        centred = values - data.mean[chosen]
+        unit = np.abs(centred).max(axis=0)
+        means = _resampled_means(centred / unit, rng, resamples)
+        if method == "bca":
+            bias[chosen], acceleration[chosen] = _bias(means), _acceleration(centred / unit)
+        ends = _ends(bias[chosen], acceleration[chosen], alpha)
+        means.sort(axis=0)
+        found = (data.mean[chosen] + unit * _quantile(means, end) for end in ends)
+        # Resamples of zeros alone have a mean of exactly 0: whether an interval holds 0 must not hang on rounding.
+        low[chosen], high[chosen] = (np.where(np.abs(end) <= TIED * unit, 0.0, end) for end in found)
+    bias[data.n < 2] = acceleration[data.n < 2] = np.nan
+    return Bootstrap(
+        n=data.n,
+        excluded=data.excluded,
+        mean=data.mean,
+        low=fixed(low),
+        high=fixed(high),
+        bias=fixed(bias),
+        acceleration=fixed(acceleration),
+        constant=data.constant,
+        few=fixed(data.n < FEW),
+        alpha=alpha,
+        resamples=resamples,
+        method=method,
+    )
+
+
+def _groups(data: Columns) -> list[Ints]:
+    """The columns with something to resample, those with the same queries together."""
+    open_ = np.flatnonzero((data.n > 1) & ~data.constant)
+    if not len(open_):
+        return []
+    packed = np.packbits(data.valid[:, open_], axis=0)
+    same = np.unique(packed, axis=1, return_inverse=True)[1].reshape(-1)
+    return [open_[same == group] for group in range(int(same.max()) + 1)]
+
+
+def _resampled_means(centred: Floats, rng: np.random.Generator, resamples: int) -> Singles:
+    """Return the means of the resamples (resamples × columns), of values centred at 0 and no further from it than 1.
+
+    Centred and scaled before the 32 bits of the product, they lose nothing that shows.
+    """
+    n, width = centred.shape
+    small = centred.astype(np.float32)
+    means = np.empty((resamples, width), dtype=np.float32)
+    pairs = _poisson_pairs(_base_rate(n))
+    rows, done = block_rows(n, width), 0
+    buffer = np.empty((rows, n + n % 2), dtype=np.float32)
+    while done < resamples:
+        counts = draw_counts(n, rng, pairs, buffer)
+        sums = product(counts[: resamples - done], small)
+        means[done : done + len(sums)] = sums
+        done += len(sums)
+    means /= np.float32(n)
+    return means
+
+
+def _bias(means: Singles) -> Floats:
+    """z0; means equal to the sample's count by half on either side, as with few distinct scores many are."""
+    from scipy import special  # type: ignore[import-untyped, unused-ignore]
+
+    below, above = (means < -TIED).sum(axis=0), (means > TIED).sum(axis=0)
+    share = (len(means) + below - above) / (2 * len(means))
+    # Were all resampled means on one side, z0 would be infinite; so much is not known from a finite number of them.
+    return np.asarray(special.ndtri(np.clip(share, 0.5 / len(means), 1 - 0.5 / len(means))))
+
+
+def _acceleration(centred: Floats) -> Floats:
+    """The jackknife's a. Leaving query i out moves the mean by -(d_i - mean) ÷ (n - 1), so no resampling is needed."""
+    return np.asarray((centred**3).sum(axis=0) / (6 * (centred**2).sum(axis=0) ** 1.5))
+
+
+def _ends(bias: Floats, acceleration: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """Which shares of the resampled means the interval lies between."""
+    from scipy import special  # type: ignore[import-untyped, unused-ignore]
+
+    def end(share: float) -> Floats:
+        z = bias + special.ndtri(share)
+        room = 1 - acceleration * z
+        # Past this pole the formula turns over to the other side; the last resample is then the best that can be said.
+        return np.where(room > 0, special.ndtr(bias + z / np.where(room > 0, room, 1.0)), np.where(z > 0, 1.0, 0.0))
+
+    return end(alpha / 2), end(1 - alpha / 2)
+
+
+def _quantile(ordered: Singles, share: Floats) -> Floats:
+    """The quantile of each column at its own share, between neighbours in proportion."""
+    place = share * (len(ordered) - 1)
+    left = np.floor(place).astype(np.int64)
+    right = np.minimum(left + 1, len(ordered) - 1)
+    column = np.arange(ordered.shape[1])
+    at_left, at_right = ordered[left, column].astype(np.float64), ordered[right, column].astype(np.float64)
+    return np.asarray(at_left + (place - left) * (at_right - at_left))
+
+
+# ── drawing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class PoissonPairs(NamedTuple):
+    """How a code of 16 bits becomes two independent Poisson counts; see ``draw_counts``."""
+
+    table: Singles
+    """The pair of each code below ``sure``."""
+    sure: int
+    rest: Singles
+    """Pairs that whole codes could not give their full chance, with what is left of it, summed up."""
+    rest_chance: Floats
+
+
+def draw_counts(n: int, rng: np.random.Generator, pairs: PoissonPairs, buffer: Singles) -> Singles:
+    """Return how often each of n items is drawn in n draws with replacement, a resample per row; at most as buffer has rows.
+
+    Independent Poisson counts, given their sum s, are distributed as s draws with replacement, and s + r draws are s draws
+    and r more. So all items get Poisson counts of a rate a little below 1, rows that hold more than n already are dropped
+    (2 %: what is left is still s draws, for a smaller s), and the others get the draws they lack, one by one. Poisson
+    counts come two at a time from a table by 16 random bits. Codes are whole, chances are not: each pair has as many codes
+    as fit under its chance, and the codes left over stand for "draw from what is missing". The counts are exactly those of
+    drawing with replacement, not an approximation of them.
+
+    They lie in ``buffer``, whose width is n, or n + 1 where n is odd: fresh memory for every block costs more than drawing.
+
+    >>> counts = draw_counts(7, np.random.default_rng(1), _poisson_pairs(_base_rate(7)), np.empty((4, 8), dtype=np.float32))
+    >>> set(counts.sum(axis=1).tolist())
+    {7.0}
+    """
+    rows, width = buffer.shape
+    codes = random_bytes(rng, rows * width).view(np.uint16)
+    flat = buffer.reshape(-1, 2)
+    pairs.table.take(codes, axis=0, mode="clip", out=flat)
+    unsure = np.flatnonzero(codes >= pairs.sure) if pairs.sure < CODES else np.empty(0, dtype=np.int64)
+    flat[unsure] = pairs.rest[np.searchsorted(pairs.rest_chance, rng.random(len(unsure)), side="right")]
+    buffer[:, n:] = 0
+    # Whole numbers: a product with ones is exact, and faster than a sum.
+    lacking = n - product(buffer, np.ones((width, 1), dtype=np.float32))[:, 0].astype(np.int64)
+    kept = np.flatnonzero(lacking >= 0)
+    # Rows from the end take the places of those dropped; copying all that is kept would cost more than it took to draw.
+    free, moved = np.flatnonzero(lacking[: len(kept)] < 0), kept[kept >= len(kept)]
+    buffer[free], lacking[free] = buffer[moved], lacking[moved]
+    counts, lacking = buffer[: len(kept)], lacking[: len(kept)]
+    row = np.repeat(np.arange(len(counts)) * width, lacking)
+    np.add.at(counts.reshape(-1), row + rng.integers(0, n, size=len(row)), np.float32(1))
+    return counts[:, :n]
+
+
+def _base_rate(n: int) -> float:
+    """Two standard deviations of the sum below 1 per item; 0, hence every draw one by one, for a handful of items."""
+    return max(0.0, 1 - 2 / math.sqrt(n))
+
+
+def _poisson_pairs(rate: float) -> PoissonPairs:
+    # Beyond 24 the chance, at a rate of 1 at most, is below 1e-25.
+    single = np.array([math.exp(-rate) * rate**count / math.factorial(count) for count in range(25)])
+    chance = np.outer(single, single).reshape(-1)
+    chance /= chance.sum()
+    pair = np.stack(np.unravel_index(np.arange(len(chance)), (25, 25)), axis=1).astype(np.float32)
+    codes = np.floor(chance * CODES).astype(np.int64)
+    sure = int(codes.sum())
+    table = np.zeros((CODES, 2), dtype=np.float32)
+    table[:sure] = np.repeat(pair, codes, axis=0)
+    missing = chance - codes / CODES
+    kept = missing > 0
+    rest_chance = np.cumsum(missing[kept]) / missing[kept].sum() if kept.any() else np.ones(1)
+    rest_chance[-1] = 1.0
+    return PoissonPairs(table, sure, pair[kept] if kept.any() else pair[:1], rest_chance)

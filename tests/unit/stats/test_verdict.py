@@ -1,0 +1,137 @@
+"""C-2: better, worse or not enough evidence, with the reason and with how many more queries would settle it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ringtrue.errors import InputError
+from ringtrue.stats import PairedVerdict, compare_paired, minimum_detectable_effect, paired_power, queries_to_settle
+
+
+def rng(seed: int = 1) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def only(values: object, **options: object) -> PairedVerdict:
+    (verdict,) = compare_paired(values, rng=rng(), **options).verdicts  # type: ignore[arg-type]
+    return verdict
+
+
+def test_c2_a_clear_gain_is_better_and_the_same_turned_is_worse() -> None:
+    data = rng(3).normal(0.08, 0.1, 80)
+    up, down = only(data), only(-data)
+    assert (up.word, down.word) == ("better", "worse")
+    assert up.low > 0 > down.high
+    assert up.more_queries == 0
+    assert "leaves out 0" in up.reason
+    assert up.warnings == ()
+
+
+def test_c2_noise_is_not_enough_evidence_and_says_what_would_be() -> None:
+    data = rng(4).normal(0.01, 0.15, 30)
+    found = only(data)
+    sd = float(data.std(ddof=1))
+    assert found.word == "not enough evidence"
+    assert found.detectable == pytest.approx(minimum_detectable_effect(n=30, sd=sd))
+    assert found.more_queries is not None
+    assert paired_power(n=30 + found.more_queries, sd=sd, difference=found.mean) >= 0.80
+    assert paired_power(n=29 + found.more_queries, sd=sd, difference=found.mean) < 0.80
+    assert f"{found.more_queries:,} more" in found.reason
+    assert "80 % power" in found.reason
+    assert any("below 50" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(("values", "said"), [([], "no query"), ([0.9], "1 query"), ([math.nan, 0.9], "1 query")])
+def test_trap_22_no_or_one_query_decides_nothing(values: list[float], said: str) -> None:
+    found = only(np.array(values))
+    assert found.word == "not enough evidence"
+    assert found.reason.startswith("cannot decide")
+    assert said in found.reason
+    assert found.more_queries is None
+    assert all(math.isnan(value) for value in (found.p, found.adjusted_p, found.low, found.high, found.detectable))
+
+
+def test_trap_21_equal_differences_decide_from_six_queries_on() -> None:
+    assert only([0.1] * 6).word == "better"
+    assert only([-0.1] * 6).word == "worse"
+    few = only([0.1] * 5)
+    assert few.word == "not enough evidence"
+    assert few.more_queries == 1
+    assert few.adjusted_p == 2 / 32
+
+
+def test_differences_that_are_all_zero_are_no_evidence_and_no_number_of_queries_settles_them() -> None:
+    found = only([0.0] * 40)
+    assert (found.word, found.p, found.more_queries) == ("not enough evidence", 1.0, None)
+    assert found.reason == "all 40 differences are 0"
+
+
+def test_c1_the_correction_is_over_all_columns_and_may_be_chosen() -> None:
+    data = rng(5).normal([0.035, 0.0, 0.0, 0.0, 0.0], 0.1, (60, 5))
+    by = {
+        name: compare_paired(data, rng=rng(), correction=name, resamples=20_000)  # type: ignore[arg-type]
+        for name in ("holm", "benjamini-hochberg", "none")
+    }
+    plain = by["none"].sign_flip.p[0]
+    assert by["none"].adjusted_p[0] == plain
+    assert by["holm"].adjusted_p[0] == pytest.approx(5 * plain)
+    assert by["benjamini-hochberg"].adjusted_p[0] == pytest.approx(5 * plain)
+    assert 0.01 < plain < 0.05
+    assert [by[name].verdicts[0].word for name in by] == ["not enough evidence", "not enough evidence", "better"]
+    # Planned for the stricter level, hence more than a single test would need.
+    assert by["holm"].verdicts[0].detectable > by["none"].verdicts[0].detectable
+    assert by["holm"].verdicts[0].more_queries
+
+
+def test_both_the_interval_and_the_p_must_agree() -> None:
+    """Skewed differences: the flips take them for symmetric and find them significant, the interval does not."""
+    found = next(
+        verdict
+        for seed in range(400)
+        if (verdict := only(math.exp(0.5) - rng(seed).lognormal(size=20), resamples=1_000)).p <= 0.05
+        and verdict.low <= 0 <= verdict.high
+    )
+    assert found.word == "not enough evidence"
+    assert "holds 0" in found.reason
+    assert "adjusted p" not in found.reason
+
+
+def test_excluded_queries_are_counted_and_said() -> None:
+    found = only([0.1, math.nan, 0.2, 0.3])
+    assert (found.n, found.excluded) == (3, 1)
+    assert any("1 queries have no value" in warning for warning in found.warnings)
+
+
+def test_c1_everything_is_there_for_every_column_and_seeded() -> None:
+    data = rng(6).normal(0.02, 0.1, (40, 3))
+    one, two = (compare_paired(data, rng=rng(9)) for _ in range(2))
+    assert one.verdicts == two.verdicts
+    assert len(one.verdicts) == len(one.t.p) == len(one.wilcoxon.p) == len(one.effect.dz) == len(one.posterior.better) == 3
+    assert one.interval.method == "bca"
+    assert one.interval.resamples >= 1_000
+
+
+def test_resamples_that_could_never_show_anything_are_refused() -> None:
+    with pytest.raises(InputError, match="at least 2000"):
+        compare_paired(rng(1).normal(size=(40, 100)), rng=rng(), resamples=1_000)
+    with pytest.raises(InputError, match="'holm'"):
+        compare_paired([0.1, 0.2], rng=rng(), correction="hom")  # type: ignore[arg-type]
+
+
+def test_trap_43_queries_to_settle_follow_the_power_of_the_t_test() -> None:
+    assert queries_to_settle(n=15, sd=0.15, difference=0.05) == 73 - 15
+    assert queries_to_settle(n=100, sd=0.15, difference=0.05) == 1
+    assert queries_to_settle(n=15, sd=0.15, difference=0.0) is None
+    assert queries_to_settle(n=15, sd=0.15, difference=1e-9) is None
+    assert queries_to_settle(n=2, sd=0.001, difference=0.5) == 4  # six flips are the fewest that reach 0.05
+    with pytest.raises(InputError, match="finite"):
+        queries_to_settle(n=15, sd=0.15, difference=math.nan)
+
+
+@pytest.mark.parametrize("difference", [1e-6, 3e-6, 5e-6, 1e-5, 1e-4])
+def test_a_very_small_difference_has_a_number_or_none_but_no_error(difference: float) -> None:
+    found = queries_to_settle(n=15, sd=0.1, difference=difference)
+    assert found is None or found > 1_000_000
