@@ -450,9 +450,8 @@ def _show_lexical(found: dict[str, Any], given: dict[str, int]) -> list[str]:
 
 def _show_fts5(found: dict[str, Any], given: dict[str, int]) -> list[str]:
     return [
-        f"**fts5** over {found['documents']} notes of {NOTE_WORDS} words: {found['first_ms']:.1f} ms from the collection on disk to "
-        f"the first "
-        f"answer, index built and written ({min(found['firsts_ms']):.1f}–{max(found['firsts_ms']):.1f} in "
+        f"**fts5** over {found['documents']} notes of {NOTE_WORDS} words: {found['first_ms']:.1f} ms from the collection "
+        f"on disk to the first answer, index built and written ({min(found['firsts_ms']):.1f}–{max(found['firsts_ms']):.1f} in "
         f"{len(found['firsts_ms'])} turns; SQLite alone, in memory, from texts at hand: "
         f"{found['bare_ms']:.1f}); then {found['p50']:.3f} ms a query (p99 {found['p99']:.3f}).",
     ]

@@ -11,6 +11,7 @@ import hashlib
 import json
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,12 +25,13 @@ from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
 from ringtrue.records import Document, check_id
 from ringtrue.retrieve.chunk import Chunker, chunker
 from ringtrue.retrieve.protocol import Retriever, Scope, plain, scope_of
-from ringtrue.retrieve.storage import PATIENCE, connected, explained, locked, opened, transaction
+from ringtrue.retrieve.storage import PATIENCE, commits, connected, explained, locked, opened, transaction
 from ringtrue.spec import Expression, parse
 
 FORMAT = "1"
 """Of the SQLite file; raised when a table changes."""
 BATCH = 500
+_LOOK_AGAIN = 0.001
 DEFAULT_CHUNKS = "fixed(overlap=50, tokens=512)"
 _SCHEMA = """
 CREATE TABLE documents (
@@ -70,6 +72,7 @@ class Collection:
             raise MissingInput(f"{folder}: holds no documents; run `ringtrue ingest PATH… --into {folder}` first")
         self._write_lock, self._watch_lock = threading.RLock(), threading.Lock()
         self._holding = False
+        self._looked: tuple[int, float, int] | None = None
         self._known_fields: tuple[int, frozenset[str]] | None = None
         found = self._facts()
         if found.get("format") != FORMAT:
@@ -127,9 +130,18 @@ class Collection:
         return connection
 
     def version(self) -> int:
-        """Return a number that moves when another connection wrote; costs microseconds, so that every search can ask."""
+        """Return a number that moves when somebody wrote; cheap, so that every search can ask.
+
+        What other processes write is looked for once in a millisecond at most, what this one writes is seen at once.
+        """
+        written, now = commits(), time.monotonic()
+        looked = self._looked
+        if looked is not None and looked[0] == written and now < looked[1]:
+            return looked[2]
         with self._watch_lock:
-            return int(self._watch.execute("PRAGMA data_version").fetchone()[0])
+            version = int(self._watch.execute("PRAGMA data_version").fetchone()[0])
+        self._looked = written, now + _LOOK_AGAIN, version
+        return version
 
     def generations(self) -> tuple[int, int]:
         """Return the generation of the last write, and of the last that changed or removed; later ones only added."""
