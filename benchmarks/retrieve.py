@@ -136,10 +136,10 @@ def limits(report: dict[str, Any]) -> list[dict[str, Any]]:
     most("bm25: time per query, beside bare tantivy", SLOWER_THAN_TANTIVY, 1 / ratios["tantivy"] if ratios else None)
     same = lexical["agreement"]["same"] if lexical else None
     least("bm25: hits that bare tantivy has too, or ties", SAME_ANSWERS, same, "{:.4f}")
-    most(
-        f"fts5: build + first query, {FTS5_DOCUMENTS} notes of {NOTE_WORDS} words",
+    most(  # of one fixed piece of work the fastest turn counts: whatever else the machine does can only add to it
+        f"fts5: build + first query, {FTS5_DOCUMENTS} notes of {NOTE_WORDS} words, fastest turn",
         FTS5_MS,
-        fts5["first_ms"] if fts5 else None,
+        min(fts5["firsts_ms"]) if fts5 else None,
         "{:.1f} ms",
     )
     most("dense: time per query, beside NumPy's product", SLOWER_THAN_PRODUCT, dense["ratio"] if dense else None)
