@@ -20,9 +20,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from common import BENCH, ROOT, Failure, add_common_options, finish, machine, say, table
+from common import (
+    BENCH,
+    ROOT,
+    Failure,
+    add_common_options,
+    finish,
+    limit,
+    limits_table,
+    machine,
+    machine_line,
+    marks,
+    say,
+    table,
+)
 
-MARKS = "<!-- bench:quality -->", "<!-- /bench:quality -->"
 RETRIEVERS = ("bm25", "dense", "hybrid", "rrf(bm25, dense)", "rm3", "fts5")
 CHANNELS = ("bm25", "dense")
 FLOORS = {
@@ -50,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder with the BEIR folders")
     parser.add_argument("--choose", action="store_true", help="show how the default hybrid was chosen, instead")
     parser.add_argument("--retriever", action="append", help="measure these retrievers, too; repeatable")
-    add_common_options(parser, MARKS)
+    add_common_options(parser, marks("quality"))
     options = parser.parse_args(argv)
     try:
         if options.choose:
@@ -179,17 +191,13 @@ def _limits(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         value = found.get((collection, retriever))
         shown = "not measured" if value is None else f"{value:.4f}"
         met = None if value is None else value >= floor
-        limits.append({"name": f"{collection}, {retriever}", "wanted": f"≥ {floor:.2f}", "found": shown, "met": met})
+        limits.append(limit(f"{collection}, {retriever}", f"≥ {floor:.2f}", shown, met))
     for collection in dict.fromkeys(row["collection"] for row in rows):
         best = max(found[collection, channel] for channel in CHANNELS)
         value = found[collection, "hybrid"]
+        least = best - BEHIND
         limits.append(
-            {
-                "name": f"{collection}, hybrid beside its better channel",
-                "wanted": f"≥ {best - BEHIND:.4f}",
-                "found": f"{value:.4f}",
-                "met": value >= best - BEHIND,
-            }
+            limit(f"{collection}, hybrid beside its better channel", f"≥ {least:.4f}", f"{value:.4f}", value >= least)
         )
     return limits
 
@@ -205,18 +213,15 @@ def render(report: dict[str, Any]) -> str:
         rows.append((*head, *(f"{by[label, name]['nDCG@10']:.4f}" for name in names)))
         recall.append((*head, *(f"{by[label, name]['R@100']:.4f}" for name in names)))
     header = ("collection", "documents", "queries", *names)
-    verdict = {True: "met", False: "**missed**", None: "not measured"}
-    limits = [(limit["name"], limit["wanted"], limit["found"], verdict[limit["met"]]) for limit in report["limits"]]
-    described = report["machine"]
     parts = [
         f"nDCG@10 with the defaults; `hybrid` is `{report['hybrid']}`. † the defaults were chosen looking at this collection "
         "(and at SciFact's training queries: `ringtrue bench quality --choose`); the others took no part in the choice.",
         table(header, rows, text_columns=1),
         "R@100:",
         table(header, recall, text_columns=1),
-        table(("limit (nDCG@10)", "wanted", "found", ""), limits, text_columns=1),
+        limits_table(report["limits"]),
         *([f"**Not measured:** {', '.join(report['missing'])}: the folder is not there."] if report["missing"] else []),
-        f"Machine: {described['cores']} cores, {described['cpu']}, {described['system']}, Python {described['python']}.",
+        machine_line(report["machine"]),
     ]
     return "\n\n".join(parts) + "\n"
 

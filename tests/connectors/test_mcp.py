@@ -465,6 +465,7 @@ def test_one_session_serves_all_questions_and_threads(make: Made) -> None:
 def test_a_connection_that_nobody_holds_ends_its_server(script: str) -> None:
     connector = Mcp(tool="who", command=[sys.executable, script], arguments=ONLY_QUERY)
     process = int(connector.search("pool")[0].doc_id)
+    assert runs(process)
     del connector
     gc.collect()
     eventually(lambda: not runs(process))

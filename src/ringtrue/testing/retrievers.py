@@ -12,6 +12,7 @@ with the reason why that state cannot be for this system.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -58,14 +59,14 @@ def raises(wanted: type[Exception]) -> Iterator[list[str]]:
         raise AssertionError(f"nothing was raised where {wanted.__name__} was expected")
 
 
-class RetrieverSuite:
+class RetrieverSuite(ABC):
     """What every retriever must hold."""
 
     QUERY: ClassVar[str] = "pool"
 
+    @abstractmethod
     def make(self) -> Retriever:
         """Return the retriever, over documents of which at least three answer ``QUERY``."""
-        raise NotImplementedError
 
     def test_hits_are_documents_best_first(self) -> None:
         hits = self.make().search(self.QUERY, k=3)
@@ -113,37 +114,37 @@ class ConnectorSuite(RetrieverSuite):
     SECRETS: ClassVar[tuple[str, ...]] = ()
     """Passwords, keys and addresses used in the tests; none may show in an error or a repr."""
 
+    @abstractmethod
     def wrong_credentials(self) -> Any:
         """Return a connector whose credentials the system refuses."""
-        raise NotImplementedError
 
+    @abstractmethod
     def nobody_there(self) -> Any:
         """Return a connector to a system that does not run."""
-        raise NotImplementedError
 
+    @abstractmethod
     def gone_mid_query(self) -> Any:
         """Return a connector whose system goes away while it answers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def too_slow(self) -> Any:
         """Return a connector whose system takes longer than the connector's timeout."""
-        raise NotImplementedError
 
+    @abstractmethod
     def malformed(self) -> Any:
         """Return a connector whose system answers something that is no list of hits."""
-        raise NotImplementedError
 
+    @abstractmethod
     def twice(self) -> Any:
         """Return a connector whose system returns one document twice."""
-        raise NotImplementedError
 
+    @abstractmethod
     def few(self) -> Any:
         """Return (connector, query, number) where the system has fewer hits for the query than are asked for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fails_once(self) -> Any:
         """Return a connector whose system fails at the first attempt and answers at the second."""
-        raise NotImplementedError
 
     def _state(self, state: str) -> Any:
         try:

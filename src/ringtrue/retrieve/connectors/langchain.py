@@ -78,7 +78,7 @@ class LangChain(ObjectConnector):
                     return awaited(getattr(store, name)(text, **options), self.timeout)
             except NotImplementedError:
                 continue
-        raise NotImplementedError
+        raise BadAnswer(f"{self.name}: the vector store implements none of {', '.join(names)}; give it one of them")
 
     def _filter(self, scope: Scope) -> Any:
         if self.filter is None:
