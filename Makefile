@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 TESTING := $(VENV)/.ready-for-tests
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test lint bench docs lock clean
+.PHONY: help setup demo test lint bench simulate docs lock clean
 help:           ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
 
@@ -31,6 +31,7 @@ demo: setup     ## the main job on shipped data
 	@$(BIN)/ringtrue demo
 
 test: $(TESTING) ## every test
+	@sh tests/get_chromium.sh
 	$(BIN)/python -m pytest -q -n auto
 
 lint: $(TESTING) ## style, types and import direction
@@ -41,6 +42,9 @@ lint: $(TESTING) ## style, types and import direction
 
 bench: $(TESTING) ## the measures beside pytrec_eval, ir_measures and ranx
 	$(BIN)/ringtrue bench measures --check
+
+simulate: $(TESTING) ## how often the statistics err; writes the tables of docs/statistics.md
+	$(BIN)/python benchmarks/simulate.py --check --write docs/statistics.md
 
 docs: $(TESTING) ## write the generated pages again
 	$(BIN)/python docs/generate.py

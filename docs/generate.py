@@ -119,9 +119,9 @@ _FIGURES = {
 
 def commands() -> str:
     """The reference of all commands: their help texts."""
-    pages = [(), ("demo",), ("score",), ("diff",), ("ingest",), ("search",), ("learn",), ("self-test",), ("golden",)]
-    pages += [("golden", name) for name in _names(("golden",))]
-    pages += [("bench",)]
+    pages: list[tuple[str, ...]] = [()]
+    for name in _names(()):
+        pages += [(name,), *((name, inner) for inner in _names((name,)) if name != "bench")]
     lines = ["# Commands", MADE]
     for words in pages:
         result = CliRunner().invoke(app, [*words, "--help"], prog_name="ringtrue", terminal_width=110)
@@ -131,7 +131,7 @@ def commands() -> str:
 
 def _names(words: tuple[str, ...]) -> list[str]:
     output = CliRunner().invoke(app, [*words, "--help"], terminal_width=110).output
-    return re.findall(r"^  ([a-z-]+)  ", output.split("Commands:")[1], re.MULTILINE)
+    return re.findall(r"^  ([a-z-]+)  ", output.split("Commands:")[1], re.MULTILINE) if "Commands:" in output else []
 
 
 def retrievers() -> str:

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from ringtrue.records import Document, GoldenSet, Hit, Judgment, Qrels, Query, Ranking, Run, Stage
     from ringtrue.retrieve import Collection, Retriever, as_retriever
     from ringtrue.retrieve.connectors import connect
+    from ringtrue.run import Evaluation, evaluate, open_run
     from ringtrue.stats import ranking_difference
+    from ringtrue.verdict import Baseline, Comparison, Policy, Verdict, compare, gate
 
 _HOME = {
     "errors": (
@@ -47,16 +49,21 @@ _HOME = {
     "records": ("Document", "GoldenSet", "Hit", "Judgment", "Qrels", "Query", "Ranking", "Run", "Stage"),
     "retrieve": ("Collection", "Retriever", "as_retriever"),
     "retrieve.connectors": ("connect",),
+    "run": ("Evaluation", "evaluate", "open_run"),
     "stats": ("ranking_difference",),
+    "verdict": ("Baseline", "Comparison", "Policy", "Verdict", "compare", "gate"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "AccessDenied",
     "BadAnswer",
+    "Baseline",
     "CannotDecide",
     "Collection",
+    "Comparison",
     "Document",
+    "Evaluation",
     "Facts",
     "GoldenSet",
     "Hit",
@@ -64,6 +71,7 @@ __all__ = [
     "Judgment",
     "Measure",
     "MissingInput",
+    "Policy",
     "Qrels",
     "Query",
     "Ranking",
@@ -77,10 +85,15 @@ __all__ = [
     "TimedOut",
     "Unreachable",
     "ValidationFailed",
+    "Verdict",
     "as_retriever",
+    "compare",
     "connect",
+    "evaluate",
+    "gate",
     "load",
     "load_test_set",
+    "open_run",
     "ranking_difference",
     "read_qrels",
     "read_run",

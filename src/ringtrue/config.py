@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ringtrue.errors import InputError, MissingInput
+from ringtrue.errors import InputError, MissingInput, nearest
 
 NAME = "ringtrue.toml"
+GATE_TABLES = ("floors", "latency", "slices")
+"""The tables that ``[gate]`` may have: ``[gate.floors]`` and the like."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Config:
     """Defaults of options by command: ``{"score": {"level": 2}}``."""
     connections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Search systems by name: ``{"shop": {"kind": "opensearch", "url": …}}``."""
+    gate: Mapping[str, Any] = field(default_factory=dict)
+    """The whole section ``[gate]``: a policy with tables of its own, which no option could hold."""
 
 
 def load_config(start: Path | None = None) -> Config:
@@ -44,7 +48,12 @@ def load_config(start: Path | None = None) -> Config:
     connections = settings.pop("connections", {})
     if not isinstance(connections, dict) or not all(isinstance(value, dict) for value in connections.values()):
         raise InputError(f"{file}: connections is no table of tables; write [connections.NAME] with kind = 'http' under it")
-    return Config(file, settings, connections)
+    gate = settings.get("gate", {})
+    if isinstance(gate, dict):
+        for name in (name for name, value in gate.items() if isinstance(value, dict) and name not in GATE_TABLES):
+            raise InputError(f"{file}: there is no table [gate.{name}]; did you mean {nearest(name, GATE_TABLES)}?")
+        settings["gate"] = {name: value for name, value in gate.items() if not isinstance(value, dict)}
+    return Config(file, settings, connections, gate if isinstance(gate, dict) else {})
 
 
 def cache_folder() -> Path:
@@ -67,3 +76,60 @@ def secret(variable: str) -> str:
     if not value:
         raise MissingInput(f"the environment has no {variable}; set it: export {variable}=…")
     return value
+
+
+@dataclass(frozen=True)
+class GitHub:
+    """What GitHub tells a step of a workflow; empty where this is none."""
+
+    repository: str
+    api: str
+    token: str = field(repr=False)
+    event: Path | None
+    summary: Path | None
+    output: Path | None
+
+
+def github() -> GitHub:
+    """Return what the environment says about a GitHub workflow."""
+    get = os.environ.get
+
+    def path(name: str) -> Path | None:
+        value = get(name)
+        return Path(value) if value else None
+
+    return GitHub(
+        repository=get("GITHUB_REPOSITORY", ""),
+        api=get("GITHUB_API_URL") or "https://api.github.com",
+        token=get("GITHUB_TOKEN", "").strip(),
+        event=path("GITHUB_EVENT_PATH"),
+        summary=path("GITHUB_STEP_SUMMARY"),
+        output=path("GITHUB_OUTPUT"),
+    )
+
+
+@dataclass(frozen=True)
+class GitLab:
+    """What GitLab tells a job; empty where this is none."""
+
+    project: str
+    api: str
+    token: str = field(repr=False)
+    number: int | None
+
+
+def gitlab() -> GitLab:
+    """Return what the environment says about a GitLab job; the token is ``GITLAB_TOKEN``, which the project's owner sets."""
+    get = os.environ.get
+    number = get("CI_MERGE_REQUEST_IID", "")
+    return GitLab(
+        project=get("CI_PROJECT_ID", ""),
+        api=get("CI_API_V4_URL") or "https://gitlab.com/api/v4",
+        token=get("GITLAB_TOKEN", "").strip(),
+        number=int(number) if number.isdigit() else None,
+    )
+
+
+def environment_without_tokens() -> dict[str, str]:
+    """Return the environment for code under test: all of it but the tokens that may write on GitHub or GitLab."""
+    return {name: value for name, value in os.environ.items() if name not in ("GITHUB_TOKEN", "GITLAB_TOKEN")}

@@ -185,6 +185,7 @@ def answering(answers: Sequence[Answer | Any] | Responder, *, ssl_context: Any =
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body in one packet: the client's kernel would wait 40 ms between two
 
         def respond(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

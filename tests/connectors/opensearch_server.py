@@ -1,7 +1,8 @@
 """A small stand-in for OpenSearch and Elasticsearch: the documented REST interface, as far as the connector uses it.
 
-Neither system comes as a wheel. This server speaks what their documentation describes: create an index, ``_bulk``, ``_search``
-with ``multi_match``, ``bool``, ``term``, ``match_all``, ``knn`` and ``hybrid``, status codes and error objects, basic
+Neither system comes as a wheel. This server speaks what their documentation describes: create an index, ``_bulk`` (index and
+delete), ``_mget``, ``_search`` with ``multi_match``, ``bool``, ``term``, ``terms``, ``ids``, ``match_all``, ``knn`` and
+``hybrid``, status codes and error objects, what was written is searched after a refresh where ``lag`` says so, basic
 authentication, API keys and bearer tokens. Text is ranked by a real BM25, vectors by cosine. It is as strict as the real
 ones: a key it does not know is a ``parsing_exception`` with status 400. It keeps everything in memory and is no search engine.
 
@@ -28,6 +29,7 @@ K1, B = 1.2, 0.75
 WINDOW = 10_000
 CLAUSES = 1024
 PARAMS = {"allow_partial_search_results", "allow_no_indices", "preference", "search_pipeline", "refresh", "pretty"}
+PARAMS |= {"_source", "_source_includes"}
 Scores = dict[str, float]
 
 
@@ -57,6 +59,20 @@ class Index:
     name: str
     mappings: Mapping[str, Any]
     documents: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What a search sees."""
+    unseen: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    """What was written or deleted (None) since the last refresh."""
+
+    def refresh(self) -> None:
+        for key, document in self.unseen.items():
+            if document is None:
+                self.documents.pop(key, None)
+            else:
+                self.documents[key] = document
+        self.unseen.clear()
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        return self.unseen[key] if key in self.unseen else self.documents.get(key)
 
     def kind(self, name: str) -> str | None:
         """Return the type of a field; what was not mapped is text, as dynamic mapping makes it, with a keyword beside it."""
@@ -65,6 +81,14 @@ class Index:
         if name.endswith(".keyword") and name.removesuffix(".keyword") not in self.mappings:
             return "keyword"
         return "text" if any(value_of(document, name) is not None for document in self.documents.values()) else None
+
+    def problem(self, document: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return why the mapping refuses a document."""
+        for name, about in self.mappings.items():
+            if about["type"] in ("integer", "long") and not str(document.get(name, 0)).lstrip("-").isdecimal():
+                reason = f"failed to parse field [{name}] of type [{about['type']}]"
+                return {"type": "mapper_parsing_exception", "reason": reason}
+        return None
 
     def bm25(self, name: str, words: Sequence[str]) -> Scores:
         """Lucene's BM25 of one field: idf · tf ÷ (tf + k1 · (1 − b + b · length ÷ mean length))."""
@@ -154,6 +178,18 @@ class Searcher:
                 found[key] = 1.0
         return found
 
+    def query_terms(self, inside: Any) -> Scores:
+        if not isinstance(inside, dict) or len(inside) != 1 or not isinstance(next(iter(inside.values())), list):
+            raise Refused(400, "parsing_exception", "[terms] query requires an array of terms", line=1, col=1)
+        name, values = next(iter(inside.items()))
+        return {key: 1.0 for value in values for key in self.query_term({name: value})}
+
+    def query_ids(self, inside: Any) -> Scores:
+        for key in inside:
+            if key not in ("values", "boost"):
+                raise unknown_key("ids", key)
+        return {key: 1.0 for key in inside["values"] if key in self.index.documents}
+
     def query_bool(self, inside: Any) -> Scores:
         for key in inside:
             if key not in ("must", "filter", "should", "must_not", "minimum_should_match", "boost"):
@@ -238,6 +274,9 @@ class Cluster:
     token: str | None = None
     indexes: dict[str, Index] = field(default_factory=dict)
     seen: list[tuple[str, str, Mapping[str, str], Any]] = field(default_factory=list)
+    lag: int = 0
+    """Searches that do not yet see what was written before them."""
+    waited: int = 0
 
     def answer(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Any]:
         self.check_access(headers)
@@ -254,6 +293,8 @@ class Cluster:
             if headers.get("content-type", "").partition(";")[0] not in ("application/json", "application/x-ndjson"):
                 raise Refused(406, "media_type_header_exception", "Invalid media-type value on header [Content-Type]")
             return 200, self.bulk(parts[0] if len(parts) == 2 else None, body)
+        if method in ("GET", "POST") and len(parts) == 2 and parts[1] == "_mget":
+            return 200, self.mget(parts[0], read_json(body), params)
         if method in ("GET", "POST") and len(parts) == 2 and parts[1] == "_search":
             return 200, self.search(parts[0], read_json(body) if body else {}, params)
         raise Refused(400, "illegal_argument_exception", f"no handler found for uri [{address}] and method [{method}]")
@@ -288,17 +329,53 @@ class Cluster:
         items = []
         for action in lines:
             kind, target = next(iter(action.items()))
-            if kind != "index":
+            if kind not in ("index", "delete"):
                 raise Refused(400, "illegal_argument_exception", f"Malformed action/metadata line, found [{kind}]")
             index = self.indexes.setdefault(target.get("_index", default), Index(target.get("_index", default), {}))
             key = target.get("_id") or f"made-{len(index.documents)}"
-            result, status = ("updated", 200) if key in index.documents else ("created", 201)
-            index.documents[key] = next(lines)
-            items.append({"index": {"_index": index.name, "_id": key, "_version": 1, "result": result, "status": status}})
-        return {"took": 1, "errors": False, "items": items}
+            there = index.get(key) is not None
+            result, status = ("updated", 200) if there else ("created", 201)
+            if kind == "delete":
+                result, status = ("deleted", 200) if there else ("not_found", 404)
+            outcome: dict[str, Any] = {"_index": index.name, "_id": key, "_version": 1, "result": result, "status": status}
+            document = next(lines) if kind == "index" else None
+            problem = index.problem(document) if document is not None else None
+            if problem is not None:
+                outcome = {"_index": index.name, "_id": key, "status": 400, "error": problem}
+            else:
+                index.unseen[key] = document
+            if not self.lag:
+                index.refresh()
+            items.append({kind: outcome})
+        self.waited = 0
+        errors = any("error" in next(iter(item.values())) for item in items)
+        return {"took": 1, "errors": errors, "items": items}
+
+    def mget(self, name: str, body: Mapping[str, Any], params: Mapping[str, str]) -> Any:
+        """Return documents by id, in real time; an index that is not there is an error of each of them, as the systems do."""
+        if set(body) != {"ids"}:
+            raise Refused(400, "parsing_exception", f"unexpected field in {sorted(body)}", line=1, col=1)
+        found = []
+        for key in body["ids"]:
+            about: dict[str, Any] = {"_index": name, "_id": key}
+            if name not in self.indexes:
+                missing = Refused(404, "index_not_found_exception", f"no such index [{name}]", index=name)
+                found.append({**about, "error": missing.body["error"]})
+                continue
+            document = self.indexes[name].get(key)
+            about["found"] = document is not None
+            if document is not None and params.get("_source") != "false":
+                wanted = params.get("_source_includes")
+                about["_source"] = selected(document, wanted.split(",")) if wanted else document
+            found.append(about)
+        return {"docs": found}
 
     def search(self, names: str, body: Mapping[str, Any], params: Mapping[str, str]) -> Any:
         indexes = self.resolve(names, params.get("allow_no_indices") != "false")
+        self.waited += 1
+        if self.waited > self.lag:
+            for index in indexes:
+                index.refresh()
         known = {"query", "size", "from", "_source", "knn"} - ({"knn"} if self.flavour == "opensearch" else set())
         for key, value in body.items():
             if key not in known:
@@ -387,6 +464,7 @@ def serving(cluster: Cluster | None = None) -> Iterator[Running]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body in one packet: the client's kernel would wait 40 ms between two
 
         def respond(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -182,25 +182,6 @@ def test_self_test_fails_when_a_measure_is_off(ringtrue, monkeypatch) -> None:
     assert outcome.json["passed"] is False
 
 
-def test_demo_tells_the_whole_story(ringtrue) -> None:
-    outcome = ringtrue("demo")
-    assert outcome.code == 0
-    for part in (
-        "1. Is the golden set sound?",
-        "hotel: passes",
-        "2. How good",
-        "nDCG@5",
-        "3. Where do the two rankings differ?",
-        "In plain words:",
-        "Where to look next:",
-    ):
-        assert part in outcome.out
-
-
-def test_demo_json_is_one_object(ringtrue) -> None:
-    assert set(ringtrue("demo", "--json").json) == {"golden", "problems", "runs", "differences"}
-
-
 def test_diff_classes_and_deltas(ringtrue, files, tmp_path) -> None:
     other = tmp_path / "after.run"
     other.write_text("q1 Q0 a 1 9 s\nq1 Q0 b 2 8 s\nq1 Q0 c 3 7 s\nq2 Q0 x 1 1 s\n")

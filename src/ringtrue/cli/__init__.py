@@ -31,6 +31,9 @@ app = typer.Typer(
 NO_SETTINGS = {"install_completion", "show_completion"}
 """Options that do something at once; none is a setting."""
 
+ABOUT_OUTPUT = {"out", "reports", "no_report", "html", "json"}
+"""Options of ``eval`` that say nothing about what is evaluated."""
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -53,15 +56,45 @@ def common(
 
 
 def _add_commands() -> None:
-    from ringtrue.cli import bench, demo, diff, golden, ingest, learn, score, search, selftest
+    from ringtrue.cli import (
+        baseline,
+        bench,
+        ci,
+        comment,
+        compare,
+        demo,
+        diff,
+        experiment,
+        gate,
+        golden,
+        ingest,
+        init,
+        learn,
+        report,
+        score,
+        search,
+        selftest,
+        sweep,
+    )
+    from ringtrue.cli import eval as evaluating
 
+    app.command("init")(init.init_command)
     app.command("demo")(demo.demo)
     app.command("score")(score.score_command)
+    app.command("eval")(evaluating.eval_command)
     app.command("diff")(diff.diff_command)
+    app.command("compare")(compare.compare_command)
     app.command("ingest")(ingest.ingest_command)
     app.command("search")(search.search_command)
     app.command("learn")(learn.learn_command)
     app.command("self-test")(selftest.self_test)
+    app.command("gate")(gate.gate_command)
+    app.command("report")(report.report_command)
+    app.command("ci")(ci.ci_command)
+    app.command("comment")(comment.comment_command)
+    app.add_typer(baseline.app, name="baseline")
+    app.command("sweep")(sweep.sweep_command)
+    app.add_typer(experiment.app, name="experiment")
     app.add_typer(golden.app, name="golden")
     app.add_typer(bench.app, name="bench")
 
@@ -89,7 +122,7 @@ def main() -> None:
             standalone_mode=False,
             # Every option has its variable; naming them all would drown the help.
             auto_envvar_prefix=None if {"-h", "--help"} & set(arguments) else "RINGTRUE",
-            default_map=settings.commands,
+            default_map=_defaults(settings),
         )
         sys.stdout.flush()
     except Exception as problem:
@@ -102,6 +135,13 @@ def main() -> None:
         code = 130
         print("ringtrue: stopped", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else OK)
+
+
+def _defaults(settings: Config) -> dict[str, Any]:
+    """Return the defaults of all options: what is evaluated stands once, under ``[eval]``, and holds for the gate, too."""
+    evaluated = settings.commands.get("eval", {})
+    shared = {name: value for name, value in evaluated.items() if name not in ABOUT_OUTPUT}
+    return {**settings.commands, "gate": {**shared, **settings.commands.get("gate", {})}}
 
 
 def _explain(problem: Exception) -> tuple[int, str]:

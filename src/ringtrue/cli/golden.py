@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from ringtrue.errors import BAD_INPUT, REGRESSION, CannotDecide, InputError
 if TYPE_CHECKING:
     from ringtrue.golden import Report
     from ringtrue.records import Run
+    from ringtrue.retrieve.connectors.base import Connector
 
 app = typer.Typer(
     help="Golden sets: documents, queries and graded judgments. A set is named by path or by shipped name (hotel, clinical …).",
@@ -389,6 +391,73 @@ def bootstrap(
         show.note(f"{len(made.unnamed)} documents have no name and got no query: {', '.join(made.unnamed[:5])}")
     for together in made.shared[:10]:
         show.note(f"{len(together)} documents share a name and are all relevant to it: {', '.join(together[:5])}")
+
+
+@app.command()
+def ingest(
+    source: Source,
+    into: Annotated[str, typer.Option("--into", help="The system to write into, like \"connect('shop')\".")],
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Whose the documents are there.")] = None,
+    prefix: Annotated[str, typer.Option("--prefix", help="Begins the ids of the documents there.")] = "golden",
+    wait: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait until all are searchable.")] = 60.0,
+    remove: Annotated[
+        bool, typer.Option("--remove/--keep", help="Remove what was ingested; otherwise it is written and kept.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Write a set's documents into a connected system, wait until they can be found, and remove them again with --remove.
+
+    They get ids of their own (golden:hotel:…), with source hash and tenant where the connection's plant setting stores them:
+    what is there and unchanged is not written again, and nothing else is touched.
+
+    Example: ringtrue golden ingest hotel --into "connect('shop')" --tenant test
+    Example: ringtrue golden ingest hotel --into "connect('shop')" --tenant test --remove
+    """
+    from ringtrue.cli import show
+    from ringtrue.cli.ingest import progress_bar
+    from ringtrue.golden import load
+    from ringtrue.run import plant, remove_planted
+
+    golden = load(source)
+    system = _connected(into)
+    if remove:
+        with progress_bar("removing", len(golden.documents)) as step:
+            count = remove_planted(system, golden, tenant=tenant, prefix=prefix, progress=step)
+        if json:
+            show.as_json({"system": system.name, "documents": len(golden.documents), "removed": count, "tenant": tenant})
+        else:
+            print(f"{count} documents of {golden.id} removed from {system.name}")
+        return
+    with progress_bar("writing", len(golden.documents)) as step:
+        done = plant(system, golden, tenant=tenant, prefix=prefix, timeout=wait, progress=step)
+    if json:
+        show.as_json({**show.plain(done), "removed": 0})
+        return
+    print(f"{done.system}: {done.written} documents written, {done.unchanged} unchanged, {done.searchable} searchable")
+    options = [f"--into {_quoted(into)}"]
+    options += [f"--tenant {_quoted(tenant)}"] if tenant is not None else []
+    options += [f"--prefix {_quoted(prefix)}"] if prefix != "golden" else []
+    print(f"their ids there begin with {done.namespace}, so evaluate with")
+    print(f"  ringtrue eval --golden {_quoted(source)} --retriever {_quoted(into)} --id-pattern {shlex.quote(done.id_pattern)}")
+    print("and remove them with")
+    print(f"  ringtrue golden ingest {_quoted(source)} {' '.join(options)} --remove")
+
+
+def _quoted(text: str) -> str:
+    """Return a word for a command line; one with single quotes is easier to read between double ones."""
+    return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)
+
+
+def _connected(text: str) -> Connector:
+    """Return the one system that an expression names; raises InputError for what is none, or more."""
+    from ringtrue.retrieve import as_expression, build
+    from ringtrue.retrieve.connectors.base import Connector
+
+    if getattr(as_expression(text), "name", "") != "connect":
+        raise InputError(f"--into {text!r:.60} is no connected system; write it like \"connect('shop')\"")
+    found = build(text)
+    assert isinstance(found, Connector)
+    return found
 
 
 @app.command()

@@ -14,11 +14,12 @@ import math
 import re
 import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.formats import table, trec
-from ringtrue.formats.text import STDIN, Place, encoded, one_line, read_bytes, write_text
+from ringtrue.formats.text import STDIN, Place, encoded, one_line, read_bytes, read_jsonl, write_text
 from ringtrue.records import Qrels, Run
 
 KINDS = ("trec", "tsv", "csv", "parquet", "json", "jsonl", "yaml")
@@ -38,12 +39,29 @@ def read_qrels(path: str | Path, *, kind: str | None = None) -> Qrels:
 
 
 def read_run(path: str | Path, *, kind: str | None = None) -> Run:
-    """Return the answers in a file; raises InputError with place, value and cure."""
+    """Return the answers in a file or run folder; raises InputError with place, value and cure."""
     place = Path(path)
+    if place.is_dir():
+        return _run_folder(place)
     found = kind_of(place, kind)
     if found != "trec":
         return table.run_from(table.rows_of(place, found), place)
     return _bulk(place) or trec.read_run(place)
+
+
+def _run_folder(folder: Path) -> Run:
+    """Return the answers in a folder made by ``ringtrue eval``; a query that found nothing is known from its scores."""
+    hits, lines = folder / "run.parquet", folder / "scores.jsonl"
+    if not lines.is_file():
+        raise MissingInput(
+            one_line(f"{folder}: is a folder without a run; name the file inside it, or a folder made by ringtrue eval")
+        )
+    answered = [(row["query_id"], row.get("hits")) for _, row in read_jsonl(lines) if "error" not in row]
+    if not any(count for _, count in answered):
+        return Run.from_rankings({query_id: [] for query_id, _ in answered}, name=folder.name)
+    return replace(table.run_from(table.rows_of(hits, "parquet"), hits), name=folder.name).with_empty_answers(
+        query_id for query_id, _ in answered
+    )
 
 
 def _bulk(path: Path) -> Run | None:

@@ -6,14 +6,25 @@ which channels found it, at which rank, and what each stage made of it. Only ``c
 
 from ringtrue.retrieve.collection import Collection, Ingested
 from ringtrue.retrieve.expression import as_expression, build, canonical, key, names_documents
+from ringtrue.retrieve.fuse import Fusion
 from ringtrue.retrieve.kept import Kept, indexes_of
+from ringtrue.retrieve.observe import Done, Fused, Listed, Observed, Seen, Stepped, observing
+from ringtrue.retrieve.pipeline import Staged
 from ringtrue.retrieve.protocol import Retriever, as_retriever, search_many
 
 __all__ = [
     "Collection",
+    "Done",
+    "Fused",
+    "Fusion",
     "Ingested",
     "Kept",
+    "Listed",
+    "Observed",
     "Retriever",
+    "Seen",
+    "Staged",
+    "Stepped",
     "as_expression",
     "as_retriever",
     "build",
@@ -21,5 +32,6 @@ __all__ = [
     "indexes_of",
     "key",
     "names_documents",
+    "observing",
     "search_many",
 ]

@@ -291,6 +291,29 @@ class Collection:
         with self.connect() as connection:
             return dict(connection.execute("SELECT row, id FROM documents"))
 
+    def hashes(self) -> dict[str, bytes]:
+        """Return every document's ``document_hash`` by its id."""
+        with self.connect() as connection:
+            return dict(connection.execute("SELECT id, hash FROM documents"))
+
+    def content_hash(self) -> str:
+        """Return a hash of all documents, whatever the order they came in."""
+        digest = hashlib.sha256()
+        for doc_id, of_document in sorted(self.hashes().items()):
+            digest.update(doc_id.encode() + b"\0" + of_document)
+        return digest.hexdigest()
+
+    def titles(self, doc_ids: Iterable[str]) -> dict[str, str]:
+        """Return the titles of those documents that are here, by id."""
+        wanted = list(doc_ids)
+        found: dict[str, str] = {}
+        with self.connect() as connection:
+            for start in range(0, len(wanted), BATCH):
+                part = wanted[start : start + BATCH]
+                marks = ",".join("?" * len(part))
+                found |= dict(connection.execute(f"SELECT id, title FROM documents WHERE id IN ({marks})", part))
+        return found
+
     def texts(self, doc_ids: Iterable[str]) -> list[str]:
         """Return title and text of documents, in the order asked for; raises InputError for an id that is not here."""
         wanted = list(doc_ids)

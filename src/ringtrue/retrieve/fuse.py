@@ -9,7 +9,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from ringtrue.records import Hit, Stage
-from ringtrue.retrieve.protocol import Retriever, Scope, check_k, ranked, search_many
+from ringtrue.retrieve.observe import ask, notes
+from ringtrue.retrieve.protocol import Retriever, Scope, check_k, ranked
 
 Lists = Sequence[Sequence[Hit]]
 DEPTH = 100
@@ -151,11 +152,25 @@ class Fusion:
     def search_many(self, texts: Sequence[str], *, k: int = 10, scope: Scope | None = None) -> list[list[Hit]]:
         """Return the answers to several questions, each channel asked for all of them at once."""
         depth = max(check_k(k), self.depth)  # what lies beyond only follows
-        answers = [search_many(channel, texts, k=depth, scope=scope) for _, channel in self.channels]
-        return [self.join(text, lists, k=k) for text, *lists in zip(texts, *answers, strict=True)]
+        noted = notes()
+        answers = [ask(noted, name, channel, texts, k=depth, scope=scope) for name, channel in self.channels]
+        asked = [(lists, self._order(text, lists)) for text, *lists in zip(texts, *answers, strict=True)]
+        found = [self._hits(lists, order[:k]) for lists, order in asked]
+        if noted is not None:
+            noted.fused(self, self.name, texts, [[doc_id for doc_id, _ in order] for _, order in asked], found)
+        return found
 
     def join(self, text: str, lists: Lists, *, k: int) -> list[Hit]:
         """Return the fused answer from the channels' answers, so that components can share one pass over them."""
+        return self._hits(lists, self._order(text, lists)[:k])
+
+    def _order(self, text: str, lists: Lists) -> list[tuple[str, float]]:
+        """Return every candidate with its fused score, best first."""
+        scores = self._scores(text, lists)
+        return ranked(scores.items(), k=len(scores))
+
+    def _hits(self, lists: Lists, best: Sequence[tuple[str, float]]) -> list[Hit]:
+        """Return the best candidates as hits that say which channels found them and what each stage said."""
         origin: dict[str, Hit] = {}
         channels: dict[str, dict[str, int]] = {}
         stages: dict[str, list[Stage]] = {}
@@ -168,7 +183,6 @@ class Fusion:
                 for name, rank in hit.channels.items():
                     known.setdefault(name, rank)
                 stages.setdefault(hit.doc_id, []).extend(hit.stages)
-        best = ranked(self._scores(text, lists).items(), k=k)
         return [
             replace(
                 origin[doc_id],

@@ -9,7 +9,8 @@ from ringtrue.errors import SpecError
 from ringtrue.records import Hit
 from ringtrue.retrieve.kept import Followed
 from ringtrue.retrieve.names import Name, Use
-from ringtrue.retrieve.protocol import Retriever, Scope, check_k, search_many
+from ringtrue.retrieve.observe import ask, notes
+from ringtrue.retrieve.protocol import Retriever, Scope, check_k
 from ringtrue.retrieve.stages import Mmr, Recency, Step, Threshold, Tier, Top
 
 
@@ -33,12 +34,20 @@ class Staged:
         depths = [check_k(k)]
         for step in reversed(self.steps):
             depths.insert(0, max(depths[0], step.depth(depths[0])))
+        noted = notes()
+        name = getattr(self.base, "name", type(self.base).__name__)
         answers = []
-        for text, hits in zip(texts, search_many(self.base, texts, k=depths[0], scope=scope), strict=True):
+        for text, hits in zip(texts, ask(noted, name, self.base, texts, k=depths[0], scope=scope), strict=True):
             found = list(hits)
+            if noted is not None:
+                noted.question()
             for step, depth in zip(self.steps, depths[1:], strict=True):
                 found = step.apply(text, found, k=depth) if found else found
+                if noted is not None:
+                    noted.step(step.name, found, asked=depth)
             answers.append(found[:k])
+        if noted is not None:
+            noted.stepped(self, answers)
         return answers
 
 

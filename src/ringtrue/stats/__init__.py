@@ -13,12 +13,13 @@ from ringtrue.stats.agreement import Agreement, Confusion, cohen_kappa, confusio
 from ringtrue.stats.bayes import Posterior, posterior
 from ringtrue.stats.bootstrap import Bootstrap, bootstrap_interval
 from ringtrue.stats.difference import RankingDifference, ranking_difference
+from ringtrue.stats.interval import Interval, mean_interval
 from ringtrue.stats.multiple import benjamini_hochberg, holm
 from ringtrue.stats.paired import Effect, PairedT, paired_effect, paired_t
 from ringtrue.stats.power import minimum_detectable_effect, paired_power, paired_sample_size
 from ringtrue.stats.rank import jaccard, kendall_tau_b, ranking_spearman, ranking_tau_b, rbo, spearman_rho
 from ringtrue.stats.signflip import SignFlip, sign_flip
-from ringtrue.stats.simulate import ErrorRate, error_rates, null_differences
+from ringtrue.stats.simulate import ErrorRate, error_rates, family_error_rates, null_differences, power_rates
 from ringtrue.stats.verdict import PairedComparison, PairedVerdict, compare_paired, queries_to_settle
 from ringtrue.stats.wilcoxon import Wilcoxon, wilcoxon
 
@@ -28,6 +29,7 @@ __all__ = [
     "Confusion",
     "Effect",
     "ErrorRate",
+    "Interval",
     "PairedComparison",
     "PairedT",
     "PairedVerdict",
@@ -41,11 +43,13 @@ __all__ = [
     "compare_paired",
     "confusion",
     "error_rates",
+    "family_error_rates",
     "fleiss_kappa",
     "holm",
     "jaccard",
     "kendall_tau_b",
     "krippendorff_alpha",
+    "mean_interval",
     "minimum_detectable_effect",
     "null_differences",
     "paired_effect",
@@ -53,6 +57,7 @@ __all__ = [
     "paired_sample_size",
     "paired_t",
     "posterior",
+    "power_rates",
     "queries_to_settle",
     "ranking_difference",
     "ranking_spearman",

@@ -1,10 +1,10 @@
 """Is it better? Every paired test of many measures at once, and a verdict for each in three words (C-1, C-2).
 
-A verdict is **better** or **worse** only if two things agree: the sign-flip test's p, adjusted for all columns, is at most
-alpha, and the BCa interval of the mean leaves out 0. Anything else is **not enough evidence**, with what the queries at hand
-could have found and how many more would settle it. The sign-flip test decides because it holds its level whatever the
+A verdict is **better** or **worse** only if two things agree, each adjusted for all columns: the p of the sign-flip test, and
+that of the interval of the mean, which must leave out 0. Anything else is **not enough evidence**, with what the queries at
+hand could have found and how many more would settle it. The sign-flip test decides because it holds its level whatever the
 scores look like, as long as the two systems are exchangeable where they are equal; the interval must agree because it does
-not take the differences for symmetric. The t test, Wilcoxon's test and the posterior stand beside them for the reader.
+not take the differences for symmetric. Wilcoxon's test, BCa and the posterior stand beside them for the reader.
 ``simulate`` measures how often each of them errs.
 """
 
@@ -22,6 +22,7 @@ from ringtrue.errors import InputError, nearest
 from ringtrue.stats.bayes import Posterior, posterior
 from ringtrue.stats.bootstrap import Bootstrap, bootstrap_interval
 from ringtrue.stats.columns import Floats, check_alpha, fixed
+from ringtrue.stats.interval import Interval, mean_interval
 from ringtrue.stats.multiple import benjamini_hochberg, holm
 from ringtrue.stats.paired import Effect, PairedT, paired_effect, paired_t
 from ringtrue.stats.power import MOST_PAIRS, minimum_detectable_effect, paired_power, paired_sample_size
@@ -48,10 +49,13 @@ class PairedVerdict:
     mean: float
     low: float
     high: float
-    """The BCa interval; where all differences are equal, that of the sign-flip test."""
+    """The interval of the mean, see ``mean_interval``; where all differences are equal, that of the sign-flip test."""
     p: float
     """Of the sign-flip test."""
     adjusted_p: float
+    """Of the sign-flip test, adjusted for all columns."""
+    interval_p: float
+    """Of the interval, adjusted likewise; both must be at most alpha."""
     detectable: float
     """The smallest true difference these queries find with the power asked for; nan where no spread is seen.
 
@@ -69,7 +73,8 @@ class PairedComparison:
     t: PairedT
     wilcoxon: Wilcoxon
     sign_flip: SignFlip
-    interval: Bootstrap
+    interval: Interval
+    bca: Bootstrap
     effect: Effect
     posterior: Posterior
     adjusted_p: Floats
@@ -107,22 +112,25 @@ def compare_paired(
         raise InputError(f"cannot use correction = {correction!r}; write {nearest(str(correction), _CORRECTIONS)}")
     t = paired_t(differences, alpha=alpha)
     tests = 1 if correction == "none" else max(1, int((t.n > 1).sum()))
-    if tests / (resamples + 1) > alpha:
-        least = math.ceil(tests / alpha)
+    if 2 * tests / (resamples + 1) > alpha:
+        least = math.ceil(2 * tests / alpha)
         raise InputError(
             f"{resamples} resamples cannot show any of {tests} columns below alpha = {alpha}; use at least {least}"
         )
     flips = sign_flip(differences, rng=rng, resamples=resamples)
-    interval = bootstrap_interval(differences, rng=rng, alpha=alpha, resamples=resamples)
-    adjusted = fixed(_CORRECTIONS[correction](flips.p))
+    interval = mean_interval(differences, rng=rng, alpha=alpha, resamples=resamples)
+    bca = bootstrap_interval(differences, rng=rng, alpha=alpha, resamples=resamples)
+    adjusted, interval_p = (fixed(_CORRECTIONS[correction](p)) for p in (flips.p, interval.p))
     verdicts = tuple(
-        _verdict(column, t, flips, interval, adjusted, alpha=alpha, power=power, tests=tests) for column in range(len(t.n))
+        _verdict(column, t, flips, interval, (adjusted, interval_p), alpha=alpha, power=power, tests=tests)
+        for column in range(len(t.n))
     )
     return PairedComparison(
         t=t,
         wilcoxon=wilcoxon(differences),
         sign_flip=flips,
         interval=interval,
+        bca=bca,
         effect=paired_effect(differences),
         posterior=posterior(differences, rope=rope),
         adjusted_p=adjusted,
@@ -160,8 +168,8 @@ def _verdict(
     column: int,
     t: PairedT,
     flips: SignFlip,
-    interval: Bootstrap,
-    adjusted: Floats,
+    interval: Interval,
+    adjusted: tuple[Floats, Floats],
     *,
     alpha: float,
     power: float,
@@ -169,24 +177,21 @@ def _verdict(
 ) -> PairedVerdict:
     n, mean, sd = int(t.n[column]), float(t.mean[column]), float(t.sd[column])
     constant = bool(t.constant[column])
-    # Without spread every resample is the same, however few queries there are; the flips know better.
-    low, high = (float((t if constant else interval).low[column]), float((t if constant else interval).high[column]))
-    p, adjusted_p = float(flips.p[column]), float(adjusted[column])
+    low, high = float(interval.low[column]), float(interval.high[column])
+    p, (adjusted_p, interval_p) = float(flips.p[column]), (float(values[column]) for values in adjusted)
     detectable = math.nan
     if n > 1 and not constant:
         detectable = minimum_detectable_effect(n=n, sd=sd, alpha=alpha / tests, power=power)
     word: Word = "not enough evidence"
-    if adjusted_p <= alpha and (low > 0 or high < 0):
+    if adjusted_p <= alpha and interval_p <= alpha and (low > 0 or high < 0):
         word = "better" if low > 0 else "worse"
     more: int | None = 0
     if word == "not enough evidence":
         more = _more(n, mean, sd, constant, alpha=alpha, power=power, tests=tests)
     warnings = []
     if n > 1 and bool(interval.few[column]):
-        warnings.append(f"{n} queries are few: below 50 a bootstrap interval is narrower than it says")
-    if t.excluded[column]:
-        warnings.append(f"{int(t.excluded[column])} queries have no value on both sides and were left out")
-    reason = _reason(word, n, mean, low, high, adjusted_p, detectable, more, alpha=alpha, power=power)
+        warnings.append(f"{n} queries are few: below 50 an interval of strongly skewed differences is narrower than it says")
+    reason = _reason(word, n, mean, low, high, adjusted_p, interval_p, detectable, more, alpha=alpha, power=power)
     return PairedVerdict(
         word=word,
         reason=reason,
@@ -197,6 +202,7 @@ def _verdict(
         high=high,
         p=p,
         adjusted_p=adjusted_p,
+        interval_p=interval_p,
         detectable=detectable,
         more_queries=more,
         warnings=tuple(warnings),
@@ -219,6 +225,7 @@ def _reason(
     low: float,
     high: float,
     adjusted_p: float,
+    interval_p: float,
     detectable: float,
     more: int | None,
     *,
@@ -238,6 +245,8 @@ def _reason(
         missing.append(f"{level} holds 0")
     if adjusted_p > alpha:
         missing.append(f"adjusted p = {adjusted_p:.2g} > {alpha:g}")
+    elif low > 0 or high < 0:
+        missing.append(f"{level} would hold 0 once adjusted for all that was compared (its p = {interval_p:.2g} > {alpha:g})")
     text = f"{mean:+.4g} on average over {n} queries; " + ", ".join(missing)
     if not math.isnan(detectable):
         text += f"; {n} queries find {detectable:.3g} with {100 * power:.3g} % power"

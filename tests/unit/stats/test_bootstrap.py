@@ -150,7 +150,13 @@ def test_turning_the_signs_turns_the_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"resamples": 999}, "from 1,000"), ({"method": "bcaa"}, "'bca'"), ({"alpha": 1.0}, "alpha")]
+    ("options", "message"),
+    [
+        ({"resamples": 999}, "from 1,000"),
+        ({"method": "bcaa"}, "'bca'"),
+        ({"alpha": 1.0}, "alpha"),
+        ({"method": "studentised", "alpha": 0.001, "resamples": 1_500}, "at least 2000"),
+    ],
 )
 def test_unusable_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
@@ -178,3 +184,57 @@ def test_random_bytes_use_every_value_evenly() -> None:
     seen = np.bincount(random_bytes(rng(), 256_001), minlength=256)
     assert seen.sum() == 256_001
     assert scipy_stats.chisquare(seen).pvalue > 1e-4
+
+
+def studentised_by_hand(data: np.ndarray, resamples: int, seed: int, alpha: float) -> tuple[float, float, float]:
+    """The bootstrap-t as the books write it: indices, a t for each resample, its quantiles turned around."""
+    n, draws = len(data), rng(seed).integers(0, len(data), (resamples, len(data)))
+    sample = data[draws]
+    spread = np.maximum(sample.std(axis=1, ddof=1), 0.3 * data.std(ddof=1))
+    t = (sample.mean(axis=1) - data.mean()) / (spread / math.sqrt(n))
+    error = data.std(ddof=1) / math.sqrt(n)
+    above = (t >= data.mean() / error).mean()
+    low, high = (data.mean() - error * np.quantile(t, share) for share in (1 - alpha / 2, alpha / 2))
+    return float(low), float(high), float(2 * min(above, 1 - above))
+
+
+@pytest.mark.parametrize("n", [12, 40, 301])
+@pytest.mark.parametrize("shape", ["normal", "skewed", "mostly 0"])
+def test_studentised_is_the_bootstrap_t_done_by_hand(shape: str, n: int) -> None:
+    data = {
+        "normal": rng(n).normal(0.3, 1, n),
+        "skewed": rng(n).lognormal(size=n) - 1.2,
+        "mostly 0": np.where(rng(n).random(n) < 0.7, 0.0, rng(n + 1).normal(0.3, 1, n)),
+    }[shape]
+    found = bootstrap_interval(data, rng=rng(), resamples=40_000, method="studentised")
+    low, high, p = studentised_by_hand(data, 40_000, 2, 0.05)
+    error = data.std(ddof=1) / math.sqrt(n)
+    assert (found.low[0] - low) / error == pytest.approx(0, abs=0.12)
+    assert (found.high[0] - high) / error == pytest.approx(0, abs=0.12)
+    assert found.p[0] == pytest.approx(p, abs=0.015)
+
+
+def test_studentised_is_wider_than_bca_on_the_side_where_the_unseen_lies() -> None:
+    data = rng(5).lognormal(size=25)
+    bca = bootstrap_interval(data, rng=rng(), resamples=20_000)
+    found = bootstrap_interval(data, rng=rng(), resamples=20_000, method="studentised")
+    assert found.high[0] > bca.high[0]
+    assert math.isnan(bca.p[0])
+
+
+def test_studentised_leaves_out_0_exactly_where_its_p_is_at_most_alpha() -> None:
+    data = rng(7).normal(0.4, 1, (25, 300))
+    data[:, 150:] = rng(8).choice([-0.5, 0.0, 0.5, 1.0], (25, 150))
+    for alpha in (0.05, 0.1):
+        found = bootstrap_interval(data, rng=rng(), alpha=alpha, resamples=1_999, method="studentised")
+        outside = (found.low > 0) | (found.high < 0)
+        assert (outside == (found.p <= alpha)).all()
+        assert 10 < outside.sum() < 290
+
+
+def test_studentised_stays_finite_where_resamples_miss_the_only_change() -> None:
+    data = np.zeros(15)
+    data[0] = 0.2
+    found = bootstrap_interval(data, rng=rng(), method="studentised")
+    assert -1 < found.low[0] < 0 < found.high[0] < 1
+    assert 0 < bootstrap_interval([0.1, 0.5], rng=rng(), method="studentised").p[0] <= 1

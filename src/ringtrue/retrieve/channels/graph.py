@@ -21,6 +21,7 @@ from ringtrue.errors import InputError, nearest
 from ringtrue.records import Hit
 from ringtrue.retrieve.collection import Collection, inside
 from ringtrue.retrieve.kept import Followed
+from ringtrue.retrieve.observe import unobserved
 from ringtrue.retrieve.protocol import Retriever, Scope, check_k, from_channel, ranked
 
 EDGES = (
@@ -126,7 +127,8 @@ class Graph:
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
         check_k(k)
         scope = self.collection.check_scope(scope) or None
-        found = self.source.search(text, k=self.depth, scope=scope)
+        with unobserved():  # the hits it starts from are no candidates
+            found = self.source.search(text, k=self.depth, scope=scope)
         links = self._links()
         ranks = {hit.doc_id: rank for rank, hit in enumerate(found, 1)}
         if ranks and links.ids.isdisjoint(ranks):

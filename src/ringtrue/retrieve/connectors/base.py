@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from ringtrue import config
 from ringtrue.errors import BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable
@@ -24,6 +24,11 @@ PAUSE = 0.2
 """Seconds before the first retry; each further one waits twice as long."""
 LONGEST = 86_400
 """Seconds of the longest timeout, a day: clocks and libraries overflow at some number, each at another."""
+
+
+AT_ONCE = 500
+"""Documents that are looked up in one question."""
+T = TypeVar("T")
 
 
 def hidden(default: Any = None) -> Any:
@@ -78,10 +83,47 @@ class Connector(ABC):
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> Sequence[Hit]:
         """Return at most ``k`` hits; raises SearchFailed after the last attempt: silence is no empty answer."""
         check_k(k)
+
+        def ask() -> Sequence[Hit]:
+            rows = self.ask(plain(text), k=k, scope=scope)
+            return self._writable(as_hits(rows, self.name, duplicates=self.duplicates))[:k]
+
+        return self.tried(ask)
+
+    @property
+    def known(self) -> Callable[[Sequence[str]], set[str]]:
+        """``known(doc_ids)`` returns which of these the system can find at all (E-2); raises SearchFailed.
+
+        Where a system cannot be asked by id it has no ``known``: ``getattr(connector, "known", None)`` is None then.
+        """
+        if not self.resolves():
+            raise AttributeError(f"{self.name} cannot be asked which documents it has")
+        return self._resolved
+
+    def resolves(self) -> bool:
+        """Whether the system can be asked by document ids, as it is set up."""
+        return False
+
+    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
+        """Return which of a few hundred ids can be found; raises SearchFailed."""
+        raise NotImplementedError
+
+    def _resolved(self, doc_ids: Sequence[str]) -> set[str]:
+        wanted = list(dict.fromkeys(doc_ids))
+        found: set[str] = set()
+        for start in range(0, len(wanted), AT_ONCE):
+            part = wanted[start : start + AT_ONCE]
+            found |= self.tried(lambda part=part: self.resolve(part))  # type: ignore[misc]
+        return found & set(wanted)
+
+    def tried(self, action: Callable[[], T]) -> T:
+        """Return what an action returns; one that cannot reach the system or times out is tried again.
+
+        Raises SearchFailed after the last attempt, without any secret.
+        """
         for attempt in range(self.retries + 1):
             try:
-                rows = self.ask(plain(text), k=k, scope=scope)
-                return self._writable(as_hits(rows, self.name, duplicates=self.duplicates))[:k]
+                return action()
             except SearchFailed as problem:
                 passing = isinstance(problem, Unreachable | TimedOut)
                 if passing and attempt < self.retries:

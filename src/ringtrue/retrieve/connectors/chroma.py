@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ringtrue.errors import BadAnswer, InputError, TimedOut
-from ringtrue.retrieve.connectors.base import Connector, hidden
+from ringtrue.retrieve.connectors.base import hidden
 from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
 from ringtrue.retrieve.connectors.web import call
+from ringtrue.retrieve.connectors.writing import Mark, Planted, Store, scalar
 from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
 from ringtrue.retrieve.protocol import Scope
 
 SPACES = ("cosine", "ip", "l2")
+PAGE = 300
+"""Records that are read at once; Chroma's own service allows no more."""
 HEADERS = {"x-chroma-token": "", "authorization": "Bearer "}
 """The headers Chroma's clients send a token in, and what stands before it."""
 
@@ -29,7 +32,7 @@ class Collection(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chroma(Connector):
+class Chroma(Store):
     """A collection of a Chroma server.
 
     Scores are similarities: the cosine, the inner product, or the negative squared distance, as the collection measures.
@@ -81,12 +84,73 @@ class Chroma(Connector):
                 raise
         return self._nearest(again, vector, k, where, end)
 
+    def resolves(self) -> bool:
+        return True
+
+    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
+        if self.document is None:
+            return set(self._got({"ids": list(doc_ids)}))
+        values = [value for doc_id in doc_ids for value in readings(doc_id)]
+        # A list that Chroma compares with has values of one type.
+        kinds = [[value for value in values if type(value) is kind] for kind in (str, int, float)]
+        same = [{self.document: {"$in": of_kind}} for of_kind in kinds if of_kind]
+        where = same[0] if len(same) == 1 else {"$or": same}
+        name = self.document
+        return {str(metadata[name]) for metadata in self._got({"where": where}).values() if name in metadata}
+
+    def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
+        return {record: self.mark_of(metadata) for record, metadata in self._got({"ids": list(ids)}).items()}
+
+    def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
+        vectors = encoder(self.model).encode([document.whole for document in documents]).tolist()
+        metadata = []
+        for document in documents:
+            own: dict[str, Any] = {self.document: document.id} if self.document else {}
+            metadata.append(own | {name: scalar(value) for name, value in self.record(document).items()})
+        texts = [document.whole for document in documents]
+        ids = [document.id for document in documents]
+        body = {"ids": ids, "embeddings": vectors, "documents": texts, "metadatas": metadata}
+
+        def upsert() -> None:
+            end = time.monotonic() + self.timeout
+            found = self._look_up(end)
+            self._check_size(found, len(vectors[0]))
+            # A field that is no longer written would stay: an upsert adds to the metadata that is there.
+            old = [doc_id for doc_id in ids if doc_id in there]
+            if old:
+                self._call("POST", f"{quote(found.id, safe='')}/delete", end, {"ids": old})
+            self._call("POST", f"{quote(found.id, safe='')}/upsert", end, body)
+
+        self.tried(upsert)
+
+    def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
+        def delete() -> None:
+            end = time.monotonic() + self.timeout
+            self._call("POST", f"{quote(self._look_up(end).id, safe='')}/delete", end, {"ids": list(ids)})
+
+        self.tried(delete)
+
+    def _got(self, wanted: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+        """Return the metadata of records by their ids."""
+        end = time.monotonic() + self.timeout
+        place = f"{quote(self._look_up(end).id, safe='')}/get"
+        found: dict[str, Mapping[str, Any]] = {}
+        while True:
+            asked = {**wanted, "include": ["metadatas"], "limit": PAGE, "offset": len(found)}
+            answer = self._call("POST", place, end, asked)
+            try:
+                page = {str(key): metadata or {} for key, metadata in zip(answer["ids"], answer["metadatas"], strict=True)}
+            except (TypeError, KeyError, ValueError) as problem:
+                raise BadAnswer(
+                    f"{self.name} answered {answer!r:.60}, which has no ids and metadatas of one length; "
+                    "check that the url is Chroma's"
+                ) from problem
+            found |= page
+            if len(page) < PAGE:
+                return found
+
     def _nearest(self, found: Collection, vector: list[float], k: int, where: Any, end: float) -> list[Row]:
-        if found.dimension not in (None, len(vector)):
-            raise InputError(
-                f"{self.name}: collection '{self.collection}' holds vectors of {found.dimension} numbers and model "
-                f"'{self.model}' makes {len(vector)}; name the model that made them"
-            )
+        self._check_size(found, len(vector))
         question: dict[str, Any] = {"query_embeddings": [vector], "include": ["metadatas", "distances"]}
         if where is not None:
             question["where"] = where
@@ -97,6 +161,13 @@ class Chroma(Connector):
             return [self._row(found.space, *record) for record in self._records(answer)]
 
         return enough(fetch, k)
+
+    def _check_size(self, found: Collection, size: int) -> None:
+        if found.dimension not in (None, size):
+            raise InputError(
+                f"{self.name}: collection '{self.collection}' holds vectors of {found.dimension} numbers and model "
+                f"'{self.model}' makes {size}; name the model that made them"
+            )
 
     def _look_up(self, end: float) -> Collection:
         """Return the collection's id and metric, and remember them."""

@@ -5,6 +5,14 @@
     → {"text": "pool for children", "k": 10, "scope": {}}
     ← {"hits": [{"doc_id": "d1", "score": 2.5}, {"doc_id": "d7", "score": 1.0}]}      or      {"error": "why not"}
 
+A second program, ``plant``, may write documents; it is spoken to in the same way::
+
+    → {"write": {"id": "golden:hotel:d1", "title": "…", "text": "…", "metadata": {}, "source_hash": "…", "tenant": null}}
+    → {"remove": "golden:hotel:d1", "tenant": null}
+    ← {"ok": true}      or      {"error": "why not"}
+    → {"held": ["golden:hotel:d1", "d2"]}
+    ← {"held": {"golden:hotel:d1": "its source hash", "d2": null}}      or      {"held": null} where that cannot be told
+
 It is started without a shell, in a process group of its own that ends with it, and sees no more of the environment than it
 needs.
 """
@@ -20,14 +28,14 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from json import dumps, loads
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ringtrue.errors import BadAnswer, InputError, MissingInput, TimedOut, Unreachable
-from ringtrue.retrieve.connectors.base import Connector
 from ringtrue.retrieve.connectors.redact import one_line, redacted
+from ringtrue.retrieve.connectors.writing import Mark, Planted, WritingConnector
 from ringtrue.retrieve.protocol import Scope, plain
 
 ALWAYS = ("PATH", "HOME", "LANG")
@@ -41,7 +49,7 @@ TAIL = 4000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command(Connector):
+class Command(WritingConnector):
     """A program that answers JSON lines."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("folder",)
@@ -54,13 +62,15 @@ class Command(Connector):
     """Names of further environment variables that it may see; all must be set."""
     folder: str | None = None
     """Where it runs; when not given, the folder of ringtrue.toml for a connection from there, else the current one."""
+    plant: Sequence[str] = field(default=(), repr=False)
+    """Program and arguments that write documents, with the same env and folder; without it nothing is written."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for setting in ("command", "env"):
+        for setting in ("command", "env", "plant"):
             value = getattr(self, setting)
             if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(word, str) for word in value):
-                example = "['python', 'search.py']" if setting == "command" else "['SHOP_TOKEN']"
+                example = "['SHOP_TOKEN']" if setting == "env" else "['python', 'search.py']"
                 raise InputError(f"{self.name}: {setting} is no list of texts; write it like {example}")
         if not self.command or not self.command[0].strip():
             raise InputError(f"{self.name}: command is empty; write program and arguments like ['python', 'search.py']")
@@ -73,10 +83,7 @@ class Command(Connector):
         """Return the hits of one answer line; a blank question is asked like any other."""
         wanted = {name: plain(str(value)) for name, value in (scope or {}).items()}
         line = dumps({"text": text, "k": k, "scope": wanted}).encode() + b"\n"
-        answer = self._resident(line) if self.mode == "resident" else self._once(line)
-        if "error" in answer:
-            said = self._safe(str(answer["error"]))
-            raise BadAnswer(f"{self.name} says: {said:.160}; mend what it complains about")
+        answer = self._good(self._resident(line) if self.mode == "resident" else self._once(line))
         hits = answer.get("hits")
         if not isinstance(hits, list):
             keys = self._safe(", ".join(map(repr, list(answer)[:8]))) or "nothing"
@@ -85,11 +92,76 @@ class Command(Connector):
             )
         return hits
 
+    def _good(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "error" in answer:
+            said = self._safe(str(answer["error"]))
+            raise BadAnswer(f"{self.name} says: {said:.160}; mend what it complains about")
+        return answer
+
+    def check_planting(self, documents: Sequence[Planted]) -> None:
+        if not self.plant:
+            raise InputError(
+                f"{self.name} is only read; name the program that writes documents, plant = ['python', 'write.py']"
+            )
+
+    def resolves(self) -> bool:
+        return bool(self.plant) and self._tells("")
+
+    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
+        return set(self.look_up(doc_ids))
+
+    def marked(self) -> tuple[bool, bool]:
+        return False, False  # what it says of a hash is taken, but whose a document is, only the program knows
+
+    def looks_up(self) -> bool:
+        return self.resolves()
+
+    def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
+        found = self._told(ids)
+        if not isinstance(found, Mapping):
+            raise BadAnswer(f"{self.name}: plant answered {found!r:.40} as 'held'; write {{id: hash or null}}, or null")
+        return {doc_id: Mark(None if found[doc_id] is None else str(found[doc_id]), None) for doc_id in ids if doc_id in found}
+
+    def _tells(self, doc_id: str) -> bool:
+        """Whether the program can tell what is there."""
+        if "_can_tell" not in self.__dict__:
+            self.__dict__["_can_tell"] = self.tried(lambda: self._told([doc_id])) is not None
+        return bool(self.__dict__["_can_tell"])
+
+    def _told(self, ids: Sequence[str]) -> Any:
+        answer = self._order({"held": list(ids)})
+        if "held" not in answer:
+            raise BadAnswer(f"{self.name}: plant answered no 'held'; write {{'held': {{…}}}}, or {{'held': null}}")
+        return answer["held"]
+
+    def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
+        for document in documents:
+            line = {"write": {**asdict(document), "metadata": dict(document.metadata)}}
+            self.tried(lambda line=line: self._done(line))  # type: ignore[misc]
+
+    def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
+        for doc_id in ids:
+            line = {"remove": doc_id, "tenant": tenant}
+            self.tried(lambda line=line: self._done(line))  # type: ignore[misc]
+
+    def _done(self, order: Mapping[str, Any]) -> None:
+        answer = self._order(order)
+        if answer.get("ok") is not True:
+            keys = self._safe(", ".join(map(repr, list(answer)[:8]))) or "nothing"
+            raise BadAnswer(f"{self.name}: plant wrote an object with {keys:.80}; write {{'ok': true}} or {{'error': …}}")
+
+    def _order(self, order: Mapping[str, Any]) -> Mapping[str, Any]:
+        writer: Command = self.__dict__.setdefault("_writer", replace(self, command=self.plant, plant=(), mode="resident"))
+        return self._good(writer._resident(dumps(order, default=str).encode() + b"\n"))
+
     def close(self) -> None:
-        """End the resident process; the next question starts another."""
+        """End the resident process, and that which writes; the next question starts another."""
         held = self._held()
         with held.lock:
             held.end()
+        writer: Command | None = self.__dict__.pop("_writer", None)
+        if writer is not None:
+            writer.close()
 
     def secrets(self) -> Iterator[str]:
         """Yield what no message may show: what the program was told by its environment."""

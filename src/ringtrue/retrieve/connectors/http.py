@@ -11,32 +11,37 @@
 
 ``{text}``, ``{k}`` and ``{scope.NAME}`` are replaced as values of the JSON, so nothing in a question can change its shape.
 Where a search has no such scope, the part of the template that asks for it is left out.
+
+Documents are planted by requests of their own (``plant``, ``unplant``, ``lookup``), one for each document, in the same style.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from ringtrue.errors import BadAnswer, InputError, TimedOut, nearest
-from ringtrue.retrieve.connectors.base import Connector, hidden
+from ringtrue.retrieve.connectors.base import hidden
 from ringtrue.retrieve.connectors.passages import Row, enough
-from ringtrue.retrieve.connectors.template import places
+from ringtrue.retrieve.connectors.template import QUESTION as _PLACE
+from ringtrue.retrieve.connectors.template import filled, places, texts
 from ringtrue.retrieve.connectors.web import call, keys_of
+from ringtrue.retrieve.connectors.writing import PLACE, Mark, Planted, WritingConnector, check_template, check_tenant
 from ringtrue.retrieve.protocol import Scope, plain
 
-_PLACE = re.compile(r"\{(text|k|scope\.[^{}]+)\}")
 _LOOKS_LIKE_ONE = re.compile(r"\{[A-Za-z_][\w.]*\}")
+_REQUEST = ("url", "method", "body", "params")
+_LOOKUP = (*_REQUEST, "source_hash", "tenant")
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _SCALARS = (str, int, float, bool)
-_NOTHING = object()
-"""What becomes of a part of a template that asks for a scope which the search does not have."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Http(Connector):
+class Http(WritingConnector):
     """A JSON endpoint."""
 
     url: str = field(repr=False)
@@ -71,6 +76,15 @@ class Http(Connector):
     ca_file: str | None = None
     """PEM file of the certificate authority, where it is not one of the usual."""
 
+    plant: Mapping[str, Any] | None = hidden()
+    """The request that writes a document: ``{url, method, body, params}`` with {id}, {title}, {text}, {tenant}, {source_hash},
+    {metadata} and {metadata.NAME}; without it the system is only read."""
+    unplant: Mapping[str, Any] | None = hidden()
+    """The request that removes one, in the same words; {id} and {tenant} are known then."""
+    lookup: Mapping[str, Any] | None = hidden()
+    """The request that shows one, by {id}; 404 says that there is none. ``source_hash`` and ``tenant`` in it are the dotted
+    paths to these in the answer."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.url, str) or not self.url.startswith(("http://", "https://")):
@@ -93,6 +107,24 @@ class Http(Connector):
             raise InputError(f"{self.name}: id is empty; write the path to the document id in a hit, like 'document.id'")
         self._check_template()
         self._check_credentials()
+        for setting, keys in (("plant", _REQUEST), ("unplant", _REQUEST), ("lookup", _LOOKUP)):
+            self._check_request(setting, keys)
+
+    def _check_request(self, setting: str, keys: Sequence[str]) -> None:
+        request = getattr(self, setting)
+        if request is None:
+            return
+        check_template(self.name, setting, request)
+        for key in request:
+            if key not in keys:
+                raise InputError(f"{self.name}: {setting} has '{key}', which is not known; did you mean {nearest(key, keys)}?")
+        if not isinstance(request.get("url"), str) or not request["url"].startswith(("http://", "https://")):
+            raise InputError(f"{self.name}: {setting} has no url that begins with http:// or https://; write one")
+        if request.get("method", "GET") not in _METHODS:
+            known = nearest(str(request["method"]), _METHODS)
+            raise InputError(f"{self.name}: {setting} has the method {request['method']!r:.40}; did you mean {known}?")
+        if "id" not in places([request.get(part) for part in ("url", "body", "params")], place=PLACE):
+            raise InputError(f"{self.name}: '{{id}}' stands nowhere in {setting}; write where the document's id goes")
 
     def _check_template(self) -> None:
         if self.method == "GET" and self.body is not None:
@@ -106,14 +138,14 @@ class Http(Connector):
         for key, value in (self.headers or {}).items():
             if not isinstance(value, str):
                 raise InputError(f"{self.name}: the header '{key}' is {value!r:.40}; write a text")
-        texts = list(_texts([self.body, self.params]))
-        for text in texts:
+        written = list(texts([self.body, self.params]))
+        for text in written:
             if _LOOKS_LIKE_ONE.fullmatch(text) and not _PLACE.fullmatch(text):
                 known = nearest(text, ["{text}", "{k}", "{scope.NAME}"])
                 raise InputError(f"{self.name}: there is no placeholder {text!r}; did you mean {known}?")
             if "{text}" in text and "{scope." in text:
                 raise InputError(f"{self.name}: {text!r:.60} mixes the question with a scope; write them as two values")
-        if not any("{text}" in text for text in texts):
+        if not any("{text}" in text for text in written):
             raise InputError(
                 f"{self.name}: '{{text}}' stands nowhere, the question would not be asked; write it into body or params"
             )
@@ -139,31 +171,115 @@ class Http(Connector):
         return enough(fetch, k) if self.chunk and "k" in places([self.body, self.params]) else fetch(k)
 
     def _answer(self, values: Mapping[str, Any], end: float) -> Any:
+        return self._called(
+            self.method,
+            self.url,
+            end,
+            json=_or(filled(self.body, values), {}) if self.body is not None else None,
+            params=_or(filled(self.params, values), {}) if self.params else None,
+        )
+
+    def _called(self, method: str, url: str, end: float, **sent: Any) -> Any:
         left = end - time.monotonic()
         if left <= 0:
             raise TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
         return call(
             self.name,
-            self.method,
-            self.url,
-            json=_or(filled(self.body, values), {}) if self.body is not None else None,
-            params=_or(filled(self.params, values), {}) if self.params else None,
+            method,
+            url,
             headers=self._headers(),
             auth=self._auth(),
             timeout=round(left, 2) or 0.01,
             ca_file=self.ca_file,
             secrets=self.secrets(),
+            **sent,
+        )
+
+    def check_planting(self, documents: Sequence[Planted]) -> None:
+        if self.plant is None:
+            raise InputError(
+                f"{self.name} is only read; say which request writes a document, "
+                "plant = {url = 'https://…/documents', body = {id = '{id}', text = '{text}'}}, and unplant for removing it"
+            )
+        if self.unplant is None:
+            raise InputError(
+                f"{self.name} has no unplant, so what is written would stay for ever; say which request removes a document, "
+                "unplant = {url = 'https://…/documents/{id}', method = 'DELETE'}"
+            )
+        check_tenant(self.name, "plant", self.plant, documents)
+
+    def resolves(self) -> bool:
+        return self.lookup is not None
+
+    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
+        return set(self.look_up(doc_ids))
+
+    def looks_up(self) -> bool:
+        return self.lookup is not None
+
+    def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
+        found: dict[str, Mark] = {}
+        for doc_id in ids:
+            try:
+                answer = self._request(self.lookup or {}, {"id": doc_id}, silent=False)
+            except BadAnswer as problem:
+                if "answered HTTP 404" in str(problem):
+                    continue
+                raise
+            paths = [(self.lookup or {}).get(name) for name in Mark._fields]
+            marks = [at(answer, path, self.name, "the answer to lookup", default=None) if path else None for path in paths]
+            found[doc_id] = Mark(*(None if mark is None else str(mark) for mark in marks))
+        return found
+
+    def marked(self) -> tuple[bool, bool]:
+        paths = self.lookup or {}
+        return "source_hash" in paths, "tenant" in paths
+
+    def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
+        for document in documents:
+            values = document.values()
+            self.tried(lambda values=values: self._request(self.plant or {}, values))  # type: ignore[misc]
+
+    def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
+        for doc_id in ids:
+            values = {"id": doc_id} if tenant is None else {"id": doc_id, "tenant": tenant}
+            try:
+                self.tried(lambda values=values: self._request(self.unplant or {}, values))  # type: ignore[misc]
+            except BadAnswer as problem:
+                if "answered HTTP 404" not in str(problem):  # gone already is gone
+                    raise
+
+    def _request(self, request: Mapping[str, Any], values: Mapping[str, Any], *, silent: bool = True) -> Any:
+        # In an address a value must not become a further part of the path.
+        quoted = {name: quote(str(value), safe="") for name, value in values.items()}
+        body = request.get("body")
+        method = request.get("method") or ("GET" if body is None else "POST")
+        params = request.get("params")
+        url = filled(request["url"], quoted, place=PLACE)
+        if url is None:
+            raise InputError(f"{self.name}: a url asks for {sorted(places(request['url'], place=PLACE))}; give a tenant")
+        return self._called(
+            method,
+            url,
+            time.monotonic() + self.timeout,
+            json=_or(filled(body, values, place=PLACE), {}) if body is not None else None,
+            params=_or(filled(params, values, place=PLACE), {}) if params else None,
+            silent=silent,
         )
 
     def secrets(self) -> Iterator[str]:
         """Yield what no message may show: also what the settings write into a request, since a key may be part of it."""
         yield from super().secrets()
         yield from keys_of(self.url)
-        for text in _texts([self.body, self.params], numbers=True):
+        for text in texts([self.body, self.params], numbers=True):
             yield from _PLACE.sub("\0", text).split("\0")
+        for request in filter(None, (self.plant, self.unplant, self.lookup)):
+            yield from keys_of(request["url"])
+            for text in texts([request.get("body"), request.get("params")], numbers=True):
+                yield from PLACE.sub("\0", text).split("\0")
 
     def _check_scope(self, wanted: Mapping[str, str]) -> None:
-        offered = {name for text in _texts([self.body, self.params]) for name in _PLACE.findall(text)}
+        offered = {name for text in texts([self.body, self.params]) for name in _PLACE.findall(text)}
         for name in wanted:
             if name not in offered:
                 raise InputError(
@@ -203,55 +319,8 @@ class Http(Connector):
         return -float(value) if self.lower_is_better else float(value)
 
 
-def filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """Return a template with its placeholders replaced: one that stands alone by the value, inside a text as text.
-
-    >>> filled({"q": "{text}", "size": "{k}", "label": "top {k}"}, {"text": "{k} rooms", "k": 5})
-    {'q': '{k} rooms', 'size': 5, 'label': 'top 5'}
-
-    An entry of a table that asks for a value which is not there is left out, an item of a list as a whole, and so is what
-    becomes empty by that.
-
-    >>> filled({"q": "{text}", "filters": [{"field": "city", "is": "{scope.city}"}]}, {"text": "pool", "k": 5})
-    {'q': 'pool'}
-    """
-    found = _filled(template, values, whole=False)
-    return None if found is _NOTHING else found
-
-
-def _filled(template: Any, values: Mapping[str, Any], *, whole: bool) -> Any:
-    if isinstance(template, str):
-        names = _PLACE.findall(template)
-        if any(name not in values for name in names):
-            return _NOTHING
-        if _PLACE.fullmatch(template):
-            return values[names[0]]
-        return _PLACE.sub(lambda place: str(values[place[1]]), template)
-    if isinstance(template, Mapping):
-        pairs = {key: _filled(value, values, whole=whole) for key, value in template.items()}
-        kept: Any = {key: value for key, value in pairs.items() if value is not _NOTHING}
-        if whole and len(kept) < len(template):  # half a condition would be another condition
-            return _NOTHING
-    elif isinstance(template, list | tuple):
-        kept = [value for value in (_filled(item, values, whole=True) for item in template) if value is not _NOTHING]
-    else:
-        return template
-    return _NOTHING if template and not kept else kept
-
-
 def _or(value: Any, default: Any) -> Any:
     return default if value is None else value
-
-
-def _texts(template: Any, *, numbers: bool = False) -> Iterable[str]:
-    """Yield every text in a template that can hold a placeholder, and its numbers where they are wanted too."""
-    if isinstance(template, str):
-        yield template
-    elif isinstance(template, Mapping | list | tuple):
-        for part in template.values() if isinstance(template, Mapping) else template:
-            yield from _texts(part, numbers=numbers)
-    elif numbers and isinstance(template, int | float) and not isinstance(template, bool):
-        yield str(template)
 
 
 def at(value: Any, path: str, who: str, where: str, *, default: Any = ...) -> Any:

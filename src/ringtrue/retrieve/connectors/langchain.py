@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from ringtrue.errors import BadAnswer, InputError
-from ringtrue.retrieve.connectors.objects import ObjectConnector, awaited
+from ringtrue.retrieve.connectors.objects import ObjectConnector, awaited, within
 from ringtrue.retrieve.connectors.passages import Row
+from ringtrue.retrieve.connectors.writing import Mark, Planted
 from ringtrue.retrieve.protocol import Scope
 
 _SEARCHES = ("similarity_search_with_relevance_scores", "similarity_search_with_score", "similarity_search")
@@ -103,6 +105,68 @@ class LangChain(ObjectConnector):
                 f"{self.name} returned {type(document).__name__} where a document is due; return documents with metadata"
             )
         return metadata
+
+    def _store(self) -> Any:
+        """Return what documents can be added to and deleted from: the vector store, also that of its retriever; else None."""
+        target = self.target()
+        both = [target, getattr(target, "vectorstore", None)]
+        wanted = ("add_documents", "delete")
+        return next((thing for thing in both if all(callable(getattr(thing, name, None)) for name in wanted)), None)
+
+    def check_planting(self, documents: Sequence[Planted]) -> None:
+        super().check_planting(documents)
+        if self._store() is None:
+            kind = type(self.target()).__name__
+            raise InputError(
+                f"{self.name}: {kind} has no add_documents and delete; give the vector store itself to write into it"
+            )
+
+    def resolves(self) -> bool:
+        # By an id of the documents' own; where their metadata names the document, no store can be asked for it.
+        return self.document is None and self.looks_up()
+
+    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
+        return set(self._by_ids(doc_ids))
+
+    def looks_up(self) -> bool:
+        store = self._store()
+        if not callable(getattr(store, "get_by_ids", None)):
+            return False
+        try:
+            self.done(lambda: store.get_by_ids([]))
+        except BadAnswer as problem:  # the method of the base class, which only says that there is none
+            if isinstance(problem.__cause__, NotImplementedError):
+                return False
+            raise
+        return True
+
+    def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
+        return {doc_id: self.mark_of(metadata) for doc_id, metadata in self._by_ids(ids).items()}
+
+    def _by_ids(self, ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        store = self._store()
+        found = within(self.name, self.timeout, lambda: store.get_by_ids(list(ids)))
+        return {str(document.id): self.metadata(document) for document in found}
+
+    def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
+        store, make = self._store(), import_module("langchain_core.documents").Document
+        ids = [document.id for document in documents]
+        old = [doc_id for doc_id in ids if doc_id in there]
+        made = [make(id=item.id, page_content=item.whole, metadata=self._own(item) | self.record(item)) for item in documents]
+
+        def add() -> None:
+            if old:
+                store.delete(old)
+            store.add_documents(made, ids=ids)
+
+        self.done(add)
+
+    def _own(self, document: Planted) -> dict[str, Any]:
+        return {name: document.id for name in (self.document, self.chunk) if name}
+
+    def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
+        store = self._store()
+        self.done(lambda: store.delete(list(ids)))
 
 
 def _invoked(retriever: Any, text: str) -> Any:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from ringtrue.errors import BadAnswer, InputError
-from ringtrue.retrieve.connectors.objects import ObjectConnector
+from ringtrue.retrieve.connectors.objects import ObjectConnector, within
 from ringtrue.retrieve.connectors.passages import Row
+from ringtrue.retrieve.connectors.writing import Mark, Planted
 from ringtrue.retrieve.protocol import Scope
 
 _LIMITS = ("similarity_top_k", "_similarity_top_k", "num_chunks_per_query")
@@ -56,6 +57,63 @@ class LlamaIndex(ObjectConnector):
         if not isinstance(metadata, Mapping):
             raise BadAnswer(f"{self.name} returned {type(item).__name__} where a node is due; return nodes with metadata")
         return metadata
+
+    def check_planting(self, documents: Sequence[Planted]) -> None:
+        super().check_planting(documents)
+        target = self.target()
+        if not all(callable(getattr(target, name, None)) for name in ("insert", "delete_ref_doc")):
+            raise InputError(
+                f"{self.name}: {type(target).__name__} has no insert and delete_ref_doc; give the index itself to write into it"
+            )
+        if self.document is not None and self.document not in (self.plant or {}):
+            raise InputError(
+                f"{self.name}: planted documents would have no '{self.document}', which document= names; "
+                f"write {self.document} = '{{id}}' into plant"
+            )
+
+    def resolves(self) -> bool:
+        return self.document is None and self.looks_up()
+
+    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
+        return set(self._sources()) & set(doc_ids)
+
+    def looks_up(self) -> bool:
+        target = self.target()
+        try:
+            return hasattr(target, "ref_doc_info") and self._sources() is not None
+        except BadAnswer as problem:  # stores that keep the texts themselves do not tell
+            if isinstance(problem.__cause__, NotImplementedError):
+                return False
+            raise
+
+    def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
+        there = self._sources()
+        return {doc_id: self.mark_of(there[doc_id]) for doc_id in ids if doc_id in there}
+
+    def _sources(self) -> dict[str, Mapping[str, Any]]:
+        """Return the metadata of every document that nodes were cut from."""
+        target = self.target()
+        found = within(self.name, self.timeout, lambda: target.ref_doc_info)
+        return {str(doc_id): getattr(info, "metadata", None) or {} for doc_id, info in found.items()}
+
+    def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
+        index, make = self.target(), import_module("llama_index.core.schema").Document
+
+        def insert(document: Planted) -> None:
+            if document.id in there:
+                index.delete_ref_doc(document.id, delete_from_docstore=True)
+            metadata = self.record(document)
+            # Metadata is for filters here; in the text it would be searched, and seen by a model.
+            hide = {"excluded_embed_metadata_keys": list(metadata), "excluded_llm_metadata_keys": list(metadata)}
+            index.insert(make(id_=document.id, text=document.whole, metadata=metadata, **hide))
+
+        for document in documents:
+            self.done(lambda document=document: insert(document))  # type: ignore[misc]
+
+    def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
+        index = self.target()
+        for doc_id in ids:
+            self.done(lambda doc_id=doc_id: index.delete_ref_doc(doc_id, delete_from_docstore=True))  # type: ignore[misc]
 
 
 def _node(item: Any) -> Any:

@@ -10,6 +10,7 @@
 
 The protocol is spoken by the official SDK, which is asynchronous. One session lives in a thread of its own and serves all
 questions; it ends, and a server that was started ends with it, when the connection is closed or Python ends.
+Documents are planted by tools of the same server (``plant``, ``unplant``).
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ from ringtrue.errors import (
     InputError,
     MissingInput,
     RingtrueError,
-    SearchFailed,
     TimedOut,
     Unreachable,
     nearest,
 )
-from ringtrue.retrieve.connectors.base import Connector, check_seconds, hidden
-from ringtrue.retrieve.connectors.http import at, filled, shown
+from ringtrue.retrieve.connectors.base import check_seconds, hidden
+from ringtrue.retrieve.connectors.http import at, shown
 from ringtrue.retrieve.connectors.passages import Row, enough
 from ringtrue.retrieve.connectors.redact import one_line, redacted
-from ringtrue.retrieve.connectors.template import places
+from ringtrue.retrieve.connectors.template import filled, places
 from ringtrue.retrieve.connectors.web import words_of
+from ringtrue.retrieve.connectors.writing import PLACE, Mark, Planted, WritingConnector, check_template, check_tenant
 from ringtrue.retrieve.protocol import Scope, plain
 
 _GRACE = 10.0
@@ -59,7 +60,7 @@ _CLOSED, _TIMED_OUT = -32000, -32001
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mcp(Connector):
+class Mcp(WritingConnector):
     """A tool of an MCP server."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("folder", "ca_file")
@@ -94,6 +95,11 @@ class Mcp(Connector):
     """True for distances: the score is then the negated distance."""
     start_timeout: float = 30.0
     """Seconds that the server may take to start and to name its tools."""
+    plant: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The tool that writes a document: ``{tool, arguments}`` with {id}, {title}, {text}, {tenant}, {source_hash}, {metadata}
+    and {metadata.NAME}; without it the server is only read."""
+    unplant: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The tool that removes one, in the same words; {id} and {tenant} are known then."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,6 +128,22 @@ class Mcp(Connector):
         if not self.id:
             raise InputError(f"{self.name}: id is empty; write the path to the document id in a hit, like 'document.id'")
         check_seconds(self.name, "start_timeout", self.start_timeout)
+        for setting in ("plant", "unplant"):
+            self._check_call(setting, getattr(self, setting))
+
+    def _check_call(self, setting: str, used: Mapping[str, Any] | None) -> None:
+        if used is None:
+            return
+        check_template(self.name, setting, used)
+        if (
+            set(used) != {"tool", "arguments"}
+            or not isinstance(used["tool"], str)
+            or not isinstance(used["arguments"], Mapping)
+        ):
+            example = "{tool = 'add_note', arguments = {id = '{id}', text = '{text}'}}"
+            raise InputError(f"{self.name}: {setting} names no tool and its arguments; write it like {example}")
+        if "id" not in places(used["arguments"], place=PLACE):
+            raise InputError(f"{self.name}: '{{id}}' stands nowhere in {setting}; write where the document's id goes")
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         """Return the mapped hits of one call; a blank question is not asked, since most tools refuse it."""
@@ -137,10 +159,45 @@ class Mcp(Connector):
 
         def fetch(count: int) -> list[Row]:
             arguments = filled(self.arguments, {"text": text, "k": count, **wanted})
-            self._check_tool(link.tools, arguments)
-            return [self._row(hit, rank) for rank, hit in enumerate(self._list(self._call(link, arguments, end)), 1)]
+            self._check_tool(link.tools, self.tool, arguments)
+            answer = self._read(self._call(link, self.tool, arguments, end))
+            return [self._row(hit, rank) for rank, hit in enumerate(self._list(answer), 1)]
 
         return enough(fetch, k) if self.chunk and "k" in offered else fetch(k)
+
+    def check_planting(self, documents: Sequence[Planted]) -> None:
+        if self.plant is None or self.unplant is None:
+            lacking = "plant" if self.plant is None else "unplant"
+            raise InputError(
+                f"{self.name} is only read, it has no {lacking}; say which tools write and remove a document, "
+                f"{lacking} = {{tool = '…', arguments = {{id = '{{id}}'}}}}"
+            )
+        check_tenant(self.name, "plant", self.plant, documents)
+
+    def marked(self) -> tuple[bool, bool]:
+        return False, False
+
+    def looks_up(self) -> bool:
+        return False
+
+    def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
+        for document in documents:
+            self._use(self.plant or {}, document.values())
+
+    def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
+        for doc_id in ids:
+            self._use(self.unplant or {}, {"id": doc_id} if tenant is None else {"id": doc_id, "tenant": tenant})
+
+    def _use(self, used: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        """Call a tool whose answer says nothing but that it did not fail."""
+        arguments = filled(used["arguments"], values, place=PLACE)
+
+        def call() -> None:
+            link = self._link()
+            self._check_tool(link.tools, used["tool"], arguments)
+            self._call(link, used["tool"], arguments, time.monotonic() + self.timeout)
+
+        self.tried(call)
 
     def close(self) -> None:
         """End the session, and the server where one was started; the next question opens another."""
@@ -221,39 +278,39 @@ class Mcp(Connector):
             event_hooks={"response": [note]},
         )
 
-    def _check_tool(self, tools: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
+    def _check_tool(self, tools: Mapping[str, Any], tool: str, arguments: Mapping[str, Any]) -> None:
         """Raise InputError where there is no such tool or argument: servers ignore arguments that they do not know."""
-        if self.tool not in tools:
-            there = nearest(self.tool, tools) if tools else "no tool at all"
-            raise InputError(f"{self.name} has no tool '{self.tool}'; it has {there}")
-        schema = tools[self.tool]
+        if tool not in tools:
+            there = nearest(tool, tools) if tools else "no tool at all"
+            raise InputError(f"{self.name} has no tool '{tool}'; it has {there}")
+        schema = tools[tool]
         known = schema.get("properties", {})
         missing = [name for name in schema.get("required", ()) if name not in arguments]
         if missing:
-            raise InputError(f"{self.name}: the tool '{self.tool}' needs the argument '{missing[0]}'; add it to arguments")
+            raise InputError(f"{self.name}: the tool '{tool}' needs the argument '{missing[0]}'; add it to arguments")
         for name in arguments:
             if name not in known and not schema.get("additionalProperties"):
                 cure = f"did you mean {nearest(name, known)}?" if known else "it takes none"
-                raise InputError(f"{self.name}: the tool '{self.tool}' knows no argument '{name}'; {cure}")
+                raise InputError(f"{self.name}: the tool '{tool}' knows no argument '{name}'; {cure}")
 
-    def _call(self, link: _Link, arguments: Mapping[str, Any], end: float) -> Any:
+    def _call(self, link: _Link, tool: str, arguments: Mapping[str, Any], end: float) -> Any:
+        """Return the result of a tool that did not fail."""
         try:
-            return self._answer(link.call(self.tool, dict(arguments), max(end - time.monotonic(), 0.001)))
-        except SearchFailed:
-            raise
+            result = link.call(tool, dict(arguments), max(end - time.monotonic(), 0.001))
         except _FAILURES as problem:
             failed = self._failed(problem, link)
             if isinstance(failed, Unreachable) or (isinstance(failed, TimedOut) and self.command):
                 # A server that is gone or stuck is not asked again: the next attempt starts another.
                 self._state.drop(link)
             raise failed from None
+        if result.is_error:
+            said = self._safe(" ".join(part.text for part in result.content if part.type == "text")) or "it gave no reason"
+            raise BadAnswer(f"{self.name}: the tool '{tool}' failed ({said}); look at the server's log")
+        return result
 
-    def _answer(self, result: Any) -> Any:
+    def _read(self, result: Any) -> Any:
         """Return the structured content, else the text content read as JSON."""
         texts = [part.text for part in result.content if part.type == "text"]
-        if result.is_error:
-            said = self._safe(" ".join(texts)) or "it gave no reason"
-            raise BadAnswer(f"{self.name}: the tool '{self.tool}' failed ({said}); look at the server's log")
         if result.structured_content is not None:
             return result.structured_content
         try:

@@ -12,7 +12,7 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,8 +20,9 @@ from importlib import import_module
 from typing import Any
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, RingtrueError, TimedOut, Unreachable, nearest
-from ringtrue.retrieve.connectors.base import Connector, hidden
+from ringtrue.retrieve.connectors.base import hidden
 from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
+from ringtrue.retrieve.connectors.writing import Mark, Planted, Store, scalar
 from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
 from ringtrue.retrieve.protocol import Scope, plain
 
@@ -32,6 +33,8 @@ MOST = 16_384
 """Hits that Milvus returns at most."""
 FLOAT_VECTOR = 101
 """Type of a field of vectors of 32-bit floats, as Milvus numbers them."""
+VARCHAR = 21
+"""Type of a field of texts."""
 TYPES: Mapping[int, tuple[type, ...]] = {
     1: (bool,),
     **dict.fromkeys((2, 3, 4, 5), (int,)),
@@ -44,7 +47,7 @@ _quiet = threading.local()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Milvus(Connector):
+class Milvus(Store):
     """A collection of a Milvus server. The score is the cosine, the inner product, or the negated squared distance (L2)."""
 
     uri: str | None = hidden()
@@ -93,15 +96,112 @@ class Milvus(Connector):
         end = time.monotonic() + self.timeout
         with self._failures():
             opened = self._opened.within(self, end)
-            if opened.size != len(vector):
-                raise InputError(
-                    f"{self.name}: field '{opened.vector}' holds vectors of {opened.size} numbers, '{self.model}' makes "
-                    f"{len(vector)}; name the model that made them"
-                )
+            self._check_size(opened, len(vector))
             where = opened.condition(scope, self.name)
             if self.chunk is None:
                 return self._nearest(opened, vector.tolist(), where, k, end)
             return enough(lambda count: self._nearest(opened, vector.tolist(), where, min(count, MOST), end), k)
+
+    def resolves(self) -> bool:
+        return True
+
+    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
+        end = time.monotonic() + self.timeout
+        with self._failures():
+            opened = self._opened.within(self, end)
+            found: set[str] = set()
+            parts = [list(doc_ids)]
+            while parts:
+                part = parts.pop()
+                where = opened.one_of(opened.id, part)
+                count = MOST if len(part) > 1 else 1
+                rows = self._queried(opened, where, [opened.id], count, end) if where else []
+                found |= {str(field_of(row, opened.id, self.name, "id")) for row in rows}
+                if len(rows) == count and len(part) > 1:  # so many passages that some documents may have been cut off
+                    middle = len(part) // 2
+                    parts += [part[:middle], part[middle:]]
+            return found
+
+    def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
+        end = time.monotonic() + self.timeout
+        with self._failures():
+            opened = self._opened.within(self, end)
+            names = [opened.id, *(name for name in self.mark_fields() if name)]
+            where = opened.one_of(opened.id, ids)
+            rows = self._queried(opened, where, names, MOST, end) if where else []
+            return {str(row[opened.id]): self.mark_of(row) for row in rows}
+
+    def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
+        vectors = encoder(self.model).encode([document.whole for document in documents])
+
+        def write() -> None:
+            end = time.monotonic() + self.timeout
+            with self._failures():
+                opened = self._opened.within(self, end)
+                self._check_size(opened, vectors.shape[1])
+                rows = [
+                    self._row_of(opened, document, vector.tolist()) for document, vector in zip(documents, vectors, strict=True)
+                ]
+                self._delete(opened, [document.id for document in documents if document.id in there], end)
+                opened.client.insert(self.collection, rows, timeout=_left(end))
+
+        self.tried(write)
+
+    def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
+        def delete() -> None:
+            end = time.monotonic() + self.timeout
+            with self._failures():
+                self._delete(self._opened.within(self, end), ids, end)
+
+        self.tried(delete)
+
+    def _row_of(self, opened: _Opened, document: Planted, vector: list[float]) -> dict[str, Any]:
+        own: dict[str, Any] = {opened.id: document.id, opened.vector: vector}
+        if not opened.made_keys:
+            own[opened.key] = document.id
+        if self.chunk is not None:
+            own[self.chunk] = document.id
+        row = own | {name: scalar(value) for name, value in self.record(document).items()}
+        unknown = [name for name in row if name not in opened.kinds and not opened.open_ended]
+        if unknown:
+            raise InputError(
+                f"{self.name}: plant names the field '{unknown[0]}', which collection '{self.collection}' does not have; "
+                f"did you mean {nearest(unknown[0], opened.kinds)}?"
+            )
+        for name in (opened.id, *(() if opened.made_keys else (opened.key,))):
+            if opened.kinds.get(name, VARCHAR) != VARCHAR:
+                raise InputError(
+                    f"{self.name}: ids of planted documents are texts, and field '{name}' holds none; "
+                    "let Milvus make the keys (auto_id) and name a text field with id="
+                )
+        return row
+
+    def _delete(self, opened: _Opened, ids: Sequence[str], end: float) -> None:
+        """Delete the records of these ids by their keys; who asks has seen that they are ours."""
+        where = opened.one_of(opened.id, ids) if ids else ""
+        rows = self._queried(opened, where, [opened.key], MOST, end) if where else []
+        if rows:
+            # Not ids=: pymilvus puts them between quotes as they are, and an apostrophe would end one.
+            keys = ", ".join(_literal(row[opened.key]) for row in rows)
+            opened.client.delete(self.collection, filter=f"{opened.key} in [{keys}]", timeout=_left(end))
+
+    def _queried(self, opened: _Opened, where: str, names: Sequence[str], count: int, end: float) -> list[dict[str, Any]]:
+        rows = opened.client.query(
+            self.collection,
+            filter=where,
+            output_fields=list(dict.fromkeys(names)),
+            limit=count,
+            consistency_level="Strong",
+            timeout=_left(end),
+        )
+        return [dict(row) for row in rows]
+
+    def _check_size(self, opened: _Opened, size: int) -> None:
+        if opened.size != size:
+            raise InputError(
+                f"{self.name}: field '{opened.vector}' holds vectors of {opened.size} numbers, '{self.model}' makes "
+                f"{size}; name the model that made them"
+            )
 
     def _nearest(self, opened: _Opened, vector: list[float], where: str, count: int, end: float) -> list[Row]:
         names = [opened.id] if self.chunk is None else [opened.id, self.chunk]
@@ -164,7 +264,7 @@ class Milvus(Connector):
             raise InputError(
                 f"{self.name}: collection '{self.collection}' has {asked}; say vector= (of 32-bit floats: {known})"
             )
-        key = next(name for name, item in fields.items() if item.get("is_primary"))
+        key, keyed = next((name, item) for name, item in fields.items() if item.get("is_primary"))
         for setting, name in (("id", self.id), ("chunk", self.chunk)):
             if name is not None and name not in fields and not open_ended:
                 raise MissingInput(
@@ -173,7 +273,7 @@ class Milvus(Connector):
                 )
         metric = self._metric(client, vector, end)
         size = int(fields[vector]["params"]["dim"])
-        return _Opened(client, vector, self.id or key, metric, size, kinds, open_ended)
+        return _Opened(client, vector, self.id or key, metric, size, kinds, open_ended, key, bool(keyed.get("auto_id")))
 
     def _metric(self, client: Any, vector: str, end: float) -> str:
         names = client.list_indexes(self.collection, field_name=vector, timeout=_left(end))
@@ -252,6 +352,17 @@ class _Opened:
     kinds: Mapping[str, int]
     open_ended: bool
     """Whether records may have fields that the schema does not name."""
+    key: str
+    """The primary key."""
+    made_keys: bool
+    """Whether Milvus makes the keys itself."""
+
+    def one_of(self, name: str, values: Sequence[str]) -> str:
+        """Return the filter of records with one of these ids; empty where none of them fits the field."""
+        kinds = TYPES.get(self.kinds[name], ()) if name in self.kinds else (str, int)
+        fitting = [item for value in values for item in readings(value) if type(item) in kinds]
+        left = name if name in self.kinds else f"$meta[{_literal(name)}]"
+        return f"{left} in [{', '.join(map(_literal, fitting))}]" if fitting else ""
 
     def condition(self, scope: Scope | None, who: str) -> str:
         """Return a scope as a filter. Its values are written as literals: placeholders exist only in later servers."""

@@ -1,6 +1,7 @@
 """What connectors to Python objects share: the object named or given, its time limit, its exceptions as our errors, its rows.
 
-Nothing of the object's library is imported here; an object is known by its methods. It is never changed.
+Nothing of the object's library is imported here; an object is known by its methods. It is changed only where documents are
+planted in it.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from ringtrue.errors import (
     TimedOut,
     Unreachable,
 )
-from ringtrue.retrieve.connectors.base import Connector
 from ringtrue.retrieve.connectors.passages import Row, enough, field_of, within_scope
+from ringtrue.retrieve.connectors.writing import Store
 from ringtrue.retrieve.protocol import Scope
 
 T = TypeVar("T")
@@ -44,7 +45,7 @@ _opening = threading.RLock()
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObjectConnector(Connector):
+class ObjectConnector(Store):
     """A search object of somebody's program: given as it is, or imported by its name."""
 
     retriever: Any = field(default=None, repr=False, hash=False)
@@ -113,6 +114,10 @@ class ObjectConnector(Connector):
             return enough(fetch, k) if can_be_told else fetch(k)
 
         return within(self.name, self.timeout, answer)
+
+    def done(self, action: Callable[[], T]) -> T:
+        """Return what an action with the object returns, within the timeout; raises SearchFailed."""
+        return self.tried(lambda: within(self.name, self.timeout, action))
 
     def target(self) -> Any:
         """Return the object, imported and made once; raises InputError, or SearchFailed where making it fails."""

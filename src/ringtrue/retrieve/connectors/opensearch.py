@@ -11,16 +11,17 @@ import re
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 from ringtrue.errors import BadAnswer, InputError, TimedOut, Unreachable, nearest
-from ringtrue.retrieve.connectors.base import Connector, hidden
-from ringtrue.retrieve.connectors.http import filled
+from ringtrue.retrieve.connectors.base import hidden
 from ringtrue.retrieve.connectors.passages import Row, enough
-from ringtrue.retrieve.connectors.template import places
+from ringtrue.retrieve.connectors.template import filled, places
 from ringtrue.retrieve.connectors.web import call
+from ringtrue.retrieve.connectors.writing import Mark, Planted, Store
 from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
 from ringtrue.retrieve.protocol import Scope, plain
 
@@ -34,7 +35,7 @@ _TERM = re.compile(rf"[{_ALONE}]|[^\W{_ALONE}]{{1,255}}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Rest(Connector):
+class _Rest(Store):
     """What both systems share: addressing, credentials, the text query, and how an answer is read."""
 
     url: str = field(repr=False)
@@ -150,22 +151,102 @@ class _Rest(Connector):
         """Return the text query: every word counts, the best field of a document decides."""
         return {"multi_match": {"query": text, "fields": list(self.fields), "type": "best_fields"}}
 
+    def resolves(self) -> bool:
+        return True
+
+    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
+        end = time.monotonic() + self.timeout
+        found: set[str] = set()
+        parts = [list(doc_ids)]
+        while parts:
+            part = parts.pop()
+            same = {"ids": {"values": part}} if self.id == "_id" else {"terms": {self.filters.get(self.id, self.id): part}}
+            size = WINDOW if len(part) > 1 else 1
+            body = {"size": size, "_source": [self.id] if self.id != "_id" else False}
+            asked = {**body, "query": {"bool": {"filter": [same]}}}
+            rows = self._hits(self._whole(self._request("_search", end, json=asked, params=_Rest.params(self))))
+            found |= {str(self._value(hit, self.id, rank)) for rank, hit in enumerate(rows, 1)}
+            if len(rows) == size and len(part) > 1:  # so many passages that some documents may have been cut off
+                middle = len(part) // 2
+                parts += [part[:middle], part[middle:]]
+        return found
+
+    def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
+        wanted = [name for name in self.mark_fields() if name]
+        params = {"_source_includes": ",".join(wanted)} if wanted else {"_source": "false"}
+        end = time.monotonic() + self.timeout
+        # Unlike a search, this also sees what was written a moment ago.
+        answer = self._request("_mget", end, json={"ids": list(ids)}, params=params)
+        documents = answer.get("docs") if isinstance(answer, dict) else None
+        if not isinstance(documents, list):
+            raise BadAnswer(f"{self.name} answered {answer!r:.60}, which are no documents; check url and index")
+        for item in documents:
+            if "error" in item:  # what would be written into an index that is not there would make one
+                raise BadAnswer(f"{self.name} has no index '{self.index}' to look into; check index=, or create it there")
+        return {str(item["_id"]): self.mark_of(self._flat(item.get("_source"))) for item in documents if item.get("found")}
+
+    def _flat(self, source: Any) -> dict[str, Any]:
+        """Return the marks in a source, which may be nested where their names have dots."""
+        hit = {"_source": source or {}}
+        found: dict[str, Any] = {}
+        for name in self.mark_fields():
+            with suppress(BadAnswer):
+                found |= {name: self._value(hit, name, 1)} if name else {}
+        return found
+
+    def check_planting(self, documents: Sequence[Planted]) -> None:
+        super().check_planting(documents)
+        if "*" in self.index or "," in self.index:
+            raise InputError(f"{self.name}: index='{self.index}' is a pattern; name the one index that is to be written")
+
+    def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
+        vectors: Sequence[Any] = [None] * len(documents)
+        if self.vector_field:
+            vectors = encoder(self.model).encode([document.whole for document in documents]).tolist()
+        lines: list[Any] = []
+        for document, vector in zip(documents, vectors, strict=True):
+            own = {name: document.id for name in (self.id, self.chunk) if name and name != "_id"}
+            own |= {self.vector_field: vector} if self.vector_field else {}
+            lines += [{"index": {"_id": document.id}}, {**own, **self.record(document)}]
+        self.tried(lambda: self._bulk(lines))
+
+    def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
+        self.tried(lambda: self._bulk([{"delete": {"_id": doc_id}} for doc_id in ids]))
+
+    def _bulk(self, lines: Sequence[Any]) -> None:
+        answer = self._request("_bulk", time.monotonic() + self.timeout, lines=lines)
+        items = answer.get("items") if isinstance(answer, dict) else None
+        if not isinstance(items, list):
+            raise BadAnswer(f"{self.name} answered {answer!r:.60}, which says nothing of what was written; check url and index")
+        for item in items:
+            kind, result = next(iter(item.items()))
+            status = int(result.get("status", 0))
+            if status >= 300 and not (kind == "delete" and status == 404):
+                error = result.get("error") or {}
+                why = f"{error.get('type')}: {error.get('reason')}" if isinstance(error, dict) else str(error)
+                said = f"{self.name} did not {kind} document '{result.get('_id')}' ({why:.120})"
+                if status == 429 or status >= 500:
+                    raise Unreachable(f"{said}; try again later")
+                raise BadAnswer(f"{said}; check plant= and the mapping of the index")
+
     def _send(self, body: Mapping[str, Any], end: float) -> Any:
+        return self._whole(self._request("_search", end, json=body, params=self.params()))
+
+    def _request(self, action: str, end: float, **sent: Any) -> Any:
         left = end - time.monotonic()
         if left <= 0:
             raise TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
         user, password = self.secret(self.user_env), self.secret(self.password_env)
         try:
-            answer = call(
+            return call(
                 self.name,
                 "POST",
-                f"{self.url.rstrip('/')}/{quote(self.index, safe='*,')}/_search",
-                json=body,
-                params=self.params(),
+                f"{self.url.rstrip('/')}/{quote(self.index, safe='*,')}/{action}",
                 headers=self._headers(),
                 auth=None if user is None or password is None else (user, password),
                 timeout=left,
                 ca_file=self.ca_file,
+                **sent,
             )
         except BadAnswer as problem:
             if "HTTP 404" in str(problem) and "index_not_found" in str(problem):
@@ -175,7 +256,6 @@ class _Rest(Connector):
             raise TimedOut(
                 f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow"
             ) from problem
-        return self._whole(answer)
 
     def _headers(self) -> dict[str, str]:
         key, token = self.secret(self.api_key_env), self.secret(self.token_env)
@@ -201,13 +281,17 @@ class _Rest(Connector):
             raise BadAnswer(f"{self.name} has no index that matches '{self.index}'; check index=, or create it there")
         return answer
 
-    def _rows(self, answer: Mapping[str, Any]) -> Iterator[Row]:
+    def _hits(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
         hits = answer["hits"].get("hits")
         if not isinstance(hits, list):
             raise BadAnswer(f"{self.name} answered hits that are {hits!r:.40} and no list; check url and body")
         for rank, hit in enumerate(hits, 1):
             if not isinstance(hit, dict):
                 raise BadAnswer(f"{self.name}: hit {rank} is {hit!r:.40} and no object; check url and body")
+        return hits
+
+    def _rows(self, answer: Mapping[str, Any]) -> Iterator[Row]:
+        for rank, hit in enumerate(self._hits(answer), 1):
             row = {"doc_id": self._value(hit, self.id, rank), "score": hit.get("_score")}
             if self.chunk is not None:
                 row["chunk"] = str(self._value(hit, self.chunk, rank))

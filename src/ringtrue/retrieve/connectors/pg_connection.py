@@ -1,7 +1,8 @@
 """Connections to PostgreSQL: where the server is, how long it may take, and what its failures mean.
 
 In: an address from the settings, a statement and its parameters; out: the rows within the timeout, or an error in our words
-that shows no address. Every statement runs in a read-only transaction; connections wait for the next one.
+that shows no address. Questions run in a read-only transaction, and their connections wait for the next one; what is planted
+is written in one transaction on a connection of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import threading
 import time
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ from ringtrue.errors import (
     Unreachable,
     nearest,
 )
-from ringtrue.retrieve.connectors.base import Connector, hidden
+from ringtrue.retrieve.connectors.base import hidden
+from ringtrue.retrieve.connectors.writing import Store
 from ringtrue.retrieve.protocol import Scope
 
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
@@ -51,8 +53,8 @@ def library() -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Server(Connector):
-    """A PostgreSQL server: its settings, and ``fetch``, which asks it."""
+class Server(Store):
+    """A PostgreSQL server: its settings, ``fetch``, which asks it, and ``change``, which writes to it."""
 
     dsn_env: str | None = None
     """Environment variable with the address, ``postgresql://user:password@host/dbname`` or ``host=… dbname=…``."""
@@ -120,6 +122,44 @@ class Server(Connector):
         except psycopg.Error as problem:
             # Not chained: the original names host, user and database.
             raise self._failure(problem, scope) from None
+
+    def change(self, statements: Sequence[tuple[Any, Mapping[str, Any]]]) -> None:
+        """Run statements in one transaction within the timeout: all of them count, or none; raises InputError, SearchFailed."""
+        psycopg = library()
+        address = self._address()
+        attempt = _Attempt()
+        end = time.monotonic() + self.timeout
+
+        def work() -> None:
+            with psycopg.connect(**address, autocommit=False, prepare_threshold=None) as connection, attempt.on(connection):
+                left = max(1, math.ceil((end - time.monotonic()) * 1000))
+                connection.execute("SELECT set_config('statement_timeout', %s::text, true)", [str(left)])
+                for statement, parameters in statements:
+                    connection.execute(statement, parameters)
+
+        try:
+            _within(self.timeout + GRACE, work, attempt.abandon)
+        except TimeoutError:
+            raise self._too_slow() from None
+        except psycopg.Error as problem:
+            raise self._not_written(problem) from None
+
+    def _not_written(self, problem: Any) -> RingtrueError:
+        state = problem.sqlstate or ""
+        said = " ".join((problem.diag.message_primary or type(problem).__name__).split()) if state else ""
+        if state == "42501":
+            return AccessDenied(f"{self.name} refused to be written ({said}); grant its user INSERT and DELETE on the table")
+        if state.startswith("22") and "dimensions" in said:
+            return InputError(f"{self.name}: {said}; name the model that made the vectors of the column")
+        if state.startswith(("22", "23")):
+            return InputError(f"{self.name} refuses what plant makes ({said}); fill what the table asks for, in its types")
+        if state in ("42703", "42804", "428C9"):
+            return InputError(
+                f"{self.name} refuses what plant makes ({said}); name columns that can be written, in their types"
+            )
+        if state == "25006":
+            return AccessDenied(f"{self.name} can only be read ({said}); name a server that takes writes")
+        return self._failure(problem, None)
 
     def _run(
         self,

@@ -1,7 +1,7 @@
 """PostgreSQL as a search system: its full text search (``Postgres``) and pgvector (``Pgvector``).
 
-Both only read: every question runs in a read-only transaction with a time limit. Question and scope are only ever parameters;
-names from the settings are quoted as identifiers. Who has a statement of his own gives it as ``sql``.
+Every question runs in a read-only transaction with a time limit. Question, scope and planted documents are only ever
+parameters; names from the settings are quoted as identifiers. Who has a statement of his own gives it as ``sql``.
 In: a question; out: a statement for ``pg_connection`` to run, and its rows.
 """
 
@@ -11,7 +11,7 @@ import math
 import re
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -20,6 +20,7 @@ from uuid import UUID
 from ringtrue.errors import InputError, nearest
 from ringtrue.retrieve.connectors.passages import Row, enough
 from ringtrue.retrieve.connectors.pg_connection import Server, library
+from ringtrue.retrieve.connectors.writing import Mark, Planted
 from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
 from ringtrue.retrieve.protocol import Scope, plain
 
@@ -89,7 +90,7 @@ class Database(Server):
         """The placeholder of the question: ``text`` or ``vector``."""
 
     @abstractmethod
-    def put(self, text: str) -> str | None:
+    def asked(self, text: str) -> str | None:
         """Return the question as the parameter it becomes, or None where nothing is asked."""
 
     @abstractmethod
@@ -98,7 +99,7 @@ class Database(Server):
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> list[dict[str, Any]]:
         library()
-        asked = self.put(text)
+        asked = self.asked(text)
         if asked is None:
             return []
         parameters: dict[str, Any] = {self.question: asked}
@@ -115,6 +116,100 @@ class Database(Server):
 
         # The statement made here collapses passages itself; one of somebody's own returns k rows, whatever they are.
         return best(k) if self.sql is None else enough(best, k, document=self._passage_of)
+
+    def resolves(self) -> bool:
+        return self.table is not None
+
+    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
+        library()
+        from psycopg import sql
+
+        statement = sql.SQL("SELECT DISTINCT document.{}::text AS doc_id FROM {} AS document WHERE {} AND {}").format(
+            _named(self.id), _named(*self._table()), self._is_one_of(sql), self.ready(sql)
+        )
+        return {row["doc_id"] for row in self.fetch(statement, {"ids": list(doc_ids)}, session={})}
+
+    @abstractmethod
+    def ready(self, sql: Any) -> Any:
+        """Return the condition under which a row can be found at all: what has no vector yet is no part of the search."""
+
+    def looks_up(self) -> bool:
+        return self.table is not None
+
+    def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
+        library()
+        from psycopg import sql
+
+        columns = [sql.SQL("document.{}::text AS doc_id").format(_named(self.id))]
+        for mark, name in zip(Mark._fields, self.mark_fields(), strict=True):
+            if name is not None:
+                columns.append(sql.SQL(f"document.{{}}::text AS {mark}").format(_named(name)))
+        statement = sql.SQL("SELECT {} FROM {} AS document WHERE {}").format(
+            sql.SQL(", ").join(columns), _named(*self._table()), self._is_one_of(sql)
+        )
+        rows = self.fetch(statement, {"ids": list(ids)}, session={})
+        return {row["doc_id"]: Mark(row.get("source_hash"), row.get("tenant")) for row in rows}
+
+    def check_planting(self, documents: Sequence[Planted]) -> None:
+        super().check_planting(documents)
+        if self.table is None:
+            raise InputError(f"{self.name}: a statement of one's own cannot be written to; name the table instead of sql")
+
+    def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
+        library()
+        from psycopg import sql
+
+        rows = [self._row_of(document, own) for document, own in zip(documents, self.own(documents), strict=True)]
+        by_tenant: dict[str | None, list[str]] = {}
+        for document in documents:
+            by_tenant.setdefault(document.tenant, []).append(document.id)
+        # Delete and insert: not every table has a key that an upsert could go by.
+        statements = [self._deletion(sql, ids, tenant) for tenant, ids in by_tenant.items()]
+        statements += [self._insertion(sql, row) for row in rows]
+        statements += self.afterwards(sql, documents)
+        self.tried(lambda: self.change(statements))
+
+    def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
+        library()
+        from psycopg import sql
+
+        self.tried(lambda: self.change([self._deletion(sql, ids, tenant)]))
+
+    def own(self, documents: Sequence[Planted]) -> Sequence[Mapping[str, Any]]:
+        """Return the columns that the connector fills itself, for each document."""
+        return [{} for _ in documents]
+
+    def afterwards(self, sql: Any, documents: Sequence[Planted]) -> list[tuple[Any, Mapping[str, Any]]]:
+        """Return what is to be done after rows were written, so that they are found."""
+        return []
+
+    def _row_of(self, document: Planted, own: Mapping[str, Any]) -> dict[str, Any]:
+        from psycopg.types.json import Jsonb
+
+        record = {self.id: document.id, **({self.chunk: document.id} if self.chunk else {}), **own, **self.record(document)}
+        return {name: Jsonb(value) if isinstance(value, Mapping) else value for name, value in record.items()}
+
+    def _insertion(self, sql: Any, row: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+        values = {f"value{place}": value for place, value in enumerate(row.values())}
+        statement = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
+            _named(*self._table()), sql.SQL(", ").join(map(_named, row)), sql.SQL(", ").join(map(sql.Placeholder, values))
+        )
+        return statement, values
+
+    def _deletion(self, sql: Any, ids: Sequence[str], tenant: str | None) -> tuple[Any, Mapping[str, Any]]:
+        hashed, owned = self.mark_fields()
+        conditions = [self._is_one_of(sql)]
+        if hashed:
+            conditions.append(sql.SQL("coalesce(document.{}::text, '') <> ''").format(_named(hashed)))
+        if owned:
+            conditions.append(sql.SQL("coalesce(document.{}::text, '') = coalesce(%(tenant)s::text, '')").format(_named(owned)))
+        statement = sql.SQL("DELETE FROM {} AS document WHERE {}").format(
+            _named(*self._table()), sql.SQL(" AND ").join(conditions)
+        )
+        return statement, {"ids": list(ids), "tenant": tenant}
+
+    def _is_one_of(self, sql: Any) -> Any:
+        return sql.SQL("document.{}::text = ANY(%(ids)s::text[])").format(_named(self.id))
 
     def _passage_of(self, row: Row) -> Any:
         """Return the document of a row that is a passage; a row that is none counts by itself, so that no more are fetched."""
@@ -254,8 +349,37 @@ class Postgres(Database):
     def checked(self) -> str:
         return "sql" if self.sql is not None else "table, id, chunk, columns, vector, language"
 
-    def put(self, text: str) -> str:
+    def asked(self, text: str) -> str:
         return text
+
+    def ready(self, sql: Any) -> Any:
+        return sql.SQL("TRUE" if self.vector is None else "document.{} IS NOT NULL").format(_named(self.vector or self.id))
+
+    def afterwards(self, sql: Any, documents: Sequence[Planted]) -> list[tuple[Any, Mapping[str, Any]]]:
+        if self.vector is None or self.vector in (self.plant or {}) or self._generated():
+            return []
+        # A trigger may have filled it; what is still empty would never be found.
+        statement = sql.SQL(
+            "UPDATE {} AS document SET {} = setweight(to_tsvector({language}::regconfig, %(title)s::text), 'A')"
+            " || setweight(to_tsvector({language}::regconfig, %(text)s::text), 'B')"
+            " WHERE document.{} IS NULL AND document.{}::text = %(id)s::text"
+        ).format(
+            _named(*self._table()), _named(self.vector), _named(self.vector), _named(self.id), language=_quoted(self.language)
+        )
+        return [
+            (statement, {"title": plain(document.title), "text": plain(document.text), "id": document.id})
+            for document in documents
+        ]
+
+    def _generated(self) -> bool:
+        """Whether PostgreSQL itself makes the tsvector of each row."""
+        from psycopg import sql
+
+        statement = sql.SQL(
+            "SELECT attgenerated <> '' AS made FROM pg_attribute WHERE attrelid = {}::regclass AND attname = %(name)s"
+        ).format(sql.Literal(_named(*self._table()).as_string(None)))
+        found = self.fetch(statement, {"name": self.vector}, session={})
+        return bool(found and found[0]["made"])
 
     def found(self, sql: Any) -> tuple[Any, Any]:
         vector = self._vector(sql)
@@ -331,11 +455,15 @@ class Pgvector(Database):
     def checked(self) -> str:
         return "sql" if self.sql is not None else "table, id, chunk, vector, and that pgvector is installed there,"
 
-    def put(self, text: str) -> str | None:
-        if not text.strip():
-            return None
-        row = encoder(self.model).encode([text], query=True)[0]
-        return "[" + ",".join(repr(float(value)) for value in row) + "]"
+    def asked(self, text: str) -> str | None:
+        return _written(encoder(self.model).encode([text], query=True)[0]) if text.strip() else None
+
+    def ready(self, sql: Any) -> Any:
+        return sql.SQL("document.{} IS NOT NULL").format(_named(self.vector))
+
+    def own(self, documents: Sequence[Planted]) -> Sequence[Mapping[str, Any]]:
+        rows = encoder(self.model).encode([document.whole for document in documents])
+        return [{self.vector: _written(row)} for row in rows]
 
     def _distance(self, sql: Any) -> Any:
         # The parameter has no type of its own, so that it takes the column's: vector or halfvec.
@@ -350,6 +478,11 @@ class Pgvector(Database):
         if not self.exact:
             rows = sql.SQL("{} ORDER BY {} LIMIT %(k)s").format(rows, self._distance(sql))
         return super().ranked(sql, rows)
+
+
+def _written(vector: Iterable[float]) -> str:
+    """Return a vector as pgvector reads it."""
+    return "[" + ",".join(repr(float(value)) for value in vector) + "]"
 
 
 def _is_name(name: object) -> bool:

@@ -8,15 +8,17 @@ import logging
 import os
 import ssl
 import threading
-from collections.abc import Callable, Iterable, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable, nearest
-from ringtrue.retrieve.connectors.base import Connector, hidden
+from ringtrue.retrieve.connectors.base import hidden
 from ringtrue.retrieve.connectors.objects import THREAD, failure, within
 from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
+from ringtrue.retrieve.connectors.writing import Mark, Planted, Store
 from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
 from ringtrue.retrieve.protocol import Scope
 
@@ -36,7 +38,7 @@ class Vectors(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Qdrant(Connector):
+class Qdrant(Store):
     """A collection of Qdrant, searched by vector.
 
     Scores are Qdrant's: the cosine or the dot product; Euclidean and Manhattan distances are negated.
@@ -95,6 +97,97 @@ class Qdrant(Connector):
         client = self._client()
         # The client's own limit counts whole seconds and single reads; the whole attempt is limited here.
         return within(self.name, self.timeout, lambda: self._nearest(client, vector, k, scope))
+
+    def resolves(self) -> bool:
+        return True
+
+    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
+        if self.document is None:
+            return {str(point.id) for point in self._retrieved([doc_id for doc_id in doc_ids if _is_point(doc_id)])}
+        name = self.document
+        models = _library().models
+        client = self._client()
+        readable: list[Any] = [value for doc_id in doc_ids for value in readings(doc_id)]
+        kinds = [[value for value in readable if type(value) is kind] for kind in (str, int)]
+        same = [models.FieldCondition(key=name, match=models.MatchAny(any=values)) for values in kinds if values]
+
+        def page(offset: Any) -> tuple[list[Any], Any]:
+            found: tuple[list[Any], Any] = client.scroll(
+                self.collection,
+                scroll_filter=models.Filter(should=same),
+                limit=1000,
+                offset=offset,
+                with_payload=sorted({name, name.split(".")[0]}),
+            )
+            return found
+
+        def scroll() -> set[str]:
+            found: set[str] = set()
+            points, offset = self._tried(lambda: page(None))
+            while True:
+                found |= {str(field_of(point.payload or {}, name, self.name, "document")) for point in points}
+                if offset is None:
+                    return found
+                points, offset = self._tried(lambda offset=offset: page(offset))  # type: ignore[misc]
+
+        return within(self.name, self.timeout, scroll)
+
+    def check_planting(self, documents: Sequence[Planted]) -> None:
+        super().check_planting(documents)
+        if self.document is None:
+            raise InputError(
+                f"{self.name}: ids of planted documents are texts, and Qdrant's are numbers or UUIDs; "
+                "name a payload field for them, document = 'doc_id'"
+            )
+
+    def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
+        points = {_point(doc_id): doc_id for doc_id in ids}
+        found = self._retrieved(list(points))
+        return {points[str(point.id)]: self.mark_of(point.payload or {}) for point in found}
+
+    def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
+        models = _library().models
+        vectors = encoder(self.model).encode([document.whole for document in documents]).tolist()
+        points = []
+        for document, vector in zip(documents, vectors, strict=True):
+            payload = self.record(document)
+            for name in (self.document, self.chunk):
+                _set(payload, name, document.id)
+            points.append(
+                models.PointStruct(
+                    id=_point(document.id), vector={self.vector: vector} if self.vector else vector, payload=payload
+                )
+            )
+        client = self._client()
+
+        def upsert() -> None:
+            if vectors and self._vectors(client).size != len(vectors[0]):
+                raise InputError(
+                    f"{self.name}: collection '{self.collection}' holds vectors of {self._vectors(client).size} numbers and "
+                    f"model '{self.model}' makes {len(vectors[0])}; name the model that made them"
+                )
+            self._tried(lambda: client.upsert(self.collection, points, wait=True))
+
+        self.tried(lambda: within(self.name, self.timeout, upsert))
+
+    def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
+        models = _library().models
+        client = self._client()
+        chosen = models.PointIdsList(points=[_point(doc_id) for doc_id in ids])
+
+        def delete() -> None:
+            self._tried(lambda: client.delete(self.collection, chosen, wait=True))
+
+        self.tried(lambda: within(self.name, self.timeout, delete))
+
+    def _retrieved(self, ids: Sequence[str]) -> list[Any]:
+        client = self._client()
+        keys = [int(doc_id) if doc_id.isdecimal() else doc_id for doc_id in ids]
+
+        def retrieve() -> list[Any]:
+            return list(self._tried(lambda: client.retrieve(self.collection, keys, with_payload=True)))
+
+        return within(self.name, self.timeout, retrieve) if keys else []
 
     def _nearest(self, client: Any, vector: list[float], k: int, scope: Scope | None) -> list[Row]:
         found = self._vectors(client)
@@ -256,6 +349,30 @@ _GRPC = {
     "INTERNAL": 500,
     "UNAVAILABLE": 503,
 }
+
+
+def _point(doc_id: str) -> str:
+    """Return the id of a planted document's point: Qdrant takes no texts, and the same document must get the same point."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"ringtrue:{doc_id}"))
+
+
+def _is_point(doc_id: str) -> bool:
+    if doc_id.isascii() and doc_id.isdecimal():
+        return int(doc_id) < 2**64
+    try:
+        return str(uuid.UUID(doc_id)) == doc_id.lower()
+    except ValueError:
+        return False
+
+
+def _set(payload: dict[str, Any], path: str | None, value: Any) -> None:
+    """Put a value at a dotted path of a payload."""
+    if path is None:
+        return
+    *parents, last = path.split(".")
+    for part in parents:
+        payload = payload.setdefault(part, {})
+    payload[last] = value
 
 
 def _said(content: bytes) -> str:

@@ -1,4 +1,5 @@
-"""An SQLite file with an FTS5 table that somebody else fills. It is opened for reading only, for each question anew."""
+"""An SQLite file with an FTS5 table that somebody else fills. It is opened for each question anew, and only to be read unless
+documents are planted in it."""
 
 from __future__ import annotations
 
@@ -7,14 +8,14 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable, nearest
-from ringtrue.retrieve.connectors.base import Connector
+from ringtrue.retrieve.connectors.writing import Mark, Planted, Store, scalar
 from ringtrue.retrieve.protocol import Scope, plain
 
 MAX_WORDS = 256
@@ -22,12 +23,13 @@ MAX_WORDS = 256
 MOST = 2**63 - 1
 """The largest number that SQLite holds."""
 _FTS5 = re.compile(r"\busing\s+[\"'\[`]?fts5\b", re.IGNORECASE)
+_CONTENT = re.compile(r"\bcontent\s*=", re.IGNORECASE)
 _STEPS = 2000
 """Steps of SQLite between two looks at the clock."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sqlite(Connector):
+class Sqlite(Store):
     """A full-text table of an SQLite file, ranked by its BM25."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("file",)
@@ -67,16 +69,127 @@ class Sqlite(Connector):
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
         """Return the best rows, with minus SQLite's bm25 as score; a question without words finds nothing."""
         words = self._words(text)
+        with self._reading() as database:
+            statement, values = self._statement(database, words, k, scope)
+            return self._rows(database.execute(statement, values), k) if words else []
+
+    def resolves(self) -> bool:
+        return True
+
+    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
+        with self._reading() as database:
+            holder, _ = self._holding(database)
+            return {row[0] for row in self._stored(database, holder, doc_ids, [])}
+
+    def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
+        with self._reading() as database:
+            holder, known = self._holding(database)
+            wanted = [name for name in self.mark_fields() if name]
+            self._check_columns("plant", wanted, known, holder)
+            rows = self._stored(database, holder, ids, wanted)
+            return {row[0]: self.mark_of(dict(zip(wanted, row[2:], strict=True))) for row in rows}
+
+    def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
+        def write() -> None:
+            with self._writing() as (database, place):
+                for document in documents:
+                    self._delete(database, place, [document.id], document.tenant)
+                    place.insert(database, {self.id: document.id, **self._filled(document)})
+
+        self.tried(write)
+
+    def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
+        def delete() -> None:
+            with self._writing() as (database, place):
+                self._delete(database, place, ids, tenant)
+
+        self.tried(delete)
+
+    def _filled(self, document: Planted) -> dict[str, Any]:
+        chunk = {self.chunk: document.id} if self.chunk else {}
+        return chunk | {name: scalar(value) for name, value in self.record(document).items()}
+
+    def _holding(self, database: sqlite3.Connection) -> tuple[str, list[str]]:
+        """Return the table that holds the ids, and its columns."""
+        holder = self._holder(database) if self.content else self._table(database)[0]
+        names = _columns(database, holder)
+        if self.id.lower() != "rowid":
+            self._check_columns("id", [self.id], names, holder)
+        return holder, names
+
+    def _stored(
+        self, database: sqlite3.Connection, holder: str, ids: Sequence[str], names: Sequence[str]
+    ) -> Iterable[tuple[Any, ...]]:
+        """Return (id, rowid, further columns) of the rows with these ids."""
+        columns = "".join(f", {_quoted(name)}" for name in names)
+        statement = (
+            f"SELECT CAST({_quoted(self.id)} AS TEXT), rowid{columns} FROM {_quoted(holder)} "
+            f"WHERE CAST({_quoted(self.id)} AS TEXT) IN ({', '.join('?' * len(ids))})"
+        )
+        return database.execute(statement, list(ids)).fetchall()
+
+    def _delete(self, database: sqlite3.Connection, place: _Place, ids: Sequence[str], tenant: str | None) -> None:
+        """Delete the rows of these ids that bear our marks."""
+        names = [name for name in self.mark_fields() if name]
+        for row in self._stored(database, place.holder, ids, names):
+            if self._ours(self.mark_of(dict(zip(names, row[2:], strict=True))), tenant):
+                place.delete(database, row[1])
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
         end = time.monotonic() + self.timeout
         try:
             with closing(self._open()) as database:
                 database.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
-                statement, values = self._statement(database, words, k, scope)
-                return self._rows(database.execute(statement, values), k) if words else []
+                yield database
         except sqlite3.Error as problem:
             raise self._failed(problem) from problem
 
-    def _open(self) -> sqlite3.Connection:
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[sqlite3.Connection, _Place]]:
+        """Open the file to be written in one transaction: what fails leaves nothing behind."""
+        try:
+            with closing(self._open(mode="rw")) as database:
+                database.execute("BEGIN IMMEDIATE")
+                try:
+                    yield database, self._place(database)
+                except BaseException:
+                    database.rollback()
+                    raise
+                database.execute("COMMIT")
+        except sqlite3.IntegrityError as problem:
+            raise InputError(
+                f"{self.name}: SQLite refuses what plant makes ('{problem}'); fill what the table asks for"
+            ) from problem
+        except sqlite3.Error as problem:
+            raise self._failed(problem) from problem
+
+    def _place(self, database: sqlite3.Connection) -> _Place:
+        """Return where rows are written; raises InputError where words written there would not be found."""
+        if self.id.lower() == "rowid":
+            raise InputError(f"{self.name}: ids of planted documents are texts, and id = 'rowid' holds numbers; name a column")
+        table, columns = self._table(database)
+        (made,) = database.execute("SELECT sql FROM sqlite_master WHERE name = ?", [table]).fetchone()
+        elsewhere = bool(_CONTENT.search(made))
+        if self.content is None:
+            if elsewhere:
+                raise InputError(f"{self.name}: the rows of '{table}' lie in another table; name that with content= to write")
+            place = _Place(table, tuple(columns), None, ())
+        else:
+            holder, held = self._holding(database)
+            triggers = database.execute("SELECT sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?", [holder])
+            fed = any(table.lower() in (sql or "").lower() for (sql,) in triggers)
+            if elsewhere and not fed:
+                raise InputError(
+                    f"{self.name}: no trigger of '{holder}' keeps '{table}' up to date, so nothing written would be found; "
+                    "make the triggers that SQLite's page on FTS5 shows"
+                )
+            place = _Place(holder, tuple(held), None if fed else table, () if fed else tuple(columns))
+        known = [*place.columns, *place.searched]
+        self._check_columns("plant", self.plant or (), known, place.holder)
+        return place
+
+    def _open(self, mode: str = "ro") -> sqlite3.Connection:
         path = Path(self.file)
         try:
             with path.open("rb"):
@@ -88,7 +201,7 @@ class Sqlite(Connector):
         except PermissionError:
             raise AccessDenied(f"{self.name}: {path} may not be read; check its permissions") from None
         # Never immutable=1: another program may be writing, and SQLite must see its locks.
-        address = f"file:{quote(str(path.resolve()))}?mode=ro"
+        address = f"file:{quote(str(path.resolve()))}?mode={mode}"
         return sqlite3.connect(address, uri=True, timeout=self.timeout, isolation_level=None)
 
     def _words(self, text: str) -> str:
@@ -174,6 +287,31 @@ class Sqlite(Connector):
         if code == sqlite3.SQLITE_NOTADB:
             return BadAnswer(f"{self.name}: {self.file} is no SQLite file, or an encrypted one; name a plain SQLite file")
         return BadAnswer(f"{self.name}: SQLite says '{why:.120}'; check {self.file} with PRAGMA integrity_check")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The table that rows are written to, and the FTS5 table beside it where no trigger fills that."""
+
+    holder: str
+    columns: tuple[str, ...]
+    beside: str | None
+    searched: tuple[str, ...]
+
+    def insert(self, database: sqlite3.Connection, row: Mapping[str, Any]) -> None:
+        made = self._insert(database, self.holder, {name: row[name] for name in row if name in self.columns})
+        if self.beside is not None:
+            words = {name: row[name] for name in row if name in self.searched}
+            self._insert(database, self.beside, {"rowid": made, **words})
+
+    def delete(self, database: sqlite3.Connection, rowid: int) -> None:
+        for table in filter(None, (self.holder, self.beside)):
+            database.execute(f"DELETE FROM {_quoted(table)} WHERE rowid = ?", [rowid])
+
+    def _insert(self, database: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> int:
+        names, marks = ", ".join(map(_quoted, row)), ", ".join("?" * len(row))
+        made = database.execute(f"INSERT INTO {_quoted(table)} ({names}) VALUES ({marks})", list(row.values()))
+        return int(made.lastrowid or 0)
 
 
 def _first(found: Iterable[tuple[Any, Any, float]], k: int) -> Iterator[tuple[Any, Any, float]]:

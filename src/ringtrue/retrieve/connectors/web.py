@@ -66,14 +66,19 @@ def call(
     url: str,
     *,
     json: Any = None,
+    lines: Iterable[Any] | None = None,
     params: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
     auth: tuple[str, str] | None = None,
     timeout: float = 10.0,
     ca_file: str | None = None,
     secrets: Iterable[str] = (),
+    silent: bool = False,
 ) -> Any:
     """Return the JSON that a server answers; raises SearchFailed in the name of ``who``.
+
+    ``json`` is sent as it is, ``lines`` as one line of JSON each. With ``silent`` the server need not answer JSON: what is
+    none becomes None.
 
     ``timeout`` limits the whole: looking up the name, connecting, asking and reading. Status 401 and 403 deny access, 408, 429
     and 5xx are worth another try, everything else but 2xx is a bad answer. What the server says of it is shown without the
@@ -81,7 +86,7 @@ def call(
     """
     httpx = _httpx()
     client = _client(ca_file, os.getpid())
-    request = _request(client, who, method, url, json, params, headers, timeout)
+    request = _request(client, who, method, url, json, lines, params, headers, timeout)
     given_up = threading.Event()
     late = f"{who} did not answer within {timeout:g} s; raise timeout=, or ask why it is slow"
 
@@ -107,7 +112,7 @@ def call(
         raise BadAnswer(f"{who} answered bytes that are not compressed as it says; check what stands before it") from None
     except (httpx.TransportError, ssl.SSLError, OSError) as problem:
         raise Unreachable(f"{who} cannot be reached ({_reason(problem)}); {_cure(problem)}") from None
-    return _checked(status, body, who, {*secrets, *_secrets(url, headers, auth)})
+    return _checked(status, body, who, {*secrets, *_secrets(url, headers, auth)}, silent=silent)
 
 
 def _request(
@@ -116,6 +121,7 @@ def _request(
     method: str,
     url: str,
     json: Any,
+    lines: Iterable[Any] | None,
     params: Mapping[str, Any] | None,
     headers: Mapping[str, str] | None,
     timeout: float,
@@ -131,8 +137,11 @@ def _request(
     content = None
     try:
         if json is not None:
-            content = dumps(json, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+            content = _json(json)
             sent.setdefault("Content-Type", b"application/json")
+        elif lines is not None:
+            content = b"".join(_json(line) + b"\n" for line in lines)
+            sent.setdefault("Content-Type", b"application/x-ndjson")
         # Given as params=, they would replace those that already stand in the url.
         address = httpx.URL(url).copy_merge_params(dict(params)) if params else httpx.URL(url)
         return client.build_request(method, address, content=content, headers=sent, timeout=timeout)
@@ -142,6 +151,10 @@ def _request(
         raise InputError(
             f"{who}: the request cannot be written ({type(problem).__name__}); check body, params, headers"
         ) from None
+
+
+def _json(value: Any) -> bytes:
+    return dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _within(timeout: float, send: Callable[[], tuple[int, bytes]], given_up: threading.Event) -> tuple[int, bytes]:
@@ -187,10 +200,12 @@ def _read(response: Any, who: str, given_up: threading.Event) -> bytes:
     return b"".join(parts)
 
 
-def _checked(status: int, body: bytes, who: str, secrets: Iterable[str]) -> Any:
+def _checked(status: int, body: bytes, who: str, secrets: Iterable[str], *, silent: bool = False) -> Any:
     if 200 <= status < 300:
         with suppress(ValueError, RecursionError):
             return loads(body)
+        if silent:
+            return None
     said = _said(body, secrets)
     if status in (401, 403):
         raise AccessDenied(f"{who} refused the credentials (HTTP {status}); check the environment variable that holds them")

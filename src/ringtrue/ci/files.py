@@ -1,0 +1,222 @@
+"""The files of a working start: settings, a golden set, documents to try, and what CI needs (``ringtrue init``).
+
+Pure but for reading the user's documents: texts by path go out, ``write_new`` puts them into a folder.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Literal
+
+from ringtrue.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from ringtrue.records import Document
+
+Forges = Literal["github", "gitlab", "both", "none"]
+FORGES: tuple[Forges, ...] = ("github", "gitlab", "both", "none")
+SAMPLE = "documents"
+"""The folder of the sample documents."""
+KNOWN_ITEMS = 40
+"""Queries made of the user's own documents; more say little more, and nobody would read them through."""
+
+_SECRET = "  # the name of a variable, never the value"
+_ELASTIC = 'url = "{where}"\nindex = "my-index"\nfields = ["title^2", "body"]'
+_ARGUMENTS = '{{query = "{{text}}", limit = "{{k}}"}}'
+SYSTEMS: Mapping[str, tuple[str, str]] = {
+    "http": ("http", f'url = "{{where}}"\nbody = {_ARGUMENTS}\nhits = "results"  # where the list is\nid = "id"'),
+    "opensearch": ("http", _ELASTIC),
+    "elasticsearch": ("http", _ELASTIC),
+    "postgres": ("postgres", f'dsn_env = "{{where}}"{_SECRET}\ntable = "documents"\ncolumns = ["title", "body"]'),
+    "pgvector": ("postgres,dense", f'dsn_env = "{{where}}"{_SECRET}\ntable = "documents"\nvector = "embedding"'),
+    "qdrant": ("qdrant,dense", 'url = "{where}"\ncollection = "documents"'),
+    "milvus": ("milvus,dense", 'uri = "{where}"\ncollection = "documents"'),
+    "chroma": ("http,dense", 'url = "{where}"\ncollection = "documents"'),
+    "sqlite": ("search", 'file = "{where}"\ntable = "documents"\nid = "id"'),
+    "mcp": ("mcp", f'url = "{{where}}"\ntool = "search"\narguments = {_ARGUMENTS}'),
+    "command": ("search", "command = {command}"),
+    "langchain": ("search", 'object = "{where}"  # package.module:name\ndocument = "source"'),
+    "llamaindex": ("search", 'object = "{where}"  # package.module:name'),
+}
+"""Kind of connection → the extra it needs, and its settings with the one answer a user gave."""
+PLACES = {
+    "documents": SAMPLE, "python": "my_search.py:find", "http": "https://search.example.com/find",
+    "opensearch": "http://localhost:9200", "elasticsearch": "http://localhost:9200", "postgres": "SEARCH_DSN",
+    "pgvector": "SEARCH_DSN", "qdrant": "http://localhost:6333", "milvus": "http://localhost:19530",
+    "chroma": "http://localhost:8000", "sqlite": "search.sqlite", "mcp": "http://localhost:8000/mcp",
+    "command": "python search.py", "langchain": "my_package.search:make", "llamaindex": "my_package.search:make",
+}  # fmt: skip
+"""What is searched → where it usually is."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a user says about the search: what is searched, where, what the golden set is called, where CI runs."""
+
+    search: str = "documents"
+    where: str = ""
+    name: str = "start"
+    forges: Forges = "github"
+
+    def __post_init__(self) -> None:
+        if self.search not in PLACES:
+            raise InputError(f"there is no start for '{self.search}'; choose {nearest(self.search, PLACES)}")
+        if self.forges not in FORGES:
+            raise InputError(f"there are no CI files for '{self.forges}'; choose {nearest(self.forges, FORGES)}")
+        if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,60}", self.name):
+            raise InputError(f"'{self.name}' cannot name a golden set and its file; use letters, digits, dots and dashes")
+        if any(mark in self.place for mark in '"\\\n\r'):
+            raise InputError(f"{self.place!r} cannot stand in ringtrue.toml; leave out quotes, backslashes and line breaks")
+
+        inside = PurePosixPath(self.place)
+        if self.search == "documents" and (inside.is_absolute() or ".." in inside.parts):
+            raise InputError(
+                f"{self.place}: lies outside this folder, and so would its documents' ids; start above it with --dir"
+            )
+
+    @property
+    def place(self) -> str:
+        """Where the search is, or where such ones usually are."""
+        return self.where.strip() or PLACES[self.search]
+
+    @property
+    def golden(self) -> str:
+        """The golden set's file."""
+        return f"golden/{self.name}.yaml"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was put into a folder, and what was there already and stayed as it was."""
+
+    written: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+def starter(start: Start, documents: Sequence[Document] | None = None) -> dict[str, str]:
+    """Return the files of a start, ``{path: text}``; ``documents`` are the user's own, None where there are none yet."""
+    found = {"ringtrue.toml": _settings(start)}
+    if start.search == "documents":
+        if documents is None:
+            for file in sorted((files("ringtrue.ci") / "templates" / "documents").iterdir(), key=lambda file: file.name):
+                found[str(PurePosixPath(start.place) / file.name)] = file.read_text(encoding="utf-8")
+            sample = _template("start.yaml").replace("doc_id: documents/", f"doc_id: {PurePosixPath(start.place)}/")
+            found[start.golden] = sample.replace("id: start", f"id: {start.name}", 1)
+        else:
+            found[start.golden] = _known_items(documents, start.name)
+    else:
+        found[start.golden] = _filled(_template("golden.yaml"), name=start.name)
+    if start.forges in ("github", "both"):
+        found[".github/workflows/ringtrue.yml"] = _ci("github.yml", start)
+    if start.forges in ("gitlab", "both"):
+        found[".gitlab/ringtrue.yml"] = _ci("gitlab.yml", start)
+        found[".gitlab-ci.yml"] = "include:\n  - local: .gitlab/ringtrue.yml\n"
+    found[".gitignore"] = ".ringtrue/\nreports/\nringtrue-out/\n"
+    return found
+
+
+def ingest_command(start: Start) -> str:
+    """Return the command that indexes the documents of a start."""
+    return f"ringtrue ingest {shlex.quote(start.place)} --retriever bm25 --remove-missing"
+
+
+def write_new(texts: Mapping[str, str], folder: Path, *, overwrite: bool = False) -> Written:
+    """Write files into a folder; one that exists stays as it is unless ``overwrite`` is said."""
+    written, left = [], []
+    for name, text in texts.items():
+        target = folder / name
+        if (target.exists() or target.is_symlink()) and not overwrite:
+            left.append(name)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        written.append(name)
+    return Written(tuple(written), tuple(left))
+
+
+def _template(name: str) -> str:
+    return (files("ringtrue.ci") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _filled(text: str, **values: str) -> str:
+    """Return a template with its ``<<names>>`` filled in; GitHub's own ``${{ … }}`` stay as they are."""
+    return re.sub(r"<<(\w+)>>", lambda found: values[found[1]], text)
+
+
+def _extras(start: Start) -> str:
+    return SYSTEMS[start.search][0] if start.search in SYSTEMS else "search"
+
+
+def _ci(name: str, start: Start) -> str:
+    indent = {"github.yml": 6, "gitlab.yml": 8}[name]
+    watched = ["ringtrue.toml", "ringtrue-baseline.json", "golden/**"]
+    if start.search in ("documents", "sqlite"):
+        watched.append(f"{PurePosixPath(start.place)}/**" if start.search == "documents" else start.place)
+    elif start.search in ("python", "langchain", "llamaindex", "command"):
+        watched.append("**/*.py")
+    return _filled(
+        _template(name),
+        paths="\n".join(f"{' ' * indent}- {json.dumps(path)}" for path in watched),
+        extras=_extras(start),
+        version=version("ringtrue"),
+    )
+
+
+def _settings(start: Start) -> str:
+    """Return ringtrue.toml."""
+    setup, connection = (
+        '# Runs before each evaluation in CI: install what the search needs, build its index.\n# setup = "…"',
+        "",
+    )
+    gate = ""
+    if start.search == "documents":
+        gate = (
+            "same_corpus = false                # the documents are part of a change; true: compare only over the same ones\n"
+            "latency_increase = inf             # answers take a fraction of a millisecond, where 20 % more is noise\n"
+        )
+        about = (
+            f"# The documents in {start.place}/ are searched. Whenever they change: {ingest_command(start)}\n"
+            'retriever = "bm25"                # others: hybrid, rrf(bm25, dense) >> mmr(0.7) …\n'
+            'folder = ".ringtrue/documents"    # made by ringtrue ingest; not for git'
+        )
+        setup = f'setup = "{ingest_command(start)}"    # runs before each evaluation in CI'
+    elif start.search == "python":
+        about = f'# A function (text, k) of yours that returns ids, best first, or (id, score) pairs.\npython = "{start.place}"'
+    else:
+        about = "# Described at the end of this file.\nretriever = \"connect('search')\""
+        said = SYSTEMS[start.search][1].format(where=start.place, command=json.dumps(start.place.split()))
+        connection = (
+            '\n# Your search. Every setting: docs/connect.md. Secrets stay in variables: token_env = "SEARCH_TOKEN".\n'
+            f'[connections.search]\nkind = "{start.search}"\n{said}\n'
+        )
+    return _filled(_template("ringtrue.toml"), golden=start.golden, about=about, gate=gate, setup=setup, connection=connection)
+
+
+def _known_items(documents: Sequence[Document], name: str) -> str:
+    """Return a golden set made of the user's documents: each one's name is a query, the document its answer."""
+    from ringtrue.golden import known_item, save
+
+    step = max(1, -(-len(documents) // KNOWN_ITEMS))
+    made = known_item(documents[::step], id=name, name=_name_of).golden
+    if not made.queries:
+        raise InputError("none of the documents has a title or a name to make a first query of; start with --search python")
+    made = replace(
+        made, documents=(), description="Names of documents as queries. Provisional: replace them by what your users ask."
+    )
+    with TemporaryDirectory() as scratch:
+        target = Path(scratch) / f"{name}.yaml"
+        save(made, target)
+        return _template("known-items.txt") + target.read_text(encoding="utf-8")
+
+
+def _name_of(document: Document) -> str:
+    """Return a document's title, else its file's name as words."""
+    return document.title.strip() or re.sub(r"[-_]+", " ", PurePosixPath(document.doc_id).stem).strip()

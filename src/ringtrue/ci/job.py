@@ -1,0 +1,109 @@
+"""The evaluations behind a gate in CI: of the change, and where asked of the commit it builds on, each in its own folder (B-4).
+
+The search under test may be the repository's own code, so each side is a process of its own that starts in its own checkout.
+It runs with this very Ringtrue, and without the tokens that may write comments.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ringtrue.errors import OK, UNDECIDED, InputError
+
+Say = Callable[[str], None]
+"""Who hears what the commands print, line by line."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One evaluation: its run folder, or why there is none."""
+
+    run: Path | None
+    code: int = OK
+    reason: str = ""
+
+
+def evaluate_in(
+    folder: Path, out: Path, *, options: Sequence[str], setup: str, environment: Mapping[str, str], say: Say
+) -> Side:
+    """Evaluate what a folder holds with ``ringtrue eval`` there, after its own set-up; the run goes to ``out``."""
+    # What the set-up calls `ringtrue` and `python` is what runs here.
+    environment = {**environment, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"}
+    (out / "run.json").unlink(missing_ok=True)  # or an earlier run would pass for this one
+    if setup:
+        say(f"$ {setup}")
+        code, last = _told(["bash", "-e", "-c", setup], folder, environment, say)
+        if code != OK:
+            return Side(None, UNDECIDED, f"the set-up ended with {code}: {last or 'it said nothing'}; mend --setup")
+    # -P: a folder under test that has a yaml.py must not become part of Ringtrue.
+    command = [sys.executable, "-P", "-m", "ringtrue", "eval", "--out", str(out.absolute()), "--no-report", *options]
+    say(f"$ ringtrue {' '.join(command[4:])}")
+    code, last = _told(command, folder, environment, say)
+    if (out / "run.json").is_file():  # also where some queries failed; the gate says which
+        return Side(out)
+    reason = re.sub(r"^ringtrue: ", "", last)
+    return Side(None, code if code in (2, 3) else UNDECIDED, reason or f"the evaluation ended with {code}")
+
+
+@contextmanager
+def checkout(ref: str, *, say: Say) -> Iterator[tuple[Path, str]]:
+    """Give a commit's files as a folder beside this one, and the commit's short name; raises InputError.
+
+    The folder is the one that corresponds to the current one, where that lies below the repository's root.
+    """
+    if not ref.strip() or ref.startswith("-"):
+        raise InputError(f"{ref!r} is no commit; give a branch, a tag or a hash")
+    commit = _commit(ref)
+    if commit is None:
+        say(f"$ git fetch --depth=1 origin {ref}")
+        _git("fetch", "--no-tags", "--depth=1", "origin", ref)
+        commit = _commit("FETCH_HEAD")
+    if commit is None:
+        raise InputError(f"git knows no commit '{ref}'; check it out with its history (fetch-depth: 0)")
+    inside = _git("rev-parse", "--show-prefix") or ""
+    with TemporaryDirectory(prefix="ringtrue-base-") as scratch:
+        place = Path(scratch).resolve() / "base"
+        if _git("worktree", "add", "--detach", "--force", str(place), commit) is None:
+            raise InputError(f"git cannot check out '{ref}'; see `git worktree add {place} {commit}`")
+        try:
+            there = place / inside
+            if not there.is_dir():
+                raise InputError(f"'{ref}' has no folder {inside}; leave out --base-ref until it has")
+            yield there, commit[:10]
+        finally:
+            _git("worktree", "remove", "--force", str(place))
+
+
+def _commit(ref: str) -> str | None:
+    return _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+
+
+def _git(*arguments: str) -> str | None:
+    """Return what git prints; None where it refuses. Raises InputError where there is no git."""
+    try:
+        found = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise InputError("there is no git here; install it, or leave out --base-ref") from None
+    return found.stdout.strip() if found.returncode == 0 else None
+
+
+def _told(command: Sequence[str], folder: Path, environment: Mapping[str, str], say: Say) -> tuple[int, str]:
+    """Run a command, pass on every line it prints, and return its exit code and its last line."""
+    last = ""
+    with subprocess.Popen(
+        command, cwd=folder, env=dict(environment), text=True, encoding="utf-8", errors="replace",
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        for line in process.stdout:
+            say(line.rstrip("\n"))
+            last = line.strip() or last
+    return process.returncode, last

@@ -1,0 +1,152 @@
+"""``ringtrue baseline``: the standard that the gate holds a search to (B-1)."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ringtrue.cli.gate import BASELINE, BaselineFile
+from ringtrue.errors import REGRESSION, InputError
+
+if TYPE_CHECKING:
+    from ringtrue.verdict import Baseline
+    from ringtrue.verdict.update import Movement
+
+app = typer.Typer(
+    help="The baseline: what a search must not fall below, in a file that is committed to git.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@app.command("show")
+def show_baseline(baseline: BaselineFile = BASELINE, json: Json = False) -> None:
+    """Show what the baseline holds: version, retriever, golden set, measures, latency.
+
+    Example: ringtrue baseline show
+    """
+    from ringtrue.cli import show
+    from ringtrue.verdict import read_baseline
+
+    found = read_baseline(baseline)
+    if json:
+        show.as_json(
+            {
+                "file": baseline, "version": found.version, "reason": found.reason, "retriever": found.retriever,
+                "config": dict(found.config), "fingerprint": found.fingerprint, "golden": found.golden, "corpus": found.corpus,
+                "recorded_at": found.recorded_at, "machine": found.machine, "metrics": dict(found.metrics),
+                "latency_ms": dict(found.latency), "queries": len(found.per_query),
+            }
+        )  # fmt: skip
+        return
+    print(f"baseline {found.version} ({baseline})")
+    facts = {
+        "recorded": found.recorded_at,
+        "retriever": found.retriever,
+        **{name: value if isinstance(value, str) else json_text.dumps(value) for name, value in found.config.items() if value},
+        "golden set": found.golden.version + (f", {found.golden.split} queries" if found.golden.split != "all" else ""),
+        "queries": str(len(found.per_query)) if found.per_query else "no scores per query: mode statistical needs them",
+        "machine": found.machine,
+        "reason": found.reason,
+    }
+    for name, value in facts.items():
+        if value:
+            print(f"  {name}: {value}")
+    print()
+    rows = [[name, show.number(value)] for name, value in found.metrics.items()]
+    rows += [[f"{name} (ms)", show.number(value, 1)] for name, value in found.latency.items()]
+    show.table(["measure", "value"], rows)
+
+
+@app.command()
+def update(
+    run: Annotated[
+        Path | None, typer.Option("--run", help="The run folder to take; the newest in .ringtrue/runs unless given.")
+    ] = None,
+    baseline: BaselineFile = BASELINE,
+    force: Annotated[bool, typer.Option("--force", help="Take a worse run; needs --reason.")] = False,
+    reason: Annotated[str, typer.Option("--reason", help="Why a worse run is right; kept in the file.")] = "",
+    version: Annotated[
+        str | None,
+        typer.Option("--version", help="The new version; the next minor unless given, the next patch where nothing moved."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Take a run as the new standard, after showing what moves. A worse run is refused (exit 1) without --force --reason.
+
+    \b
+    Example: ringtrue baseline update --run runs/today
+    Example: ringtrue baseline update --run runs/today --force --reason "smaller model, half the cost"
+    """
+    from ringtrue.cli import show
+    from ringtrue.cli.gate import newest_run
+    from ringtrue.config import load_config
+    from ringtrue.run import open_run
+    from ringtrue.verdict import Policy, baseline_of, read_baseline, write_baseline
+    from ringtrue.verdict.reachable import with_measures
+    from ringtrue.verdict.update import has_moved, movements, next_version, objections
+
+    if force and not reason.strip():
+        raise InputError('--force needs a reason that others can read later; add --reason "…"')
+    config = load_config()
+    policy = Policy.of(config.gate, place=config.file or "gate")
+    folder = run or newest_run()
+    evaluation = open_run(folder)
+    whole, _ = with_measures(evaluation, policy.measures)
+    old = read_baseline(baseline) if baseline.is_file() else None
+    moves = movements(old, baseline_of(whole))
+    against = objections(evaluation, old, policy)
+    accepted = force or not against
+    new = old.version if old is not None else None
+    if accepted:
+        new = version or ("1.0.0" if old is None else next_version(old.version, moved=has_moved(moves)))
+        write_baseline(baseline_of(whole, version=new, reason=reason.strip()), baseline)
+    if json:
+        show.as_json(
+            {
+                "updated": accepted, "file": baseline, "run_dir": folder, "version": new,
+                "previous": None if old is None else old.version, "objections": list(against),
+                "measures": {move.measure: {"old": move.old, "new": move.new, "diff": move.change} for move in moves},
+            }
+        )  # fmt: skip
+    else:
+        _print_update(moves, against, old=old, new=new, file=baseline, folder=folder, accepted=accepted)
+    if not accepted:
+        raise typer.Exit(REGRESSION)
+
+
+def _print_update(
+    moves: tuple[Movement, ...],
+    against: tuple[str, ...],
+    *,
+    old: Baseline | None,
+    new: str | None,
+    file: Path,
+    folder: Path,
+    accepted: bool,
+) -> None:
+    from ringtrue.cli import show
+
+    if accepted:
+        before = "recorded" if old is None else f"{old.version} →"
+        print(f"{file}: baseline {before} {new}, from {folder}")
+    else:
+        than = "" if old is None else f" than baseline {old.version}"
+        print(f"REFUSED: {folder} is no better standard{than}; {file} stays as it is")
+    rows = []
+    for move in moves:
+        digits = 1 if move.measure in ("p50", "p95", "p99") else 4
+        change = "—" if move.change is None else f"{move.change:+.{digits}f}"
+        rows.append([move.measure, show.number(move.old, digits), show.number(move.new, digits), change])
+    print()
+    show.table(["measure", "old", "new", "Δ"], rows)
+    if against:
+        print("\naccepted in spite of:" if accepted else "\nagainst it:")
+        for text in against:
+            print(f"  {text}")
+    if not accepted:
+        print('\nTo take it all the same: add --force --reason "…". The reason stays in the file.')

@@ -1,0 +1,96 @@
+"""``ringtrue comment``: one comment on a pull request or merge request, kept up to date (B-4)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ringtrue.errors import InputError, MissingInput
+
+if TYPE_CHECKING:
+    from ringtrue.ci import Posted
+
+
+def comment_command(
+    report: Annotated[str, typer.Argument(metavar="FILE", help="The Markdown to post; - for standard input.")],
+    forge: Annotated[str | None, typer.Option("--on", help="github or gitlab; seen from the environment unless given.")] = None,
+    repository: Annotated[
+        str | None, typer.Option("--repository", help="owner/name on GitHub, id or path of the project on GitLab.")
+    ] = None,
+    number: Annotated[int | None, typer.Option("--number", min=1, help="Of the pull request or merge request.")] = None,
+    key: Annotated[str, typer.Option("--key", help="Tells several comments on one pull request apart.")] = "",
+    api: Annotated[str | None, typer.Option("--api", help="Address of the API, for a server of your own.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Post a report as one comment, or update the one that is there. The token is GITHUB_TOKEN or GITLAB_TOKEN.
+
+    Inside a workflow or a merge-request pipeline everything else is known. A token that may only read, as on a pull request
+    from a fork, is said and is no error.
+
+    \b
+    Example: ringtrue comment gate.md
+    Example: ringtrue comment gate.md --on github --repository shop/search --number 7
+    """
+    from ringtrue.cli import show
+
+    text = sys.stdin.read() if report == "-" else _read(Path(report))
+    if not text.strip():
+        raise InputError(f"{report}: is empty; give the Markdown of a report, as `ringtrue report RUN --format pr` writes it")
+    posted = posted_comment(text, forge=forge, repository=repository, number=number, key=key, api=api)
+    if posted is None:
+        raise InputError("there is no pull request here; give --repository and --number")
+    if json:
+        show.as_json({"comment": posted.what, "url": posted.url, "detail": posted.detail})
+    elif posted.what == "refused":
+        show.note(posted.detail)
+    else:
+        print(f"comment {posted.what}" + (f": {posted.url}" if posted.url else ""))
+
+
+def posted_comment(
+    text: str,
+    *,
+    forge: str | None = None,
+    repository: str | None = None,
+    number: int | None = None,
+    key: str = "",
+    api: str | None = None,
+) -> Posted | None:
+    """Post where the environment says this runs, unless told otherwise; None where there is no pull request to post on."""
+    from ringtrue.ci import marker_in, post_comment, post_note, pull_request_number
+    from ringtrue.config import github, gitlab
+    from ringtrue.report import marker
+
+    if forge not in (None, "github", "gitlab"):
+        raise InputError(f"--on {forge!r} is not known; write github or gitlab")
+    line = marker(key) if key else marker_in(text) or marker()
+    hub, lab = github(), gitlab()
+    if forge == "gitlab" or (forge is None and lab.project and not hub.repository):
+        project, number = repository or lab.project, number or lab.number
+        if not project or number is None:
+            return None
+        token = _needed(lab.token, "GITLAB_TOKEN")
+        return post_note(text, project=project, number=number, token=token, api=api or lab.api, marker=line)
+    repository, number = repository or hub.repository, number or pull_request_number(hub.event)
+    if not repository or number is None:
+        return None
+    token = _needed(hub.token, "GITHUB_TOKEN")
+    return post_comment(text, repository=repository, number=number, token=token, api=api or hub.api, marker=line)
+
+
+def _needed(token: str, variable: str) -> str:
+    if not token:
+        raise MissingInput(f"the environment has no {variable}, so nothing was posted; hand it to this step")
+    return token
+
+
+def _read(path: Path) -> str:
+    if not path.is_file():
+        raise MissingInput(f"{path}: there is no such file; write it with `ringtrue report RUN --format pr --out {path}`")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not UTF-8; save it as UTF-8") from None

@@ -1,0 +1,379 @@
+"""``ringtrue compare``: is one run better than another, and is that certain (C-1, C-2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ringtrue.errors import UNDECIDED, InputError, nearest
+
+if TYPE_CHECKING:
+    from ringtrue.measures import Scores
+    from ringtrue.records import GoldenSet, Qrels
+    from ringtrue.run import Evaluation, Origin
+    from ringtrue.verdict import Arm, Comparison, LatencyComparison, MeasureComparison, Scored
+
+LONG = 48
+
+
+def compare_command(
+    runs: Annotated[list[str], typer.Argument(help="Two or more: folders made by ringtrue eval, or run files with --golden.")],
+    golden: Annotated[
+        str | None,
+        typer.Option("--golden", "--qrels", "-g", help="Score the runs against this golden set or file of judgments."),
+    ] = None,
+    measures: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--measure", "-m", help="Compare this measure, like nDCG@10; repeatable. Those that all have unless given."
+        ),
+    ] = None,
+    primary: Annotated[
+        str | None, typer.Option("--primary", help="The measure whose word is the verdict (nDCG@10, else the first).")
+    ] = None,
+    correction: Annotated[
+        str, typer.Option("--correction", help="For all that is compared at once: holm, benjamini-hochberg or none.")
+    ] = "holm",
+    by: Annotated[list[str] | None, typer.Option("--by", help="Also per value of this query field; repeatable.")] = None,
+    alpha: Annotated[float, typer.Option("--alpha", help="How often a difference may be found where there is none.")] = 0.05,
+    resamples: Annotated[int, typer.Option("--resamples", help="Draws of the randomisation test and the bootstrap.")] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same answer.")] = 0,
+    queries: Annotated[int, typer.Option("--queries", min=0, help="List the N queries that moved most.")] = 5,
+    allow_different_sets: Annotated[
+        bool, typer.Option("--allow-different-sets", help="Compare runs that were scored on different golden sets.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Tell whether later runs are better than the first, worse, or whether there is not enough evidence.
+
+    Queries are paired by id; those that one run lacks take no part. Ends with 0 whatever the verdict, and with 3 where nothing
+    can be decided; to fail a build on a regression use ringtrue gate.
+
+    Example: ringtrue compare runs/bm25 runs/hybrid --by query_type
+
+    Example: ringtrue compare old.run new.run --qrels qrels.txt -m R@100
+    """
+    from ringtrue.cli import show
+    from ringtrue.verdict import compare_all
+
+    if len(runs) < 2:
+        raise InputError(f"only one run is named ({runs[0]}); name two or more, the first is what the others are compared with")
+    arms = _arms(runs, golden, measures or ())
+    _check_fields(by or (), arms)
+    found = compare_all(
+        arms,
+        measures=measures or None,
+        primary=primary,
+        alpha=alpha,
+        correction=correction,  # type: ignore[arg-type]  # compare_paired checks it and names the legal ones
+        resamples=resamples,
+        seed=seed,
+        slices=tuple(by or ()),
+        allow_different_sets=allow_different_sets,
+    )
+    pairs = list(zip(found, arms[1:], strict=True))
+    if json:
+        records = [_record(one, arms[0], other, queries) for one, other in pairs]
+        show.as_json(records[0] | ({"comparisons": records} if len(records) > 1 else {}))
+    else:
+        if len(found) > 1:
+            _print_overview(found)
+        for place, (one, other) in enumerate(pairs):
+            if place or len(found) > 1:
+                print()
+            _print(one, arms[0], other, queries)
+        for remark in dict.fromkeys(remark for one in found for remark in _remarks(one)):
+            show.note(remark)
+    if all(one.measures[one.primary].n < 2 for one in found):
+        raise typer.Exit(UNDECIDED)
+
+
+# ── the runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str]) -> list[Arm]:
+    if runs.count("-") + (golden == "-") > 1:
+        raise InputError("only one file can come from standard input; name files for the others")
+    if golden is None:
+        found: list[Arm] = [_opened(run, measures) for run in runs]
+    else:
+        from ringtrue.cli.score import judgments_in
+
+        judgments = judgments_in(golden)
+        _count_look(judgments, golden, runs)
+        found = [_scored(run, judgments, measures) for run in runs]
+    names = [arm.name for arm in found]
+    # Two runs of one retriever have one name; then what was typed tells them apart.
+    return [
+        replace(arm, name=f"{run}: {arm.name}") if names.count(arm.name) > 1 else arm  # type: ignore[type-var]  # both kinds are dataclasses
+        for arm, run in zip(found, runs, strict=True)
+    ]
+
+
+def _opened(run: str, measures: Sequence[str]) -> Evaluation:
+    """Return the evaluation in a folder, with measures that it did not score but holds the answers for."""
+    from ringtrue.run import open_run
+    from ringtrue.verdict.reachable import with_measures
+
+    if run == "-" or (Path(run).is_file() and Path(run).name != "run.json"):
+        raise InputError(f"{run}: is a run file, which has answers and no scores; add --golden with the judgments")
+    return with_measures(open_run(run), measures)[0]
+
+
+def _scored(run: str, judgments: Qrels | GoldenSet, measures: Sequence[str]) -> Scored:
+    """Return the scores of a run against judgments; queries that it lacks are absent, not 0."""
+    from ringtrue.formats import read_run
+    from ringtrue.measures import score
+    from ringtrue.run import DEFAULT_MEASURES, open_run
+    from ringtrue.verdict import Scored
+
+    scores: Scores = score(read_run(run), judgments, measures or DEFAULT_MEASURES, average_over="common")
+    origin = _origin(judgments)
+    if (Path(run) / "run.json").is_file():
+        measured = open_run(run)
+        return Scored(measured.name, scores, measured.latencies, measured.setup.machine, origin)
+    return Scored(Path(run).name, scores, golden=origin)
+
+
+def _origin(judgments: Qrels | GoldenSet) -> Origin | None:
+    from ringtrue.records import GoldenSet
+
+    if not isinstance(judgments, GoldenSet):
+        return None
+    from ringtrue.golden import content_hash, slice_fields, version_name
+    from ringtrue.run import Origin
+
+    return Origin(
+        id=judgments.id,
+        version=version_name(judgments),
+        content_hash=content_hash(judgments),
+        corpus_hash=judgments.corpus_hash,
+        relevance_threshold=judgments.relevance_threshold,
+        scale=judgments.scale,
+        provisional=judgments.provisional,
+        profile=judgments.profile,
+        slices=slice_fields(judgments),
+    )
+
+
+def _count_look(judgments: Qrels | GoldenSet, source: str, runs: Sequence[str]) -> None:
+    """Record every look at a held-out part, in the ledger beside it (G-4)."""
+    from ringtrue.records import GoldenSet
+
+    if isinstance(judgments, GoldenSet) and judgments.metadata.get("split") == "held_out":
+        from datetime import UTC, datetime
+
+        from ringtrue.cli import show
+        from ringtrue.golden import ledger_beside, record_look, version_name
+
+        when, what = datetime.now(UTC).isoformat(timespec="seconds"), " ".join(runs)
+        count = record_look(
+            ledger_beside(source), who="ringtrue compare", what=what, when=when, version=version_name(judgments)
+        )
+        show.note(f"this was look {count} at the held-out part; each look makes it a little less held out")
+
+
+def _check_fields(fields: Sequence[str], arms: Sequence[Arm]) -> None:
+    known = sorted({name for arm in arms for facts in arm.scores.facts.values() for name in facts})
+    for name in fields:
+        if name not in known:
+            cure = f"did you mean {nearest(name, known)}?" if known else "score against a golden set that declares it"
+            raise InputError(f"no query has the field '{name}'; {cure}")
+
+
+# ── for machines ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _record(found: Comparison, a: Arm, b: Arm, count: int) -> dict[str, Any]:
+    return {
+        "verdict": found.verdict,
+        "reason": found.reason,
+        "a": found.a,
+        "b": found.b,
+        "primary": found.primary,
+        "measures": {name: _measure_record(one) for name, one in found.measures.items()},
+        "slices": {
+            name: {value: {m: _measure_record(one) for m, one in parts.items()} for value, parts in values.items()}
+            for name, values in found.slices.items()
+        },
+        "latency": None if found.latency is None else asdict(found.latency),
+        "moved": [
+            {"query_id": query, "a": then, "b": now, "diff": gap} for query, then, now, gap in _moved(found, a, b, count)
+        ],
+        "only_a": found.only_a,
+        "only_b": found.only_b,
+        "alpha": found.alpha,
+        "correction": found.correction,
+        "resamples": found.resamples,
+        "seed": found.seed,
+        "notes": found.notes,
+    }
+
+
+def _measure_record(one: MeasureComparison) -> dict[str, Any]:
+    shown = asdict(one)
+    for name in ("measure", "low", "high", "word", "deltas"):
+        shown.pop(name)
+    return shown | {"ci": [one.low, one.high], "verdict": one.word}
+
+
+def _moved(found: Comparison, a: Arm, b: Arm, count: int) -> list[tuple[str, float, float, float]]:
+    """Return the queries whose primary measure changed most, with both values."""
+    gaps = found.measures[found.primary].deltas
+    order = sorted((query for query, gap in gaps.items() if abs(gap) > 1e-9), key=lambda query: (-abs(gaps[query]), query))
+    sides = []
+    for arm in (a, b):
+        place = {query: index for index, query in enumerate(arm.scores.query_ids)}
+        values = arm.scores.of(found.primary)
+        sides.append({query: float(values[place[query]]) for query in order[:count]})
+    return [(query, sides[0][query], sides[1][query], gaps[query]) for query in order[:count]]
+
+
+# ── for people ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _print(found: Comparison, a: Arm, b: Arm, count: int) -> None:
+    from ringtrue.cli import show
+
+    main = found.measures[found.primary]
+    print(f"verdict: {found.verdict}")
+    print(_sentence(found, main))
+    print(f"{found.reason[0].upper()}{found.reason[1:]}.")
+    if not math.isnan(main.prob_better):
+        sure = 100 * min(0.999, max(0.001, main.prob_better))
+        limit = {99.9: "above ", 0.1: "below "}.get(round(sure, 6), "")
+        print(f"P(B is better) {limit}{sure:.1f} %; B wins {main.wins} queries, ties {main.ties}, loses {main.losses}.")
+    print()
+    print(f"A: {found.a}\nB: {found.b}")
+    _print_measures(found)
+    _print_tests(found)
+    for name, values in found.slices.items():
+        print()
+        rows = [[value, *_measure_row(parts[found.primary])] for value, parts in values.items()]
+        show.table([name, *_headers(found)], rows, text_columns=1)
+    if found.latency is not None:
+        print()
+        _print_latency(found.latency, found.alpha)
+    moved = _moved(found, a, b, count)
+    if moved:
+        print()
+        texts = {query.query_id: query.text for arm in (a, b) for query in getattr(arm, "queries", ())}
+        rows = [
+            [query, _short(texts.get(query, "")), show.number(then), show.number(now), _signed(gap)]
+            for query, then, now, gap in moved
+        ]
+        show.table(["moved most", "question", "A", "B", f"{found.primary} B − A"], rows, text_columns=2)
+
+
+def _print_overview(found: Sequence[Comparison]) -> None:
+    from ringtrue.cli import show
+
+    rows = [[one.b, *_measure_row(one.measures[one.primary])] for one in found]
+    show.table([f"{found[0].primary}, against {found[0].a}", *_headers(found[0])], rows)
+
+
+def _sentence(found: Comparison, main: MeasureComparison) -> str:
+    from ringtrue.cli import show
+
+    if main.n < 2:
+        return f"Whether {found.b} differs from {found.a} cannot be told."
+    moved = f"{show.number(main.a)} → {show.number(main.b)} ({_signed(main.diff)})"
+    if found.verdict == "not enough evidence":
+        return f"Whether {found.b} differs from {found.a} by {found.primary} is open: {moved}."
+    return f"{found.b} is {found.verdict} than {found.a} by {found.primary}: {moved}."
+
+
+def _remarks(found: Comparison) -> Iterator[str]:
+    yield from found.notes
+    yield from found.measures[found.primary].warnings
+    shown = [found.measures, *({value: parts[found.primary] for value, parts in one.items()} for one in found.slices.values())]
+    for name, one in (item for part in shown for item in part.items()):
+        # The table shows the p of the randomisation test alone; where that is not the reason, the reason must be told.
+        if one.word == "not enough evidence" and one.p_adjusted <= found.alpha:
+            yield f"{name}: {one.reason}"
+
+
+def _headers(found: Comparison) -> list[str]:
+    return ["n", "A", "B", "B − A", f"{_level(found.alpha)} interval", "adjusted p", "win/tie/loss", "verdict"]
+
+
+def _measure_row(one: MeasureComparison) -> list[str]:
+    from ringtrue.cli import show
+
+    return [
+        str(one.n),
+        show.number(one.a),
+        show.number(one.b),
+        _signed(one.diff),
+        _interval(one.low, one.high),
+        _p(one.p_adjusted),
+        f"{one.wins}/{one.ties}/{one.losses}",
+        one.word,
+    ]
+
+
+def _print_measures(found: Comparison) -> None:
+    from ringtrue.cli import show
+
+    show.table(["measure", *_headers(found)], [[name, *_measure_row(one)] for name, one in found.measures.items()])
+
+
+def _print_tests(found: Comparison) -> None:
+    from ringtrue.cli import show
+
+    rows = [
+        [
+            name,
+            show.number(one.t, 2),
+            _p(one.t_p),
+            _p(one.wilcoxon_p),
+            _p(one.p),
+            _p(one.p_adjusted),
+            show.number(one.effect, 2),
+            _interval(*one.bca),
+            show.number(one.detectable),
+            "—" if one.more_queries is None else f"{one.more_queries:,}",
+        ]
+        for name, one in found.measures.items()
+    ]
+    headers = ["tests", "t", "p of t", "Wilcoxon p", "randomisation p", f"adjusted ({found.correction})", "d_z", "BCa interval"]
+    print()
+    show.table([*headers, "detectable", "queries to settle"], rows)
+
+
+def _print_latency(found: LatencyComparison, alpha: float) -> None:
+    from ringtrue.cli import show
+
+    percentiles = {"p50": found.p50, "p95": found.p95, "p99": found.p99}
+    rows = [[name, f"{a:.1f}", f"{b:.1f}", _signed(b - a, 1)] for name, (a, b) in percentiles.items()]
+    show.table(["latency in ms", "A", "B", "B − A"], rows)
+    told = "" if found.comparable else "; for reading only: not measured on the same machine"
+    interval = _interval(found.low, found.high, 1)
+    print(f"mean difference {_signed(found.mean_diff, 1)} ms over {found.n} queries, {_level(alpha)} interval {interval}{told}")
+
+
+def _level(alpha: float) -> str:
+    return f"{100 * (1 - alpha):.4g} %"
+
+
+def _interval(low: float, high: float, digits: int = 4) -> str:
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "—"
+    return f"{_signed(low, digits)} … {_signed(high, digits)}"
+
+
+def _p(value: float) -> str:
+    return "—" if math.isnan(value) else f"{value:.2g}"
+
+
+def _signed(value: float, digits: int = 4) -> str:
+    return "—" if math.isnan(value) else f"{value:+.{digits}f}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONG else text[: LONG - 1] + "…"

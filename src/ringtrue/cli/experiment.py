@@ -1,0 +1,343 @@
+"""``ringtrue experiment``: what was tried, what came of it, and whether it was kept (X-1)."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ringtrue.errors import InputError, MissingInput, SpecError
+
+if TYPE_CHECKING:
+    from ringtrue.experiment import Experiment, ExperimentFile
+    from ringtrue.verdict import Comparison
+
+app = typer.Typer(
+    help="Experiments: every change that was tried, with its numbers, the verdict and the reason, in one file for git.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+FILE = Path("experiments.json")
+BASELINE = Path("ringtrue-baseline.json")
+File = Annotated[Path, typer.Option("--file", "-f", help="The file of experiments.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@app.command()
+def add(
+    run: Annotated[Path, typer.Argument(help="Run folder of the changed search, made by ringtrue eval.")],
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            "--baseline", "-b", help="Run folder or baseline file before the change; ringtrue-baseline.json if there."
+        ),
+    ] = None,
+    description: Annotated[str, typer.Option("--description", "-d", help="What was tried; the changes unless given.")] = "",
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--change", help="A change, chunking.max_tokens=256, instead of those found. Repeatable."),
+    ] = None,
+    verdict: Annotated[
+        str, typer.Option("--verdict", help="Your own: 'REJECTED (too slow)'. From gate and test unless given.")
+    ] = "",
+    measure: Annotated[str | None, typer.Option("--measure", "-m", help="The measure whose test decides.")] = None,
+    day: Annotated[str | None, typer.Option("--date", help="The day, like 2026-01-04; today unless given.")] = None,
+    file: File = FILE,
+    json: Json = False,
+) -> None:
+    """Record a run as an experiment: its numbers, what differs from the baseline, and accepted or rejected with the reason.
+
+    Rejected is what fails a rule of the gate that held before, or is worse by the paired test; accepted is what is better by
+    it; anything else is undecided.
+
+    \b
+    Example: ringtrue experiment add runs/small-chunks --baseline runs/before -d "Reduce chunk size to 256 tokens"
+    Example: ringtrue experiment add runs/rerank --verdict "REJECTED (twice the latency)"
+    """
+    from ringtrue.cli import show
+    from ringtrue.config import load_config
+    from ringtrue.experiment import ExperimentFile, check_verdict, commit_of, experiment_of, given_change, open_arm
+    from ringtrue.run import open_run
+    from ringtrue.verdict import Policy
+
+    before = baseline or (BASELINE if BASELINE.is_file() else None)
+    if before is None and not verdict:
+        raise MissingInput("there is nothing to compare with; name a run or baseline with --baseline, or say it with --verdict")
+    config = load_config()
+    made = experiment_of(
+        open_run(run),
+        None if before is None else open_arm(before),
+        on=_day(day),
+        description=description,
+        config_changes=dict(given_change(text) for text in change) if change else None,
+        verdict=check_verdict(verdict) if verdict else "",
+        measure=measure,
+        policy=Policy.of(config.gate, place=config.file or "gate"),
+        commit=commit_of(Path.cwd(), beside=file),
+        run=_from(file, run),
+        compared_with=None if before is None else _from(file, before),
+    )
+    (added,) = ExperimentFile(file).add([made])
+    if json:
+        show.as_json({"file": file, **added.as_dict()})
+        return
+    print(f"{added.id} written to {file}: {added.description}")
+    print(added.verdict)
+
+
+@app.command("list")
+def list_experiments(
+    accepted: Annotated[bool, typer.Option("--accepted", help="Only those that were accepted.")] = False,
+    file: File = FILE,
+    json: Json = False,
+) -> None:
+    """List the experiments, oldest first.
+
+    Example: ringtrue experiment list --accepted
+    """
+    from ringtrue.cli import show
+
+    found = [one for one in _opened(file).all() if not accepted or one.decision == "ACCEPTED"]
+    if json:
+        show.as_json({"file": file, "experiments": [one.as_dict() for one in found]})
+        return
+    if not found:
+        show.note("no experiment was accepted yet" if accepted else "there is no experiment yet")
+        return
+    # The measures that most of them have; one experiment with forty would hide the others.
+    counts: dict[str, int] = {}
+    for one in found:
+        for name in one.metrics:
+            counts[_measure(name)] = counts.get(_measure(name), 0) + 1
+    columns = sorted(counts, key=lambda name: -counts[name])[:4]
+    rows = []
+    for one in found:
+        metrics = {_measure(name): value for name, value in one.metrics.items()}
+        numbers = [show.number(metrics.get(name)) for name in columns]
+        rows.append([one.id, one.date, _short(one.description), one.decision or _short(one.verdict, 20) or "—", *numbers])
+    show.table(["id", "date", "description", "verdict", *columns], rows, text_columns=4)
+
+
+@app.command("show")
+def show_experiment(
+    experiment: Annotated[str, typer.Argument(metavar="ID", help="Like exp-001.")], file: File = FILE, json: Json = False
+) -> None:
+    """Show all that is known about one experiment.
+
+    Example: ringtrue experiment show exp-001
+    """
+    from ringtrue.cli import show
+    from ringtrue.experiment import find
+
+    found = find(_opened(file), experiment)
+    if json:
+        show.as_json(found.as_dict())
+        return
+    print(f"{found.id}  {found.date}  {found.description}")
+    print(found.verdict or "no verdict yet")
+    told = {
+        "commit": found.commit, "golden set": found.golden, "corpus": found.corpus, "run": found.run,
+        "baseline": found.baseline, **found.extra,
+    }  # fmt: skip
+    for title, table in (("changes", found.config_changes), ("results", found.metrics), ("made with", told)):
+        rows = [[name, _cell(value)] for name, value in table.items() if value is not None]
+        if rows:
+            print(f"\n{title}")
+            show.table(["name", "value"], rows, text_columns=2)
+
+
+@app.command("compare")
+def compare_experiments(
+    a: Annotated[str, typer.Argument(metavar="ID", help="Like exp-001.")],
+    b: Annotated[str, typer.Argument(metavar="ID", help="Like exp-002.")],
+    measure: Annotated[str | None, typer.Option("--measure", "-m", help="The measure whose test is the verdict.")] = None,
+    file: File = FILE,
+    json: Json = False,
+) -> None:
+    """Put two experiments side by side; where both run folders are still there, with every test.
+
+    Example: ringtrue experiment compare exp-001 exp-002
+    """
+    from ringtrue.cli import show
+    from ringtrue.experiment import find
+    from ringtrue.verdict import compare
+
+    ledger = _opened(file)
+    one, other = find(ledger, a), find(ledger, b)
+    runs = [_run_of(experiment, file) for experiment in (one, other)]
+    tested: Comparison | None = None
+    if all(run is not None for run in runs):
+        from ringtrue.run import open_run
+
+        first, second = (open_run(run) for run in runs if run is not None)
+        tested = compare(first, second, primary=measure)
+    sides = [{_measure(name): value for name, value in side.metrics.items()} for side in (one, other)]
+    both = {name: (sides[0].get(name), sides[1].get(name)) for name in dict.fromkeys([*sides[0], *sides[1]])}
+    changed = {
+        name: (one.config_changes.get(name), other.config_changes.get(name))
+        for name in dict.fromkeys([*one.config_changes, *other.config_changes])
+    }
+    if json:
+        show.as_json(
+            {
+                "a": one.as_dict(),
+                "b": other.as_dict(),
+                "metrics": {name: {"a": x, "b": y, "diff": _diff(x, y)} for name, (x, y) in both.items()},
+                "config_changes": {name: {"a": x, "b": y} for name, (x, y) in changed.items()},
+                "verdict": None if tested is None else tested.verdict,
+                "measures": None if tested is None else _tests(tested),
+            }
+        )
+        return
+    for side in (one, other):
+        print(f"{side.id}  {side.date}  {side.description}\n  {side.verdict or 'no verdict yet'}")
+    if changed:
+        print()
+        rows = [[name, _cell(x), _cell(y)] for name, (x, y) in changed.items()]
+        show.table(["change", one.id, other.id], rows, text_columns=3)
+    print()
+    rows = [[name, show.number(x), show.number(y), _signed(_diff(x, y))] for name, (x, y) in both.items()]
+    show.table(["measure", one.id, other.id, "Δ"], rows)
+    if one.golden != other.golden:
+        show.note(f"they were measured on different golden sets: {one.golden or 'not known'} and {other.golden or 'not known'}")
+    if tested is None:
+        gone = next(experiment for experiment, run in zip((one, other), runs, strict=True) if run is None)
+        show.note(f"no test was made: the run folder of {gone.id} is not there ({gone.run or 'none was recorded'})")
+        return
+    print()
+    rows = [
+        [name, _signed(m.diff), f"{m.low:+.4f} … {m.high:+.4f}", f"{m.p_adjusted:.2g}", f"{m.wins}/{m.ties}/{m.losses}", m.word]
+        for name, m in tested.measures.items()
+    ]
+    show.table(["measure", "Δ", "95 % interval", "p adjusted", "better/equal/worse", "verdict"], rows)
+    print(f"\n{other.id} against {one.id}, {tested.primary}: {tested.verdict} ({tested.reason})")
+
+
+@app.command("import")
+def import_experiments(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="experiments.json of another project, or a CSV.")],
+    renumber: Annotated[bool, typer.Option("--renumber", help="Give new ids to those whose id is taken.")] = False,
+    file: File = FILE,
+    json: Json = False,
+) -> None:
+    """Add the experiments of another file; those that are here already, word for word, are left out.
+
+    Example: ringtrue experiment import tests/rag-eval/experiments.json
+    """
+    from dataclasses import replace
+
+    from ringtrue.cli import show
+    from ringtrue.experiment import ExperimentFile, read_experiments
+
+    ledger = ExperimentFile(file)
+    here = {one.id: one for one in ledger.all()}
+    given = read_experiments(source)
+    known = [one.id for one in given if one.id in here and here[one.id].as_dict() == one.as_dict()]
+    fresh = [one for one in given if one.id not in known]
+    taken = [one.id for one in fresh if one.id in here]
+    if taken and not renumber:
+        raise InputError(f"{source}: '{taken[0]}' is another experiment in {file}; import with --renumber to give it a new id")
+    added = ledger.add([replace(one, id="") if one.id in here else one for one in fresh])
+    if json:
+        show.as_json({"file": file, "added": [one.id for one in added], "known": known})
+        return
+    print(f"{len(added)} experiments added to {file}" + (f", {len(known)} were there already" if known else ""))
+
+
+@app.command("export")
+def export_experiments(
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="A .json or .csv file to write.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    file: File = FILE,
+    json: Json = False,
+) -> None:
+    """Write the experiments for others: JSON in the same form, or CSV with a column per measure and changed setting.
+
+    Example: ringtrue experiment export experiments.csv
+    """
+    from ringtrue.cli import show
+    from ringtrue.experiment import write_experiments
+
+    if target.exists() and not overwrite:
+        raise InputError(f"{target}: exists already; choose another name, or overwrite it (--overwrite)")
+    found = _opened(file).all()
+    write_experiments(found, target)
+    if json:
+        show.as_json({"written": target, "experiments": len(found)})
+        return
+    print(f"{len(found)} experiments written to {target}")
+
+
+def _opened(file: Path) -> ExperimentFile:
+    from ringtrue.experiment import ExperimentFile
+
+    if not file.exists():
+        raise MissingInput(
+            f"{file}: there is no such file; add an experiment with `ringtrue experiment add`, or name it with --file"
+        )
+    return ExperimentFile(file)
+
+
+def _day(text: str | None) -> date:
+    if text is None:
+        return datetime.now(UTC).date()
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"--date {text!r} is no day; write it like 2026-01-04") from None
+
+
+def _from(file: Path, path: Path) -> str:
+    """Return a path as seen from the folder of the experiments' file, so that both can move together."""
+    return Path(os.path.relpath(path.resolve(), file.resolve().parent)).as_posix()
+
+
+def _run_of(experiment: Experiment, file: Path) -> Path | None:
+    folder = None if experiment.run is None else file.parent / experiment.run
+    return folder if folder is not None and (folder / "run.json").is_file() else None
+
+
+def _measure(name: str) -> str:
+    """Return a measure's one name: recall_at_5 and R@5 are the same row of a table."""
+    from ringtrue.measures import Measure
+
+    try:
+        return str(Measure.parse(name))
+    except SpecError:
+        return name
+
+
+def _diff(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else b - a
+
+
+def _tests(found: Comparison) -> dict[str, dict[str, Any]]:
+    """Return a comparison under the stable keys of ``ringtrue compare --json``."""
+    keys = ("a", "b", "diff", "p", "p_adjusted", "wins", "ties", "losses")
+    return {
+        name: {**{key: getattr(one, key) for key in keys}, "ci": [one.low, one.high], "verdict": one.word}
+        for name, one in found.measures.items()
+    }
+
+
+def _signed(value: float | None) -> str:
+    from ringtrue.cli import show
+
+    text = show.number(value)
+    return f"+{text}" if value is not None and value > 0 else text
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={_cell(item)}" for name, item in value.items())
+    return "—" if value is None else str(value)
+
+
+def _short(text: str, width: int = 48) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= width else f"{line[: width - 1]}…"

@@ -1,0 +1,339 @@
+"""``ringtrue gate``: is a search still good enough to ship (B-2, B-3, B-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ringtrue.cli import eval as options
+from ringtrue.errors import InputError, MissingInput
+
+if TYPE_CHECKING:
+    from ringtrue.run import Evaluation
+    from ringtrue.verdict import Baseline, Check, Policy, Verdict
+
+BASELINE = Path("ringtrue-baseline.json")
+BaselineFile = Annotated[Path, typer.Option("--baseline", "-b", help="The baseline's file.")]
+RANKED = ("fail", "undecided", "degraded", "advisory", "pass")
+"""Statuses, the one that matters most first."""
+
+
+def gate_command(
+    context: typer.Context,
+    run: Annotated[Path | None, typer.Option("--run", help="Judge this run folder instead of evaluating.")] = None,
+    golden: options.Golden = None,
+    retriever: options.RetrieverText = None,
+    python: options.Python = None,
+    route: options.Route = None,
+    route_by: Annotated[str, typer.Option("--route-by", help="The query field that --route goes by.")] = "corpus",
+    folder: options.Folder = None,
+    chunk: options.Chunk = None,
+    k: Annotated[int | None, typer.Option("-k", min=1, help="Hits to ask for.")] = None,
+    split: options.SplitName = "all",
+    sample: options.Sample = 1.0,
+    session: options.Session = False,
+    scope: options.Scope = None,
+    workers: options.Workers = None,
+    timeout: options.Timeout = 30.0,
+    retries: options.Retries = 1,
+    id_pattern: options.IdPattern = None,
+    allow: options.Allow = None,
+    failed: options.FailedQueries = "list",
+    version: options.Vouched = "",
+    watch: options.Watch = None,
+    no_cache: options.NoCache = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder to write; .ringtrue/runs/… unless given.")] = None,
+    baseline: BaselineFile = BASELINE,
+    no_baseline: Annotated[bool, typer.Option("--no-baseline", help="Only floors and ceilings.")] = False,
+    mode: Annotated[str | None, typer.Option("--mode", help="relative (any fall beyond --max-drop) or statistical.")] = None,
+    floor: Annotated[
+        list[str] | None,
+        typer.Option("--floor", help="A floor to add or change, R@5=0.8, or to take out, R@5=off. Repeatable."),
+    ] = None,
+    max_drop: Annotated[float | None, typer.Option("--max-drop", help="Largest fall in mode relative, 0.05 is 5 %.")] = None,
+    drop_measures: Annotated[
+        list[str] | None, typer.Option("--drop-measure", help="A measure to compare with the baseline. Repeatable.")
+    ] = None,
+    min_effect: Annotated[
+        float | None, typer.Option("--min-effect", help="Largest fall that is no matter in mode statistical, in points.")
+    ] = None,
+    alpha: Annotated[float | None, typer.Option("--alpha", help="Chance of a false alarm in mode statistical.")] = None,
+    latency_increase: Annotated[
+        float | None, typer.Option("--latency-increase", help="p95 must grow by less than this share; inf: no rule.")
+    ] = None,
+    latency_slack: Annotated[
+        float | None, typer.Option("--latency-slack", help="Milliseconds by which p95 may grow whatever the share.")
+    ] = None,
+    slice_drop: Annotated[
+        bool | None, typer.Option("--slice-drop/--no-slice-drop", help="Compare every slice with the baseline, too.")
+    ] = None,
+    slice_minimum: Annotated[int | None, typer.Option("--slice-minimum", help="Fewest queries of a slice compared.")] = None,
+    same_corpus: Annotated[
+        bool | None, typer.Option("--same-corpus/--any-corpus", help="Whether the documents must be the baseline's.")
+    ] = None,
+    report: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--report", help="Write a report, its kind by the ending: .md .html .json .xml (JUnit) .sarif. Repeatable."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say whether a search is still good enough: floors, falls against the baseline, latency. Never changes the baseline.
+
+    Exit code 0: pass; 1: a check failed; 2: usage or bad input; 3: could not decide. The policy stands under [gate] in
+    ringtrue.toml; what is evaluated is taken from [eval] there, unless it is given here.
+
+    \b
+    Example: ringtrue gate --golden hotel --retriever hybrid
+    Example: ringtrue gate --run runs/today --mode statistical --floor 'R@5=0.85' --report gate.md --report junit.xml
+    Example: ringtrue gate --run runs/committed --retriever "connect('shop')" --watch 'search/*.py'
+    """
+    from ringtrue.cli import show
+    from ringtrue.config import load_config
+    from ringtrue.run import DEFAULT_MEASURES, open_run, save
+    from ringtrue.verdict import Policy, gate, read_baseline, with_checks
+
+    config = load_config()
+    chosen = {
+        "mode": mode, "max_drop": max_drop, "drop_measures": drop_measures or None, "min_effect": min_effect, "alpha": alpha,
+        "latency_increase": latency_increase, "latency_slack": latency_slack, "slice_drop": slice_drop,
+        "slice_minimum": slice_minimum, "same_corpus": same_corpus,
+    }  # fmt: skip
+    policy = chosen_policy(Policy.of(config.gate, place=config.file or "gate"), chosen, floor or ())
+    writers = {path: writer_for(path) for path in report or ()}  # a wrong ending is told before hours of evaluating
+    before = None if no_baseline else standard(baseline, named=_given(context, "baseline"), read=read_baseline)
+    asked = options.Asked(
+        golden, retriever, python, route or (), route_by, folder, chunk, (), k, False, sample, split, session, scope, workers,
+        timeout, retries, id_pattern, allow or (), failed, version, watch or (), not no_cache,
+    )  # fmt: skip
+    extra: list[Check] = []
+    if run is not None:
+        evaluation = open_run(run)
+        if any(_given(context, name) for name in ("retriever", "python", "route")):
+            extra += fingerprint_checks(evaluation, asked)
+    else:
+        wanted = (*DEFAULT_MEASURES, *policy.measures)
+        evaluation = options.evaluated(replace(asked, measures=tuple(dict.fromkeys(wanted))), quiet=json)
+        evaluation = save(evaluation, out or options.new_run_folder(evaluation, datetime.now(UTC)))
+    verdict = gate(evaluation, policy, baseline=before)
+    if before is None and not no_baseline:
+        extra.append(no_baseline_check(baseline, evaluation))
+    verdict = with_checks(verdict, extra)
+    for path, write in writers.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(write(evaluation, before, verdict), encoding="utf-8")
+    if json:
+        show.as_json(record(verdict, evaluation, before, list(writers)))
+    else:
+        print_verdict(verdict, evaluation, before)
+    if verdict.exit_code:
+        raise typer.Exit(verdict.exit_code)
+
+
+def chosen_policy(policy: Policy, given: dict[str, Any], floors: Sequence[str]) -> Policy:
+    """Return the policy with what the command line says in place of what the file says; raises InputError."""
+    changed = {name: value for name, value in given.items() if value is not None}
+    kept = dict(policy.floors)
+    for item in floors:
+        from ringtrue.measures import Measure
+
+        # The measure may have options of its own, P(rel=2)@5=0.6: the last sign is the one that counts.
+        name, equals, value = item.rpartition("=")
+        if not equals:
+            raise InputError(f"--floor {item!r} names no value; write it like --floor 'R@5=0.8'")
+        measure = str(Measure.parse(name.strip()))
+        if value.strip() == "off":
+            kept.pop(measure, None)
+            continue
+        try:
+            kept[measure] = float(value)
+        except ValueError:
+            raise InputError(f"--floor {item!r}: {value!r} is neither a number nor off; write it like 'R@5=0.8'") from None
+    return replace(policy, floors=kept, **changed)
+
+
+def standard(path: Path, *, named: bool, read: Any) -> Baseline | None:
+    """Return the baseline, or None where there is none at the usual place; raises MissingInput for one that was named."""
+    if path.is_file() or named:
+        found: Baseline = read(path)
+        return found
+    return None
+
+
+def no_baseline_check(path: Path, evaluation: Evaluation) -> Check:
+    """Return the check that says that there is nothing to compare with: an arm that is missing is no pass."""
+    from ringtrue.verdict import Check
+
+    cure = f"record one with `ringtrue baseline update --run {evaluation.run_dir}`, or say --no-baseline"
+    return Check("completeness", "baseline", "undecided", f"there is no baseline at {path}; {cure}", float("nan"))
+
+
+def fingerprint_checks(evaluation: Evaluation, asked: options.Asked) -> list[Check]:
+    """Return a check where a committed run is not of the retriever that is named now (B-4); nothing where it is."""
+    from ringtrue.cli.search import opened
+    from ringtrue.config import cache_folder
+    from ringtrue.golden import load
+    from ringtrue.run import corpus_of, fingerprint
+    from ringtrue.verdict import Check
+
+    if asked.routes:
+        raise InputError("--route cannot be checked against a run; evaluate again without --run")
+
+    def documents() -> Any:
+        if asked.folder is not None:
+            return opened(asked.folder)
+        if asked.golden is None:
+            raise InputError("the retriever searches documents; name their folder with --in, or the --golden set they are in")
+        return corpus_of(load(asked.golden), cache_folder() / "corpora", chunks=asked.chunk)
+
+    found = options.retriever_of(asked)
+    now = fingerprint(found, collection=documents, version=asked.version, watch=options.watched(asked.watch))
+    then = evaluation.setup.fingerprint
+    if now == then:
+        return []
+    message = (
+        f"the run is not of this retriever (fingerprint {then or 'unknown'}, now {now}): it or a watched file changed since "
+        f"{evaluation.setup.recorded_at}; evaluate again with `ringtrue eval --out {evaluation.run_dir}` and commit the run"
+    )
+    return [Check("completeness", "fingerprint", "undecided", message, float("nan"))]
+
+
+def _given(context: typer.Context, name: str) -> bool:
+    """True for an option on the command line or in the environment; what a settings file says is a habit, not a request."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
+
+
+# ── what is shown ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def record(verdict: Verdict, evaluation: Evaluation, baseline: Baseline | None, reports: Sequence[Path]) -> dict[str, Any]:
+    """Return a verdict under the stable keys of ``--json``."""
+    return {
+        "verdict": verdict.word,
+        "exit_code": verdict.exit_code,
+        "failures": list(verdict.failures),
+        "checks": list(verdict.checks),
+        "baseline": None
+        if baseline is None
+        else {"version": baseline.version, "recorded_at": baseline.recorded_at, "retriever": baseline.retriever},
+        "name": verdict.name,
+        "run_dir": evaluation.run_dir,
+        "golden": evaluation.setup.golden.version,
+        "mode": verdict.mode,
+        "reports": list(reports),
+        "notes": list(verdict.notes),
+    }
+
+
+def print_verdict(verdict: Verdict, evaluation: Evaluation, baseline: Baseline | None) -> None:
+    """Print the verdict, the table of measures, and whatever did not pass with the queries behind it."""
+    from ringtrue.cli import show
+
+    against = f"against baseline {verdict.baseline}" if verdict.baseline else "without a baseline"
+    counts = [
+        f"{sum(check.status == status for check in verdict.checks)} {word}"
+        for status, word in (("fail", "failed"), ("undecided", "undecided"), ("degraded", "degraded"))
+        if any(check.status == status for check in verdict.checks)
+    ]
+    print(f"{verdict.word.upper()}: {verdict.name} on {evaluation.setup.golden.version}, {against}, mode {verdict.mode}")
+    print(f"{len(verdict.checks)} checks" + (f": {', '.join(counts)}" if counts else ", all fine") + "\n")
+    show.table(["measure", "baseline", "current", "Δ", "interval", "status"], _rows(verdict.checks), text_columns=1)
+    texts = {query.query_id: query.text for query in evaluation.queries}
+    for status, title in (("fail", "failed"), ("undecided", "could not be decided"), ("degraded", "worse, but allowed")):
+        found = [check for check in verdict.checks if check.status == status]
+        if found:
+            print(f"\n{title}:")
+        for check in found:
+            print(f"  {check.message}")
+            if status != "degraded":
+                for query in check.queries:
+                    print(
+                        "    "
+                        + "  ".join(filter(None, (query, _moved(check, query, evaluation, baseline), texts.get(query, ""))))
+                    )
+    if evaluation.run_dir is not None:
+        print(f"\nrun: {evaluation.run_dir}")
+    for check in verdict.checks:
+        if check.status == "advisory":
+            show.note(check.message)
+    for text in verdict.notes:
+        show.note(text)
+
+
+def _rows(checks: Iterable[Check]) -> list[list[str]]:
+    """Return a row per measure and slice: its numbers, and the status that matters most."""
+    from ringtrue.cli.show import number
+
+    groups: dict[tuple[str, str | None], list[Check]] = {}
+    for check in checks:
+        if check.rule != "completeness":
+            groups.setdefault((check.measure, check.slice), []).append(check)
+    rows = []
+    for (measure, slice_), found in groups.items():
+        back = next((check for check in found if check.baseline is not None), None)
+        shown = back or found[0]
+        ends = "—" if back is None or back.interval is None else f"{back.interval[0]:+.4f} to {back.interval[1]:+.4f}"
+        timed = shown.rule in ("latency", "latency increase")
+        digits = 1 if timed else 4
+        rows.append(
+            [
+                (f"{measure} (ms)" if timed else measure) + (f" of {slice_}" if slice_ is not None else ""),
+                number(shown.baseline, digits),
+                number(shown.current, digits),
+                "—" if shown.baseline is None else f"{shown.current - shown.baseline:+.{digits}f}",
+                ends,
+                min((check.status for check in found), key=RANKED.index).upper(),
+            ]
+        )
+    return rows
+
+
+def _moved(check: Check, query: str, evaluation: Evaluation, baseline: Baseline | None) -> str:
+    """Return what happened to a query: its value, and the one it had where the check looks back."""
+    from ringtrue.cli.show import number
+
+    then: Mapping[str, float | None] = {}
+    now: Mapping[str, float | None] = evaluation.latencies
+    timed = check.measure in ("p50", "p95", "p99")
+    if baseline is not None:
+        table = baseline.per_query.items()
+        then = baseline.latencies if timed else {key: row.get(check.measure) for key, row in table}
+    if not timed:
+        now = {key: row.get(check.measure) for key, row in evaluation.scores.per_query.items()}
+    digits = 1 if timed else 4
+    current = number(now.get(query), digits)
+    if current == "—":
+        return ""
+    return f"{number(then.get(query), digits)} → {current}" if check.baseline is not None else current
+
+
+def writer_for(path: Path) -> Any:
+    """Return what writes a report of this kind; raises InputError for an ending that names none."""
+    from ringtrue.errors import nearest
+    from ringtrue.report import as_json, html, junit, markdown, report_on, sarif
+
+    kinds = {".md": markdown, ".html": html, ".json": as_json, ".xml": junit, ".sarif": sarif}
+    make = kinds.get(path.suffix.lower())
+    if make is None:
+        raise InputError(f"--report {path}: the ending names no kind of report; write {nearest(path.suffix, kinds)}")
+
+    def write(evaluation: Evaluation, baseline: Baseline | None, verdict: Verdict) -> str:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return make(report_on(evaluation, made_at=now, baseline=baseline, verdict=verdict))
+
+    return write
+
+
+def newest_run() -> Path:
+    """Return the run folder that was written last; raises MissingInput where there is none."""
+    found = sorted(path.parent for path in options.RUNS.glob("*/run.json"))
+    if not found:
+        raise MissingInput(f"there is no run in {options.RUNS}; make one with `ringtrue eval`, or name a folder with --run")
+    return found[-1]

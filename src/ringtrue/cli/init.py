@@ -1,0 +1,149 @@
+"""``ringtrue init``: a working start in a folder, after a few questions."""
+
+from __future__ import annotations
+
+from contextlib import chdir
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ringtrue.errors import InputError
+
+if TYPE_CHECKING:
+    from ringtrue.ci import Start
+    from ringtrue.records import Document
+
+BM25 = "bm25"
+
+
+def init_command(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults for what is not given.")] = False,
+    search: Annotated[
+        str | None,
+        typer.Option("--search", help="What is searched: documents (a folder), http, python, opensearch, postgres, qdrant …"),
+    ] = None,
+    where: Annotated[str | None, typer.Option("--where", help="The folder, the address, or the function file.py:name.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the golden set.")] = None,
+    ci: Annotated[str | None, typer.Option("--ci", help="CI files: github, gitlab, both or none.")] = None,
+    folder: Annotated[Path, typer.Option("--dir", help="Where to start; the current folder unless given.")] = Path(),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object; asks nothing.")] = False,
+) -> None:
+    """Write a commented ringtrue.toml, a first golden set and CI files: a start that works right away.
+
+    Of a folder of documents it makes a provisional golden set, and indexes them; in an empty folder it brings documents to
+    try. A file that exists stays as it is.
+
+    \b
+    Example: ringtrue init
+    Example: ringtrue init --yes --ci both --dir my-search
+    Example: ringtrue init --yes --search http --where https://search.example.com/find --name shop
+    """
+    from ringtrue.ci import Start, starter, write_new
+    from ringtrue.cli import show
+
+    said = Start()
+    if not (yes or json):
+        said = _asked(said, search=search, where=where, name=name, ci=ci)
+    given = {"search": search, "where": where, "name": name, "forges": ci}
+    changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
+    start = replace(said, **changes)
+    folder.mkdir(parents=True, exist_ok=True)
+    with chdir(folder):  # documents are called by their paths from here, today and in CI
+        documents = _documents_at(start)
+        done = write_new(starter(start, documents), Path(), overwrite=overwrite)
+        indexed = _ingest(start) if start.search == "documents" else 0
+    commands = _next(start)
+    if json:
+        show.as_json({"folder": folder, "written": done.written, "left": done.left, "indexed": indexed, "next": commands})
+        return
+    for file in done.written:
+        print(f"wrote {folder / file}")
+    for file in done.left:
+        print(f"left  {folder / file} as it is (--overwrite replaces it)")
+    if ".gitlab-ci.yml" in done.left:
+        show.note("add to .gitlab-ci.yml: include: [{local: .gitlab/ringtrue.yml}]")
+    if ".gitignore" in done.left:
+        show.note("add to .gitignore: .ringtrue/ reports/ ringtrue-out/")
+    _say_what_it_is(start, documents, indexed)
+    print("\nNext" + (f", in {folder}" if folder != Path() else "") + ":")
+    for number, command in enumerate(commands, 1):
+        print(f"  {number}. {command}")
+
+
+def _asked(start: Start, *, search: str | None, where: str | None, name: str | None, ci: str | None) -> Start:
+    """Return the answers to the questions whose answers are not given; raises InputError where nobody answers."""
+    from ringtrue.ci import FORGES, PLACES
+
+    def ask(question: str, default: str) -> str:
+        return str(typer.prompt(question, default=default, err=True)).strip()
+
+    try:
+        if search is None:
+            kinds = ", ".join(PLACES)
+            search = ask(f"What do you search: documents in a folder, or a system ({kinds})?", start.search)
+        start = replace(start, search=search)
+        if where is None:
+            where = ask("Where is it (folder, address, function)?", start.place)
+        if name is None:
+            name = ask("What shall the golden set be called?", start.name)
+        if ci is None:
+            ci = ask(f"CI files ({', '.join(FORGES)})?", start.forges)
+    except typer.Abort:
+        raise InputError(
+            "the questions were not answered; run with --yes, or give --search, --where, --name and --ci"
+        ) from None
+    return replace(start, where=where, name=name, forges=ci)  # type: ignore[arg-type]  # Start checks it
+
+
+def _documents_at(start: Start) -> list[Document] | None:
+    """Return the user's own documents; None where there is no such folder, or nothing in it, and samples are needed."""
+    from ringtrue.retrieve.sources import read_documents
+
+    place = Path(start.place)
+    if start.search != "documents" or not place.exists():
+        return None
+    if place.is_dir() and not any(place.iterdir()):
+        return None
+    return list(read_documents(place))
+
+
+def _ingest(start: Start) -> int:
+    """Index the documents as ``ringtrue ingest`` does, and return how many there are."""
+    from ringtrue.cli.ingest import DEFAULT_FOLDER
+    from ringtrue.retrieve import Collection, build, indexes_of
+    from ringtrue.retrieve.sources import read_documents
+
+    collection = Collection.create(DEFAULT_FOLDER)
+    with collection.writing():
+        collection.ingest(read_documents(Path(start.place)), remove_missing=True)
+        for index in indexes_of(build(BM25, collection)):
+            index.ready()
+    return len(collection)
+
+
+def _say_what_it_is(start: Start, documents: list[Document] | None, indexed: int) -> None:
+    from ringtrue.cli import show
+
+    if start.search != "documents":
+        show.note(f"the queries in {start.golden} are examples; replace them before any number means anything")
+    elif documents is None:
+        show.note(f"{start.place}/ and {start.golden} are samples ({indexed} documents); replace them by your own")
+    else:
+        show.note(
+            f"{start.golden} is provisional: the names of documents in {start.place} as queries; "
+            "replace them by what your users ask"
+        )
+
+
+def _next(start: Start) -> list[str]:
+    """Return the next three commands."""
+    if start.search in ("documents", "python"):
+        return ["ringtrue eval", "ringtrue baseline update", "ringtrue gate"]
+    return [
+        'ringtrue search "a question" --retriever "connect(\'search\')"',
+        f"ringtrue golden validate {start.golden}",
+        "ringtrue eval",
+    ]

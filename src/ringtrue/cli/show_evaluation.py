@@ -1,0 +1,199 @@
+"""An evaluation in the terminal: what it says first, then the numbers behind it (P-1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ringtrue.cli import show
+
+if TYPE_CHECKING:
+    from ringtrue.report import Report
+    from ringtrue.run import Evaluation
+
+BAR = 24
+"""Characters of the longest bar."""
+FAILURES = 10
+"""Questions without an answer that are listed."""
+
+
+def print_evaluation(evaluation: Evaluation, report: Report | None = None) -> None:
+    """Print an evaluation, with what a report says about it where there is one."""
+    from ringtrue.report import Report
+    from ringtrue.report.story import headline, reasons
+
+    told = report or Report(evaluation, made_at=evaluation.setup.recorded_at)
+    _first(headline(told), told)
+    for reason in reasons(told):
+        print(f"  - {_plain(reason)}")
+    print()
+    _measures(told)
+    _slices(told)
+    _components(told)
+    _blame(evaluation)
+    _latency(told)
+    _failures(evaluation)
+    _advice(told)
+    _notes(told)
+
+
+def _first(sentence: str, report: Report) -> None:
+    golden = report.evaluation.setup.golden
+    label = ", provisional" if golden.provisional else ""
+    text = f"{_plain(sentence)}."
+    if show.on_terminal():
+        from rich.console import Console
+        from rich.text import Text
+
+        from ringtrue.report.story import outcome
+
+        colour = {"pass": "green", "fail": "red", "undecided": "yellow", None: ""}[outcome(report)]
+        Console().print(Text(text, style=f"bold {colour}".strip()))
+    else:
+        print(text)
+    part = "" if golden.split == "all" else f", {golden.split.replace('_', '-')} part"
+    print(f"{_plain(report.evaluation.name)} on {golden.version}{part}{label}; k = {report.evaluation.setup.k}")
+
+
+def _measures(report: Report) -> None:
+    from ringtrue.report.lines import measure_lines
+    from ringtrue.report.story import PERCENTILES, STATUS, percent, span
+
+    evaluation = report.evaluation
+    found = [line for line in measure_lines(report) if line.measure not in PERCENTILES]
+    judged = any(line.status for line in found)
+    compared = any(line.baseline is not None for line in found)
+    headers = ["measure", "mean", "95 % interval", "median", "sd", "queries"]
+    headers += ["baseline", "change"] if compared else []
+    headers += ["floor", "status"] if judged else []
+    body = []
+    for line in found:
+        cells = [line.measure, show.number(line.current), span(line.interval)]
+        if line.measure in evaluation.metrics:
+            one = evaluation.scores.summary(line.measure)
+            cells += [show.number(one.median), show.number(one.std), str(one.count)]
+        else:
+            cells += ["—", "—", "—"]
+        cells += [show.number(line.baseline), percent(line.change)] if compared else []
+        cells += [show.number(line.threshold), STATUS.get(line.status or "", "—")] if judged else []
+        body.append(cells)
+    show.table(headers, body)
+
+
+def _slices(report: Report) -> None:
+    """The first field only: a terminal is narrow, and the reports have all."""
+    from ringtrue.report.lines import shown_measures, slice_fields
+
+    fields = slice_fields(report.evaluation)
+    if not fields:
+        return
+    scores, names = report.evaluation.scores, shown_measures(report)
+    by_name = {name: scores.by(fields[0], name) for name in names}
+    print()
+    show.table(
+        [fields[0], "queries", *names],
+        [
+            [_plain(value), str(found.count), *(show.number(by_name[name][value].mean) for name in names)]
+            for value, found in by_name[names[0]].items()
+        ],
+    )
+
+
+def _components(report: Report) -> None:
+    from ringtrue.report.lines import component_lines, shown_measures
+    from ringtrue.report.story import portion, signed
+
+    parts = component_lines(report)
+    if not parts:
+        return
+    names = shown_measures(report, most=2)
+    body = []
+    for part in parts:
+        given = part.contribution
+        cost = f"{signed(part.cost.mean)} ({signed(part.cost.low)} to {signed(part.cost.high)})" if part.cost else ""
+        body.append(
+            [
+                _plain(part.name),
+                *(show.number(part.values.get(name)) for name in names),
+                portion(given.rate) if given else "",
+                portion(given.unique_rate) if given else "",
+                cost,
+            ]
+        )
+    print()
+    show.table(["component", *names, "share of hits", "only from it", f"gain in {names[0]} by having it"], body)
+
+
+def _blame(evaluation: Evaluation) -> None:
+    from ringtrue.report.lines import blame_lines, relevant_documents
+    from ringtrue.report.story import counted, portion
+
+    lost = blame_lines(evaluation)
+    if not lost:
+        return
+    total, depths = relevant_documents(evaluation), " or ".join(str(k) for k in sorted({loss.k for loss in evaluation.losses}))
+    gone = sum(line.count for line in lost)
+    print(f"\n{gone:,} of {counted(total, 'relevant document')} are missing at k = {depths}; lost where:\n")
+    bars = [
+        ("relevant", total, 1.0),
+        *((line.stage, line.count, line.share) for line in lost),
+        ("found", total - gone, 1 - gone / total),
+    ]
+    names, digits = max(len(name) for name, _, _ in bars), len(f"{total:,}")
+    left = total
+    for name, count, share in bars:
+        lost_here = name not in ("relevant", "found")
+        left -= count if lost_here else 0
+        # A waterfall: what a stage lost hangs where the documents that are left end.
+        offset = round(BAR * left / total) if lost_here else 0
+        bar = ("░" if lost_here else "█") * (max(1, round(BAR * count / total)) if count else 0)
+        print(f"{name:<{names}}  {count:>{digits},}  {portion(share):>5}  {' ' * offset}{bar}".rstrip())
+
+
+def _latency(report: Report) -> None:
+    from ringtrue.report.lines import measure_lines
+    from ringtrue.report.story import PERCENTILES, STATUS, counted, milliseconds
+
+    found = report.evaluation.latency
+    if not found.count:
+        return
+    parts = []
+    for line in measure_lines(report):
+        if line.measure in PERCENTILES:
+            more = [f"was {milliseconds(line.baseline)}"] if line.baseline is not None else []
+            more += [STATUS[line.status]] if line.status else []
+            parts.append(f"{line.measure} {milliseconds(line.current)}" + (f" ({', '.join(more)})" if more else ""))
+    print(f"\nlatency: {', '.join(parts)} over {counted(found.count, 'answer')}")
+
+
+def _failures(evaluation: Evaluation) -> None:
+    from ringtrue.report.story import counted
+
+    failed = evaluation.failures
+    if not failed:
+        return
+    print(f"\n{counted(len(failed), 'query')} got no answer:")
+    for query_id, error in list(failed.items())[:FAILURES]:
+        print(f"  {query_id}: {_plain(error)}")
+    if len(failed) > FAILURES:
+        print(f"  … and {len(failed) - FAILURES} more")
+
+
+def _advice(report: Report) -> None:
+    if report.recommendations:
+        print("\nRecommendations:")
+    for index, one in enumerate(report.recommendations, 1):
+        print(f"  {index}. {_plain(one.advice)}")
+
+
+def _notes(report: Report) -> None:
+    from ringtrue.report.lines import notes
+
+    for text in notes(report):
+        show.note(_plain(text))
+
+
+def _plain(text: str) -> str:
+    """Return text without the control characters by which a document could write on the terminal."""
+    from ringtrue.report.escape import one_line
+
+    return one_line(text)

@@ -1,0 +1,252 @@
+"""``ringtrue sweep``: try many settings of a retriever, and confirm the best on queries that had no say (X-2)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ringtrue.cli.experiment import FILE
+from ringtrue.errors import OK, REGRESSION, UNDECIDED
+
+if TYPE_CHECKING:
+    from ringtrue.experiment import HeldOut, Sweep, Trial, Tuning
+    from ringtrue.records import GoldenSet
+    from ringtrue.retrieve import Collection
+
+JOURNALS = Path(".ringtrue/sweeps")
+CODES = {"confirmed": OK, "baseline": OK, "worse": REGRESSION, "not enough evidence": UNDECIDED}
+_BAR = 30
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def sweep_command(
+    golden: Annotated[str, typer.Option("--golden", "-g", help="A golden set: a file, a folder or a shipped name (hotel).")],
+    retriever: Annotated[
+        str, typer.Option("--retriever", "-r", help="An expression with holes: 'rrf(bm25(title={title}), dense, k={k})'.")
+    ],
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param", "-p", help="What a hole may hold: k=10,30,60 or w=0.1:0.9 or w=0:1:0.25 or k=1:500:log. Repeatable."
+        ),
+    ] = None,
+    chunk: Annotated[
+        str | None, typer.Option("--chunk", help="How documents are cut, with holes: 'fixed(tokens={tokens}, overlap=25)'.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; the set's own documents unless given.")
+    ] = None,
+    method: Annotated[
+        str, typer.Option("--method", help="grid (every combination), random, or model (Optuna, guided by the trials before).")
+    ] = "grid",
+    trials: Annotated[
+        int | None, typer.Option("--trials", "-n", min=1, help="At most so many; 20 for random and model, all for grid.")
+    ] = None,
+    measure: Annotated[str, typer.Option("--measure", "-m", help="What is to be best.")] = "nDCG@10",
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", "-b", help="The retriever to beat; the first of the listed values unless given.")
+    ] = None,
+    held_out: Annotated[
+        str | None, typer.Option("--held-out", help="The held-out part, for a set that is a tuning part already.")
+    ] = None,
+    share: Annotated[float, typer.Option("--share", help="Share of the queries to hold out.")] = 0.2,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of random and model; another one tries other points.")] = 0,
+    alpha: Annotated[float, typer.Option("--alpha", help="Chance of confirming what is not better.")] = 0.05,
+    scope: Annotated[
+        str | None, typer.Option("--scope", help="Each query only among documents with the same value of this field.")
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", help="A precondition that may fail, such as cut-off for thresholds. Repeatable."),
+    ] = None,
+    track: Annotated[bool, typer.Option("--track", help="Record every trial as an experiment.")] = False,
+    file: Annotated[Path, typer.Option("--file", "-f", help="The file of experiments for --track.")] = FILE,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Make every trial again, even those of an interrupted sweep.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="List every trial, not only the ten best.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Try many settings of a retriever on the tuning queries, and confirm the best on the held-out ones.
+
+    Exit code 0: confirmed, or nothing beats the baseline; 1: worse on the held-out queries; 3: not enough evidence. A sweep
+    that was stopped goes on when it is started again.
+
+    \b
+    Example: ringtrue sweep --golden hotel --retriever "rrf(bm25(title={t}), dense, k={k})" --param t=1,3,5 --param k=10,60
+    Example: ringtrue sweep -g hotel -r "weighted(bm25, dense, w=[{w}, 1])" -p w=0.1:10:log -b hybrid --method model --track
+    Example: ringtrue sweep -g docs.yaml -r hybrid --chunk "fixed(tokens={tokens}, overlap=25)" -p tokens=128,256,512
+    """
+    from ringtrue.cli import show
+    from ringtrue.cli.ingest import progress_bar
+    from ringtrue.experiment import ExperimentFile, Space, Variants, commit_of, parameter, size, sweep, tracked
+    from ringtrue.golden import ledger_beside, load
+
+    space = Space(retriever, tuple(parameter(text) for text in param or ()), chunk)
+    whole = load(golden)
+    other = None if held_out is None else load(held_out)
+    variants: list[Variants] = []
+
+    def collection_for(chunks: str | None) -> Collection:
+        if not variants:  # a connected system needs no documents of ours
+            variants.append(Variants(_documents(whole, folder)))
+        return variants[0](chunks)
+
+    now = datetime.now(UTC)
+    with progress_bar("trying", 0 if json else size(space, method, trials)) as step:
+        found = sweep(
+            space,
+            whole,
+            collection_for,
+            ledger=ledger_beside(golden if held_out is None else held_out),
+            when=now.isoformat(timespec="seconds"),
+            method=method,
+            trials=trials,
+            measure=measure,
+            baseline=baseline,
+            held_out=share if other is None else other,
+            seed=seed,
+            alpha=alpha,
+            scope=scope,
+            allow=allow or (),
+            journal=JOURNALS,
+            fresh=fresh,
+            progress=step,
+        )
+    ids: list[str] = []
+    if track:
+        made = tracked(found, on=now.date(), commit=commit_of(Path.cwd(), beside=file))
+        ids = [one.id for one in ExperimentFile(file).add(made)]
+    if json:
+        show.as_json(record(found) | {"experiments": ids})
+    else:
+        print_sweep(found, limit=None if show_all else 10)
+        if ids:
+            print(f"\n{ids[0]} to {ids[-1]} written to {file}")
+    raise typer.Exit(CODES[found.outcome])
+
+
+def _documents(golden: GoldenSet, folder: Path | None) -> Collection:
+    from ringtrue.cli.search import opened
+    from ringtrue.config import cache_folder
+    from ringtrue.run import corpus_of
+
+    return corpus_of(golden, cache_folder() / "corpora") if folder is None else opened(folder)
+
+
+def record(found: Sweep) -> dict[str, Any]:
+    """Return a sweep under the stable keys of ``--json``."""
+    from ringtrue.experiment import effects
+
+    held = found.held_out
+    return {
+        "verdict": found.outcome,
+        "sentence": found.sentence,
+        "measure": found.measure,
+        "method": found.method,
+        "seed": found.seed,
+        "space": found.space.as_dict(),
+        "best": None if found.best is None else _trial(found.best),
+        "baseline": {"retriever": found.baseline.retriever, "chunks": found.baseline.chunks},
+        "tuning": found.tuning,
+        "held_out": None
+        if held is None
+        else {
+            **{name: getattr(held, name) for name in ("n", "baseline", "best", "diff", "p", "p_corrected", "looks")},
+            "winners_tested": held.confirmations,
+            "ci": [held.comparison.measures[found.measure].low, held.comparison.measures[found.measure].high],
+            "verdict": held.comparison.verdict,
+        },
+        "overfitting": found.overfitting,
+        "trials": [_trial(trial) for trial in found.trials],
+        "impossible": [{"values": one.point.values, "reason": one.reason} for one in found.impossible],
+        "effects": effects(found),
+        "searches": found.searches,
+        "golden": found.golden,
+        "corpus": found.corpus,
+        "notes": found.notes,
+    }
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    return {
+        "number": trial.number,
+        "values": dict(trial.values),
+        "retriever": trial.point.retriever,
+        "chunks": trial.point.chunks,
+        "value": trial.value,
+        "reused": trial.reused,
+    }
+
+
+def print_sweep(found: Sweep, *, limit: int | None) -> None:
+    """Print trials, effects, both parts, and the verdict last, where the eye rests."""
+    from ringtrue.cli import show
+    from ringtrue.experiment import effects
+
+    names = [one.name for one in found.space.parameters]
+    rows = [
+        [str(one.number), *(str(one.values[name]) for name in names), show.number(one.value)] for one in found.trials[:limit]
+    ]
+    show.table(["trial", *names, found.measure], rows, title=f"{len(found.trials)} trials on tuning queries, best first")
+    if limit is not None and len(found.trials) > limit:
+        print(f"… and {len(found.trials) - limit} more (--all lists them)")
+    for name, steps in effects(found).items():
+        if len(steps) > 1:
+            print(f"\n{name}: mean {found.measure} over the trials at each value")
+            low, high = min(step.mean for step in steps), max(step.mean for step in steps)
+            width = max(len(step.label) for step in steps)
+            for step in steps:
+                print(f"  {step.label.rjust(width)}  {step.mean:.4f} {_bar(step.mean, low, high)}")
+    told, held = found.tuning, found.held_out
+    print()
+    shown = [_side("tuning", told), *([] if held is None else [_side("held out", held)])]
+    show.table(["queries", "n", "baseline", "best", "Δ", "p", "p corrected"], shown)
+    print(f"\nbaseline: {_told(found.baseline.retriever, found.baseline.chunks)}")
+    if found.best is not None:
+        print(f"best:     {_told(found.best.point.retriever, found.best.point.chunks)}")
+    print(found.sentence)
+    _notes(found)
+
+
+def _side(name: str, side: Tuning | HeldOut) -> list[str]:
+    from ringtrue.cli import show
+
+    means = [show.number(side.baseline), show.number(side.best), f"{side.diff:+.4f}"]
+    return [name, str(side.n), *means, f"{side.p:.2g}", f"{side.p_corrected:.2g}"]
+
+
+def _notes(found: Sweep) -> None:
+    from ringtrue.cli import show
+
+    told, held, over = found.tuning, found.held_out, found.overfitting
+    if held is not None:
+        show.note(
+            f"the p on tuning queries is corrected for the {told.tests} settings that were tried (Bonferroni); the held-out "
+            "queries were asked once, for one test"
+        )
+        show.note(f"this was look {held.looks} at the held-out part; each look makes it a little less held out")
+    if over is not None and over.flagged:
+        show.note(
+            f"tuned to the tuning queries: a gain of {over.tuning_gain:+.4f} there, {over.held_out_gain:+.4f} on the others, "
+            f"which chance explains with p = {over.p:.2g} only"
+        )
+    for one in found.impossible[:3]:
+        values = ", ".join(f"{name}={value}" for name, value in one.point.values.items())
+        show.note(f"{values} was left out: {one.reason}")
+    if len(found.impossible) > 3:
+        show.note(f"{len(found.impossible) - 3} more combinations were left out; --json lists them")
+    for text in found.notes:
+        show.note(text)
+
+
+def _told(retriever: str, chunks: str | None) -> str:
+    return retriever if chunks is None else f"{retriever} over {chunks}"
+
+
+def _bar(value: float, low: float, high: float) -> str:
+    """Return a bar that is longest at the highest value and a third of that at the lowest: small differences show."""
+    share = 1.0 if high == low else 1 / 3 + 2 / 3 * (value - low) / (high - low)
+    eighths = round(share * _BAR * 8)
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

@@ -1,0 +1,51 @@
+"""Experiments: what was tried, what came of it, and searches over a retriever's parameters (X-1, X-2).
+
+Comes in: evaluations, baselines, golden sets, retriever expressions with holes. Goes out: Experiments in a ledger, and Sweeps.
+May not: print or read the clock; dates and times are given. Owner of ``experiments.json`` and of the journals of sweeps.
+"""
+
+from ringtrue.experiment.changes import changes, given_change
+from ringtrue.experiment.commit import commit_of
+from ringtrue.experiment.effects import Effect, effects
+from ringtrue.experiment.exchange import read_experiments, write_experiments
+from ringtrue.experiment.judge import describe, experiment_of, judge, open_arm
+from ringtrue.experiment.ledger import ExperimentFile, Ledger, find, numbered
+from ringtrue.experiment.methods import METHODS, size
+from ringtrue.experiment.outcome import HeldOut, Overfitting, Sweep, Trial, Tuning
+from ringtrue.experiment.record import Experiment, check_verdict
+from ringtrue.experiment.space import Space, parameter
+from ringtrue.experiment.sweep import sweep
+from ringtrue.experiment.track import tracked
+from ringtrue.experiment.variants import Variants
+
+__all__ = [
+    "METHODS",
+    "Effect",
+    "Experiment",
+    "ExperimentFile",
+    "HeldOut",
+    "Ledger",
+    "Overfitting",
+    "Space",
+    "Sweep",
+    "Trial",
+    "Tuning",
+    "Variants",
+    "changes",
+    "check_verdict",
+    "commit_of",
+    "describe",
+    "effects",
+    "experiment_of",
+    "find",
+    "given_change",
+    "judge",
+    "numbered",
+    "open_arm",
+    "parameter",
+    "read_experiments",
+    "size",
+    "sweep",
+    "tracked",
+    "write_experiments",
+]

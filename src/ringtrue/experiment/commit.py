@@ -1,0 +1,40 @@
+"""The git commit that an experiment was made with."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+PATIENCE = 20.0
+"""Seconds that git may take."""
+
+
+def commit_of(folder: Path, *, beside: Path | None = None) -> str | None:
+    """Return the commit checked out around ``folder``, with ``-dirty`` where tracked files were changed since.
+
+    ``beside`` is a file whose own changes do not count: the list of experiments changes with every entry. None where there is
+    no git, no repository or no commit yet.
+    """
+    commit = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
+    if not commit:
+        return None
+    but = [] if beside is None else _left_out(folder, beside)
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":(top)", *but)
+    return commit if changes == "" else f"{commit}-dirty"
+
+
+def _left_out(folder: Path, file: Path) -> list[str]:
+    top = _git(folder, "rev-parse", "--show-toplevel")
+    if not top or not file.resolve().is_relative_to(Path(top).resolve()):
+        return []
+    return [f":(top,exclude,literal){file.resolve().relative_to(Path(top).resolve()).as_posix()}"]
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, timeout=PATIENCE, text=True, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

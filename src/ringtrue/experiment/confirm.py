@@ -1,0 +1,114 @@
+"""Is the best of many better, or only the luckiest? Tests on both parts of a golden set (X-2).
+
+On the tuning queries the best of N trials was chosen because it looked best there, so its p counts N times. On the held-out
+queries it is one claim, fixed before they were asked, and one test; only the winners of other sweeps on the same part add to
+it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ringtrue.experiment.outcome import HeldOut, Outcome, Overfitting, Tuning
+from ringtrue.golden import read_looks, record_look
+from ringtrue.measures import Measure
+from ringtrue.records import Floats
+from ringtrue.run import Evaluation
+from ringtrue.stats import compare_paired
+from ringtrue.verdict import compare
+
+WHO = "ringtrue sweep"
+_RESAMPLES = 10_000
+_FLAG = 0.05
+
+
+def upside(measure: str) -> int:
+    """Return 1 where more of a measure is better, −1 where less is."""
+    return -1 if Measure.parse(measure).definition.lower_is_better else 1
+
+
+def on_tuning(
+    baseline: Evaluation, best: Mapping[str, float], value: float, measure: str, *, tests: int, alpha: float, seed: int
+) -> Tuning:
+    """Return how the best trial stands against the baseline on the tuning queries, corrected for all that were tried."""
+    before = dict(zip(baseline.scores.query_ids, baseline.scores.of(measure).tolist(), strict=True))
+    gains = upside(measure) * np.array([best.get(query, math.nan) - then for query, then in before.items()])
+    # So many resamples that even the corrected p could fall below alpha.
+    resamples = max(_RESAMPLES, math.ceil(20 * max(1, tests) / alpha))
+    found = compare_paired(
+        gains[:, None], rng=np.random.default_rng(seed), alpha=alpha, correction="none", resamples=resamples
+    ).verdicts[0]
+    then = baseline.metrics[measure]
+    return Tuning(found.n, then, value, value - then, found.p, min(1.0, found.p * max(1, tests)), tests)
+
+
+def on_held_out(
+    baseline: Evaluation, best: Evaluation, measure: str, *, looks: int, confirmations: int, alpha: float, seed: int
+) -> HeldOut:
+    """Return how the winner stands against the baseline on the held-out queries: one test."""
+    found = compare(baseline, best, measures=[measure], primary=measure, alpha=alpha, seed=seed)
+    main = found.measures[measure]
+    corrected = min(1.0, main.p * confirmations)
+    return HeldOut(main.n, main.a, main.b, main.diff, main.p, corrected, found, looks, confirmations)
+
+
+def look(ledger: Path, claim: str, *, when: str, version: str) -> tuple[int, int]:
+    """Record a look at the held-out part before it is taken; return all looks, and the different claims of sweeps among them.
+
+    The same claim again is the same test again, not another chance.
+    """
+    count = record_look(ledger, who=WHO, what=claim, when=when, version=version)
+    claims = {seen.what for seen in read_looks(ledger) if seen.who == WHO and seen.version == version}
+    return count, len(claims)
+
+
+def overfitting(tuning: Floats, held_out: Floats) -> Overfitting:
+    """Return how far the gain on held-out queries falls behind that on tuning queries, and whether chance explains it.
+
+    >>> overfitting(np.full(20, 0.2) + np.linspace(-0.01, 0.01, 20), np.linspace(-0.01, 0.01, 20)).flagged
+    True
+    """
+    parts = [values[~np.isnan(values)] for values in (tuning, held_out)]
+    means = [float(part.mean()) if len(part) else math.nan for part in parts]
+    gap = means[0] - means[1]
+    p = _welch(gap, parts)
+    return Overfitting(means[0], means[1], gap, p, p <= _FLAG)
+
+
+def _welch(gap: float, parts: Sequence[Floats]) -> float:
+    if any(len(part) < 2 for part in parts):
+        return math.nan
+    errors = [float(part.var(ddof=1)) / len(part) for part in parts]
+    if sum(errors) == 0:
+        return math.nan if gap > 0 else 1.0  # without any spread nothing says what chance would do
+    from scipy import stats
+
+    freedom = sum(errors) ** 2 / sum(error**2 / (len(part) - 1) for error, part in zip(errors, parts, strict=True))
+    return float(stats.t.sf(gap / math.sqrt(sum(errors)), freedom))
+
+
+def gains(baseline: Evaluation, best: Evaluation, measure: str) -> Floats:
+    """Return what the best gained on every query, above 0 where it is better."""
+    then = dict(zip(baseline.scores.query_ids, baseline.scores.of(measure).tolist(), strict=True))
+    now = dict(zip(best.scores.query_ids, best.scores.of(measure).tolist(), strict=True))
+    return upside(measure) * np.array([now[query] - then[query] for query in then if query in now])
+
+
+def outcome_of(found: HeldOut, measure: str, *, alpha: float) -> tuple[Outcome, str]:
+    """Return the outcome of a confirmation, and the same in plain words."""
+    numbers = f"{measure} {found.baseline:.4f} → {found.best:.4f} ({found.diff:+.4f}, p = {found.p:.2g})"
+    word, on = found.comparison.verdict, f"on {found.n} held-out queries"
+    if word == "better" and found.p_corrected <= alpha:
+        return "confirmed", f"confirmed {on}: {numbers}"
+    if word == "better":
+        return "not enough evidence", (
+            f"not confirmed {on}: {numbers}, but {found.confirmations} winners were put to these queries by now, "
+            f"and p counts for each: {found.p_corrected:.2g} > {alpha:g}"
+        )
+    if word == "worse":
+        return "worse", f"refuted {on}: {numbers}; keep the baseline"
+    return "not enough evidence", f"not confirmed {on}: not enough evidence, {found.comparison.reason}"

@@ -1,0 +1,136 @@
+"""Advice about the questions and their judgments: what they cannot show yet, and where they are answered badly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ringtrue.measures import Measure
+from ringtrue.report.lines import slice_fields
+from ringtrue.report.noise import unpaired
+from ringtrue.report.records import Recommendation, Report
+from ringtrue.report.story import comparison_of, counted, number, portion, primary, signed
+
+ALPHA = 0.05
+SLICE_QUERIES = 10
+"""Below this a slice's mean says little, and its spread is unknown."""
+SLICE_GAP = 0.10
+"""G-5: 15 questions a slice find about this much."""
+JUDGED_ENOUGH = 0.5
+"""Below this most of what a reader sees was never judged, and measures describe the judges more than the search."""
+JUDGED_GAP = 0.10
+"""The better-judged of two systems is favoured by about its lead in judged documents."""
+FEW_QUERIES = 50
+"""C-1: a bootstrap interval of fewer queries is narrower than it says."""
+WORTH_FINDING, USUAL_SPREAD = 0.05, 0.15
+"""G-5: the difference a set should be able to find, and the spread of paired differences it plans with."""
+OVERFIT_GAP = 0.05
+"""The difference that matters (G-5), here between the part that was tuned on and the part that was not."""
+
+
+def weak_slice(report: Report) -> Iterator[Recommendation]:
+    """A kind of question that is far below all others, beyond noise."""
+    evaluation, name = report.evaluation, primary(report)
+    scores = evaluation.scores
+    values = scores.of(name)
+    sign = -1.0 if Measure.parse(name).definition.lower_is_better else 1.0
+    groups = []
+    for field in slice_fields(evaluation):
+        members: dict[str, list[int]] = {}
+        for index, query_id in enumerate(scores.query_ids):
+            value = scores.facts.get(query_id, {}).get(field)
+            for one in value if isinstance(value, list | tuple | set | frozenset) else [value]:
+                members.setdefault(str(one), []).append(index)
+        groups += [(field, value, rows) for value, rows in members.items() if SLICE_QUERIES <= len(rows) < len(values)]
+    for field, value, rows in groups:
+        rest = np.setdiff1d(np.arange(len(values)), rows)
+        # Every slice looked at is one more chance to be fooled.
+        gap = unpaired(sign * values[rows], sign * values[rest], alpha=ALPHA / len(groups))
+        if gap.mean <= -SLICE_GAP and gap.high < 0:
+            here = float(np.nanmean(values[rows]))
+            worst = sorted(rows, key=lambda row: math.inf if math.isnan(values[row]) else sign * values[row])
+            yield Recommendation(
+                "weak-slice",
+                f"{field}={value} is far below the rest: {name} {number(here)} over {counted(len(rows), 'query')}, "
+                f"{number(-gap.mean)} worse than all others. Look at these questions first: label more of them, or tune "
+                "for them.",
+                {"slice": f"{field}={value}", "queries": len(rows), name: here, "gap": gap.mean, "high": gap.high},
+                tuple(scores.query_ids[row] for row in worst[:10]),
+            )
+
+
+def judge_more(report: Report) -> Iterator[Recommendation]:
+    """Too few of the documents shown were ever judged, or fewer than on the other side."""
+    evaluation, other = report.evaluation, report.other
+    # Where each question has the one document it asks for, unjudged ones are known to be wrong.
+    if evaluation.setup.golden.profile == "known-item":
+        return
+    share = evaluation.scores.judged_share
+    lead = other.scores.judged_share - share if other is not None else math.nan
+    if share < JUDGED_ENOUGH or lead >= JUDGED_GAP:
+        evidence: dict[str, float | str] = {"Judged@10": share, "unjudged share": 1 - share}
+        beside = ""
+        if other is not None and lead >= JUDGED_GAP:
+            evidence["Judged@10 of the other"] = other.scores.judged_share
+            beside = f", for {other.name} it is {portion(1 - other.scores.judged_share)}, which favours that one"
+        worst = [evaluation.scores.query_ids[row] for row in np.argsort(evaluation.scores.judged, kind="stable")[:10]]
+        yield Recommendation(
+            "judge-more",
+            f"{portion(1 - share)} of the first ten documents were never judged and count as not relevant{beside}. "
+            "Judge them (`ringtrue golden pool` lists them), else the measures punish what is new.",
+            evidence,
+            tuple(worst),
+        )
+
+
+def more_queries(report: Report) -> Iterator[Recommendation]:
+    """Too few questions to see a difference that matters."""
+    comparison, evaluation = comparison_of(report), report.evaluation
+    name = primary(report)
+    found = comparison.measures.get(name) if comparison is not None else None
+    if found is not None and found.word == "not enough evidence" and found.detectable > WORTH_FINDING:
+        # The spread is known from these very pairs; n grows with the square of what is to be found.
+        more = math.ceil(found.n * (found.detectable / WORTH_FINDING) ** 2) - found.n
+        yield Recommendation(
+            "more-queries",
+            f"{counted(found.n, 'query')} find a true difference of {number(found.detectable, 3)} in {name}, not the "
+            f"{WORTH_FINDING} that matters. About {more:,} more would.",
+            {"queries": found.n, "detectable": found.detectable, "more": more, "difference seen": found.diff},
+        )
+    elif comparison is None and 0 < (n := evaluation.scores.summary(name).count) < FEW_QUERIES:
+        from ringtrue.stats import minimum_detectable_effect, paired_sample_size
+
+        more = paired_sample_size(sd=USUAL_SPREAD, difference=WORTH_FINDING) - n
+        seen = minimum_detectable_effect(n=n, sd=USUAL_SPREAD) if n > 1 else math.nan
+        yield Recommendation(
+            "more-queries",
+            f"{counted(n, 'query')} are few: with the usual spread of {USUAL_SPREAD} a comparison over them finds a "
+            f"difference of {number(seen, 3)} at best. {more} more would find {WORTH_FINDING}.",
+            {"queries": n, "detectable": seen, "more": more},
+        )
+
+
+def overfitting(report: Report) -> Iterator[Recommendation]:
+    """The part that was tuned on does better than the part that was kept away (G-4)."""
+    if report.other is None:
+        return
+    sides = {run.setup.golden.split: run for run in (report.evaluation, report.other)}
+    name = primary(report)
+    if set(sides) != {"tuning", "held_out"}:
+        return
+    tuned, kept = sides["tuning"], sides["held_out"]
+    same = tuned.setup.golden.id == kept.setup.golden.id and tuned.setup.fingerprint == kept.setup.fingerprint
+    if not same or Measure.parse(name) not in tuned.scores.measures or Measure.parse(name) not in kept.scores.measures:
+        return
+    sign = -1.0 if Measure.parse(name).definition.lower_is_better else 1.0
+    gap = unpaired(sign * tuned.scores.of(name), sign * kept.scores.of(name), alpha=ALPHA)
+    if gap.mean >= OVERFIT_GAP and gap.low > 0:
+        yield Recommendation(
+            "overfitting",
+            f"{name} is {number(tuned.metrics[name])} on the tuning part and {number(kept.metrics[name])} on the held-out "
+            f"part, {number(gap.mean)} worse (interval {signed(gap.low)} to {signed(gap.high)}): the settings fit the "
+            "questions they were tuned on. Trust the held-out number, and tune fewer parameters or on more questions.",
+            {"tuning": tuned.metrics[name], "held-out": kept.metrics[name], "gap": gap.mean, "low": gap.low},
+        )

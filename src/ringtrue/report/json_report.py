@@ -1,0 +1,138 @@
+"""The report as one JSON object: everything a machine may want, under the keys that ``ringtrue eval --json`` uses (P-1)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ringtrue.report import lines
+from ringtrue.report.records import Report
+from ringtrue.report.story import PERCENTILES, comparison_of, headline, primary, reasons, title
+from ringtrue.run import Evaluation
+from ringtrue.verdict import Baseline
+
+
+def as_json(report: Report) -> str:
+    """Return the report as JSON; an undefined number is null."""
+    return json.dumps(plain(record(report)), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def record(report: Report) -> dict[str, Any]:
+    """Return the report as plain values, before they become text."""
+    return {
+        "title": title(report),
+        "made_at": report.made_at,
+        "headline": headline(report),
+        "reasons": reasons(report),
+        "primary": primary(report),
+        **_evaluation(report.evaluation),
+        "components": {line.name: line.values for line in lines.component_lines(report)},
+        "parts": lines.component_lines(report),
+        "summary": lines.measure_lines(report),
+        "queries": _queries(report),
+        "baseline": _baseline(report.baseline),
+        "comparison": comparison_of(report),
+        "other": None if report.other is None else _evaluation(report.other),
+        "verdict": _verdict(report),
+        "failing": lines.failing(report),
+        "recommendations": report.recommendations,
+        "notes": lines.notes(report),
+    }
+
+
+def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
+    found, scores = evaluation.latency, evaluation.scores
+    return {
+        "name": evaluation.name,
+        "setup": evaluation.setup,
+        "run_dir": evaluation.run_dir,
+        "cached": evaluation.cached,
+        "metrics": evaluation.metrics,
+        "intervals": evaluation.intervals,
+        "spread": {str(measure): scores.summary(measure) for measure in scores.measures},
+        "judged_share": scores.judged_share,
+        "per_slice": {field: _slices(evaluation, field) for field in lines.slice_fields(evaluation)},
+        "latency_ms": {name: getattr(found, name) for name in ("mean", *PERCENTILES)} | {"count": found.count},
+        "missing": scores.counted.missing,
+        "failures": evaluation.failures,
+        "blame": {line.stage: line.count for line in lines.blame_lines(evaluation)},
+        "losses": evaluation.losses,
+        "relevant_documents": lines.relevant_documents(evaluation),
+    }
+
+
+def _slices(evaluation: Evaluation, field: str) -> dict[str, dict[str, float]]:
+    scores = evaluation.scores
+    by_measure = {str(measure): scores.by(field, measure) for measure in scores.measures}
+    first = by_measure[str(scores.measures[0])]
+    return {
+        value: {"queries": found.count, **{name: means[value].mean for name, means in by_measure.items()}}
+        for value, found in first.items()
+    }
+
+
+def _queries(report: Report) -> dict[str, Any]:
+    facts = {query.query_id: query.metadata for query in report.evaluation.queries}
+    return {
+        line.query_id: {
+            "text": line.text,
+            "metadata": facts[line.query_id],
+            "scores": line.values,
+            "delta": line.delta,
+            "latency_ms": line.latency_ms,
+            "error": line.error,
+            "retrieved": [one.doc_id for one in line.retrieved],
+            "expected": {one.doc_id: {"grade": one.grade, "rank": one.rank} for one in line.expected},
+            "losses": {loss.doc_id: loss.stage for loss in line.losses},
+        }
+        for line in lines.query_lines(report)
+    }
+
+
+def _baseline(baseline: Baseline | None) -> dict[str, Any] | None:
+    if baseline is None:
+        return None
+    named = {item.name: getattr(baseline, item.name) for item in fields(baseline)}
+    # What it holds for every question is in its own file.
+    return {name: value for name, value in named.items() if name not in ("per_query", "latencies", "rankings")}
+
+
+def _verdict(report: Report) -> dict[str, Any] | None:
+    verdict = report.verdict
+    if verdict is None:
+        return None
+    return {
+        "word": verdict.word,
+        "exit_code": verdict.exit_code,
+        "mode": verdict.mode,
+        "baseline": verdict.baseline,
+        "checks": verdict.checks,
+        "failures": verdict.failures,
+        "notes": verdict.notes,
+    }
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it; an undefined or infinite number becomes null, never 0."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {item.name: getattr(value, item.name) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(plain, value), key=str)
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    # Halves of surrogate pairs, which some logs hold, are no text that JSON in UTF-8 could carry.
+    return str(value.as_posix() if isinstance(value, Path) else value).encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,289 @@
+"""The rows of a report's tables as values, before any format lays them out."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ringtrue.measures import Contribution, Latency, Measure, Scores
+from ringtrue.report.noise import Difference, paired
+from ringtrue.report.records import Report
+from ringtrue.report.story import BY_WEIGHT, PERCENTILES, against_baseline, comparison_of, depth, place, primary, same_golden
+from ringtrue.run import Evaluation, Loss
+from ringtrue.verdict import Check
+
+STAGES = (
+    "not in corpus", "not in any list", "below k", "cut by fusion", "demoted by rerank", "cut by threshold", "wrong chunk",
+)  # fmt: skip
+"""Where a relevant document can be lost, in the order in which it passes."""
+QUALITY = ("floor", "drop", "significant drop", "constitutional")
+"""The rules that look at a measure as a whole."""
+
+
+@dataclass(frozen=True)
+class MeasureLine:
+    """One measure, or one latency percentile, with all that was said about it as a whole."""
+
+    measure: str
+    current: float
+    interval: tuple[float, float] | None
+    baseline: float | None
+    threshold: float | None
+    status: str | None
+    """The weightiest status of its checks; None where no rule looked at it."""
+    word: str | None
+    """That of the comparison, where there is one."""
+    diff_interval: tuple[float, float] | None
+
+    @property
+    def diff(self) -> float:
+        """Current − baseline; nan without a baseline."""
+        return math.nan if self.baseline is None else self.current - self.baseline
+
+    @property
+    def change(self) -> float:
+        """The difference as a share of the baseline; nan where that is 0 or unknown."""
+        return self.diff / self.baseline if self.baseline else math.nan
+
+
+def measure_lines(report: Report) -> tuple[MeasureLine, ...]:
+    """Return a line for every measure scored or judged as a whole, then the latency percentiles that are known."""
+    evaluation = report.evaluation
+    baseline = report.baseline if same_golden(report) else None
+    checks: dict[str, list[Check]] = {}
+    for check in report.verdict.checks if report.verdict else ():
+        # A check of completeness, or of a latency that was never measured, is about no measure.
+        if check.slice is None and (check.rule in QUALITY or check.measure in PERCENTILES):
+            checks.setdefault(check.measure, []).append(check)
+    current = dict(evaluation.metrics)
+    current |= {name: group[0].current for name, group in checks.items() if name not in current}
+    latency = evaluation.latency
+    current |= {name: getattr(latency, name) for name in PERCENTILES}
+    order = [name for name in current if name not in PERCENTILES]
+    order += [name for name in PERCENTILES if latency.count or name in checks]
+    known = {**baseline.metrics, **baseline.latency} if baseline else {}
+    return tuple(_line(name, current[name], checks.get(name, []), known, report) for name in order)
+
+
+def _line(name: str, current: float, checks: list[Check], known: Mapping[str, float], report: Report) -> MeasureLine:
+    comparison = against_baseline(report)
+    found = comparison.measures.get(name) if comparison else None
+    # What was compared query by query comes first: a query without an answer is then missing from both sides.
+    before = [*(check.baseline for check in checks), found.a if found else None]
+    if comparison and comparison.latency and name in PERCENTILES:
+        before.append(getattr(comparison.latency, name)[0])
+    before.append(known.get(name))
+    limits = [check.threshold for check in checks if check.rule in ("floor", "latency", "constitutional")]
+    statuses = {check.status for check in checks}
+    return MeasureLine(
+        measure=name,
+        current=current,
+        interval=report.evaluation.intervals.get(name),
+        baseline=next((value for value in before if value is not None and not math.isnan(value)), None),
+        threshold=next((limit for limit in limits if limit is not None), None),
+        status=next((status for status in BY_WEIGHT if status in statuses), None),
+        word=found.word if found else None,
+        diff_interval=(found.low, found.high) if found else None,
+    )
+
+
+@dataclass(frozen=True)
+class Place:
+    """A document at its rank; ``grade`` is None where nobody judged it."""
+
+    doc_id: str
+    rank: int | None
+    grade: int | None
+    relevant: bool
+
+
+@dataclass(frozen=True)
+class QueryLine:
+    """One question: what came back, what should have, and what it scored."""
+
+    query_id: str
+    text: str
+    retrieved: tuple[Place, ...]
+    """Each document once, at its best rank."""
+    expected: tuple[Place, ...]
+    """Relevant documents, the highest grade first; rank None where they did not come back."""
+    values: Mapping[str, float]
+    """Empty where the question got no answer."""
+    latency_ms: float | None
+    error: str | None
+    losses: tuple[Loss, ...]
+    delta: float | None
+    """What the comparison's first measure gained on this question; None without a comparison."""
+
+
+def query_lines(report: Report) -> tuple[QueryLine, ...]:
+    """Return every question: those without an answer first, then from the worst value of the first measure to the best."""
+    evaluation, name = report.evaluation, primary(report)
+    comparison = comparison_of(report)
+    deltas = comparison.measures[name].deltas if comparison and name in comparison.measures else {}
+    grades = evaluation.qrels.to_dict()
+    losses: dict[str, list[Loss]] = {}
+    for loss in evaluation.losses:
+        losses.setdefault(loss.query_id, []).append(loss)
+    least = evaluation.setup.golden.relevance_threshold
+    lines = []
+    for query in evaluation.queries:
+        judged = grades.get(query.query_id, {})
+        ranking = evaluation.ranking(query.query_id)
+        documents = list(dict.fromkeys(hit.doc_id for hit in ranking.hits))
+        ranks = {doc_id: rank for rank, doc_id in enumerate(documents, 1)}
+        wanted = sorted((doc_id for doc_id, grade in judged.items() if grade >= least), key=lambda doc_id: -judged[doc_id])
+        lines.append(
+            QueryLine(
+                query_id=query.query_id,
+                text=query.text,
+                retrieved=tuple(
+                    Place(doc_id, rank, judged.get(doc_id), judged.get(doc_id, -1) >= least) for doc_id, rank in ranks.items()
+                ),
+                expected=tuple(Place(doc_id, ranks.get(doc_id), judged[doc_id], True) for doc_id in wanted),
+                values=evaluation.scores.per_query.get(query.query_id, {}),
+                latency_ms=ranking.latency_ms,
+                error=ranking.error,
+                losses=tuple(losses.get(query.query_id, ())),
+                delta=deltas.get(query.query_id),
+            )
+        )
+    return tuple(sorted(lines, key=lambda line: _badness(line, name)))
+
+
+def missing(line: QueryLine, k: int) -> tuple[Place, ...]:
+    """Return the relevant documents that are not among the first k."""
+    return tuple(one for one in line.expected if one.rank is None or one.rank > k)
+
+
+def _badness(line: QueryLine, measure: str) -> tuple[int, float, str]:
+    """Order: no answer, then worst to best, then questions for which the measure is not defined."""
+    if line.error is not None:
+        return 0, 0.0, line.query_id
+    value = line.values.get(measure, math.nan)
+    if math.isnan(value):
+        return 2, 0.0, line.query_id
+    return 1, -value if Measure.parse(measure).definition.lower_is_better else value, line.query_id
+
+
+def moved(report: Report, lines: tuple[QueryLine, ...]) -> tuple[QueryLine, ...]:
+    """Return the questions that fell against the comparison's other side, the deepest fall first."""
+    sign = -1 if Measure.parse(primary(report)).definition.lower_is_better else 1
+    fallen = [line for line in lines if line.delta is not None and sign * line.delta < 0]
+    return tuple(sorted(fallen, key=lambda line: (sign * (line.delta or 0.0), line.query_id)))
+
+
+def failing(report: Report) -> dict[str, tuple[str, ...]]:
+    """Return the questions that went wrong with the reasons: no answer, nothing relevant returned, or behind a failed check."""
+    found: dict[str, list[str]] = {query_id: [f"no answer: {error}"] for query_id, error in report.evaluation.failures.items()}
+    blamed: dict[str, dict[str, list[str]]] = {}
+    for check in report.verdict.failures if report.verdict else ():
+        for query_id in check.queries:
+            blamed.setdefault(query_id, {}).setdefault(place(check), []).append(check.rule)
+    for query_id, checks in blamed.items():
+        told = ", ".join(f"{what} ({', '.join(rules)})" for what, rules in checks.items())
+        found.setdefault(query_id, []).append(f"behind the failed checks of {told}")
+    k = depth(report)
+    for line in query_lines(report):
+        if line.error is None and line.expected and len(missing(line, k)) == len(line.expected):
+            found.setdefault(line.query_id, []).append(f"none of its relevant documents in the first {k}")
+    return {query_id: tuple(why) for query_id, why in found.items()}
+
+
+@dataclass(frozen=True)
+class ComponentLine:
+    """A part of the retriever; for "without" rows ``cost`` is what the fusion gains by having the channel."""
+
+    name: str
+    kind: str
+    values: Mapping[str, float]
+    contribution: Contribution | None
+    latency: Latency | None
+    cost: Difference | None = None
+
+
+def component_lines(report: Report) -> tuple[ComponentLine, ...]:
+    """Return the parts in their order."""
+    name, whole = primary(report), whole_of(report.evaluation)
+    return tuple(
+        ComponentLine(
+            part.name,
+            part.kind,
+            part.scores.aggregate,
+            part.contribution,
+            part.latency,
+            paired(part.scores, whole, name) if part.kind == "without" else None,
+        )
+        for part in report.evaluation.components
+    )
+
+
+def whole_of(evaluation: Evaluation) -> Scores:
+    """Return what a "without" row compares with: the fusion, before any later step."""
+    return next((part.scores for part in evaluation.components if part.kind == "fusion"), evaluation.scores)
+
+
+@dataclass(frozen=True)
+class BlameLine:
+    """How many relevant documents one stage lost."""
+
+    stage: str
+    count: int
+    share: float
+    """Of all relevant documents of the answered questions."""
+
+
+def blame_lines(evaluation: Evaluation) -> tuple[BlameLine, ...]:
+    """Return the stages that lost something, in the order in which a document passes them."""
+    counts: Counter[str] = Counter(loss.stage for loss in evaluation.losses)
+    total = relevant_documents(evaluation)
+    order = [*STAGES, *sorted(set(counts) - set(STAGES))]
+    return tuple(
+        BlameLine(stage, counts[stage], counts[stage] / total if total else math.nan) for stage in order if counts[stage]
+    )
+
+
+def relevant_documents(evaluation: Evaluation) -> int:
+    """Return how many relevant documents the answered questions have; counted from the judgments where a run does not say."""
+    if evaluation.relevant is not None:
+        return evaluation.relevant
+    failed, least = evaluation.failures, evaluation.setup.golden.relevance_threshold
+    return sum(grade >= least for query_id, _, grade in evaluation.qrels if query_id not in failed)
+
+
+def slice_fields(evaluation: Evaluation) -> tuple[str, ...]:
+    """Return the fields that divide the scored questions; a declared field that none of them has is left out."""
+    present = {
+        name for facts in evaluation.scores.facts.values() for name, value in facts.items() if value not in (None, "", [], ())
+    }
+    return tuple(name for name in evaluation.setup.golden.slices if name in present)
+
+
+def shown_measures(report: Report, most: int = 4) -> list[str]:
+    """Return the measures that narrow tables have room for: the first, then the others in their order."""
+    first = primary(report)
+    return [first, *(name for name in report.evaluation.metrics if name != first)][:most]
+
+
+def notes(report: Report) -> tuple[str, ...]:
+    """Return everything a reader should know before trusting a number, each once."""
+    evaluation = report.evaluation
+    said = [*report.notes, *evaluation.notes, *evaluation.scores.counted.notes(), *evaluation.scores.counted.gain]
+    if evaluation.setup.golden.provisional:
+        said.append("the golden set is provisional: no person confirmed its judgments")
+    share = evaluation.scores.judged_share
+    if share < 1:
+        said.append(f"Judged@10 is {share:.4f}; unjudged documents count as not relevant")
+    said += [
+        f"{one.name}: {one.status}{': ' if one.detail else ''}{one.detail}"
+        for one in evaluation.setup.preconditions
+        if one.status != "met"
+    ]
+    said += report.verdict.notes if report.verdict else ()
+    comparison = comparison_of(report)
+    said += comparison.notes if comparison else ()
+    if evaluation.cached:
+        said.append(f"answers from the cache, made at {evaluation.setup.recorded_at}")
+    return tuple(dict.fromkeys(said))

@@ -1,0 +1,153 @@
+"""What the page's script reads: every query with its scores and rankings, as arrays over shared lists of names.
+
+Document ids and titles appear once and are numbered, so that 5,000 queries with ten hits on either side stay a few
+megabytes. ``report.js`` reads the arrays by position; ``QUERY`` says which is which.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ringtrue.golden import slice_of
+from ringtrue.records import Hit, Query
+from ringtrue.report.lines import STAGES
+from ringtrue.report.page.sections import WHY_LOST
+from ringtrue.report.page.sides import Sides
+from ringtrue.report.page.words import lower_is_better
+
+QUERY = ("id", "text", "slices", "now", "before", "ms", "msBefore", "error", "hits", "hitsBefore", "grades", "missing", "lost")
+MANY = 1000
+"""From so many queries on, fewer hits of each are embedded."""
+LONGEST_TEXT = 600
+LONGEST_TITLE = 200
+MOST_MISSING = 30
+
+
+class Names:
+    """Names by number, in the order of their first use."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def __call__(self, name: str) -> int:
+        return self.numbers.setdefault(name, len(self.numbers))
+
+    def __iter__(self) -> Any:
+        return iter(self.numbers)
+
+
+def depth(sides: Sides) -> int:
+    """Return how many hits of each answer the page holds."""
+    return 10 if len(sides.now.queries) > MANY else 20
+
+
+def data(sides: Sides) -> dict[str, Any]:
+    """Return the data of the page's script."""
+    docs, steps = Names(), Names()
+    fields = sides.now.setup.golden.slices
+    values = [Names() for _ in fields]
+    losses: dict[str, list[Any]] = {}
+    for loss in sides.now.losses:
+        if loss.k == sides.cutoff:
+            losses.setdefault(loss.query_id, []).append(loss)
+    rows = [_query(sides, query, docs, steps, values, losses.get(query.query_id, [])) for query in sides.now.queries]
+    return {
+        "measures": sides.measures,
+        "lower": [int(lower_is_better(name)) for name in sides.measures],
+        "names": [sides.now.name, sides.before_name],
+        "rankings": sides.before_hits is not None,
+        "fields": fields,
+        "values": [list(names) for names in values],
+        "docs": list(docs),
+        "titles": [_short(sides.now.titles.get(doc, "") or _other_title(sides, doc), LONGEST_TITLE) for doc in docs],
+        "steps": list(steps),
+        "stages": [[stage, WHY_LOST[stage]] for stage in STAGES],
+        "k": sides.cutoff,
+        "depth": depth(sides),
+        "threshold": max(1, sides.now.setup.golden.relevance_threshold),
+        "top": sides.now.setup.golden.scale[1],
+        "queries": rows,
+    }
+
+
+def as_json(value: Any) -> str:
+    """Return JSON that is safe within a script element: nothing in it can end the element or a line.
+
+    >>> as_json({"title": "</script><b>"})
+    '{"title":"\\\\u003c/script\\\\u003e\\\\u003cb\\\\u003e"}'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _query(sides: Sides, query: Query, docs: Names, steps: Names, values: Sequence[Names], losses: Iterable[Any]) -> list[Any]:
+    query_id = query.query_id
+    ranking = sides.now.ranking(query_id)
+    most = depth(sides)
+    hits = ranking.hits[:most]
+    hits_before = sides.before_hits.get(query_id) if sides.before_hits is not None else None
+    hits_before = hits_before[:most] if hits_before is not None else None
+    fields = sides.now.setup.golden.slices
+    now = sides.now.scores.per_query.get(query_id, {})
+    before = sides.before_values.get(query_id)
+    missing = _missing(sides, query_id, losses, docs, steps) if ranking.error is None else []
+    shown = {hit.doc_id for hit in (*hits, *(hits_before or ()))}
+    grades = [part for doc, grade in sides.grades.get(query_id, {}).items() if doc in shown for part in (docs(doc), grade)]
+    return [
+        query_id,
+        _short(query.text, LONGEST_TEXT),
+        [names(slice_of(query, field)) for names, field in zip(values, fields, strict=True)],
+        [_round(now.get(name)) for name in sides.measures],
+        [_round(before.get(name)) for name in sides.measures] if before is not None else None,
+        _round(ranking.latency_ms, 2),
+        _round(sides.before_latencies.get(query_id), 2),
+        ranking.error,
+        [_hit(hit, docs, steps) for hit in hits],
+        [_hit(hit, docs, steps) for hit in hits_before] if hits_before is not None else None,
+        grades,
+        missing[:MOST_MISSING],
+        len(missing),
+    ]
+
+
+def _hit(hit: Hit, docs: Names, steps: Names) -> Any:
+    """A document's number, followed by (step, rank) pairs where they are known."""
+    trail = [(stage.name, stage.rank) for stage in hit.stages] or list(hit.channels.items())
+    if not trail:
+        return docs(hit.doc_id)
+    return [docs(hit.doc_id), *(part for name, rank in trail for part in (steps(name), rank))]
+
+
+def _missing(sides: Sides, query_id: str, losses: Iterable[Any], docs: Names, steps: Names) -> list[list[Any]]:
+    """[document, grade, stage or −1, final rank or 0, (step, rank) …] of the relevant documents beyond k, the best first."""
+    blamed = {loss.doc_id: loss for loss in losses}
+    ranks = sides.ranks.get(query_id, {})
+    found = []
+    for doc, grade in sorted(sides.relevant.get(query_id, {}).items(), key=lambda pair: -pair[1]):
+        if ranks.get(doc, math.inf) <= sides.cutoff and doc not in blamed:
+            continue
+        loss = blamed.get(doc)
+        rank = (loss.rank if loss else None) or ranks.get(doc, 0)
+        trail = [part for name, place in (loss.ranks.items() if loss else ()) for part in (steps(name), place)]
+        found.append([docs(doc), grade, STAGES.index(loss.stage) if loss else -1, rank, *trail])
+    return found
+
+
+def _other_title(sides: Sides, doc_id: str) -> str:
+    return sides.report.other.titles.get(doc_id, "") if sides.report.other else ""
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _round(value: float | None, digits: int = 4) -> float | int | None:
+    if value is None or not math.isfinite(value):
+        return None
+    rounded = round(value, digits)
+    return int(rounded) if rounded == int(rounded) else rounded

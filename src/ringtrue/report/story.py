@@ -1,0 +1,213 @@
+"""What every report says in the same words: numbers as text, statuses, and the sentence that comes first.
+
+The terminal, Markdown, HTML and the comment on a pull request differ in layout only; what they claim is written here once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from ringtrue.measures import Measure
+from ringtrue.report.records import Report
+from ringtrue.run import Evaluation
+from ringtrue.verdict import Check, Comparison, Verdict
+
+DASH = "—"
+PERCENTILES = ("p50", "p95", "p99")
+STATUS = {"pass": "PASS", "degraded": "DEGRADED", "fail": "FAIL", "advisory": "ADVISORY", "undecided": "UNDECIDED"}
+SIGN = {"pass": "✅", "degraded": "⚠️", "fail": "❌", "advisory": "ℹ️", "undecided": "❔"}
+USUAL_DEPTH = 10
+"""How far people look, for a measure without a cut-off."""
+BY_WEIGHT = ("fail", "undecided", "degraded", "advisory", "pass")
+"""Of several checks on one measure the first of these is the measure's status."""
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a number for a table; a dash stands for "not defined".
+
+    >>> number(0.5), number(float("nan"))
+    ('0.5000', '—')
+    """
+    return DASH if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def signed(value: float | None, digits: int = 4) -> str:
+    """Return a difference with its sign, and with a true minus."""
+    text = number(value, digits)
+    if value is None or math.isnan(value) or not float(f"{value:.{digits}f}"):
+        return text.lstrip("-")
+    return text.replace("-", "−") if value < 0 else f"+{text}"
+
+
+def percent(share: float | None) -> str:
+    """Return a change as ``+2.4 %``; a dash where it is not defined."""
+    return DASH if share is None or math.isnan(share) else f"{signed(100 * share, 1)} %"
+
+
+def portion(share: float) -> str:
+    """Return a share as ``24 %``."""
+    return DASH if math.isnan(share) else f"{100 * share:.0f} %"
+
+
+def amount(measure: str, value: float | None) -> str:
+    """Return a value as its measure is read: milliseconds for percentiles, four digits for everything else."""
+    if measure in PERCENTILES:
+        return milliseconds(value)
+    return number(value)
+
+
+def milliseconds(value: float | None) -> str:
+    """Return ``175 ms``, or ``2.4 ms`` where a whole number would say too little."""
+    return DASH if value is None or math.isnan(value) else f"{value:.{1 if value < 10 else 0}f} ms"
+
+
+def span(interval: tuple[float, float] | None, digits: int = 4) -> str:
+    """Return ``0.8012 to 0.8840``."""
+    if interval is None or any(map(math.isnan, interval)):
+        return DASH
+    return f"{number(interval[0], digits)} to {number(interval[1], digits)}"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return ``1 query`` or ``2 queries``.
+
+    >>> counted(1, "query"), counted(2, "query"), counted(2, "document")
+    ('1 query', '2 queries', '2 documents')
+    """
+    plural = many or (f"{one[:-1]}ies" if one.endswith("y") else f"{one}s")
+    return f"{count:,} {one if count == 1 else plural}"
+
+
+def title(report: Report) -> str:
+    """Return the heading."""
+    return report.title or f"Ringtrue evaluation: {report.evaluation.name}"
+
+
+def same_golden(report: Report) -> bool:
+    """False where the baseline was recorded on another golden set: its numbers then say nothing about this run."""
+    if report.baseline is None or not report.baseline.golden.content_hash:
+        return True
+    return report.baseline.golden.content_hash == report.evaluation.setup.golden.content_hash
+
+
+def comparison_of(report: Report) -> Comparison | None:
+    """Return the comparison that the report tells, the gate's own where no other was made."""
+    own = report.verdict.comparison if report.verdict is not None and same_golden(report) else None
+    return report.comparison or own
+
+
+def against_baseline(report: Report) -> Comparison | None:
+    """Return the comparison with what the table calls the baseline: the recorded one, else the other run."""
+    if report.baseline is None:
+        return comparison_of(report)
+    made = (report.comparison, report.verdict.comparison if report.verdict else None)
+    return next((one for one in made if one is not None and one.a == report.baseline.name and same_golden(report)), None)
+
+
+def primary(report: Report) -> str:
+    """Return the measure by which queries are ordered: that of the comparison, else the first one scored."""
+    comparison = comparison_of(report)
+    names = [str(measure) for measure in report.evaluation.scores.measures]
+    return comparison.primary if comparison is not None and comparison.primary in names else names[0]
+
+
+def depth(report: Report) -> int:
+    """Return how far a reader is taken to look: the cut-off of the first measure, else ten."""
+    at = Measure.parse(primary(report)).at
+    return at if isinstance(at, int) else USUAL_DEPTH
+
+
+def setting(value: Any) -> str:
+    """Return a value of a configuration as a person would write it; a dash for none."""
+    if value is None or value == "":
+        return DASH
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={one}" for name, one in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def outcome(report: Report) -> Literal["pass", "fail", "undecided"] | None:
+    """Return the gate's word; None where nothing was judged."""
+    return report.verdict.word if report.verdict else None
+
+
+def headline(report: Report) -> str:
+    """Return the one sentence that comes first, in plain words: the gate's verdict, else the comparison's, else the result."""
+    if report.verdict is not None:
+        return _judged(report.verdict)
+    comparison = comparison_of(report)
+    if comparison is not None:
+        return compared(comparison)
+    return measured(report.evaluation)
+
+
+def measured(evaluation: Evaluation) -> str:
+    """Return the result of one evaluation as a sentence."""
+    name = str(evaluation.scores.measures[0])
+    queries = counted(evaluation.scores.summary(name).count, "query")
+    text = f"{name} is {number(evaluation.metrics[name])}"
+    if name in evaluation.intervals:
+        text += f" (95 % interval {span(evaluation.intervals[name])})"
+    text += f" over {queries}"
+    if evaluation.failures:
+        text += f"; {counted(len(evaluation.failures), 'query')} got no answer"
+    return text + "; there is nothing to judge it by"
+
+
+def compared(comparison: Comparison) -> str:
+    """Return a comparison as a sentence."""
+    if comparison.verdict == "not enough evidence":
+        return (
+            f"Not enough evidence that {comparison.b} differs from {comparison.a} by {comparison.primary}: {comparison.reason}"
+        )
+    return f"{comparison.b} is {comparison.verdict} than {comparison.a} by {comparison.primary}: {comparison.reason}"
+
+
+def place(check: Check) -> str:
+    """Return what a check looked at: ``R@5`` or ``R@5 in query_type=factual``."""
+    return check.measure if check.slice is None else f"{check.measure} in {check.slice}"
+
+
+def reasons(report: Report) -> tuple[str, ...]:
+    """Return the sentences of the checks that failed or could not be decided, failures first."""
+    if report.verdict is None:
+        return ()
+    checks = report.verdict.checks
+    return tuple(check.message for word in ("fail", "undecided") for check in checks if check.status == word)
+
+
+def _judged(verdict: Verdict) -> str:
+    against = f" against baseline {verdict.baseline}" if verdict.baseline else ""
+    by_status = {word: [check for check in verdict.checks if check.status == word] for word in STATUS}
+    # An advisory check has no say, so it is not among those that hold or fail.
+    decisive = len(verdict.checks) - len(by_status["advisory"])
+    checks = counted(decisive, "check")
+    if verdict.word == "fail":
+        text = f"FAIL: {len(by_status['fail'])} of {checks} failed{against}: {_places(by_status['fail'])}"
+    elif verdict.word == "undecided":
+        named = f": {_places(by_status['undecided'])}" if by_status["undecided"] else ""
+        text = f"UNDECIDED: {len(by_status['undecided'])} of {checks} could not be decided{against}{named}"
+    elif decisive == 0:
+        text = f"PASS: no check applied{against}"
+    else:
+        text = f"PASS: {'the one check holds' if decisive == 1 else f'all {checks} hold'}{against}"
+    if by_status["degraded"]:
+        fell = [f"{place(check)} {percent(_change(check))}" for check in by_status["degraded"]]
+        text += f"; {len(fell)} degraded within tolerance: {_some(fell)}"
+    if by_status["advisory"]:
+        text += f"; {len(by_status['advisory'])} advisory only"
+    return text
+
+
+def _change(check: Check) -> float | None:
+    return None if check.degradation is None else -check.degradation
+
+
+def _places(checks: list[Check]) -> str:
+    return _some(list(dict.fromkeys(map(place, checks))))
+
+
+def _some(texts: list[str], most: int = 4) -> str:
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")

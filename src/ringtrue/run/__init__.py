@@ -1,0 +1,43 @@
+"""Runs: a retriever and a golden set come in, an Evaluation goes out. Owner of pools, stopwatches and the result cache.
+
+May not: judge, print. The retriever that is asked is the very object that serves live queries (E-6).
+"""
+
+from ringtrue.run.blame import relevant_total, waterfall
+from ringtrue.run.evaluation import (
+    DEFAULT_MEASURES,
+    Component,
+    Evaluation,
+    Loss,
+    Origin,
+    Precondition,
+    Setup,
+)
+from ringtrue.run.evaluator import evaluate, fingerprint, intervals_of, machine
+from ringtrue.run.folder import open_run, save
+from ringtrue.run.plant import PartlyPlanted, Planting, plant, planted, remove_planted
+from ringtrue.run.subject import corpus_of
+
+__all__ = [
+    "DEFAULT_MEASURES",
+    "Component",
+    "Evaluation",
+    "Loss",
+    "Origin",
+    "PartlyPlanted",
+    "Planting",
+    "Precondition",
+    "Setup",
+    "corpus_of",
+    "evaluate",
+    "fingerprint",
+    "intervals_of",
+    "machine",
+    "open_run",
+    "plant",
+    "planted",
+    "relevant_total",
+    "remove_planted",
+    "save",
+    "waterfall",
+]

@@ -1,0 +1,171 @@
+"""Questions → answers, several at once, each with its own stopwatch.
+
+The stopwatch runs around the retriever alone: neither waiting for a free worker nor anything after the answer counts. A search
+that hangs cannot be stopped from outside; its thread is left behind, its question gets an error, and another thread goes on.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ringtrue.errors import AccessDenied, CannotDecide, RingtrueError, SearchFailed, TimedOut, Unreachable
+from ringtrue.records import Hit, Ranking
+from ringtrue.retrieve import Retriever
+from ringtrue.retrieve.observe import Seen, observing
+
+PAUSE = 0.2
+"""Seconds before the first retry; each further one waits twice as long."""
+HOPELESS = 5
+"""So many questions without a single answer between them, and asking ends."""
+MOST_LEFT_BEHIND = 8
+"""Threads that may hang before asking ends: each keeps its memory and connection."""
+PASSING = (Unreachable, TimedOut, ConnectionError, TimeoutError)
+
+
+@dataclass(frozen=True)
+class Question:
+    """One query as it is put to its retriever."""
+
+    query_id: str
+    text: str
+    retriever: Retriever
+    options: Mapping[str, Any]
+    """k, and where they are used scope and session."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back: hits, or an error; ``seen`` is how the hits came about, for retrievers that have parts."""
+
+    ranking: Ranking
+    seen: Seen | None = None
+
+
+@dataclass
+class _Turn:
+    """One attempt at a question by one thread."""
+
+    question: Question
+    attempt: int
+    started: float = 0.0
+    given_up: bool = False
+
+
+def ask_all(
+    questions: Sequence[Question],
+    *,
+    workers: int = 1,
+    timeout: float = 30.0,
+    retries: int = 1,
+    timed: bool = True,
+    done: Callable[[Answer], None] | None = None,
+) -> list[Answer]:
+    """Return one answer per question, in their order; ``done`` hears of each as it comes, in this thread.
+
+    Raises CannotDecide where nothing comes at all, AccessDenied at once, and whatever says that the question itself is wrong.
+    """
+    waiting: deque[_Turn] = deque(_Turn(question, 1) for question in questions)
+    jobs: queue.SimpleQueue[_Turn | None] = queue.SimpleQueue()
+    results: queue.SimpleQueue[tuple[_Turn, Answer | Exception]] = queue.SimpleQueue()
+    answers: dict[str, Answer] = {}
+    running: list[_Turn] = []
+    failed_first: list[str] = []
+    left_behind = 0
+
+    def start_worker() -> None:
+        # Daemons: a search that hangs for ever must not keep the program from ending.
+        threading.Thread(target=_work, args=(jobs, results, timed), name="ringtrue-ask", daemon=True).start()
+
+    def finish(turn: _Turn, answer: Answer) -> None:
+        answers[turn.question.query_id] = answer
+        if answer.ranking.error is not None and len(failed_first) == len(answers) - 1:
+            failed_first.append(answer.ranking.error)
+            if len(failed_first) >= min(HOPELESS, len(questions)):
+                raise CannotDecide(f"none of the first {len(failed_first)} questions was answered: {failed_first[0]}")
+        if done is not None:
+            done(answer)
+
+    for _ in range(min(workers, len(questions))):
+        start_worker()
+    try:
+        while len(answers) < len(questions):
+            while waiting and len(running) < workers:
+                turn = waiting.popleft()
+                turn.started = time.monotonic()
+                running.append(turn)
+                jobs.put(turn)
+            patience = max(0.0, min(turn.started for turn in running) + timeout - time.monotonic())
+            try:
+                turn, outcome = results.get(timeout=patience + 0.01)
+            except queue.Empty:
+                now = time.monotonic()
+                late = [turn for turn in running if now - turn.started >= timeout]
+                for turn in late:
+                    turn.given_up = True
+                    running.remove(turn)
+                    left_behind += 1
+                    if left_behind > MOST_LEFT_BEHIND:
+                        many = f"{left_behind} searches took longer than {timeout:g} s and still hang"
+                        raise CannotDecide(f"{many}; mend the search, or raise --timeout") from None
+                    start_worker()
+                    _again(turn, TimedOut(f"took longer than {timeout:g} s"), waiting, retries, finish)
+                continue
+            if turn.given_up:
+                continue  # it came after all, too late
+            running.remove(turn)
+            if isinstance(outcome, Answer):
+                finish(turn, outcome)
+            else:
+                _again(turn, outcome, waiting, retries, finish)
+    finally:
+        for _ in range(workers + left_behind):
+            jobs.put(None)
+    return [answers[question.query_id] for question in questions]
+
+
+def _again(
+    turn: _Turn,
+    problem: Exception,
+    waiting: deque[_Turn],
+    retries: int,
+    finish: Callable[[_Turn, Answer], None],
+) -> None:
+    """Put a question back when its trouble may pass; write its error down when not."""
+    wrong_question = isinstance(problem, RingtrueError) and not isinstance(problem, SearchFailed)
+    if wrong_question or isinstance(problem, AccessDenied):
+        raise problem
+    if isinstance(problem, PASSING) and turn.attempt <= retries:
+        waiting.append(_Turn(turn.question, turn.attempt + 1))
+        return
+    said = str(problem) if isinstance(problem, RingtrueError) else f"{type(problem).__name__}: {problem}"
+    tried = f" (tried {turn.attempt} times)" if turn.attempt > 1 else ""
+    finish(turn, Answer(Ranking(turn.question.query_id, (), error=" ".join(said.split()) + tried)))
+
+
+def _work(
+    jobs: queue.SimpleQueue[_Turn | None], results: queue.SimpleQueue[tuple[_Turn, Answer | Exception]], timed: bool
+) -> None:
+    while (turn := jobs.get()) is not None:
+        if turn.attempt > 1:
+            time.sleep(PAUSE * 2 ** (turn.attempt - 2))
+            turn.started = time.monotonic()
+        try:
+            results.put((turn, _answer(turn.question, timed)))
+        except Exception as problem:
+            results.put((turn, problem))
+        if turn.given_up:
+            return  # another thread has taken this one's place
+
+
+def _answer(question: Question, timed: bool) -> Answer:
+    with observing() as seen:
+        start = time.perf_counter()
+        hits: Sequence[Hit] = question.retriever.search(question.text, **question.options)
+        spent = (time.perf_counter() - start) * 1000
+    return Answer(Ranking(question.query_id, tuple(hits), latency_ms=spent if timed else None), seen.root)

@@ -1,0 +1,168 @@
+"""What an evaluation is, as frozen values: the answers, their scores, and everything needed to repeat or explain them.
+
+An ``Evaluation`` stands on its own: it carries the questions, the judgments and the titles it was made with, so that reports,
+comparisons and gates need neither the golden set nor the search behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from ringtrue.measures import Contribution, Latency, Scores, latency
+from ringtrue.records import Qrels, Query, Ranking
+
+DEFAULT_MEASURES = ("nDCG@10", "nDCG@5", "R@5", "R@10", "R@20", "P@5", "RR", "Success@1")
+Status = Literal["met", "failed", "not checked"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The golden set behind a result, exactly (G-3)."""
+
+    id: str
+    version: str
+    """Like ``golden-dataset-v1.2.0``."""
+    content_hash: str
+    corpus_hash: str | None
+    relevance_threshold: int
+    scale: tuple[int, int] = (0, 3)
+    provisional: bool = False
+    """True while no person confirmed a judgment (G-7)."""
+    profile: str = "general"
+    split: str = "all"
+    """'all', 'tuning' or 'held_out' (G-4)."""
+    slices: tuple[str, ...] = ()
+    """The fields by which its queries are divided, the most telling first."""
+
+
+@dataclass(frozen=True)
+class Precondition:
+    """One thing that must hold before any number (E-2), and whether it did; 'not checked' says why it could not be."""
+
+    name: str
+    status: Status
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What was measured, how, with what and where."""
+
+    retriever: str
+    """The expression with every default written out, or the name of a function."""
+    config: Mapping[str, Any]
+    """What it is made of: embedding_model, chunking, fusion, reranker, and what else its author declares."""
+    fingerprint: str
+    """Hash of retriever, configuration, code and model versions; '' where they cannot be known (E-5)."""
+    golden: Origin
+    k: int
+    """Hits asked for."""
+    measures: tuple[str, ...]
+    recorded_at: str
+    """When the answers were made, ISO 8601 in UTC; a cached result keeps its own."""
+    ringtrue: str
+    """Version of this program."""
+    machine: str = ""
+    """Short name of the kind of machine: latencies are comparable only where it is the same."""
+    workers: int = 1
+    sample: float = 1.0
+    session: bool = False
+    corpus: str | None = None
+    """Hash of the documents that were searched; None where they are out of sight."""
+    preconditions: tuple[Precondition, ...] = ()
+
+
+ComponentKind = Literal["channel", "fusion", "stage", "without"]
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """One part of a fused retriever, evaluated on the candidate lists of the same pass (E-3)."""
+
+    name: str
+    """Like ``bm25``, ``weighted``, ``weighted >> rerank`` or ``without bm25``."""
+    kind: ComponentKind
+    rankings: tuple[Ranking, ...]
+    scores: Scores
+    contribution: Contribution | None = None
+    """A channel's share of the final hits, and of those that no other channel had."""
+    latency: Latency | None = None
+
+
+LossStage = Literal[
+    "not in corpus", "not in any list", "cut by fusion", "demoted by rerank", "cut by threshold", "wrong chunk", "below k"
+]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A relevant document that is missing at k, and the stage that lost it (E-4)."""
+
+    query_id: str
+    doc_id: str
+    grade: int
+    stage: LossStage
+    k: int
+    rank: int | None = None
+    """Its final rank beyond k; None where it is in no final list."""
+    ranks: Mapping[str, int] = field(default_factory=dict)
+    """Its rank along the way, by the name of the channel or step, in their order; absent where it was not listed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One retriever on one golden set: every answer, every score, and where relevant documents were lost."""
+
+    name: str
+    """What tables call it: the retriever as the user wrote it."""
+    setup: Setup
+    queries: tuple[Query, ...]
+    """The questions asked, in their order."""
+    qrels: Qrels
+    titles: Mapping[str, str]
+    """Titles of judged and returned documents, where known; for people who read."""
+    rankings: tuple[Ranking, ...]
+    """One for every question; one that failed carries its error and no hits."""
+    scores: Scores
+    """Over the questions that were answered; ``scores.facts`` holds their metadata for slices."""
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """95 % interval of each measure's mean."""
+    components: tuple[Component, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    relevant: int | None = None
+    """Relevant documents of the answered questions, interchangeable ones counted once: what ``losses`` are losses of."""
+    cached: bool = False
+    run_dir: Path | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Return ``{measure: mean}``."""
+        return self.scores.aggregate
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Return ``{query: error}`` of the questions that got no answer."""
+        return {ranking.query_id: ranking.error for ranking in self.rankings if ranking.error is not None}
+
+    @cached_property
+    def latencies(self) -> dict[str, float]:
+        """Return milliseconds by query, around the retriever alone; queries without a measured one are absent."""
+        return {ranking.query_id: ranking.latency_ms for ranking in self.rankings if ranking.latency_ms is not None}
+
+    @property
+    def latency(self) -> Latency:
+        """Return mean and percentiles in milliseconds; nan where nothing was measured."""
+        return latency(self.latencies.values())
+
+    def ranking(self, query_id: str) -> Ranking:
+        """Return the answer to one question; raises KeyError."""
+        return self._by_query[query_id]
+
+    @cached_property
+    def _by_query(self) -> dict[str, Ranking]:
+        return {ranking.query_id: ranking for ranking in self.rankings}

@@ -1,0 +1,430 @@
+"""``evaluate``: a retriever on a golden set. Preconditions, cache, questions, scores, components, blame, in this order."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection as Several
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version as version_of
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ringtrue.config import cache_folder
+from ringtrue.errors import CannotDecide, InputError
+from ringtrue.golden import content_hash, load, slice_fields, version_name
+from ringtrue.golden import split as split_set
+from ringtrue.measures import Measure, Scores, score
+from ringtrue.records import GoldenSet, Query, Ranking
+from ringtrue.retrieve import Collection, Retriever
+from ringtrue.retrieve.expression import Source
+from ringtrue.run import preconditions
+from ringtrue.run.ask import Answer, Question, ask_all
+from ringtrue.run.blame import blame, relevant_total
+from ringtrue.run.cache import Cache, key_of
+from ringtrue.run.components import components as components_of
+from ringtrue.run.evaluation import DEFAULT_MEASURES, Component, Evaluation, Origin, Precondition, Setup
+from ringtrue.run.ids import mapped, mapping, unmapping
+from ringtrue.run.journal import Journal
+from ringtrue.run.subject import DEEP, SHALLOW, Routed, Subject, code_hash, corpus_of, subject_of
+
+Failed = Literal["list", "exclude", "zero"]
+Split = Literal["all", "tuning", "held_out"]
+SESSIONS = ("session", "transcript_context", "sessionContext")
+"""Where golden sets keep what was said before a question."""
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Who is told how an evaluation goes: a progress bar, or nobody."""
+
+    start: Callable[[str, int], None] = lambda what, total: None
+    step: Callable[[int], None] = lambda count: None
+
+
+def evaluate(
+    retriever: Source | Retriever | Callable[..., Any] | Mapping[str, Any],
+    golden: GoldenSet | str | Path,
+    *,
+    measures: Iterable[str | Measure] = DEFAULT_MEASURES,
+    k: int | None = None,
+    name: str | None = None,
+    collection: Collection | None = None,
+    chunks: str | None = None,
+    components: bool = False,
+    blame_at: int = 10,
+    workers: int | None = None,
+    timeout: float = 30.0,
+    retries: int = 1,
+    warmup: int = 1,
+    sample: float = 1.0,
+    split: Split = "all",
+    session: bool = False,
+    scope: str | None = None,
+    route_by: str = "corpus",
+    ids: str | Callable[[str], str] | None = None,
+    failed: Failed = "list",
+    allow: Iterable[str] = (),
+    version: str = "",
+    watch: Iterable[Path] = (),
+    cache: bool = True,
+    resume: bool = False,
+    watcher: Watcher | None = None,
+    now: datetime | None = None,
+) -> Evaluation:
+    """Return how good a retriever is on a golden set, with every answer.
+
+    ``retriever`` is an expression (over ``collection``, or the set's own documents, indexed on first use), a retriever, a plain
+    function ``search(text, k)``, or ``{corpus: retriever}`` to route queries by their field ``route_by``. Nothing is scored
+    before the preconditions hold (E-2); ``allow`` names those that need not. A query that fails is listed with its error and
+    left out of the means, unless ``failed='zero'`` counts it as an empty answer. ``version`` vouches for a system whose state
+    cannot be seen, so that its result may be cached. Raises InputError, and CannotDecide where no honest number exists.
+
+    >>> from ringtrue.records import Document, Judgment
+    >>> pool, spa = Document("pool", "an indoor pool"), Document("spa", "sauna and massage")
+    >>> asked = Query("q1", "swim indoors")
+    >>> tiny = GoldenSet("tiny", "1.0.0", (asked,), (Judgment("q1", "pool", 3),), (pool, spa))
+    >>> evaluate(lambda text, k: ["spa", "pool"], tiny, measures=["RR"]).metrics
+    {'RR': 0.5}
+    """
+    told = watcher or Watcher()
+    wanted = tuple(dict.fromkeys(one if isinstance(one, Measure) else Measure.parse(one) for one in measures))
+    if not wanted:
+        raise InputError("no measure is asked for; name at least one, like nDCG@10")
+    if failed not in ("list", "exclude", "zero"):
+        raise InputError(f"failed={failed!r} is not known; write 'list', 'exclude' or 'zero'")
+    allowed = preconditions.check_allowed(allow)
+    id_of, there = mapping(ids), unmapping(ids)
+    whole = golden if isinstance(golden, GoldenSet) else load(golden)
+    asked = _sampled(_side(whole, split), sample)
+    subjects = _subjects(
+        retriever, whole, collection=collection, chunks=chunks, name=name, version=version, watch=watch, route_by=route_by
+    )
+    depth = _depth(k, wanted, subjects)
+    told.start("preparing", 1)
+    met = preconditions.settle(
+        chain.from_iterable(preconditions.before(one, asked, wanted, id_of=id_of, there=there) for one in subjects.all), allowed
+    )
+    key = key_of(
+        {
+            "fingerprint": subjects.fingerprint,
+            "code": code_hash(),
+            "corpus": subjects.corpus,
+            "golden": [content_hash(asked), asked.corpus_hash, asked.relevance_threshold],
+            "measures": [str(measure) for measure in wanted],
+            "asked": [depth, session, scope, ids if isinstance(ids, str) else repr(ids), sorted(allowed), failed, workers],
+            "told": [components, blame_at],
+        }
+    )
+    kept = Cache(cache_folder() / "evaluations")
+    # A function that maps ids is out of sight like any other code of the user's.
+    cacheable = cache and subjects.complete and not callable(ids)
+    if cacheable and (found := kept.get(key)) is not None:
+        return replace(found, name=subjects.name)
+
+    questions = _questions(asked, subjects, k=depth, session=session, scope=scope)
+    at_once = workers or min(one.workers for one in subjects.all)
+    timed = not any(one.replays for one in subjects.all)
+    if warmup and timed:
+        _warm_up(questions[:warmup], timeout)
+    journal = Journal(kept.folder / f"{key}.answers.jsonl")
+    before = journal.read() if resume or cacheable else {}
+    open_ = [question for question in questions if question.query_id not in before]
+    told.start("searching", len(questions))
+    told.step(len(questions) - len(open_))
+    with journal.writing() as note:
+
+        def done(answer: Answer) -> None:
+            note(answer)
+            told.step(1)
+
+        fresh = ask_all(open_, workers=at_once, timeout=timeout, retries=retries, timed=timed, done=done) if open_ else []
+    answers = before | {answer.ranking.query_id: answer for answer in fresh}
+
+    rankings = tuple(answers[query.query_id].ranking for query in asked.queries)
+    if ids is not None:
+        rankings = tuple(replace(ranking, hits=mapped(ranking.hits, id_of)) for ranking in rankings)
+    met += preconditions.settle(preconditions.after(rankings, asked, wanted, visible=subjects.visible), allowed)
+    errors = [ranking.error for ranking in rankings if ranking.error is not None]
+    if failed == "zero":
+        rankings = tuple(replace(one, error=None, hits=()) if one.error is not None else one for one in rankings)
+    answered = _answered(asked, rankings)
+    scores = score([one for one in rankings if one.error is None], answered, wanted)
+    seen = {query_id: answer.seen for query_id, answer in answers.items() if answer.seen is not None}
+    parts: tuple[Component, ...] = ()
+    if components and len(subjects.all) == 1:
+        parts = components_of(subjects.all[0].retriever, answered, wanted, k=depth, rankings=rankings, seen=seen, id_of=id_of)
+    made = Evaluation(
+        name=subjects.name,
+        setup=Setup(
+            retriever=subjects.text,
+            config=subjects.config,
+            fingerprint=subjects.fingerprint,
+            golden=_origin(asked, split),
+            k=depth,
+            measures=tuple(str(measure) for measure in wanted),
+            recorded_at=(now or datetime.now(UTC)).isoformat(timespec="seconds"),
+            ringtrue=version_of("ringtrue"),
+            machine=machine(),
+            workers=at_once,
+            sample=sample,
+            session=session,
+            corpus=subjects.corpus,
+            preconditions=tuple(dict.fromkeys(met)),
+        ),
+        queries=asked.queries,
+        qrels=asked.qrels,
+        titles=_titles(asked, subjects, rankings),
+        rankings=rankings,
+        scores=scores,
+        intervals=intervals_of(scores),
+        components=parts,
+        losses=blame(
+            answered,
+            rankings,
+            k=blame_at,
+            seen=seen,
+            in_corpus=subjects.contains(id_of),
+            id_of=id_of,
+            chunks=_chunks_named(asked, subjects),
+        ),
+        relevant=relevant_total(answered, rankings),
+        notes=(
+            *_notes(
+                errors, len(rankings), resumed=len(before), met=met, timed=timed, complete=subjects.complete, failed=failed
+            ),
+            *scores.counted.notes(),
+        ),
+    )
+    if cacheable and not errors:
+        kept.put(key, made)
+    return made
+
+
+def fingerprint(
+    retriever: Source | Retriever | Callable[..., Any],
+    *,
+    collection: Callable[[], Collection],
+    version: str = "",
+    watch: Iterable[Path] = (),
+) -> str:
+    """Return the fingerprint that an evaluation of this retriever would carry, without asking it anything (B-4)."""
+    return subject_of(retriever, collection=collection, version=version, watched=watch).fingerprint
+
+
+def machine() -> str:
+    """Return a short name for the kind of machine this is; equal names mean that latencies may be compared."""
+    import os
+
+    model = platform.processor()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        model += "".join(line for line in info.read_text(errors="replace").splitlines() if line.startswith("model name"))
+    digest = hashlib.sha256(f"{model}\0{platform.node()}".encode()).hexdigest()[:8]
+    return f"{platform.system()}-{platform.machine()}-{os.cpu_count()}cpu-{digest}".lower()
+
+
+# ── what is asked ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _side(golden: GoldenSet, split: Split) -> GoldenSet:
+    if split == "all":
+        return golden
+    if split not in ("tuning", "held_out"):
+        raise InputError(f"split={split!r} is not known; write 'all', 'tuning' or 'held_out'")
+    return split_set(golden)[0 if split == "tuning" else 1]
+
+
+def _sampled(golden: GoldenSet, share: float) -> GoldenSet:
+    """Return the set with a share of its queries, always the same ones."""
+    if not 0 < share <= 1:
+        raise InputError(f"sample={share!r} is no share of the queries; write a number above 0, up to 1")
+    if share == 1:
+        return golden
+    order = sorted(golden.queries, key=lambda query: hashlib.sha256(query.query_id.encode("utf-8", "surrogatepass")).digest())
+    chosen = {query.query_id for query in order[: max(1, round(share * len(order)))]}
+    return _only(golden, chosen)
+
+
+def _only(golden: GoldenSet, query_ids: Several[str]) -> GoldenSet:
+    return replace(
+        golden,
+        queries=tuple(query for query in golden.queries if query.query_id in query_ids),
+        judgments=tuple(judgment for judgment in golden.judgments if judgment.query_id in query_ids),
+    )
+
+
+def _depth(k: int | None, measures: Sequence[Measure], subjects: Routed) -> int:
+    """Return how many hits to ask for: as deep as measures look, and deeper where that is cheap."""
+    deep = preconditions.deepest(measures) or 0
+    if k is None:
+        return max(deep, DEEP if all(one.in_process for one in subjects.all) else SHALLOW)
+    if k < deep:
+        raise InputError(f"k={k} is less than the rank {deep} that measures look at; ask for {deep} or more")
+    return k
+
+
+def _subjects(
+    retriever: Any,
+    golden: GoldenSet,
+    *,
+    collection: Collection | None,
+    chunks: str | None,
+    name: str | None,
+    version: str,
+    watch: Iterable[Path],
+    route_by: str,
+) -> Routed:
+    made: list[Collection] = [collection] if collection is not None else []
+
+    def documents() -> Collection:
+        if not made:
+            made.append(corpus_of(golden, cache_folder() / "corpora", chunks=chunks))
+        return made[0]
+
+    files = list(watch)
+    if isinstance(retriever, Mapping) and "fusion_method" not in retriever:
+        if not retriever:
+            raise InputError("there is no retriever in {}; write {'corpus': retriever}")
+        routes = {
+            str(route): subject_of(one, collection=documents, version=version, watched=files)
+            for route, one in retriever.items()
+        }
+        return Routed(routes, route_by, name)
+    return Routed({"": subject_of(retriever, collection=documents, name=name, version=version, watched=files)}, "", name)
+
+
+def _questions(golden: GoldenSet, subjects: Routed, *, k: int, session: bool, scope: str | None) -> list[Question]:
+    if not golden.queries:
+        raise CannotDecide(f"golden set '{golden.id}' has no query to ask")
+    field = scope or golden.scope
+    questions = []
+    for query in golden.queries:
+        subject = subjects.for_query(query)
+        options: dict[str, Any] = {"k": k}
+        if field and field in query.metadata and not (subjects.by == field and subject.collection is None):
+            options["scope"] = {field: str(query.metadata[field])}
+        if session and (said := _said(query)) is not None:
+            _check_session(subject)
+            options["session"] = said
+        questions.append(Question(query.query_id, query.text, subject.retriever, options))
+    return questions
+
+
+def _said(query: Query) -> list[str] | None:
+    """Return what was said or held before a question, as texts; None where a set does not tell."""
+    for name in SESSIONS:
+        value = query.metadata.get(name)
+        if isinstance(value, Mapping):
+            value = next((part for part in value.values() if isinstance(part, list | tuple)), None)
+        if isinstance(value, list | tuple):
+            return [str(item) for item in value]
+    return None
+
+
+def _check_session(subject: Subject) -> None:
+    accepts = getattr(subject.retriever, "accepts", None) or inspect.signature(subject.retriever.search).parameters
+    if "session" not in accepts:
+        raise InputError(f"{subject.name} takes no session; evaluate without --session, or give it a parameter session=None")
+
+
+def _warm_up(questions: Sequence[Question], timeout: float) -> None:
+    """Ask without counting, so that loading models and opening connections is nobody's latency."""
+    from contextlib import suppress
+
+    with suppress(CannotDecide):  # who cannot be reached now is told about when it counts
+        ask_all(questions, timeout=timeout, retries=0, timed=False)
+
+
+# ── what comes of it ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _answered(golden: GoldenSet, rankings: Iterable[Ranking]) -> GoldenSet:
+    failed = {ranking.query_id for ranking in rankings if ranking.error is not None}
+    if len(failed) == len(golden.queries):
+        raise CannotDecide(f"none of the {len(failed)} questions was answered")
+    return _only(golden, {query.query_id for query in golden.queries} - failed) if failed else golden
+
+
+def intervals_of(scores: Scores) -> dict[str, tuple[float, float]]:
+    """Return the 95 % interval of each measure's mean; sums and geometric means have none."""
+    from ringtrue.stats import mean_interval
+
+    averaged = [measure for measure in scores.measures if measure.definition.average == "mean"]
+    if not averaged or len(scores.query_ids) < 2:
+        return {}
+    found = mean_interval(np.stack([scores.of(measure) for measure in averaged], axis=1), rng=np.random.default_rng(SEED))
+    ends = {}
+    for measure, low, high in zip(averaged, found.low.tolist(), found.high.tolist(), strict=True):
+        # No mean of shares lies outside 0 to 1, whatever an interval that knows no bounds says.
+        ends[str(measure)] = (max(low, 0.0), min(high, 1.0)) if measure.definition.bounded else (low, high)
+    return ends
+
+
+def _titles(golden: GoldenSet, subjects: Routed, rankings: Iterable[Ranking]) -> dict[str, str]:
+    """Return the titles of documents a reader of the result may meet."""
+    mentioned = dict.fromkeys(judgment.doc_id for judgment in golden.judgments)
+    mentioned |= dict.fromkeys(hit.doc_id for ranking in rankings for hit in ranking.hits[:20])
+    titles = {document.doc_id: document.title for document in golden.documents if document.doc_id in mentioned}
+    for one in subjects.all:
+        if one.collection is not None:
+            titles |= one.collection.titles(doc_id for doc_id in mentioned if doc_id not in titles)
+    return {doc_id: title for doc_id, title in titles.items() if title}
+
+
+def _chunks_named(golden: GoldenSet, subjects: Routed) -> bool:
+    """Tell whether the set's names of chunks mean the system's: ours are numbered by how the documents were cut.
+
+    A set says how by ``chunks`` in its metadata; the chunks of a system out of sight are taken at their word.
+    """
+    ours = [one.collection for one in subjects.all if one.collection is not None]
+    return all(golden.metadata.get("chunks") == collection.chunks for collection in ours)
+
+
+def _origin(golden: GoldenSet, split: Split) -> Origin:
+    return Origin(
+        id=golden.id,
+        version=version_name(golden),
+        content_hash=content_hash(golden),
+        corpus_hash=golden.corpus_hash,
+        relevance_threshold=golden.relevance_threshold,
+        scale=golden.scale,
+        provisional=golden.provisional,
+        profile=golden.profile,
+        split=str(golden.metadata.get("split", split)),
+        slices=slice_fields(golden),
+    )
+
+
+def _notes(
+    errors: Sequence[str],
+    asked: int,
+    *,
+    resumed: int,
+    met: Iterable[Precondition],
+    timed: bool,
+    complete: bool,
+    failed: Failed,
+) -> Iterator[str]:
+    """Yield one plain sentence for everything a reader should know about how the answers were made."""
+    if errors:
+        fate = "count as empty answers, as asked" if failed == "zero" else "are left out of every mean"
+        yield f"{len(errors)} of {asked} queries failed and {fate}; the first: {errors[0]}"
+    for one in met:
+        if one.status == "failed":
+            yield f"accepted although it does not hold: {one.detail}"
+        elif one.status == "not checked" and one.name in ("index", "documents"):
+            yield f"not checked: {one.detail}"
+    if resumed:
+        yield f"{resumed} answers come from an evaluation that was interrupted, with the latency they had then"
+    if not timed:
+        yield "answers were replayed from a file; no latency was measured"
+    if not complete:
+        yield "the state of this system cannot be seen, so its result is not cached; vouch for it with --version"

@@ -1,0 +1,303 @@
+"""An Evaluation ⇄ a folder that other programs can read, too.
+
+``run.json`` (what was measured and the means), ``run.parquet`` (every hit; ``ringtrue score`` and ``diff`` read it as a run),
+``scores.jsonl`` (a line per question: values, milliseconds, error), ``queries.jsonl`` (questions with their judgments),
+``titles.json``, and where they were asked for ``components.jsonl`` and ``losses.jsonl``. A folder appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ringtrue.errors import InputError, MissingInput
+from ringtrue.formats.table import parquet_rows, write_rows
+from ringtrue.formats.text import Place, read_json, read_jsonl
+from ringtrue.measures import Contribution, Counted, Latency, Measure, Scores
+from ringtrue.records import Floats, Hit, Qrels, Query, Ranking, Stage
+from ringtrue.run.evaluation import Component, Evaluation, Loss, Origin, Precondition, Setup
+
+FORMAT = 1
+FILES = ("run.json", "run.parquet", "scores.jsonl", "queries.jsonl", "titles.json", "components.jsonl", "losses.jsonl")
+
+
+def save(evaluation: Evaluation, folder: Path | str) -> Evaluation:
+    """Write an evaluation to a folder, in place of a run that was there; return it with ``run_dir`` set.
+
+    Raises InputError where the folder holds anything else: nothing that is not ours is ever replaced.
+    """
+    target = Path(folder)
+    strangers = [item.name for item in target.iterdir() if item.name not in FILES] if target.is_dir() else []
+    if strangers or (target.exists() and not target.is_dir()):
+        there = f"holds '{strangers[0]}', which is no part of a run" if strangers else "is a file"
+        raise InputError(f"{target}: {there}; name a new folder for the run")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        fresh.chmod(0o777 & ~_umask())
+        _write(evaluation, fresh)
+        if target.exists():
+            old = fresh.with_name(f"{fresh.name}-old")
+            target.rename(old)
+            fresh.rename(target)
+            shutil.rmtree(old)
+        else:
+            fresh.rename(target)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    return replace(evaluation, run_dir=target)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def open_run(folder: Path | str) -> Evaluation:
+    """Return the evaluation in a folder; raises MissingInput where there is none and InputError naming what cannot be read."""
+    place = Path(folder)
+    place = place.parent if place.name == "run.json" else place
+    if not (place / "run.json").is_file():
+        raise MissingInput(f"{folder}: is no run folder (it has no run.json); make one with `ringtrue eval --out {folder}`")
+    head = read_json(place / "run.json")
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        found = head.get("format", "none") if isinstance(head, dict) else "none"
+        raise InputError(f"{place / 'run.json'}: is of format {found}, this version reads {FORMAT}; evaluate again")
+    try:
+        return _read(head, place)
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise InputError(f"{place}: the run cannot be read ({type(problem).__name__}: {problem}); evaluate again") from problem
+
+
+# ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _write(evaluation: Evaluation, folder: Path) -> None:
+    write_rows(
+        ("query_id", "doc_id", "rank", "hit_score", "detail"),
+        [row for ranking in evaluation.rankings for row in _rows(ranking)],
+        folder / "run.parquet",
+        "parquet",
+    )
+    scores = evaluation.scores
+    columns = dict(zip(scores.query_ids, zip(scores.values.T.tolist(), scores.judged.tolist(), strict=True), strict=True))
+    names = [str(measure) for measure in scores.measures]
+    lines = []
+    for ranking in evaluation.rankings:
+        line: dict[str, Any] = {"query_id": ranking.query_id, "latency_ms": ranking.latency_ms, "hits": len(ranking.hits)}
+        if ranking.error is not None:
+            line["error"] = ranking.error
+        if ranking.query_id in columns:
+            values, judged = columns[ranking.query_id]
+            line |= {"judged": judged, "scores": dict(zip(names, values, strict=True))}
+        lines.append(line)
+    _lines(folder / "scores.jsonl", lines)
+    judged_by = evaluation.qrels.to_dict()
+    _lines(
+        folder / "queries.jsonl",
+        (
+            {
+                "query_id": query.query_id,
+                "text": query.text,
+                "metadata": dict(query.metadata),
+                "negative": query.negative,
+                "judged": judged_by.get(query.query_id, {}),
+            }
+            for query in evaluation.queries
+        ),
+    )
+    _document(folder / "titles.json", dict(evaluation.titles))
+    if evaluation.components:
+        _lines(folder / "components.jsonl", map(_component, evaluation.components))
+    if evaluation.losses:
+        _lines(folder / "losses.jsonl", map(asdict, evaluation.losses))
+    _document(
+        folder / "run.json",
+        {
+            "format": FORMAT,
+            "name": evaluation.name,
+            "setup": asdict(evaluation.setup),
+            "metrics": evaluation.metrics,
+            "intervals": {name: list(ends) for name, ends in evaluation.intervals.items()},
+            "latency_ms": asdict(evaluation.latency),
+            "failures": evaluation.failures,
+            "counted": asdict(scores.counted),
+            "relevant": evaluation.relevant,
+            "notes": list(evaluation.notes),
+        },
+        indent=1,
+    )
+
+
+def _rows(ranking: Ranking) -> Iterator[tuple[str, str, int, float, str]]:
+    for rank, hit in enumerate(ranking.hits, 1):
+        detail = {
+            "chunk": hit.chunk,
+            "channels": dict(hit.channels),
+            "confidence": hit.confidence,
+            "stages": [list(stage) for stage in hit.stages],
+        }
+        yield (
+            ranking.query_id,
+            hit.doc_id,
+            rank,
+            float(hit.score),
+            _json({key: value for key, value in detail.items() if value}),
+        )
+
+
+def _component(component: Component) -> dict[str, Any]:
+    scores = component.scores
+    return {
+        "name": component.name,
+        "kind": component.kind,
+        "contribution": None if component.contribution is None else asdict(component.contribution),
+        "latency": None if component.latency is None else asdict(component.latency),
+        "metrics": scores.aggregate,
+        "counted": asdict(scores.counted),
+        "measures": [str(measure) for measure in scores.measures],
+        "query_ids": list(scores.query_ids),
+        "values": scores.values.tolist(),
+        "judged": scores.judged.tolist(),
+        "rankings": {ranking.query_id: [hit.doc_id for hit in ranking.hits] for ranking in component.rankings},
+    }
+
+
+def _known(value: Any) -> Any:
+    """Return a value as JSON can hold it; an undefined number becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): _known(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_known(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _json(value: Any, *, indent: int | None = None) -> str:
+    return json.dumps(_known(value), ensure_ascii=False, indent=indent, allow_nan=False)
+
+
+def _document(path: Path, value: Any, *, indent: int | None = None) -> None:
+    _text(path, _json(value, indent=indent) + "\n")
+
+
+def _lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    _text(path, "".join(_json(record) + "\n" for record in records))
+
+
+def _text(path: Path, text: str) -> None:
+    # A question may hold half a character; the file keeps it as JSON's own escape, which every reader knows.
+    path.write_bytes(
+        text.encode("utf-8", "surrogatepass")
+        if text.isascii()
+        else "".join(f"\\u{ord(char):04x}" if "\ud800" <= char <= "\udfff" else char for char in text).encode()
+    )
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read(head: Mapping[str, Any], place: Path) -> Evaluation:
+    lines = [record for _, record in read_jsonl(place / "scores.jsonl")]
+    asked = [record for _, record in read_jsonl(place / "queries.jsonl")]
+    queries = tuple(Query(row["query_id"], row["text"], row["metadata"], row["negative"]) for row in asked)
+    hits: dict[str, list[Hit]] = {row["query_id"]: [] for row in lines}
+    for _, row in parquet_rows(place / "run.parquet") if any(row["hits"] for row in lines) else ():
+        hits[str(row["query_id"])].append(_hit(row))
+    for row in lines:
+        if len(hits[row["query_id"]]) != row["hits"]:
+            found = f"{len(hits[row['query_id']])} hits for query '{row['query_id']}', scores.jsonl says {row['hits']}"
+            raise InputError(f"{place}: run.parquet has {found}; the two are not of one run: evaluate again")
+    counted = Counted(**{key: _tuples(value) for key, value in head["counted"].items()})
+    measures = tuple(Measure.parse(name) for name in head["metrics"])
+    scored = [row for row in lines if "scores" in row]
+    values = [[_float(row["scores"][str(measure)]) for row in scored] for measure in measures]
+    scores = Scores(
+        measures,
+        tuple(row["query_id"] for row in scored),
+        _matrix(values, len(measures), len(scored)),
+        counted,
+        np.asarray([_float(row["judged"]) for row in scored], np.float64),
+        facts={query.query_id: query.metadata for query in queries},
+    )
+    return Evaluation(
+        name=head["name"],
+        setup=_setup(head["setup"]),
+        queries=queries,
+        qrels=Qrels.from_dict({row["query_id"]: row["judged"] for row in asked}),
+        titles=read_json(place / "titles.json"),
+        rankings=tuple(
+            Ranking(row["query_id"], tuple(hits[row["query_id"]]), row["latency_ms"], row.get("error")) for row in lines
+        ),
+        scores=scores,
+        intervals={name: (_float(low), _float(high)) for name, (low, high) in head["intervals"].items()},
+        components=tuple(_read_component(record, scores) for _, record in _maybe(place / "components.jsonl")),
+        losses=tuple(Loss(**record) for _, record in _maybe(place / "losses.jsonl")),
+        relevant=head.get("relevant"),
+        run_dir=place,
+        notes=tuple(head["notes"]),
+    )
+
+
+def _maybe(path: Path) -> Iterable[tuple[Place, dict[str, Any]]]:
+    return read_jsonl(path) if path.is_file() else ()
+
+
+def _hit(row: Mapping[str, Any]) -> Hit:
+    detail = json.loads(row["detail"])
+    return Hit(
+        str(row["doc_id"]),
+        float(_float(row["hit_score"])),
+        detail.get("chunk"),
+        detail.get("channels", {}),
+        detail.get("confidence"),
+        tuple(Stage(name, rank, _float(score)) for name, rank, score in detail.get("stages", ())),
+    )
+
+
+def _setup(record: Mapping[str, Any]) -> Setup:
+    golden = Origin(**{key: _tuples(value) for key, value in record["golden"].items()})
+    met = tuple(Precondition(**one) for one in record["preconditions"])
+    return Setup(**{**record, "golden": golden, "measures": tuple(record["measures"]), "preconditions": met})
+
+
+def _read_component(record: Mapping[str, Any], whole: Scores) -> Component:
+    measures = tuple(Measure.parse(name) for name in record["measures"])
+    values = [[_float(value) for value in row] for row in record["values"]]
+    return Component(
+        record["name"],
+        record["kind"],
+        tuple(Ranking(query, tuple(Hit(doc_id) for doc_id in docs)) for query, docs in record["rankings"].items()),
+        Scores(
+            measures,
+            tuple(record["query_ids"]),
+            _matrix(values, len(measures), len(record["query_ids"])),
+            Counted(**{key: _tuples(value) for key, value in record["counted"].items()}),
+            np.asarray([_float(value) for value in record["judged"]], np.float64),
+            facts=whole.facts,
+        ),
+        None if record["contribution"] is None else Contribution(**record["contribution"]),
+        None if record["latency"] is None else Latency(**{key: _float(value) for key, value in record["latency"].items()}),
+    )
+
+
+def _matrix(values: list[list[float]], rows: int, columns: int) -> Floats:
+    return np.asarray(values, np.float64).reshape(rows, columns)
+
+
+def _float(value: float | None) -> Any:
+    return math.nan if value is None else value
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

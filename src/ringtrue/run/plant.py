@@ -1,0 +1,311 @@
+"""Planting: a golden set's documents are put into a connected system, waited for, and taken out again (E-1).
+
+They go in under ids of their own (``golden:hotel:entity-pool``) with source hash and tenant, so that a second run writes only
+what changed, and that removing them touches nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ringtrue.errors import BadAnswer, InputError, RingtrueError, SearchFailed, TimedOut
+from ringtrue.records import Document, GoldenSet
+from ringtrue.retrieve.connectors.writing import Planted, Writable
+from ringtrue.retrieve.protocol import plain
+
+PREFIX = "golden"
+BATCH = 64
+SAMPLE = 5
+"""Documents that must be found by a search, besides being known by id: being stored is not being found."""
+DEPTH = 20
+"""How deep a document may stand among the answers to its own words; others may have the same title."""
+_SIGNS = re.compile(r"[^\s:]+")
+
+
+class PartlyPlanted(SearchFailed):
+    """Some documents were refused; ``failed`` says which and why. The others are there."""
+
+    def __init__(self, message: str, failed: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.failed = dict(failed)
+
+
+@dataclass(frozen=True)
+class Planting:
+    """What became of a golden set's documents in a system."""
+
+    system: str
+    documents: int
+    written: int
+    unchanged: int
+    """Documents that were there already, with the same source hash."""
+    searchable: int
+    namespace: str
+    """What stands before a document's own id there, ``golden:hotel:``."""
+    tenant: str | None
+    id_pattern: str
+    """A pattern whose first group is a document's own id, for ``ringtrue eval --id-pattern``."""
+
+
+@dataclass(frozen=True)
+class _Bed:
+    """A set and the system it is planted into, looked at before anything is written."""
+
+    system: Writable
+    golden: GoldenSet
+    prefix: str
+    tenant: str | None
+    documents: Sequence[Planted]
+    changed: Sequence[Planted]
+    """The documents that are not there as they are."""
+
+    @classmethod
+    def of(cls, connector: Any, golden: GoldenSet, prefix: str, tenant: str | None) -> _Bed:
+        documents = plantings(golden, tenant=tenant, prefix=prefix)
+        system = _writable(connector)
+        return cls(system, golden, prefix, tenant, documents, _changed(system, documents))
+
+    def filled(self, patience: _Patience, progress: Callable[[int], None] | None) -> Planting:
+        unchanged = len(self.documents) - len(self.changed)
+        if progress is not None:
+            progress(unchanged)
+        _write(self.system, self.changed, progress)
+        _await(self.system, self.documents, patience)
+        return Planting(
+            system=_name(self.system),
+            documents=len(self.documents),
+            written=len(self.changed),
+            unchanged=unchanged,
+            searchable=len(self.documents),
+            namespace=namespace(self.golden, prefix=self.prefix),
+            tenant=self.tenant,
+            id_pattern=id_pattern(self.golden, prefix=self.prefix),
+        )
+
+
+@dataclass(frozen=True)
+class _Patience:
+    """How long documents are waited for, and by which clock."""
+
+    timeout: float
+    poll: float
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
+
+
+def plant(
+    connector: Any,
+    golden: GoldenSet,
+    *,
+    tenant: str | None = None,
+    prefix: str = PREFIX,
+    timeout: float = 60.0,
+    poll: float = 0.5,
+    progress: Callable[[int], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Planting:
+    """Write the documents of a set into a system and return when all can be found.
+
+    What is there with the same source hash is not written again, so that an interrupted run is mended by another. Raises
+    InputError for a system that cannot be written, PartlyPlanted when it refused some documents, TimedOut when some cannot be
+    found after ``timeout`` seconds, and SearchFailed.
+    """
+    return _Bed.of(connector, golden, prefix, tenant).filled(_Patience(timeout, poll, clock, sleep), progress)
+
+
+@contextmanager
+def planted(
+    connector: Any,
+    golden: GoldenSet,
+    *,
+    tenant: str | None = None,
+    prefix: str = PREFIX,
+    timeout: float = 60.0,
+    poll: float = 0.5,
+    progress: Callable[[int], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[Planting]:
+    """Plant a set for as long as a block runs; what was written is removed again, also after an error.
+
+    Documents that were there before, unchanged, stay: somebody planted them to be kept.
+    """
+    bed = _Bed.of(connector, golden, prefix, tenant)
+    try:
+        yield bed.filled(_Patience(timeout, poll, clock, sleep), progress)
+    except BaseException as problem:
+        try:
+            _removed(bed.system, bed.changed, tenant, None)
+        except RingtrueError as second:  # what went wrong first is what the user must hear
+            problem.add_note(f"and the planted documents could not be removed: {second}")
+        raise
+    else:
+        _removed(bed.system, bed.changed, tenant, None)
+
+
+def remove_planted(
+    connector: Any,
+    golden: GoldenSet,
+    *,
+    tenant: str | None = None,
+    prefix: str = PREFIX,
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Remove the documents of a set that were planted for a tenant, and return how many; nothing else is touched."""
+    return _removed(_writable(connector), plantings(golden, tenant=tenant, prefix=prefix), tenant, progress)
+
+
+def plantings(golden: GoldenSet, *, tenant: str | None = None, prefix: str = PREFIX) -> list[Planted]:
+    """Return the documents of a set as they are planted; raises InputError where there are none.
+
+    >>> from ringtrue.golden import load
+    >>> plantings(load("hotel"))[0].id.startswith("golden:hotel:")
+    True
+    """
+    if not golden.documents:
+        raise InputError(f"golden set '{golden.id}' brings no documents to ingest; name one with a corpus")
+    if tenant is not None and not tenant.strip():
+        raise InputError("the tenant is blank; name one, or leave it out")
+    start = namespace(golden, prefix=prefix)
+    return [_as_planted(document, start, tenant) for document in golden.documents]
+
+
+def namespace(golden: GoldenSet, *, prefix: str = PREFIX) -> str:
+    """Return what stands before the ids of a set's documents, ``golden:hotel:``; raises InputError for an odd prefix."""
+    if not _SIGNS.fullmatch(prefix):
+        raise InputError(f"the prefix {prefix!r:.40} cannot be; write letters without blanks and colons, like 'golden'")
+    return f"{prefix}:{golden.id}:"
+
+
+def id_pattern(golden: GoldenSet, *, prefix: str = PREFIX) -> str:
+    """Return the pattern whose first group is the judged id of a planted document."""
+    start = re.escape(namespace(golden, prefix=prefix)).replace(r"\-", "-")
+    return f"^{start}(.+)$"
+
+
+def _as_planted(document: Document, start: str, tenant: str | None) -> Planted:
+    tags = {"tags": list(document.tags)} if document.tags and "tags" not in document.metadata else {}
+    facts = {**document.metadata, **tags}
+    said = json.dumps([document.title, document.text, facts], sort_keys=True, default=str)
+    digest = hashlib.sha256(said.encode()).hexdigest()[:32]
+    return Planted(f"{start}{document.doc_id}", plain(document.title), plain(document.text), facts, digest, tenant)
+
+
+def _writable(connector: Any) -> Writable:
+    if not isinstance(connector, Writable):
+        name = getattr(connector, "name", type(connector).__name__)
+        raise InputError(
+            f"{name} cannot be written, it only answers; name the connection of the system that holds the documents"
+        )
+    check: Callable[[Sequence[Planted]], None] | None = getattr(connector, "check_planting", None)
+    if check is not None:
+        check([])
+    return connector
+
+
+def _changed(system: Writable, documents: Sequence[Planted]) -> list[Planted]:
+    """Return the documents that are not there as they are; all of them where the system cannot tell."""
+    ask: Callable[[Sequence[str]], Mapping[str, Any] | None] | None = getattr(system, "held", None)
+    there = (ask([document.id for document in documents]) if ask is not None else None) or {}
+    return [
+        document
+        for document in documents
+        if document.id not in there
+        or there[document.id].source_hash != document.source_hash
+        or there[document.id].tenant not in (None, document.tenant)  # the write will say whose it is
+    ]
+
+
+def _write(system: Writable, documents: Sequence[Planted], progress: Callable[[int], None] | None) -> None:
+    failed: dict[str, RingtrueError] = {}
+    done = 0
+    for start in range(0, len(documents), BATCH):
+        part = documents[start : start + BATCH]
+        try:
+            refused = _write_some(system, part)
+        except SearchFailed as problem:
+            if not done:
+                raise
+            said = f"{problem} ({done} of {len(documents)} documents were written; run again to go on)"
+            raise type(problem)(said) from problem
+        if not done and len(refused) == len(part):  # it is not about the documents
+            raise next(iter(refused.values()))
+        failed |= refused
+        done += len(part) - len(refused)
+        if progress is not None:
+            progress(len(part))
+    if failed:
+        first = next(iter(failed))
+        others = "".join(f", '{doc_id}'" for doc_id in list(failed)[1:5]) + (" …" if len(failed) > 5 else "")
+        raise PartlyPlanted(
+            f"{_name(system)} took {done} of {len(documents)} documents and refused '{first}' ({failed[first]!s:.200}){others}"
+            "; mend them and run again, which writes only these",
+            {doc_id: str(reason) for doc_id, reason in failed.items()},
+        )
+
+
+def _write_some(system: Writable, part: Sequence[Planted]) -> dict[str, RingtrueError]:
+    """Write a few documents and return why which were refused: one that cannot be taken must not keep the others out."""
+    try:
+        system.write(part)
+    except (BadAnswer, InputError) as problem:
+        if len(part) == 1:
+            return {part[0].id: problem}
+        refused = [_write_some(system, [document]) for document in part]
+        return {doc_id: reason for some in refused for doc_id, reason in some.items()}
+    return {}
+
+
+def _await(system: Writable, documents: Sequence[Planted], patience: _Patience) -> None:
+    """Return when every document can be found; raises TimedOut."""
+    end = patience.clock() + patience.timeout
+    known: Callable[[Sequence[str]], set[str]] | None = getattr(system, "known", None)
+    asked = [document for document in documents if document.whole]
+    step = max(1, len(asked) // SAMPLE)
+    unknown = {document.id for document in documents} if known is not None else set()
+    unfound = asked[::step][:SAMPLE] if known is not None else asked
+    while True:
+        if known is not None and unknown:
+            unknown -= known(sorted(unknown))
+        if not unknown:
+            unfound = [document for document in unfound if not _finds(system, document)]
+        if not unknown and not unfound:
+            return
+        if patience.clock() >= end:
+            missing = sorted(unknown) or [document.id for document in unfound]
+            how = "known to it" if unknown else "found by their own words"
+            raise TimedOut(
+                f"{_name(system)}: {len(missing)} of {len(documents)} documents are not {how} {patience.timeout:g} s after "
+                f"writing, '{missing[0]}' for one; wait longer (--wait), or look at its indexing"
+            )
+        patience.sleep(patience.poll)
+
+
+def _finds(system: Any, document: Planted) -> bool:
+    """Whether a search by a document's title, or else by how its text begins, finds it."""
+    for text in dict.fromkeys((document.title.strip(), document.whole[:300])):
+        if text and any(hit.doc_id == document.id for hit in system.search(text, k=DEPTH)):
+            return True
+    return False
+
+
+def _removed(system: Writable, documents: Sequence[Planted], tenant: str | None, progress: Callable[[int], None] | None) -> int:
+    count = 0
+    for start in range(0, len(documents), BATCH):
+        part = documents[start : start + BATCH]
+        count += len(system.remove([document.id for document in part], tenant=tenant))
+        if progress is not None:
+            progress(len(part))
+    return count
+
+
+def _name(system: Any) -> str:
+    return str(getattr(system, "name", type(system).__name__))

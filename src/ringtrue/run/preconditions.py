@@ -1,0 +1,210 @@
+"""What must hold before any number (E-2). One that fails means no number: the reason, the cure, and exit code 3.
+
+Some can be seen before a question is asked (are the judged documents there?), some only in the answers (are these the same kind
+of ids? do answers end where a measure still looks?). A user who knows better may allow one by its name; that is noted in the
+result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ringtrue.errors import CannotDecide, InputError, nearest
+from ringtrue.measures import Measure
+from ringtrue.records import GoldenSet, Ranking
+from ringtrue.retrieve import Staged, indexes_of
+from ringtrue.retrieve.collection import document_hash
+from ringtrue.retrieve.stages import Threshold, Top
+from ringtrue.run.evaluation import Precondition
+from ringtrue.run.ids import IdOf
+from ringtrue.run.subject import Subject
+
+NAMES = ("index", "documents", "cut-off", "ids", "depth")
+ENOUGH = 5
+"""So many answers of one length are no coincidence."""
+_GUESSES = (
+    (r"^[A-Za-z_-]+[:/](.+)$", "a prefix before the judged id"),
+    (r"^(.+?)(?:#|::|@)[^#:@]+$", "a part after the judged id"),
+    (r"^(.+?)[-_/.](?:chunk|passage|part|p|c)?[-_]?\d+$", "the number of a passage after the judged id"),
+    (r"^.*/([^/]+)$", "a path before the judged id"),
+    (r"^(.+)\.[A-Za-z0-9]{1,5}$", "a file ending after the judged id"),
+    (r"^0+(.+)$", "leading zeros before the judged id"),
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one check found: nothing to object, an objection with its cure, or that it could not look."""
+
+    name: str
+    problem: str = ""
+    cure: str = ""
+    detail: str = ""
+    looked: bool = True
+
+
+def check_allowed(allowed: Iterable[str]) -> frozenset[str]:
+    """Return the names of preconditions that may fail; raises InputError for one that is none."""
+    names = frozenset(allowed)
+    for name in sorted(names - set(NAMES)):
+        raise InputError(f"there is no precondition '{name}' to allow; use {nearest(name, NAMES)}")
+    return names
+
+
+def settle(found: Iterable[Found], allowed: Collection[str]) -> tuple[Precondition, ...]:
+    """Return the preconditions with how they stand; raises CannotDecide for those that failed and are not allowed."""
+    settled, wrong = [], []
+    for one in found:
+        status = "failed" if one.problem else "met" if one.looked else "not checked"
+        settled.append(Precondition(one.name, status, one.problem or one.detail))  # type: ignore[arg-type]  # one of the three
+        if one.problem and one.name not in allowed:
+            wrong.append(one)
+    if wrong:
+        first = wrong[0]
+        more = f" (also: {'; '.join(one.problem for one in wrong[1:])})" if wrong[1:] else ""
+        raise CannotDecide(f"no number: {first.problem}; {first.cure}, or accept it with --allow {first.name}{more}")
+    return tuple(settled)
+
+
+def deepest(measures: Sequence[Measure]) -> int | None:
+    """Return the deepest rank that a measure with a cut-off looks at; None where none has one."""
+    return max((int(measure.at) for measure in measures if measure.at is not None and measure.at >= 1), default=None)
+
+
+# ── before asking ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def before(
+    subject: Subject, golden: GoldenSet, measures: Sequence[Measure], *, id_of: IdOf, there: IdOf | None
+) -> Iterator[Found]:
+    """Yield what can be seen before the first question.
+
+    ``id_of`` turns ids of the system into those of the set, ``there`` does the reverse where that is possible.
+    """
+    yield _index(subject)
+    yield _documents(subject, golden, id_of, there)
+    yield _cut_off(subject, deepest(measures))
+
+
+def _index(subject: Subject) -> Found:
+    collection = subject.collection
+    if collection is None:
+        return Found("index", detail="the index is out of sight", looked=False)
+    if collection.unfinished:
+        return Found("index", f"{collection.folder}: the last ingest did not finish, documents are missing", "ingest again")
+    for index in indexes_of(subject.retriever):
+        index.ready()
+        if hasattr(index, "coverage"):
+            done, of = index.coverage()
+            if done < of:
+                problem = f"the index '{index.folder.name}' holds {done} of {of} passages"
+                return Found("index", problem, "run `ringtrue ingest` again until it is whole")
+    return Found("index", detail=f"{len(collection)} documents, every index whole")
+
+
+def _documents(subject: Subject, golden: GoldenSet, id_of: IdOf, there: IdOf | None) -> Found:
+    judged = list(dict.fromkeys(judgment.doc_id for judgment in golden.judgments if judgment.grade >= 0))
+    collection = subject.collection
+    if collection is not None:
+        here = {id_of(doc_id) for doc_id in collection.ids().values()}
+        known: set[str] | None = here & set(judged)
+    else:
+        here = set()
+        found = None if there is None else subject.known([there(doc_id) for doc_id in judged])
+        known = None if found is None else {id_of(doc_id) for doc_id in found}
+    if known is None:
+        return Found("documents", detail="the system cannot be asked which documents it has", looked=False)
+    missing = [doc_id for doc_id in judged if doc_id not in known]
+    if missing:
+        where = "the index" if collection is None else str(collection.folder)
+        problem = f"{len(missing)} of {len(judged)} judged documents are not in {where}, such as '{missing[0]}'"
+        guess = _guess(here, missing)
+        cure = f"its ids look like '{guess[1]}': map them with --id-pattern '{guess[0]}'" if guess else "index these documents"
+        return Found("documents", problem, cure)
+    if collection is not None and golden.documents:
+        hashes = collection.hashes()
+        stale = [d.doc_id for d in golden.documents if d.doc_id in hashes and hashes[d.doc_id] != document_hash(d)]
+        if stale:
+            problem = f"{len(stale)} documents in {collection.folder} differ from those of '{golden.id}', such as '{stale[0]}'"
+            return Found("documents", problem, "ingest the set's documents again")
+    return Found("documents", detail=f"all {len(judged)} judged documents are there")
+
+
+def _cut_off(subject: Subject, deep: int | None) -> Found:
+    wanted = f"rank {deep}" if deep is not None else "every rank"
+    for step in _steps(subject.retriever):
+        if isinstance(step, Threshold):
+            problem = f"a threshold is active while measures look down to {wanted}: what it cuts would count as not found"
+            return Found("cut-off", problem, "evaluate without threshold(…)")
+        if isinstance(step, Top) and (deep is None or step.n < deep):
+            problem = f"top({step.n}) cuts answers while measures look down to {wanted}"
+            return Found("cut-off", problem, f"evaluate without it, or with measures down to {step.n}")
+    return Found("cut-off", detail=f"nothing is cut above {wanted}", looked=subject.in_process)
+
+
+def _steps(retriever: Any) -> Iterator[Any]:
+    if isinstance(retriever, Staged):
+        yield from retriever.steps
+    for part in getattr(retriever, "parts", ()):
+        yield from _steps(part)
+
+
+# ── in the answers ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def after(rankings: Sequence[Ranking], golden: GoldenSet, measures: Sequence[Measure], *, visible: bool) -> Iterator[Found]:
+    """Yield what the answers themselves show; ``visible`` retrievers were seen to cut nothing before they were asked."""
+    yield _ids(rankings, golden)
+    yield Found("depth", detail="the retriever cuts nothing") if visible else _depth(rankings, golden, deepest(measures))
+
+
+def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Found:
+    judged = {judgment.doc_id for judgment in golden.judgments}
+    universe = judged | {document.doc_id for document in golden.documents}
+    returned = Counter(hit.doc_id for ranking in rankings for hit in ranking.hits)
+    if not returned or not judged:
+        return Found("ids", detail="there are no ids to compare", looked=False)
+    strangers = [doc_id for doc_id in returned if doc_id not in universe]
+    guess = _guess(strangers, universe)
+    if len(strangers) == len(returned):
+        problem = (
+            f"none of the {len(returned)} documents in the answers, such as '{strangers[0]}', has the id of a document of "
+            f"'{golden.id}', such as '{min(universe)}'"
+        )
+        cure = f"map them with --id-pattern '{guess[0]}' ({guess[2]})" if guess else "search the documents that the set judges"
+        return Found("ids", problem, cure)
+    if guess and guess[3] >= max(2, len(strangers) // 2):
+        problem = (
+            f"{guess[3]} ids in the answers, such as '{guess[1]}', are no documents of '{golden.id}' but parts of them: "
+            f"{guess[2]}"
+        )
+        return Found("ids", problem, f"map them with --id-pattern '{guess[0]}'")
+    return Found("ids", detail=f"{len(returned) - len(strangers)} of {len(returned)} returned documents are known to the set")
+
+
+def _guess(strangers: Iterable[str], wanted: Collection[str]) -> tuple[str, str, str, int] | None:
+    """Return (pattern, example, what it takes away, how many fit) of the mapping that turns most strangers into wanted ids."""
+    some = list(strangers)[:2000]
+    known = set(wanted)
+    best: tuple[str, str, str, int] | None = None
+    for pattern, means in _GUESSES:
+        fits = [doc_id for doc_id in some if (match := re.match(pattern, doc_id)) and match[1] in known]
+        if fits and (best is None or len(fits) > best[3]):
+            best = pattern, fits[0], means, len(fits)
+    return best
+
+
+def _depth(rankings: Sequence[Ranking], golden: GoldenSet, deep: int | None) -> Found:
+    lengths = Counter(len(ranking.hits) for ranking in rankings if ranking.error is None)
+    if deep is None or not lengths:
+        return Found("depth", detail="no measure has a cut-off", looked=False)
+    length, times = lengths.most_common(1)[0]
+    everything = len(golden.documents) == length
+    if 0 < length < deep and times == lengths.total() and times >= ENOUGH and not everything:
+        problem = f"every one of the {times} answers has exactly {length} hits, but measures look down to rank {deep}"
+        return Found("depth", problem, f"let the search return {deep}, or measure down to {length}")
+    return Found("depth", detail=f"up to {max(lengths)} hits an answer")

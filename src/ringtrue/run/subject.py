@@ -1,0 +1,281 @@
+"""What is evaluated: a retriever in any of its forms → one thing that can be asked, named, recognised and looked into."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from ringtrue.errors import InputError
+from ringtrue.records import GoldenSet, Query
+from ringtrue.retrieve import Collection, Retriever, as_retriever, build, canonical, indexes_of, names_documents
+from ringtrue.retrieve.connectors.base import Connector
+from ringtrue.retrieve.expression import Source
+from ringtrue.spec import Expression, Pipeline
+
+FUSIONS = ("rrf", "weighted", "combsum", "combmnz", "adaptive")
+POLITE = 4
+"""Questions that a connected system is asked at once, unless told otherwise."""
+SHALLOW = 20
+"""Hits that a connected system is asked for at least; each may cost its owner money."""
+DEEP = 100
+"""Hits that our own retrievers are asked for, so that blame can tell 'ranked 30th' from 'never found'."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """One retriever under test."""
+
+    name: str
+    text: str
+    """The expression with every default written out, or the name of what is no expression."""
+    retriever: Retriever
+    config: Mapping[str, Any]
+    fingerprint: str
+    """Hash of what it is; equal fingerprints mean the same retriever as far as can be seen."""
+    complete: bool
+    """True where nothing that decides the answers is out of sight; only then may a result be taken from the cache."""
+    collection: Collection | None = None
+    in_process: bool = False
+    """True where answers are computed in this process, which parallel questions would only slow down."""
+    replays: bool = False
+    """True where answers come from a file: their time says nothing about a search."""
+    given: Any = None
+    """What the user gave, where it was wrapped to become a retriever."""
+
+    @cached_property
+    def corpus(self) -> str | None:
+        """Hash of the documents that are searched; None where they are out of sight."""
+        return None if self.collection is None else self.collection.content_hash()
+
+    @property
+    def workers(self) -> int:
+        """How many questions it is asked at once, unless told otherwise: a user's function may not be made for two."""
+        return POLITE if isinstance(self.retriever, Connector) and not self.replays else 1
+
+    def known(self, doc_ids: Sequence[str]) -> set[str] | None:
+        """Return which of these documents it can find at all; None where that cannot be asked."""
+        if self.collection is not None:
+            return set(self.collection.ids().values()) & set(doc_ids)
+        ask: Callable[[Sequence[str]], Iterable[str]] | None = getattr(self.given or self.retriever, "known", None)
+        return None if ask is None else set(ask(doc_ids))
+
+
+def subject_of(
+    retriever: Source | Retriever | Callable[..., Any],
+    *,
+    collection: Callable[[], Collection],
+    name: str | None = None,
+    version: str = "",
+    watched: Iterable[Path] = (),
+) -> Subject:
+    """Return what is to be evaluated: an expression (over ``collection``), a retriever object or a plain function.
+
+    ``version`` is the user's word for the state of a system that cannot be looked into; ``watched`` files are part of the
+    fingerprint. Raises SpecError or InputError for what is no retriever.
+    """
+    seen = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(watched)}
+    if isinstance(retriever, str | Expression | Pipeline | Mapping):
+        expression = canonical(retriever)
+        documents = collection() if names_documents(retriever) else None
+        found = build(retriever, documents)
+        parts = list(_parts(expression))
+        outside = [part for part in parts if part.name == "connect" or (part.name == "rerank" and _option(part, "connection"))]
+        print_ = {
+            "retriever": str(expression),
+            "chunks": documents.chunks if documents is not None else None,
+            "indexes": sorted(index.folder.name for index in indexes_of(found)),
+            "settings": [_settings(part) for part in _connectors(found)],
+        }
+        shown = retriever if isinstance(retriever, str) else str(expression)
+        return Subject(
+            name or shown,
+            str(expression),
+            found,
+            _config(parts, documents),
+            _hash({**print_, "version": version, "watched": seen}),
+            complete=not outside or bool(version),
+            collection=documents,
+            in_process=not outside,
+            replays=_replays(found),
+        )
+    found = as_retriever(retriever, name=name)
+    own = isinstance(retriever, Connector)
+    called = name or getattr(found, "name", None) or getattr(retriever, "__name__", None) or type(retriever).__name__
+    what = _settings(found) if own else {"source": _source_of(retriever)}
+    kept = indexes_of(retriever)
+    documents = kept[0].collection if kept else None
+    return Subject(
+        str(called),
+        str(called),
+        found,
+        _settings(found) if own else {"retriever": str(called)},
+        _hash({"name": str(called), "what": what, "version": version, "watched": seen}),
+        # What a function calls, and what a connected system holds, cannot be seen from here.
+        complete=bool(version) or _replays(found),
+        collection=documents,
+        in_process=not own,
+        replays=_replays(found),
+        given=retriever,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Routed:
+    """The retrievers of one evaluation: one for all queries, or one for each value of the field ``by`` (E-1)."""
+
+    routes: Mapping[str, Subject]
+    by: str = ""
+    given_name: str | None = None
+
+    @property
+    def all(self) -> list[Subject]:
+        return list(self.routes.values())
+
+    def for_query(self, query: Query) -> Subject:
+        """Return who answers a query; raises InputError for one that nobody does."""
+        if not self.by:
+            return self.all[0]
+        value = query.metadata.get(self.by)
+        if value is None or str(value) not in self.routes:
+            legal = ", ".join(f"'{route}'" for route in self.routes)
+            raise InputError(f"query '{query.query_id}' has {self.by}={value!r}, which no retriever answers; routes: {legal}")
+        return self.routes[str(value)]
+
+    @property
+    def name(self) -> str:
+        return self.given_name or " · ".join(dict.fromkeys(one.name for one in self.all))
+
+    @property
+    def text(self) -> str:
+        return ", ".join(f"{route}: {one.text}" if route else one.text for route, one in self.routes.items())
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        return {route: dict(one.config) for route, one in self.routes.items()} if self.by else self.all[0].config
+
+    @property
+    def fingerprint(self) -> str:
+        prints = {route: one.fingerprint for route, one in self.routes.items()}
+        return _hash(prints) if self.by else self.all[0].fingerprint
+
+    @property
+    def corpus(self) -> str | None:
+        """Hash of all documents that are searched; None where some are out of sight."""
+        found = dict.fromkeys(one.corpus for one in self.all)
+        if None in found:
+            return None
+        return next(iter(found)) if len(found) == 1 else _hash({"corpora": sorted(map(str, found))})
+
+    @property
+    def complete(self) -> bool:
+        return all(one.complete for one in self.all)
+
+    @property
+    def visible(self) -> bool:
+        """True where every step from question to answer happens in sight."""
+        return all(one.collection is not None and one.in_process for one in self.all)
+
+    def contains(self, id_of: Callable[[str], str]) -> Callable[[str], bool] | None:
+        """Return what tells whether a document, by the set's id, is searched at all; None where that is out of sight."""
+        here: set[str] = set()
+        for one in self.all:
+            if one.collection is None:
+                return None
+            here |= {id_of(doc_id) for doc_id in one.collection.ids().values()}
+        return here.__contains__
+
+
+def corpus_of(golden: GoldenSet, root: Path, *, chunks: str | None = None) -> Collection:
+    """Return the set's own documents as a collection under ``root``, ingested on first use.
+
+    The folder is named by what is in it, so that another version of the set, or another chunking, gets another one.
+    """
+    if not golden.documents:
+        raise InputError(f"golden set '{golden.id}' brings no documents; ingest them and name their folder with --in")
+    label = hashlib.sha256(f"{golden.corpus_hash}\0{chunks or ''}".encode()).hexdigest()[:16]
+    collection = Collection.create(root / f"{golden.id.replace('/', '-')[:40]}-{label}", chunks=chunks)
+    if collection.unfinished or len(collection) != len(golden.documents):
+        collection.ingest(golden.documents, remove_missing=True)
+    return collection
+
+
+@cache
+def code_hash() -> str:
+    """Return a hash of the code that makes and scores answers: a changed line is another program, whatever its version says."""
+    here = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for room in ("spec.py", "records.py", "measures", "retrieve", "run", "stats", "golden"):
+        files = [here / room] if room.endswith(".py") else sorted((here / room).rglob("*.py"))
+        for file in files:
+            digest.update(file.relative_to(here).as_posix().encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _hash(value: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=repr).encode()).hexdigest()[:16]
+
+
+def _parts(expression: Expression | Pipeline) -> Iterable[Expression]:
+    """Yield an expression and all within it."""
+    for stage in expression.stages if isinstance(expression, Pipeline) else (expression,):
+        yield stage
+        for child in stage.args:
+            if isinstance(child, Expression | Pipeline):
+                yield from _parts(child)
+
+
+def _option(part: Expression, name: str) -> Any:
+    return dict(part.options).get(name)
+
+
+def _config(parts: Sequence[Expression], documents: Collection | None) -> dict[str, Any]:
+    """Return what a baseline and a report name: the parts of a retriever that people change (B-1)."""
+    models = dict.fromkeys(str(_option(part, "model")) for part in parts if part.name in ("dense", "splade"))
+    rerankers = [str(_option(part, "model") or _option(part, "connection")) for part in parts if part.name == "rerank"]
+    fusions = [str(part.name) for part in parts if part.name in FUSIONS]
+    return {
+        "embedding_model": ", ".join(models) or None,
+        "chunking": documents.chunks if documents is not None else None,
+        "reranker": ", ".join(rerankers) or None,
+        "fusion": ", ".join(fusions) or None,
+        "channels": [part.name for part in parts if part.name not in FUSIONS and part.name != "rerank"],
+    }
+
+
+def _connectors(retriever: Any) -> list[Connector]:
+    if isinstance(retriever, Connector):
+        return [retriever]
+    return [found for part in getattr(retriever, "parts", ()) for found in _connectors(part)]
+
+
+def _settings(connector: Any) -> dict[str, Any]:
+    """Return a connector's settings but for those it hides: neither addresses nor secrets belong into a hash or report."""
+    shown = {item.name: getattr(connector, item.name) for item in dataclasses.fields(connector) if item.repr}
+    # A file is what it holds; where it lies differs from machine to machine.
+    for name in connector.PATHS:
+        path = shown.get(name)
+        if path and Path(path).is_file():
+            shown[name] = f"{Path(path).name} {hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]}"
+    return {"kind": type(connector).__name__.lower(), **shown}
+
+
+def _replays(retriever: Any) -> bool:
+    from ringtrue.retrieve.connectors.run import RunFile
+
+    return isinstance(retriever, RunFile)
+
+
+def _source_of(thing: Any) -> str:
+    """Return the text of a function or class; where there is none, its qualified name."""
+    target = thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
+    try:
+        return inspect.getsource(target)
+    except (OSError, TypeError):
+        return f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', repr(target))}"

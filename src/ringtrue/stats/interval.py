@@ -1,0 +1,64 @@
+"""The interval that is reported: at each end the wider of Student's and of the studentised bootstrap's, for many measures.
+
+Neither alone holds the true mean often enough. Student's is too short on one side where differences are skewed; the bootstrap's
+is too short where most differences are 0 and queries are few, as BCa's is, more so. Taken together they hold it in at least
+94 of 100 cases for every shape but a skewness that few queries cannot show; see ``simulate``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ringtrue.stats.bootstrap import bootstrap_interval
+from ringtrue.stats.columns import Bools, Floats, Ints, fixed
+from ringtrue.stats.paired import paired_t
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """The interval of the mean; one value per column, nan where a column has fewer than two values."""
+
+    n: Ints
+    excluded: Ints
+    mean: Floats
+    low: Floats
+    high: Floats
+    p: Floats
+    """The larger p of the two tests behind it: at most alpha exactly where the interval leaves out 0."""
+    constant: Bools
+    """All differences are equal: p and the interval are those of the sign-flip test."""
+    few: Bools
+    """Fewer than 50 queries: of strongly skewed values the interval holds the true mean less often than it says."""
+    alpha: float
+    resamples: int
+
+
+def mean_interval(
+    differences: ArrayLike, *, rng: np.random.Generator, alpha: float = 0.05, resamples: int = 10_000
+) -> Interval:
+    """Return the interval of the mean of every column of queries × measures, at 1 - alpha; the same ``rng`` gives the same.
+
+    Raises InputError if a difference is infinite or no number, alpha is unusable, or there are too few resamples.
+
+    >>> found = mean_interval([0.1, 0.3, 0.2, 0.0, 0.4], rng=np.random.default_rng(1))
+    >>> bool(found.low[0] < 0.2 < found.high[0]), bool(found.few[0])
+    (True, True)
+    """
+    t = paired_t(differences, alpha=alpha)
+    drawn = bootstrap_interval(differences, rng=rng, alpha=alpha, resamples=resamples, method="studentised")
+    return Interval(
+        n=t.n,
+        excluded=t.excluded,
+        mean=t.mean,
+        # Without spread every resample is the same, however few queries there are; the flips behind t's answer know better.
+        low=fixed(np.where(t.constant, t.low, np.minimum(t.low, drawn.low))),
+        high=fixed(np.where(t.constant, t.high, np.maximum(t.high, drawn.high))),
+        p=fixed(np.where(t.constant, t.p, np.maximum(t.p, drawn.p))),
+        constant=t.constant,
+        few=drawn.few,
+        alpha=alpha,
+        resamples=resamples,
+    )

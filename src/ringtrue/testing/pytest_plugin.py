@@ -1,0 +1,206 @@
+"""pytest: ``@pytest.mark.ringtrue`` and the fixture ``ringtrue_eval`` gate a search among a project's other tests (B-4).
+
+::
+
+    @pytest.mark.ringtrue(golden="golden/shop.yaml", floors={"R@5": 0.8}, baseline="ringtrue-baseline.json")
+    def test_search(ringtrue_eval):
+        ringtrue_eval(my_search)
+
+A marked test passes only when a gate has said so: a failing gate fails it, a gate that could not decide fails it with the
+reason, and so does a test that never evaluated anything (trap 16).
+
+Everybody who has Ringtrue loads this file in every pytest run, so it imports pytest and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ringtrue.run import Evaluation
+    from ringtrue.verdict import Verdict
+
+MARK = (
+    "ringtrue(golden, *, measures, floors, baseline, mode, ...): the test evaluates a search with the fixture ringtrue_eval; "
+    "it fails when the gate fails, cannot decide, or was never asked."
+)
+PROPERTY = "ringtrue"
+_GATED = pytest.StashKey[list["Verdict"]]()
+_SEVERAL = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("ringtrue", "search quality")
+    group.addoption(
+        "--ringtrue-report",
+        metavar="FILE",
+        type=Path,
+        help="Write a report of every evaluation: .md, .html or .json; several tests write FILE with their name in it.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", MARK)
+    target = config.getoption("--ringtrue-report")
+    if target is not None and target.suffix not in (".md", ".html", ".json"):
+        raise pytest.UsageError(f"--ringtrue-report {target}: cannot write '{target.suffix}'; end it in .md, .html or .json")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.stash[_SEVERAL] = sum(item.get_closest_marker("ringtrue") is not None for item in items) > 1
+
+
+@pytest.fixture
+def ringtrue_eval(request: pytest.FixtureRequest) -> Callable[..., Evaluation]:
+    """Evaluate a search with the settings of ``@pytest.mark.ringtrue`` and gate it.
+
+    ``ringtrue_eval(retriever, **settings)`` returns the Evaluation; settings win over those of the mark.
+    """
+    node = request.node
+    gated = node.stash.setdefault(_GATED, [])
+
+    def evaluate_and_gate(retriever: Any, **settings: Any) -> Evaluation:
+        __tracebackhide__ = True
+        from ringtrue.errors import RingtrueError
+
+        reason = ""
+        try:
+            evaluation, verdict = _judged(node, retriever, _settings(node) | settings)
+        except RingtrueError as problem:
+            reason = str(problem)
+        if reason:  # outside of the handler: one reason, not two tracebacks
+            pytest.fail(f"ringtrue could not decide: {reason}", pytrace=False)
+        gated.append(verdict)
+        node.user_properties.append((PROPERTY, _summary(evaluation, verdict)))
+        _check(verdict)
+        return evaluation
+
+    return evaluate_and_gate
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Fail a marked test that ended well without any gate having been asked (trap 16)."""
+    result = yield
+    if item.get_closest_marker("ringtrue") is not None and not item.stash.get(_GATED, []):
+        pytest.fail(
+            "marked with ringtrue, but nothing was evaluated: take the fixture ringtrue_eval and call it with your search",
+            pytrace=False,
+        )
+    return result
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.getreports(kind)]
+    said = [
+        (report.nodeid, text)
+        for report in reports
+        if report.when == "call"
+        for name, text in report.user_properties
+        if name == PROPERTY
+    ]
+    if said:
+        terminalreporter.section("ringtrue")
+        for nodeid, text in said:
+            terminalreporter.write_line(f"{nodeid}: {text}")
+
+
+def _settings(node: Any) -> dict[str, Any]:
+    """Return what the marks of a test, its class and its module say, the nearest winning."""
+    settings: dict[str, Any] = {}
+    for mark in reversed(list(node.iter_markers("ringtrue"))):
+        settings |= dict(zip(("golden",), mark.args, strict=False)) | mark.kwargs
+    return settings
+
+
+def _judged(node: Any, retriever: Any, settings: dict[str, Any]) -> tuple[Evaluation, Verdict]:
+    """Return an evaluation and what the gate says; raises RingtrueError."""
+    import inspect
+    from dataclasses import fields
+
+    from ringtrue.config import load_config
+    from ringtrue.errors import InputError, nearest
+    from ringtrue.run import evaluate
+    from ringtrue.verdict import Policy, gate, read_baseline
+
+    root = node.config.rootpath
+    rules = {field.name for field in fields(Policy)}
+    asked = {
+        name for name, parameter in inspect.signature(evaluate).parameters.items() if parameter.kind is parameter.KEYWORD_ONLY
+    }
+    for name in settings:
+        if name not in {"golden", "baseline"} | rules | asked:
+            known = ["golden", "baseline", *sorted(rules | asked)]
+            raise InputError(f"ringtrue has no setting '{name}'; did you mean {nearest(name, known)}?")
+    golden = settings.get("golden")
+    if golden is None:
+        raise InputError("no golden set is named; write @pytest.mark.ringtrue(golden='golden/my-set.yaml')")
+    if isinstance(golden, str | Path) and (root / golden).exists():
+        golden = root / golden  # whatever folder pytest was started in
+    baseline = settings.get("baseline")
+    if isinstance(baseline, str | Path):
+        baseline = read_baseline(root / baseline)
+    config = load_config(root)
+    policy = Policy.of(
+        {**config.gate, **{name: value for name, value in settings.items() if name in rules}},
+        place=node.nodeid,
+    )
+    evaluation = evaluate(retriever, golden, **{name: value for name, value in settings.items() if name in asked})
+    verdict = gate(evaluation, policy, baseline=baseline)
+    _report(node, evaluation, verdict, baseline)
+    return evaluation, verdict
+
+
+def _check(verdict: Verdict) -> None:
+    """Fail unless the gate passed, with every failure in its own line."""
+    __tracebackhide__ = True
+    if verdict.word == "fail":
+        lines = [f"{check.message}{_behind(check.queries)}" for check in verdict.failures]
+        raise AssertionError("\n".join([f"ringtrue: {verdict.name} fails {len(lines)} checks", *lines]))
+    if verdict.word == "undecided":
+        reasons = [check.message for check in verdict.checks if check.status == "undecided"] or list(verdict.notes)
+        pytest.fail("\n".join([f"ringtrue could not decide about {verdict.name}", *reasons]), pytrace=False)
+    if not any(check.status in ("pass", "degraded") for check in verdict.checks):
+        pytest.fail("ringtrue checked nothing: name floors or a baseline in the mark or in ringtrue.toml", pytrace=False)
+
+
+def _behind(queries: tuple[str, ...]) -> str:
+    return f" (queries {', '.join(queries[:5])}{' …' if len(queries) > 5 else ''})" if queries else ""
+
+
+def _summary(evaluation: Evaluation, verdict: Verdict) -> str:
+    metrics = ", ".join(f"{name} {value:.3f}" for name, value in evaluation.metrics.items())
+    return f"{verdict.word}: {evaluation.name}: {metrics}"
+
+
+def _report(node: Any, evaluation: Evaluation, verdict: Verdict, baseline: Any) -> None:
+    """Write the report that ``--ringtrue-report`` asks for."""
+    target: Path | None = node.config.getoption("--ringtrue-report")
+    if target is None:
+        return
+    from dataclasses import replace
+    from datetime import UTC, datetime
+
+    from ringtrue.report import Report, as_json, html, markdown, recommend
+
+    before = len(node.stash.get(_GATED, []))
+    if node.config.stash.get(_SEVERAL, False) or before:
+        name = re.sub(r"[^\w.-]+", "-", node.nodeid.rpartition("/")[2]).strip("-")
+        target = target.with_stem(f"{target.stem}-{name}" + (f"-{before + 1}" if before else ""))
+    made = Report(
+        evaluation,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        baseline=baseline,
+        comparison=verdict.comparison,
+        verdict=verdict,
+        title=node.nodeid,
+    )
+    made = replace(made, recommendations=recommend(made))
+    write = {".md": markdown, ".html": html, ".json": as_json}[target.suffix]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(write(made), encoding="utf-8")

@@ -1,0 +1,286 @@
+"""The baseline: what is held to be good enough, in one JSON file that is committed to git (B-1).
+
+The file diffs well: keys in a fixed order, a line for each measure, each setting and each query. Nothing here writes it but
+``write_baseline``, and a gate never calls that (trap 38).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from ringtrue.errors import InputError, SpecError, nearest
+from ringtrue.formats.text import Place, encoded, field_of, read_json
+from ringtrue.golden import parse_version
+from ringtrue.measures import Measure
+from ringtrue.run import Evaluation, Origin
+from ringtrue.verdict.policy import PERCENTILES
+from ringtrue.verdict.records import Baseline
+
+FORMAT = 1
+NAME = "ringtrue-baseline.json"
+KEPT_HITS = 10
+FIELDS = ("format", *(item.name for item in fields(Baseline)))
+AGAIN = "restore the file from git, or record it again with `ringtrue baseline update`"
+
+
+def baseline_of(evaluation: Evaluation, *, version: str = "1.0.0", reason: str = "") -> Baseline:
+    """Return an evaluation as a baseline; raises InputError for a version that is not like 1.2.0."""
+    check_version(version, "version")
+    setup, seen = evaluation.setup, evaluation.latency
+    return Baseline(
+        version=version,
+        retriever=setup.retriever,
+        config=dict(setup.config),
+        fingerprint=setup.fingerprint,
+        golden=setup.golden,
+        corpus=setup.corpus,
+        recorded_at=setup.recorded_at,
+        machine=setup.machine,
+        metrics=dict(evaluation.metrics),
+        latency={name: round(getattr(seen, name), 3) for name in PERCENTILES} if evaluation.latencies else {},
+        per_query=dict(sorted(evaluation.scores.per_query.items())),
+        latencies={query: round(value, 3) for query, value in sorted(evaluation.latencies.items())},
+        rankings={
+            ranking.query_id: tuple(hit.doc_id for hit in ranking.hits[:KEPT_HITS])
+            for ranking in sorted(evaluation.rankings, key=lambda ranking: ranking.query_id)
+            if ranking.error is None
+        },
+        reason=reason,
+    )
+
+
+def write_baseline(baseline: Baseline, path: Path | str) -> None:
+    """Write a baseline to its file, whole or not at all; raises InputError where that is not possible."""
+    target = Path(path)
+    try:
+        content = encoded(_text({"format": FORMAT, **_record(baseline)}), target)
+    except (TypeError, ValueError) as problem:
+        raise InputError(f"{target}: cannot be written, {problem}; a retriever's config may hold only JSON values") from None
+    try:
+        # The name of a temporary file is new, so that two writers never share one.
+        handle, scratch = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            mode = target.stat().st_mode if target.exists() else 0o666 & ~_umask()
+            Path(scratch).chmod(mode & 0o777)
+            Path(scratch).replace(target)
+        except BaseException:
+            Path(scratch).unlink(missing_ok=True)
+            raise
+    except OSError as problem:
+        raise InputError(f"{target}: cannot be written ({problem.strerror}); check the folder and its permissions") from None
+
+
+def read_baseline(path: Path | str) -> Baseline:
+    """Return the baseline in a file: Ringtrue's own, or a plain one with ``version`` and ``metrics`` and no more.
+
+    A plain one has no scores per query. Raises MissingInput where there is no file and InputError naming file, field, value
+    and cure.
+    """
+    place = Place(str(path))
+    record = read_json(path)
+    if not isinstance(record, dict):
+        raise place.error("is no baseline: it holds no JSON object", AGAIN)
+    if "format" not in record:
+        return _plain(record, place)
+    if record["format"] != FORMAT:
+        raise place.at("format").error(f"is {record['format']!r:.40}, this version reads {FORMAT}", "update Ringtrue")
+    for name in record:
+        if name not in FIELDS:
+            raise place.error(f"there is no field '{name}'", f"did you mean {nearest(name, FIELDS)}?")
+    found = _own(record, place)
+    for name, mean in found.scores.aggregate.items():
+        # Only `ringtrue baseline update` changes a baseline; a mean that was raised or lowered by hand shows here.
+        if (
+            found.per_query
+            and not math.isclose(mean, found.metrics[name], abs_tol=1e-9)
+            and not _both_nan(mean, found.metrics[name])
+        ):
+            problem = f"is {found.metrics[name]}, but the scores per query give {mean}: the file was edited by hand"
+            raise place.at("metrics").at(name).error(problem, AGAIN)
+    return found
+
+
+def check_version(version: str, place: str) -> None:
+    """Raise InputError for a version that is not like 1.2.0."""
+    try:
+        plain = parse_version(version).number == version
+    except InputError:
+        plain = False
+    if not plain:
+        raise InputError(f"{place} '{version}' is no version of a baseline; write major.minor.patch, like 1.2.0")
+
+
+# ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _record(baseline: Baseline) -> dict[str, Any]:
+    record = {item.name: getattr(baseline, item.name) for item in fields(baseline)}
+    # The reason stands beside the version, not below a thousand queries.
+    first = {"version": record["version"], "reason": record["reason"]}
+    return {**first, **record, "config": dict(sorted(baseline.config.items())), "golden": asdict(baseline.golden)}
+
+
+def _text(record: Mapping[str, Any]) -> str:
+    """Return JSON with one line for every entry of a table, so that git shows which query changed."""
+
+    def block(value: Any) -> str:
+        if not isinstance(value, Mapping) or not value:
+            return _json(value)
+        return "{\n" + ",\n".join(f"    {_json(str(key))}: {_json(item)}" for key, item in value.items()) + "\n  }"
+
+    return "{\n" + ",\n".join(f"  {_json(key)}: {block(value)}" for key, value in record.items()) + "\n}\n"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(_known(value), ensure_ascii=False, allow_nan=False)
+
+
+def _known(value: Any) -> Any:
+    """Return a value as JSON can hold it; an undefined number becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): _known(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_known(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+# ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _own(record: dict[str, Any], place: Place) -> Baseline:
+    metrics = _metrics(field_of(record, "metrics", dict, place), place.at("metrics"))
+    version = field_of(record, "version", str, place)
+    check_version(version, str(place.at("version")))
+
+    def row(value: Any, here: Place) -> dict[str, float]:
+        if not isinstance(value, dict):
+            raise here.error(f"{value!r:.60} is no table of measures", AGAIN)
+        for name in value:
+            if name not in metrics:
+                raise here.error(f"'{name}' is none of the measures in metrics", AGAIN)
+        return {name: _number(item, here.at(name)) for name, item in value.items()}
+
+    def documents(value: Any, here: Place) -> tuple[str, ...]:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise here.error(f"{value!r:.60} is no list of documents", AGAIN)
+        return tuple(value)
+
+    per_query = _each(record, "per_query", place, row)
+    if not per_query:
+        raise place.at("per_query").error("holds no query", AGAIN)
+    return Baseline(
+        version=version,
+        retriever=field_of(record, "retriever", str, place),
+        config=field_of(record, "config", dict, place),
+        fingerprint=field_of(record, "fingerprint", str, place),
+        golden=_origin(field_of(record, "golden", dict, place), place.at("golden")),
+        corpus=field_of(record, "corpus", (str, type(None)), place),
+        recorded_at=field_of(record, "recorded_at", str, place),
+        machine=field_of(record, "machine", str, place),
+        metrics=metrics,
+        latency=_latency(field_of(record, "latency", dict, place), place.at("latency")),
+        per_query=per_query,
+        latencies=_each(record, "latencies", place, _milliseconds),
+        rankings=_each(record, "rankings", place, documents),
+        reason=field_of(record, "reason", str, place, default=""),
+    )
+
+
+def _plain(record: dict[str, Any], place: Place) -> Baseline:
+    """Return a file of means alone, as other tools write it."""
+    if "metrics" not in record:
+        raise place.error("is no baseline: it has neither 'format' nor 'metrics'", AGAIN)
+    given = field_of(record, "metrics", dict, place)
+    latency = given.get("latency", {})
+    if not isinstance(latency, dict):
+        raise place.at("metrics").at("latency").error(f"{latency!r:.60} is no table", 'write it like {"p95": 420}')
+    told = {name: value for name, value in record.items() if name not in ("version", "recorded_at", "metrics")}
+    names = {"chunking_strategy": "chunking", "reranking_model": "reranker"}
+    return Baseline(
+        version=field_of(record, "version", str, place),
+        retriever="",
+        config={names.get(name, name): value for name, value in told.items()},
+        fingerprint="",
+        golden=Origin("", "", "", None, 1),
+        corpus=None,
+        recorded_at=field_of(record, "recorded_at", str, place, default=""),
+        machine="",
+        metrics=_metrics({name: value for name, value in given.items() if name != "latency"}, place.at("metrics")),
+        latency=_latency(latency, place.at("metrics").at("latency")),
+        per_query={},
+    )
+
+
+def _metrics(given: Mapping[str, Any], place: Place) -> dict[str, float]:
+    metrics: dict[str, float] = {}
+    for name, value in given.items():
+        try:
+            measure = str(Measure.parse(name))
+        except SpecError as problem:
+            raise InputError(f"{place}: {problem}") from None
+        if measure in metrics:
+            raise place.at(name).error(f"{measure} is given twice", "keep one of the two")
+        metrics[measure] = _number(value, place.at(name))
+    if not metrics:
+        raise place.error("holds no measure", AGAIN)
+    return metrics
+
+
+def _latency(given: Mapping[str, Any], place: Place) -> dict[str, float]:
+    for name in given:
+        if name not in PERCENTILES:
+            raise place.error(f"there is no '{name}'", f"write {nearest(name, PERCENTILES)}")
+    return {name: _milliseconds(given[name], place.at(name)) for name in PERCENTILES if name in given}
+
+
+def _origin(record: dict[str, Any], place: Place) -> Origin:
+    known = {item.name for item in fields(Origin)}
+    for name in record:
+        if name not in known:
+            raise place.error(f"there is no field '{name}'", f"did you mean {nearest(name, known)}?")
+    kinds: dict[str, type | tuple[type, ...]] = {
+        "corpus_hash": (str, type(None)), "relevance_threshold": int, "scale": list, "provisional": bool, "slices": list,
+    }  # fmt: skip
+    values: dict[str, Any] = {
+        item.name: field_of(record, item.name, kinds.get(item.name, str), place) for item in fields(Origin)
+    }
+    return Origin(**{**values, "scale": tuple(values["scale"]), "slices": tuple(values["slices"])})
+
+
+def _each(record: dict[str, Any], name: str, place: Place, read: Callable[[Any, Place], Any]) -> dict[str, Any]:
+    given = field_of(record, name, dict, place)
+    return {key: read(value, place.at(name).at(key)) for key, value in given.items()}
+
+
+def _number(value: Any, place: Place) -> float:
+    if value is None:
+        return math.nan
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise place.error(f"{value!r:.60} is no number", AGAIN)
+    return float(value)
+
+
+def _milliseconds(value: Any, place: Place) -> float:
+    number = _number(value, place)
+    if not number >= 0:
+        raise place.error(f"{value!r:.60} is no number of milliseconds", AGAIN)
+    return number
+
+
+def _both_nan(one: float, other: float) -> bool:
+    return math.isnan(one) and math.isnan(other)

@@ -1,0 +1,88 @@
+"""What must hold before a verdict means anything: every query answered, and the baseline made of the same things (B-3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from ringtrue.run import Evaluation
+from ringtrue.verdict.policy import Policy
+from ringtrue.verdict.records import Baseline, Check
+from ringtrue.verdict.wording import SHOWN, some
+
+UPDATE = "`ringtrue baseline update`"
+
+
+def completeness_checks(evaluation: Evaluation, baseline: Baseline | None, policy: Policy) -> Iterator[Check]:
+    """Yield an undecided check for everything that is missing; nothing where all is there."""
+    asked = len(evaluation.queries)
+    failed = evaluation.failures
+    if failed:
+        first = next(iter(failed))
+        yield _missing(
+            "queries",
+            f"{len(failed)} of {asked} queries got no answer, such as {first} ({failed[first]}); "
+            "mend the search and evaluate again",
+            asked - len(failed),
+            asked,
+            list(failed),
+        )
+    if baseline is None:
+        return
+    if other_golden(evaluation, baseline):
+        now, then = (f"{one.version} ({one.split} queries)" for one in (evaluation.setup.golden, baseline.golden))
+        which = f"{then}, this run is of {now}" if now != then else f"another state or selection of {then}"
+        yield _missing(
+            "golden set",
+            f"{baseline.name} was recorded on {which}: the two cannot be compared; evaluate on the same set, "
+            f"or take this one as the new standard with {UPDATE}",
+            math.nan,
+            None,
+            [],
+        )
+        return
+    if policy.same_corpus and other_corpus(evaluation, baseline):
+        yield _missing(
+            "corpus",
+            f"{baseline.name} searched other documents "
+            f"(corpus {_short(baseline.corpus)}, now {_short(evaluation.setup.corpus)}); "
+            f"search the same, record them with {UPDATE}, or set same_corpus = false under [gate]",
+            math.nan,
+            None,
+            [],
+        )
+    lacking = [query for query in baseline.per_query if query not in set(evaluation.scores.query_ids) and query not in failed]
+    if lacking:
+        known = len(baseline.per_query)
+        yield _missing(
+            "queries",
+            f"{len(lacking)} of the {known} queries of {baseline.name} are not in this run: {some(lacking)}; "
+            f"evaluate all of them, or record the new selection with {UPDATE}",
+            known - len(lacking),
+            known,
+            lacking,
+        )
+
+
+def other_golden(evaluation: Evaluation, baseline: Baseline) -> bool:
+    """True where both name their golden set and the contents differ."""
+    return bool(baseline.golden.content_hash) and baseline.golden.content_hash != evaluation.setup.golden.content_hash
+
+
+def other_corpus(evaluation: Evaluation, baseline: Baseline) -> bool:
+    """True where both know their documents and these differ."""
+    now = evaluation.setup.corpus
+    return None not in (now, baseline.corpus) and now != baseline.corpus
+
+
+def comparable(evaluation: Evaluation, baseline: Baseline, policy: Policy) -> bool:
+    """True where a fall against the baseline can only come from the search."""
+    return not other_golden(evaluation, baseline) and not (policy.same_corpus and other_corpus(evaluation, baseline))
+
+
+def _missing(what: str, message: str, current: float, wanted: float | None, queries: list[str]) -> Check:
+    return Check("completeness", what, "undecided", message, current, wanted, queries=tuple(queries[:SHOWN]))
+
+
+def _short(name: str | None) -> str:
+    return (name or "")[:8]

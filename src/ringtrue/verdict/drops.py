@@ -1,0 +1,240 @@
+"""The rules that look back: a measure that fell against the baseline, and a latency that grew (B-2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ringtrue.measures import Measure, Scores
+from ringtrue.measures.scores import average
+from ringtrue.run import Evaluation
+from ringtrue.verdict.completeness import UPDATE, comparable
+from ringtrue.verdict.policy import Policy
+from ringtrue.verdict.records import Baseline, Check, CheckStatus, Comparison, MeasureComparison, Rule
+from ringtrue.verdict.slices import members
+from ringtrue.verdict.wording import EVEN, SHOWN, percent, two, upside
+
+
+@dataclass(frozen=True, eq=False)
+class Against:
+    """An evaluation beside the baseline it is held against."""
+
+    evaluation: Evaluation
+    baseline: Baseline
+    policy: Policy
+    comparison: Comparison | None
+    """None where no query can be paired: the baseline has no scores per query, or is of another golden set."""
+
+    @cached_property
+    def shared(self) -> list[str]:
+        """The queries that both have, in the order of the run."""
+        return [query for query in self.evaluation.scores.query_ids if query in self.baseline.per_query]
+
+    def means(self, measure: str, queries: Sequence[str] | None = None) -> tuple[float, float]:
+        """Return the measure then and now, over the same queries."""
+        scores, before = self.evaluation.scores, self.baseline
+        if queries is None and (not before.per_query or set(before.per_query) == set(scores.query_ids)):
+            return before.metrics[measure], scores[measure]
+        chosen = self.shared if queries is None else queries
+        then, now = (_values(side, measure, chosen) for side in (before.scores, scores))
+        both = ~np.isnan(then) & ~np.isnan(now)
+        parsed = Measure.parse(measure)
+        return average(parsed, then[both]), average(parsed, now[both])
+
+    def fallen(self, measure: str, queries: Sequence[str] | None = None) -> tuple[str, ...]:
+        """Return the queries that lost most, most first; equal losses in order of their ids."""
+        chosen = self.shared if queries is None else list(queries)
+        if not chosen:
+            return ()
+        then, now = (_values(side, measure, chosen) for side in (self.baseline.scores, self.evaluation.scores))
+        lost = (upside(measure) * (then - now)).tolist()
+        guilty = sorted((-loss, query) for loss, query in zip(lost, chosen, strict=True) if loss > EVEN)
+        return tuple(query for _, query in guilty[:SHOWN])
+
+
+def drop_checks(against: Against, problems: Mapping[str, str]) -> Iterator[Check]:
+    """Yield a check for every measure that is compared, and for every slice where the policy asks for it.
+
+    Where the baseline was made of other things, a fall proves nothing, and all of them are advisory.
+    """
+    fair = comparable(against.evaluation, against.baseline, against.policy)
+    for check in _drops(against, problems):
+        yield check if fair else replace(check, status="advisory", message=f"{check.message} (for reading only)")
+
+
+def _drops(against: Against, problems: Mapping[str, str]) -> Iterator[Check]:
+    policy, baseline = against.policy, against.baseline
+    rule: Rule = "drop" if policy.mode == "relative" else "significant drop"
+    for measure in policy.drop_measures:
+        if measure in problems:
+            yield Check(rule, measure, "undecided", problems[measure], math.nan)
+        elif measure not in baseline.metrics:
+            # A file of means alone was written elsewhere and cannot be asked for more; our own can be recorded again.
+            status: CheckStatus = "undecided" if baseline.per_query else "advisory"
+            message = f"{baseline.name} has no {measure}, so it is not compared; record it with {UPDATE}"
+            yield Check(rule, measure, status, message, against.evaluation.scores[measure])
+        else:
+            yield _drop(against, measure, None, None)
+            for name, queries in _slices(against):
+                yield _drop(against, measure, name, queries)
+
+
+def small_slices(against: Against) -> list[str]:
+    """Return the slices that have too few queries to be compared."""
+    least = against.policy.slice_minimum
+    return [f"{name} ({len(queries)})" for name, queries in _all_slices(against) if len(queries) < least]
+
+
+def _slices(against: Against) -> Iterator[tuple[str, list[str]]]:
+    return (found for found in _all_slices(against) if len(found[1]) >= against.policy.slice_minimum)
+
+
+def _all_slices(against: Against) -> Iterator[tuple[str, list[str]]]:
+    if against.policy.slice_drop:
+        for field in against.evaluation.setup.golden.slices:
+            for value, queries in members(against.evaluation.scores.facts, field, against.shared).items():
+                yield f"{field}={value}", queries
+
+
+def _drop(against: Against, measure: str, name: str | None, queries: Sequence[str] | None) -> Check:
+    then, now = against.means(measure, queries)
+    compared = _compared(against.comparison, measure, name)
+    label = measure if name is None else f"{measure} of {name}"
+    fall = upside(measure) * (then - now)
+    degradation = fall / abs(then) if then and not math.isnan(fall) else None
+    if math.isnan(fall):
+        where = "this run" if math.isnan(now) else against.baseline.name
+        status: CheckStatus = "undecided"
+        message = f"{label} is not defined in {where}, so it cannot be compared"
+    elif against.policy.mode == "relative":
+        status, message = _relative(label, then, now, fall, degradation, against)
+    else:
+        status, message = _statistical(label, then, now, fall, compared, against)
+    guilty = against.fallen(measure, queries) if status in ("degraded", "fail") else ()
+    return Check(
+        "slice" if name is not None else ("drop" if against.policy.mode == "relative" else "significant drop"),
+        measure,
+        status,
+        message,
+        now,
+        baseline=then,
+        degradation=degradation,
+        interval=None if compared is None else (compared.low, compared.high),
+        slice=name,
+        queries=guilty,
+    )
+
+
+def _relative(
+    label: str, then: float, now: float, fall: float, degradation: float | None, against: Against
+) -> tuple[CheckStatus, str]:
+    name, allowed = against.baseline.name, against.policy.max_drop
+    moved = " → ".join(two(then, now))
+    if abs(fall) <= EVEN:
+        return "pass", f"{label} is what it was in {name} ({now:.4f})"
+    if degradation is None:
+        status: CheckStatus = "fail" if fall > 0 else "pass"
+        return status, f"{label} was 0 in {name}, of which there is no percentage ({moved})"
+    # "fell" tells what the number did, "worse" what that means where lower is better.
+    verb = _verb(then, now)
+    if degradation < 0:
+        return "pass", f"{label} {verb} by {percent(-degradation, 0)} against {name} ({moved})"
+    message = f"{label} {verb} by {percent(degradation, allowed)} against {name} ({moved}; {100 * allowed:g} % allowed)"
+    return ("fail" if degradation > allowed + EVEN else "degraded"), message
+
+
+def _statistical(
+    label: str, then: float, now: float, fall: float, compared: MeasureComparison | None, against: Against
+) -> tuple[CheckStatus, str]:
+    policy, name = against.policy, against.baseline.name
+    moved = " → ".join(two(then, now))
+    if compared is None:
+        why = f"{name} has no scores per query to pair with this run"
+        return "undecided", f"{why}: whether {label} fell ({moved}) cannot be tested; record it again with {UPDATE}"
+    if fall <= policy.min_effect + EVEN:
+        if fall <= EVEN:
+            change = "is what it was in" if fall >= -EVEN else f"{_verb(then, now)} against"
+            return "pass", f"{label} {change} {name} ({moved})"
+        return (
+            "degraded",
+            f"{label} {_verb(then, now)} against {name} ({moved}) by no more than {policy.min_effect:g}, which is allowed",
+        )
+    said = f"{label} {_verb(then, now)} against {name} ({moved})"
+    least = 1 + math.ceil(math.log2(len(policy.drop_measures) / policy.alpha))
+    if compared.n < least:
+        return "undecided", (
+            f"{said}, but {compared.n} queries are too few: no fall over fewer than {least} can be significant; "
+            "add queries, or use mode relative"
+        )
+    if compared.word == "worse":
+        return "fail", (
+            f"{said}: significant (adjusted p = {compared.p_adjusted:.2g} ≤ {policy.alpha:g}) "
+            f"and more than {policy.min_effect:g}"
+        )
+    power = "" if math.isnan(compared.detectable) else f"; {compared.n} queries find {compared.detectable:.3g} with 80 % power"
+    sure = f"adjusted p = {compared.p_adjusted:.2g}, interval {compared.low:+.3f} to {compared.high:+.3f}"
+    return "degraded", f"{said}, which may be chance ({sure}){power}"
+
+
+def _verb(then: float, now: float) -> str:
+    return "fell" if now < then else "rose"
+
+
+def _compared(comparison: Comparison | None, measure: str, name: str | None) -> MeasureComparison | None:
+    if comparison is None:
+        return None
+    if name is None:
+        return comparison.measures.get(measure)
+    field, _, value = name.partition("=")
+    return comparison.slices.get(field, {}).get(value, {}).get(measure)
+
+
+def _values(scores: Scores, measure: str, queries: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    place = {query: index for index, query in enumerate(scores.query_ids)}
+    return np.asarray(scores.of(measure)[[place[query] for query in queries]], np.float64)
+
+
+def latency_increase_checks(against: Against) -> Iterator[Check]:
+    """Yield the check of the 95th percentile; advisory where the two were not measured alike."""
+    evaluation, baseline, limit = against.evaluation, against.baseline, against.policy.latency_increase
+    if math.isinf(limit):
+        return
+    then, now = baseline.latency.get("p95", math.nan), evaluation.latency.p95
+    if math.isnan(then) or math.isnan(now):
+        where = baseline.name if math.isnan(then) else "this run"
+        yield Check("latency increase", "p95", "advisory", f"{where} has no latency, so p95 is not compared", now)
+        return
+    moved = " ms → ".join(two(then, now, digits=1)) + " ms"
+    if then == 0:
+        message = f"p95 was 0 ms in {baseline.name}, of which there is no percentage ({moved})"
+        yield Check("latency increase", "p95", "advisory", message, now, baseline=then)
+        return
+    increase = (now - then) / then
+    grown = f"p95 {'grew' if increase > 0 else 'shrank'} by {percent(abs(increase), limit)} against {baseline.name} ({moved}"
+    much = increase >= limit - EVEN and now - then > against.policy.latency_slack
+    status: CheckStatus = "fail" if much else "pass"
+    here, there = evaluation.setup.machine, baseline.machine
+    if not here or here != there:
+        status, why = (
+            "advisory",
+            f"measured on {there or 'an unknown machine'}, now on {here or 'an unknown one'}: for reading only",
+        )
+    elif not comparable(evaluation, baseline, against.policy):
+        status, why = "advisory", "for reading only"
+    else:
+        why = f"less than {100 * limit:g} % allowed"
+    queries = _slowed(evaluation, baseline) if status == "fail" else ()
+    yield Check(
+        "latency increase", "p95", status, f"{grown}; {why})", now, baseline=then, degradation=increase, queries=queries
+    )
+
+
+def _slowed(evaluation: Evaluation, baseline: Baseline) -> tuple[str, ...]:
+    """Return the queries that grew slower by most; the slowest where the baseline has no latency of single queries."""
+    grown = {query: value - baseline.latencies.get(query, 0.0) for query, value in evaluation.latencies.items()}
+    order = sorted((-value, query) for query, value in grown.items() if value > 0)
+    return tuple(query for _, query in order[:SHOWN])

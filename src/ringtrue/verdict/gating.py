@@ -1,0 +1,93 @@
+"""The gate: an evaluation, a policy and a baseline → pass, fail or undecided, with every check (B-2, B-3).
+
+It reads and judges; it never writes a baseline (trap 38).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Literal
+
+from ringtrue.measures import Measure
+from ringtrue.run import Evaluation
+from ringtrue.verdict.comparing import compare
+from ringtrue.verdict.completeness import completeness_checks, other_golden
+from ringtrue.verdict.drops import Against, drop_checks, latency_increase_checks, small_slices
+from ringtrue.verdict.floors import floor_checks, latency_checks
+from ringtrue.verdict.policy import Policy
+from ringtrue.verdict.reachable import with_measures
+from ringtrue.verdict.records import Baseline, Check, Comparison, Verdict
+from ringtrue.verdict.wording import some
+
+DEFAULT_POLICY = Policy()
+
+
+def gate(evaluation: Evaluation, policy: Policy = DEFAULT_POLICY, *, baseline: Baseline | None = None) -> Verdict:
+    """Return whether an evaluation is good enough: every rule of the policy applied, with the queries behind a failure.
+
+    Any failed check makes the verdict 'fail', else any undecided one 'undecided', else it is 'pass'. Without a baseline only
+    the absolute rules apply. A measure that was not scored is computed from the answers, where they hold what it takes.
+    """
+    whole, problems = with_measures(evaluation, policy.measures)
+    checks = [*completeness_checks(whole, baseline, policy), *floor_checks(whole, policy, problems)]
+    notes = list(_notes(whole, baseline))
+    comparison = None
+    if baseline is not None:
+        comparison = _compared(whole, policy, baseline)
+        against = Against(whole, baseline, policy, comparison)
+        checks += drop_checks(against, problems)
+        few = small_slices(against)
+        if few:
+            notes.append(f"slices with fewer than {policy.slice_minimum} queries are not compared: {some(few)}")
+    checks += latency_checks(whole, policy)
+    if baseline is not None:
+        checks += latency_increase_checks(against)
+    version = None if baseline is None else baseline.version
+    return Verdict(word_of(checks), tuple(checks), evaluation.name, version, comparison, policy.mode, tuple(notes))
+
+
+def with_checks(verdict: Verdict, checks: Iterable[Check]) -> Verdict:
+    """Return the verdict with further checks in front, and the word that follows from all of them."""
+    every = (*checks, *verdict.checks)
+    return replace(verdict, checks=every, word=word_of(every))
+
+
+def word_of(checks: Iterable[Check]) -> Literal["pass", "fail", "undecided"]:
+    """Return the word of a verdict: a failure is certain whatever else is unknown."""
+    seen = {check.status for check in checks}
+    if "fail" in seen:
+        return "fail"
+    return "undecided" if "undecided" in seen else "pass"
+
+
+def _compared(evaluation: Evaluation, policy: Policy, baseline: Baseline) -> Comparison | None:
+    """Return the paired comparison of the gated measures, corrected over all of them; None where nothing can be paired."""
+    means = [name for name in policy.drop_measures if Measure.parse(name).definition.average == "mean"]
+    both = [name for name in means if name in baseline.metrics and name in evaluation.metrics]
+    shared = [query for query in evaluation.scores.query_ids if query in baseline.per_query]
+    if not both or not shared or other_golden(evaluation, baseline):
+        return None
+    return compare(
+        baseline,
+        evaluation,
+        measures=both,
+        primary=both[0],
+        alpha=policy.alpha,
+        # So many that every adjusted p can fall below alpha.
+        resamples=max(10_000, math.ceil(20 * len(both) / policy.alpha)),
+        slices=evaluation.setup.golden.slices if policy.slice_drop else (),
+    )
+
+
+def _notes(evaluation: Evaluation, baseline: Baseline | None) -> Iterable[str]:
+    if baseline is None:
+        yield "there is no baseline: only floors and ceilings were checked"
+    elif not baseline.golden.content_hash:
+        yield f"{baseline.name} does not say on which golden set it was recorded; whether it is this one cannot be checked"
+    yield from (
+        f"accepted when it was evaluated: {one.detail}" for one in evaluation.setup.preconditions if one.status == "failed"
+    )
+    if evaluation.setup.golden.provisional:
+        yield f"{evaluation.setup.golden.version} is provisional: no person confirmed a judgment"

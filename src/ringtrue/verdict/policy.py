@@ -1,0 +1,173 @@
+"""What a gate asks for (B-2), as one frozen value, and the ``[gate]`` section of ringtrue.toml read into it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from ringtrue.errors import InputError, SpecError, nearest
+from ringtrue.measures import Measure
+
+Mode = Literal["relative", "statistical"]
+PERCENTILES = ("p50", "p95", "p99")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The rules of a gate. Names of measures are kept in their one canonical form.
+
+    >>> Policy(floors={"recall_at_5": 0.8}).floors["R@5"]
+    0.8
+
+    Raises InputError for a value that is out of range, and for a name that does not exist, with the nearest that does.
+    """
+
+    floors: Mapping[str, float] = field(default_factory=lambda: {"R@5": 0.80, "P(rel=2)@5": 0.60, "RR": 0.70, "nDCG@5": 0.75})
+    """Lowest mean of each measure; of a measure where lower is better, the highest."""
+    latency: Mapping[str, float] = field(default_factory=lambda: {"p50": 200.0, "p95": 500.0, "p99": 1000.0})
+    """Highest milliseconds of each percentile."""
+    slices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Floors of single slices: ``{"query_type=factual": {"R@5": 0.7}}``."""
+    drop_measures: tuple[str, ...] = ("R@5", "R@10", "P@5", "RR", "nDCG@5")
+    """The measures that are compared with the baseline."""
+    max_drop: float = 0.05
+    """Largest share of the baseline that may be lost in mode 'relative'; exactly this much passes."""
+    mode: Mode = "relative"
+    """'relative': every fall beyond max_drop fails; 'statistical': one that is significant and larger than min_effect."""
+    min_effect: float = 0.01
+    """Largest fall that is no matter, in points of the measure, in mode 'statistical'."""
+    alpha: float = 0.05
+    latency_increase: float = 0.20
+    """The 95th percentile must grow by less than this share; ``inf`` switches the rule off."""
+    latency_slack: float = 5.0
+    """Milliseconds by which it may grow whatever the share: of a millisecond, every hiccup of a machine is 20 %."""
+    slice_drop: bool = False
+    """Whether every slice with at least slice_minimum queries is compared with the baseline, too."""
+    slice_minimum: int = 20
+    same_corpus: bool = True
+    """Whether a run over other documents than the baseline's is undecided; False compares all the same."""
+
+    def __post_init__(self) -> None:
+        def settle(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)  # frozen for everybody else
+
+        settle("floors", _floors(self.floors, "floors"))
+        settle("latency", _table(self.latency, "latency", _percentile, _milliseconds))
+        settle("slices", _table(self.slices, "slices", _slice, _floors))
+        if isinstance(self.drop_measures, str) or not isinstance(self.drop_measures, Iterable):
+            raise InputError(f"drop_measures = {self.drop_measures!r} is no list; write it like ['R@5', 'nDCG@5']")
+        names = (_measure(name, "drop_measures") for name in self.drop_measures)
+        settle("drop_measures", tuple(dict.fromkeys(names)))
+        settle("max_drop", _share(self.max_drop, "max_drop"))
+        settle("min_effect", _share(self.min_effect, "min_effect"))
+        if self.mode not in get_args(Mode):
+            raise InputError(f"mode = {self.mode!r} is not known; write {nearest(str(self.mode), get_args(Mode))}")
+        for name in self.drop_measures if self.mode == "statistical" else ():
+            if Measure.parse(name).definition.average != "mean":
+                raise InputError(f"drop_measures: {name} is no mean over queries and cannot be tested; leave it out")
+        if not 0 < _number(self.alpha, "alpha") < 1:
+            raise InputError(f"alpha = {self.alpha!r} is out of range; write a number between 0 and 1, such as 0.05")
+        if not _number(self.latency_increase, "latency_increase", infinite=True) > 0:
+            raise InputError(f"latency_increase = {self.latency_increase!r} is not above 0; write a share such as 0.2, or inf")
+        if not _number(self.latency_slack, "latency_slack") >= 0:
+            raise InputError(f"latency_slack = {self.latency_slack!r} is below 0; write milliseconds, such as 5")
+        if not isinstance(self.slice_minimum, int) or isinstance(self.slice_minimum, bool) or self.slice_minimum < 1:
+            raise InputError(f"slice_minimum = {self.slice_minimum!r} is no number of queries; write a whole one such as 20")
+        for name in ("slice_drop", "same_corpus"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name} = {getattr(self, name)!r} is neither true nor false; write one of the two")
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Every measure that the policy asks for, once."""
+        sliced = (name for floors in self.slices.values() for name in floors)
+        return tuple(dict.fromkeys((*self.floors, *self.drop_measures, *sliced)))
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], *, place: object = "gate") -> Policy:
+        """Return the policy in a ``[gate]`` section; what it leaves out keeps its default, a table replaces the default one.
+
+        Names that are no part of a policy are left to the command whose options they are.
+
+        >>> Policy.of({"mode": "statistical", "floors": {}}).floors
+        mappingproxy({})
+
+        Raises InputError naming ``place``, the key and the nearest legal one.
+        """
+        known = {item.name for item in fields(cls)}
+        try:
+            return replace(cls(), **{name: value for name, value in settings.items() if name in known})
+        except InputError as problem:
+            raise InputError(f"{place}: [gate] {problem}") from None
+
+
+def split_slice(name: str) -> tuple[str, str]:
+    """Return field and value of a slice; raises InputError.
+
+    >>> split_slice("query_type=factual")
+    ('query_type', 'factual')
+    """
+    label, equals, value = name.partition("=")
+    if not (equals and label.strip() and value.strip()):
+        raise InputError(f"'{name}' is no slice; write field=value, like query_type=factual")
+    return label.strip(), value.strip()
+
+
+def _table(
+    given: Any, place: str, name_of: Callable[[str, str], str], value_of: Callable[[Any, str], Any]
+) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InputError(f"{place} = {given!r:.60} is no table; write [gate.{place}] with one line for each entry")
+    read: dict[str, Any] = {}
+    for key, value in given.items():
+        name = name_of(str(key), place)
+        if name in read:
+            raise InputError(f"{place} names {name} twice, once as '{key}'; keep one of the two")
+        read[name] = value_of(value, f"{place}.'{key}'")
+    return MappingProxyType(read)
+
+
+def _floors(given: Any, place: str) -> Mapping[str, float]:
+    return _table(given, place, _measure, _finite)
+
+
+def _measure(name: str, place: str) -> str:
+    try:
+        return str(Measure.parse(name))
+    except SpecError as problem:
+        raise InputError(f"{place}: {problem}") from None
+
+
+def _percentile(name: str, place: str) -> str:
+    if name not in PERCENTILES:
+        raise InputError(f"{place} has no '{name}'; write {nearest(name, PERCENTILES)}")
+    return name
+
+
+def _slice(name: str, place: str) -> str:
+    return "=".join(split_slice(name))
+
+
+def _number(value: Any, place: str, *, infinite: bool = False) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value) or (math.isinf(value) > infinite):
+        raise InputError(f"{place} = {value!r} is no number; write one such as 0.05")
+    return float(value)
+
+
+def _finite(value: Any, place: str) -> float:
+    return _number(value, place)
+
+
+def _milliseconds(value: Any, place: str) -> float:
+    if _number(value, place) <= 0:
+        raise InputError(f"{place} = {value!r} is not above 0; write milliseconds, such as 500")
+    return float(value)
+
+
+def _share(value: Any, place: str) -> float:
+    if not 0 <= _number(value, place) < 1:
+        raise InputError(f"{place} = {value!r} is out of range; write a share from 0 to below 1, such as 0.05 for 5 %")
+    return float(value)

@@ -1,0 +1,109 @@
+"""Numbers that an evaluation holds without having computed them: measures scored afterwards, and the best that is possible.
+
+Both are made from the evaluation's own questions and judgments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from ringtrue.errors import CannotDecide
+from ringtrue.measures import Measure, Scores, score
+from ringtrue.measures.scores import average
+from ringtrue.records import Floats, GoldenSet, Hit, Judgment, Ranking
+from ringtrue.run import Evaluation
+
+CURE = "name it among the measures of the evaluation (ringtrue eval --measure)"
+
+
+def with_measures(evaluation: Evaluation, wanted: Iterable[str]) -> tuple[Evaluation, dict[str, str]]:
+    """Return the evaluation with these measures scored as well, and why each of the others cannot be.
+
+    They are computed from its rankings and judgments. A measure that reads facts about documents, such as Constitutional@10,
+    needs them when the search is evaluated.
+    """
+    scores = evaluation.scores
+    missing = [measure for measure in map(Measure.parse, dict.fromkeys(wanted)) if measure not in scores.measures]
+    whole = evaluation
+    problems: dict[str, str] = {}
+    for measure in missing:
+        try:
+            row = _computed(evaluation, measure)
+        except CannotDecide as problem:
+            problems[str(measure)] = str(problem)
+            continue
+        known = whole.scores
+        more = replace(known, measures=(*known.measures, measure), values=np.vstack([known.values, row]), upper=None)
+        whole = replace(whole, scores=more)
+    return whole, problems
+
+
+def reachable(evaluation: Evaluation, measure: str | Measure, *, queries: Collection[str] | None = None) -> float:
+    """Return the mean that the best possible answers would have, given the judgments (trap 41).
+
+    nan where that cannot be told: for measures that read more than the grades of the documents shown, and for those where
+    lower is better.
+    """
+    wanted = measure if isinstance(measure, Measure) else Measure.parse(measure)
+    definition = wanted.definition
+    if definition.lists or definition.lower_is_better or not definition.bounded:
+        return math.nan
+    golden = _golden(evaluation)
+    lowest = _lowest_grade(wanted, evaluation)
+    ideal: dict[str, list[tuple[int, str]]] = {query.query_id: [] for query in golden.queries}
+    for judgment in golden.judgments:
+        if judgment.grade >= lowest:
+            ideal[judgment.query_id].append((-judgment.grade, judgment.doc_id))
+    answers = [Ranking(query, tuple(Hit(doc_id) for _, doc_id in sorted(docs))) for query, docs in ideal.items()]
+    best = _score(answers, golden, [wanted], evaluation)
+    chosen = [queries is None or query in queries for query in best.query_ids]
+    return average(wanted, best.of(wanted)[chosen])
+
+
+def _lowest_grade(measure: Measure, evaluation: Evaluation) -> int:
+    """Return the grade from which a document does this measure any good; others would only dilute the ideal answer."""
+    asked = measure.option("rel") if "rel" in measure.definition.options else None
+    if asked is None and measure.definition.threshold:
+        asked = evaluation.setup.golden.relevance_threshold
+    return max(1, asked or 1)
+
+
+def _computed(evaluation: Evaluation, measure: Measure) -> Floats:
+    """Return one value per scored query; raises CannotDecide where the evaluation does not hold what it takes."""
+    if measure.definition.lists:
+        raise CannotDecide(f"{measure} was not scored and needs facts about documents; {CURE}")
+    known = [other for other in evaluation.scores.measures if not other.definition.lists]
+    answers = [ranking for ranking in evaluation.rankings if ranking.error is None]
+    if not answers:
+        raise CannotDecide(f"{measure} was not scored and no query has an answer; evaluate again")
+    found = _score(answers, _golden(evaluation), [measure, *known], evaluation)
+    place = {query: index for index, query in enumerate(found.query_ids)}
+    order = [place[query] for query in evaluation.scores.query_ids]
+    for other in known:
+        # A set with interchangeable documents is scored on their classes, which a run does not keep.
+        if not np.allclose(found.of(other)[order], evaluation.scores.of(other), atol=1e-9, equal_nan=True):
+            raise CannotDecide(f"{measure} was not scored, and the run's answers do not reproduce its {other}; {CURE}")
+    values: Floats = found.of(measure)[order]
+    return values
+
+
+def _golden(evaluation: Evaluation) -> GoldenSet:
+    """Return the questions that were scored, with their judgments, as a set."""
+    origin, scored = evaluation.setup.golden, set(evaluation.scores.query_ids)
+    return GoldenSet(
+        origin.id,
+        origin.version,
+        tuple(query for query in evaluation.queries if query.query_id in scored),
+        tuple(Judgment(*row) for row in evaluation.qrels if row[0] in scored),
+        relevance_threshold=origin.relevance_threshold,
+        scale=origin.scale,
+    )
+
+
+def _score(answers: list[Ranking], golden: GoldenSet, measures: list[Measure], evaluation: Evaluation) -> Scores:
+    zero = evaluation.scores.counted.zero_relevant
+    return score(answers, golden, measures, zero_relevant=zero)  # type: ignore[arg-type]  # was one of the three when scored

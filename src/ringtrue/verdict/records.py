@@ -1,0 +1,200 @@
+"""Comparisons and verdicts as frozen values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from ringtrue.errors import OK, REGRESSION, UNDECIDED
+from ringtrue.measures import Counted, Measure, Scores
+from ringtrue.run import Origin
+
+Word = Literal["better", "worse", "not enough evidence"]
+
+
+class Arm(Protocol):
+    """One side of a comparison: an Evaluation, a Baseline, or scores with a name."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def scores(self) -> Scores: ...
+
+    @property
+    def latencies(self) -> Mapping[str, float]: ...
+
+
+@dataclass(frozen=True)
+class MeasureComparison:
+    """One measure of B against A over paired queries. ``diff`` is b − a as measured; the word knows which way is better."""
+
+    measure: str
+    n: int
+    a: float
+    b: float
+    diff: float
+    low: float
+    high: float
+    """The interval of the mean difference at 1 − alpha."""
+    p: float
+    """Of the randomisation (sign-flip) test, two-sided."""
+    p_adjusted: float
+    """Adjusted for every measure and system compared."""
+    t: float
+    t_p: float
+    wilcoxon_p: float
+    effect: float
+    """Cohen's d_z: mean ÷ standard deviation of the differences."""
+    prob_better: float
+    """Bayesian P(B is better than A)."""
+    wins: int
+    ties: int
+    losses: int
+    """Queries on which B is better, equal, worse."""
+    word: Word
+    reason: str
+    detectable: float
+    """The smallest true difference that so many queries find with the power asked for; nan where no spread is seen."""
+    more_queries: int | None
+    """How many more would settle it; 0 where it is settled, None where no number does."""
+    warnings: tuple[str, ...] = ()
+    deltas: Mapping[str, float] = field(default_factory=dict)
+    """b − a by query."""
+    bca: tuple[float, float] = (math.nan, math.nan)
+    """The BCa bootstrap interval, for readers who want that one; the word rests on ``low`` and ``high``."""
+
+
+@dataclass(frozen=True)
+class LatencyComparison:
+    """Milliseconds of A and B over the same queries."""
+
+    n: int
+    mean_diff: float
+    low: float
+    high: float
+    p50: tuple[float, float]
+    """(a, b)."""
+    p95: tuple[float, float]
+    p99: tuple[float, float]
+    comparable: bool
+    """False where the two were measured on different machines; the figures are then for reading only."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """B against A: is it better? (C-1, C-2)"""
+
+    a: str
+    b: str
+    primary: str
+    """The measure whose word is the verdict."""
+    verdict: Word
+    reason: str
+    measures: Mapping[str, MeasureComparison]
+    slices: Mapping[str, Mapping[str, Mapping[str, MeasureComparison]]] = field(default_factory=dict)
+    """field → value → measure; explorative: corrected within a field, never part of the verdict."""
+    latency: LatencyComparison | None = None
+    only_a: tuple[str, ...] = ()
+    only_b: tuple[str, ...] = ()
+    """Queries that one side lacks; they take no part."""
+    alpha: float = 0.05
+    correction: str = "holm"
+    resamples: int = 10_000
+    seed: int = 0
+    notes: tuple[str, ...] = ()
+
+
+Rule = Literal["floor", "drop", "significant drop", "slice", "latency", "latency increase", "constitutional", "completeness"]
+CheckStatus = Literal["pass", "degraded", "fail", "advisory", "undecided"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One rule applied to one number (B-2)."""
+
+    rule: Rule
+    measure: str
+    """A measure, or ``p95`` and the like."""
+    status: CheckStatus
+    message: str
+    """One sentence with measure, current value, threshold or baseline, and the fall in percent."""
+    current: float
+    threshold: float | None = None
+    baseline: float | None = None
+    degradation: float | None = None
+    """Fall against the baseline as a share: 0.05 is 5 %; below 0 where it rose."""
+    interval: tuple[float, float] | None = None
+    slice: str | None = None
+    """Like ``query_type=factual``."""
+    queries: tuple[str, ...] = ()
+    """The queries behind a failure, the guiltiest first."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the gate says: 'pass', 'fail' or 'undecided', with every check (B-2, B-3)."""
+
+    word: Literal["pass", "fail", "undecided"]
+    checks: tuple[Check, ...]
+    name: str
+    """The evaluation that was judged."""
+    baseline: str | None = None
+    """Version of the baseline."""
+    comparison: Comparison | None = None
+    mode: str = "relative"
+    notes: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 pass, 1 regression, 3 could not decide (B-3)."""
+        return {"pass": OK, "fail": REGRESSION, "undecided": UNDECIDED}[self.word]
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        """Return the checks that failed."""
+        return tuple(check for check in self.checks if check.status == "fail")
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """What is held to be good enough, recorded in a file in git (B-1). An Arm like an Evaluation."""
+
+    version: str
+    """Of the baseline itself, like 1.0.0; raised by every update."""
+    retriever: str
+    config: Mapping[str, Any]
+    fingerprint: str
+    golden: Origin
+    corpus: str | None
+    recorded_at: str
+    machine: str
+    metrics: Mapping[str, float]
+    latency: Mapping[str, float]
+    """p50, p95 and p99 in milliseconds; empty where none was measured."""
+    per_query: Mapping[str, Mapping[str, float]]
+    """query → measure → value; nan where undefined."""
+    latencies: Mapping[str, float] = field(default_factory=dict)
+    rankings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The first ten documents by query, to say what was lost."""
+    reason: str = ""
+    """Why a worse run was accepted, when it was (``--force --reason``)."""
+
+    @property
+    def name(self) -> str:
+        return f"baseline {self.version}"
+
+    @cached_property
+    def scores(self) -> Scores:
+        """The values per query as a table, like those of an evaluation."""
+        measures = tuple(Measure.parse(name) for name in self.metrics)
+        rows = [[self.per_query[query].get(str(measure), math.nan) for query in self.per_query] for measure in measures]
+        values = np.asarray(rows, np.float64).reshape(len(measures), len(self.per_query))
+        judged = np.full(len(self.per_query), np.nan)
+        counted = Counted(len(self.per_query), rel=self.golden.relevance_threshold)
+        return Scores(measures, tuple(self.per_query), values, counted, judged)

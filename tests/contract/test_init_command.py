@@ -1,0 +1,189 @@
+"""``ringtrue init`` writes a start that works right away, and nothing over what is there."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    for name in [name for name in os.environ if name.startswith(("RINGTRUE_", "GITHUB_", "GITLAB_", "CI_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("RINGTRUE_CACHE", str(tmp_path / "cache"))
+    here = tmp_path / "new"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    return here
+
+
+def test_with_yes_in_an_empty_folder_the_three_commands_it_prints_work(ringtrue, folder) -> None:
+    outcome = ringtrue("init", "--yes")
+    assert outcome.code == 0, outcome.err
+    commands = [line.split(". ", 1)[1] for line in outcome.out.splitlines() if line.strip()[:2] in ("1.", "2.", "3.")]
+    assert commands == ["ringtrue eval", "ringtrue baseline update", "ringtrue gate"]
+    for command in commands:
+        done = ringtrue(*shlex.split(command)[1:])
+        assert done.code == 0, (command, done.out, done.err)
+    assert Path("ringtrue-baseline.json").exists()
+    assert "PASS" in done.out
+    assert "samples" in outcome.err
+    for file in ("ringtrue.toml", "golden/start.yaml", ".github/workflows/ringtrue.yml", ".gitignore"):
+        assert f"wrote {file}" in outcome.out
+        assert Path(file).exists()
+
+
+def test_the_starter_set_is_sound_and_no_copy_of_its_documents(ringtrue, folder) -> None:
+    ringtrue("init", "--yes", "--ci", "none")
+    assert ringtrue("golden", "validate", "golden/start.yaml").code == 0
+    found = ringtrue("golden", "show", "golden/start.yaml", "--json").json
+    assert found["queries"] >= 20
+    assert found["provisional"] is True
+    texts = {path.name: path.read_text().lower() for path in Path("documents").iterdir()}
+    for query in yaml.safe_load(Path("golden/start.yaml").read_text())["queries"]:
+        assert not any(query["query_text"].lower() in text for text in texts.values()), "trap 18"
+
+
+def test_a_changed_search_is_caught_by_the_start(ringtrue, folder) -> None:
+    """A start whose gate cannot fail would be no start."""
+    ringtrue("init", "--yes", "--ci", "none")
+    for command in (["eval", "--no-report"], ["baseline", "update"]):
+        assert ringtrue(*command).code == 0
+    assert ringtrue("gate", "--retriever", "bm25 >> top(1)", "--allow", "cut-off", "--allow", "depth").code == 1
+
+
+def test_of_a_folder_of_documents_a_provisional_set_is_made(ringtrue, folder) -> None:
+    notes = folder / "my notes"
+    notes.mkdir()
+    for name, text in {"pool": "opens at seven", "spa": "sauna and massage", "bar": "closes at one"}.items():
+        (notes / f"{name}.md").write_text(f"# The {name}\n\nIt {text}.\n")
+    (notes / "late-arrival.txt").write_text("Ring the bell.")
+    outcome = ringtrue("init", "--yes", "--where", "my notes", "--name", "hotel", "--ci", "none")
+    assert outcome.code == 0, outcome.err
+    assert "provisional" in outcome.err
+    golden = yaml.safe_load(Path("golden/hotel.yaml").read_text())
+    judged = {judgment["doc_id"] for query in golden["queries"] for judgment in query["relevant_docs"]}
+    assert judged == {"my notes/pool.md", "my notes/spa.md", "my notes/bar.md", "my notes/late-arrival.txt"}
+    record = ringtrue("eval", "--no-report", "--json").json
+    assert record["metrics"]["R@5"] >= 0.75
+    assert sorted(path.name for path in notes.iterdir()) == ["bar.md", "late-arrival.txt", "pool.md", "spa.md"]
+    setup = tomllib.loads(Path("ringtrue.toml").read_text())["ci"]["setup"]
+    assert shlex.split(setup)[:3] == ["ringtrue", "ingest", "my notes"]
+    assert ringtrue(*shlex.split(setup)[1:]).code == 0
+
+
+def test_nothing_that_exists_is_replaced(ringtrue, folder) -> None:
+    Path("ringtrue.toml").write_text("[score]\nlevel = 2\n")
+    Path(".gitignore").write_text("mine\n")
+    Path(".gitlab-ci.yml").write_text("stages: [test]\n")
+    outcome = ringtrue("init", "--yes", "--ci", "both")
+    assert outcome.code == 0, outcome.err
+    for file in ("ringtrue.toml", ".gitignore", ".gitlab-ci.yml"):
+        assert f"left  {file} as it is" in outcome.out
+    assert Path("ringtrue.toml").read_text() == "[score]\nlevel = 2\n"
+    assert "include: [{local: .gitlab/ringtrue.yml}]" in outcome.err
+    assert ".ringtrue/" in outcome.err
+    again = ringtrue("init", "--yes", "--ci", "both", "--overwrite", "--json").json
+    assert again["left"] == []
+    assert "[eval]" in Path("ringtrue.toml").read_text()
+
+
+def test_a_second_start_in_the_same_folder_leaves_everything(ringtrue, folder) -> None:
+    first = ringtrue("init", "--yes", "--json").json
+    second = ringtrue("init", "--yes", "--json").json
+    assert set(second["left"]) >= {"ringtrue.toml", "golden/start.yaml", ".gitignore"}
+    assert second["written"] == []
+    assert set(first["written"]) >= set(second["left"])
+
+
+def test_answers_lead_to_the_same_files_as_options(ringtrue, folder) -> None:
+    said = b"opensearch\nhttps://search.example.com:9200\nshop\nnone\n"
+    asked = ringtrue("init", "--dir", "asked", stdin=said)
+    assert asked.code == 0, asked.err
+    options = ["--search", "opensearch", "--where", "https://search.example.com:9200", "--name", "shop", "--ci", "none"]
+    given = ringtrue("init", "--yes", "--dir", "given", *options)
+    assert given.code == 0
+    for file in ("ringtrue.toml", "golden/shop.yaml"):
+        assert Path("asked", file).read_text() == Path("given", file).read_text()
+    assert not Path("asked/.github").exists()
+    assert "examples; replace them" in asked.err
+    assert tomllib.loads(Path("asked/ringtrue.toml").read_text())["connections"]["search"]["kind"] == "opensearch"
+
+
+def test_questions_that_nobody_answers_end_with_a_cure(ringtrue, folder) -> None:
+    outcome = ringtrue("init", stdin=b"")
+    assert outcome.code == 2
+    assert "--yes" in outcome.err
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--search", "solr"], "there is no start for 'solr'"),
+        (["--ci", "jenkins"], "there are no CI files for 'jenkins'"),
+        (["--name", "a/b"], "cannot name a golden set"),
+        (["--where", "../elsewhere"], "outside this folder"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_written(ringtrue, folder, arguments, says) -> None:
+    outcome = ringtrue("init", "--yes", *arguments)
+    assert outcome.code == 2
+    assert says in outcome.err
+    assert list(folder.iterdir()) == []
+
+
+def test_json_is_one_object_and_asks_nothing(ringtrue, folder) -> None:
+    record = ringtrue("init", "--json", "--dir", "there").json
+    assert set(record) == {"folder", "written", "left", "indexed", "next"}
+    assert record["indexed"] == len([name for name in record["written"] if name.startswith("documents/")]) > 10
+    assert Path("there/ringtrue.toml").exists()
+
+
+@pytest.mark.parametrize("words", [["init"], ["ci"], ["comment"]], ids=" ".join)
+def test_help_has_an_example(ringtrue, words) -> None:
+    outcome = ringtrue(*words, "--help")
+    assert outcome.code == 0
+    assert f"Example: ringtrue {words[0]}" in outcome.out
+
+
+def test_pre_commit_runs_the_commands_that_it_declares(ringtrue, folder, root) -> None:
+    """pre-commit calls ``entry`` with the changed files after it, or without any."""
+    hooks = {hook["id"]: hook for hook in yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())}
+    assert set(hooks) == {"ringtrue-golden-validate", "ringtrue-gate"}
+    ringtrue("init", "--yes", "--ci", "none")
+    for command in (["eval", "--no-report"], ["baseline", "update"]):
+        assert ringtrue(*command).code == 0
+
+    validate, gate = hooks["ringtrue-golden-validate"], hooks["ringtrue-gate"]
+    import re
+
+    assert re.search(validate["files"], "golden/start.yaml")
+    assert re.search(validate["files"], "search/golden/set.json")
+    assert not re.search(validate["files"], "golden/corpus.jsonl")
+    assert not re.search(validate["files"], "documents/printing.md")
+    program = shlex.split(validate["entry"])
+    assert program[0] == "ringtrue"
+    assert ringtrue(*program[1:], "golden/start.yaml").code == 0
+    Path("golden/start.yaml").write_text(Path("golden/start.yaml").read_text().replace("grade: 3", "grade: 9", 1))
+    assert ringtrue(*program[1:], "golden/start.yaml").code == 2
+
+    assert gate["stages"] == ["pre-push"]
+    assert gate["pass_filenames"] is False
+    run = next(Path(".ringtrue/runs").iterdir())
+    program = shlex.split(gate["entry"])
+    assert ringtrue(*program[1:], "--run", run).code == 0
+    assert ringtrue(*program[1:], "--run", run, "--floor", "R@5=1.0").code == 1
+
+
+def test_help_of_the_new_commands_imports_nothing_heavy() -> None:
+    heavy = {"numpy", "yaml", "duckdb", "scipy", "jinja2", "ringtrue.golden", "urllib.request"}
+    code = f"import ringtrue.cli, sys; print(*sorted({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""

@@ -1,0 +1,157 @@
+"""``ringtrue report`` and the terminal's evaluation as contracts: formats, files, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import xml.etree.ElementTree as Xml
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from made import WHEN
+from made_reports import PARTS, answered, healthy, lost
+from ringtrue.cli.show_evaluation import print_evaluation
+from ringtrue.records import Ranking
+from ringtrue.report import report_on
+from ringtrue.run import save
+from ringtrue.verdict import baseline_of, write_baseline
+
+FORMATS = ("md", "html", "json", "junit", "sarif", "pr")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two run folders and a baseline."""
+    folder = tmp_path_factory.mktemp("runs")
+    before = healthy(components=(), losses=())
+    save(before, folder / "before")
+    save(replace(healthy(answered(skill=0.5, seed=9)), name="bm25"), folder / "now")
+    write_baseline(baseline_of(before, version="1.0.0"), folder / "ringtrue-baseline.json")
+    return folder
+
+
+@pytest.fixture
+def runs(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same in the current folder of the command."""
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_p1_markdown_goes_to_standard_output(ringtrue, runs: Path) -> None:
+    done = ringtrue("report", "now")
+    assert done.code == 0
+    assert done.out.startswith("# Ringtrue evaluation: bm25\n")
+    assert "## Per-query analysis (60)" in done.out
+    assert not (runs / "reports").exists()
+
+
+def test_p1_html_goes_to_the_usual_file(ringtrue, runs: Path) -> None:
+    done = ringtrue("report", "now", "--format", "html")
+    assert done.code == 0
+    (page,) = (runs / "reports").iterdir()
+    assert re.fullmatch(r"ringtrue-eval-\d{8}T\d{6}Z\.html", page.name)
+    assert done.out == f"html: reports/{page.name}\n"
+    assert page.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
+
+
+def test_p1_every_format_at_once_into_a_folder(ringtrue, runs: Path) -> None:
+    chosen = [argument for name in FORMATS for argument in ("--format", name)]
+    done = ringtrue("report", "now", "--baseline", "ringtrue-baseline.json", *chosen, "--out", "out", "--json")
+    assert done.code == 0
+    assert set(done.json) == {"files", "verdict", "headline", "recommendations"}
+    assert done.json["verdict"] == "fail"
+    files = {name: Path(path) for name, path in done.json["files"].items()}
+    assert set(files) == set(FORMATS)
+    assert "❌ FAIL" in files["md"].read_text(encoding="utf-8")
+    assert json.loads(files["json"].read_text(encoding="utf-8"))["verdict"]["exit_code"] == 1
+    assert int(Xml.parse(files["junit"]).getroot().get("failures", "0")) > 0
+    results = json.loads(files["sarif"].read_text(encoding="utf-8"))["runs"][0]["results"]
+    assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "ringtrue-baseline.json"
+    assert files["pr"].read_text(encoding="utf-8").startswith("<!-- ringtrue:report -->\n### ❌ FAIL")
+
+
+def test_p1_against_another_run_it_is_compared(ringtrue, runs: Path) -> None:
+    done = ringtrue("report", "now", "--against", "before", "--format", "pr", "--key", "docs")
+    assert done.out.startswith("<!-- ringtrue:report:docs -->\n### bm25 is worse than hybrid by nDCG@10")
+    assert re.search(r"\d+ queries improved, \d+ regressed", done.out)
+
+
+def test_p1_json_is_one_object_and_nothing_else(ringtrue, runs: Path) -> None:
+    found = ringtrue("report", "now", "--json").json
+    assert found["name"] == "bm25"
+    assert found["verdict"] is None
+    assert found == {**ringtrue("report", "now", "--format", "json").json, "made_at": found["made_at"]}
+
+
+def test_b3_a_report_on_a_failure_ends_with_0_and_says_who_judges(ringtrue, runs: Path) -> None:
+    done = ringtrue("report", "now", "--baseline", "ringtrue-baseline.json", "--format", "junit", "--out", "junit.xml")
+    assert done.code == 0
+    assert "note: the verdict is fail; `ringtrue gate` would end with exit code 1" in done.err
+    assert Xml.parse(runs / "junit.xml").getroot().tag == "testsuites"
+
+
+def test_p1_the_policy_of_the_settings_file_applies(ringtrue, runs: Path) -> None:
+    (runs / "ringtrue.toml").write_text(
+        "[gate]\ndrop_measures = []\nlatency_increase = inf\n[gate.floors]\n'R@5' = 0.01\n", encoding="utf-8"
+    )
+    found = ringtrue("report", "now", "--baseline", "ringtrue-baseline.json", "--json").json
+    assert found["verdict"]["word"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["nowhere"], "nowhere: is no run folder"),
+        (["now", "--format", "pdf"], "--format 'pdf' is not known; write "),
+        (["now", "--format", "md", "--format", "html", "--out", "-"], "2 formats cannot share standard output"),
+        (["now", "--format", "md", "--format", "html", "--out", "ringtrue-baseline.json"], "is a file, but 2 formats"),
+        (["now", "--baseline", "missing.json"], "missing.json"),
+        (["now", "--against", "missing"], "missing: is no run folder"),
+    ],
+)
+def test_p1_bad_input_is_one_line_and_exit_2(ringtrue, runs: Path, arguments: list[str], complaint: str) -> None:
+    done = ringtrue("report", *arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert complaint in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_cli_help_has_examples(ringtrue) -> None:
+    done = ringtrue("report", "--help")
+    assert done.code == 0
+    assert done.out.count("Example: ringtrue report") == 3
+
+
+def test_p1_the_terminal_says_the_verdict_first_then_every_number(capsys: pytest.CaptureFixture[str]) -> None:
+    rankings = answered(skill=0.5, seed=9)
+    rankings[3] = Ranking("q003", (), None, "Unreachable: \x1b[2Jno route\nto host")
+    now = healthy(rankings, losses=lost("not in any list", 30) + lost("below k", 3, rank=12))
+    print_evaluation(now, report_on(now, made_at=WHEN, baseline=baseline_of(healthy(), version="1.0.0")))
+    shown = capsys.readouterr()
+    lines = shown.out.splitlines()
+    assert lines[0].startswith("FAIL: ")
+    assert lines[1] == "hybrid on made-v1.0.0; k = 20"
+    assert re.search(r"^measure +mean +95 % interval +median +sd +queries +baseline +change +floor +status$", shown.out, re.M)
+    assert re.search(r"^R@5 .* FAIL$", shown.out, re.MULTILINE)
+    assert re.search(r"^comparative +19 ", shown.out, re.MULTILINE)
+    assert re.search(r"^without bm25 .*\+0\.\d{4} \(\+0\.\d{4} to \+0\.\d{4}\)$", shown.out, re.MULTILINE)
+    assert re.search(r"^not in any list +30 +17 % +░+$", shown.out, re.MULTILINE)
+    assert re.search(r"^latency: p50 \d+ ms \(was \d+ ms, PASS\), p95 ", shown.out, re.MULTILINE)
+    assert "  q003: Unreachable: [2Jno route to host" in shown.out
+    assert "Recommendations:\n  1. 30 relevant documents" in shown.out
+    assert "\x1b" not in shown.out
+    assert "note: nDCG@10: linear gain" in shown.err
+
+
+def test_p1_the_terminal_shows_an_evaluation_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    print_evaluation(healthy(components=PARTS[:1], losses=()))
+    shown = capsys.readouterr().out
+    assert shown.startswith("nDCG@10 is 0.9")
+    assert "status" not in shown
+    assert "missing at k" not in shown
+    assert "Recommendations" not in shown

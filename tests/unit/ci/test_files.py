@@ -1,0 +1,242 @@
+"""B-4: the files that people copy or that ``ringtrue init`` writes are what GitHub, GitLab and pre-commit can read."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ringtrue.ci import FORGES, PLACES, Start, starter, write_new
+from ringtrue.errors import InputError
+from ringtrue.records import Document
+
+DOCUMENTS = [Document(f"notes/{name}.md", f"text about {name}", name.title()) for name in ("pool", "spa", "bar")]
+
+
+def loaded(text: str) -> Any:
+    found = yaml.safe_load(text)
+    assert isinstance(found, dict)
+    return found
+
+
+def check_shell(script: str) -> None:
+    # An expression of GitHub is filled in before bash sees it.
+    done = subprocess.run(["bash", "-n"], input=re.sub(r"\$\{\{.*?\}\}", "x", script), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def action(root: Path) -> dict[str, Any]:
+    return loaded((root / "action.yml").read_text())
+
+
+def test_the_action_has_what_github_asks_for(action) -> None:
+    assert {"name", "description", "inputs", "outputs", "runs"} <= set(action)
+    assert action["runs"]["using"] == "composite"
+    for name, value in {**action["inputs"], **action["outputs"]}.items():
+        assert value["description"], name
+    for step in action["runs"]["steps"]:
+        assert ("run" in step) != ("uses" in step)
+        if "run" in step:
+            assert step["shell"] == "bash"
+            check_shell(step["run"])
+            assert "${{" not in step["run"], "a text of the pull request would become part of the script"
+        else:
+            assert re.fullmatch(r"[\w-]+/[\w/-]+@v\d+", step["uses"])
+
+
+def test_every_input_and_step_that_the_action_names_exists(action, root) -> None:
+    text = (root / "action.yml").read_text()
+    used = set(re.findall(r"inputs\.([\w-]+)", text))
+    assert used == set(action["inputs"])
+    assert set(re.findall(r"steps\.(\w+)\.", text)) <= {step.get("id") for step in action["runs"]["steps"]}
+
+
+def test_every_variable_of_the_action_is_an_option_of_ringtrue_ci(action, root) -> None:
+    import typer
+
+    from ringtrue.cli import app
+
+    known = {f"RINGTRUE_CI_{option.name.upper()}" for option in typer.main.get_command(app).commands["ci"].params}
+    gate = next(step for step in action["runs"]["steps"] if step.get("id") == "gate")
+    variables = {name for name in gate["env"] if name.startswith("RINGTRUE_")}
+    assert variables <= known
+    assert {"RINGTRUE_CI_GOLDEN", "RINGTRUE_CI_BASE_REF", "RINGTRUE_CI_RUN"} <= variables
+    assert set(re.findall(r"RINGTRUE_CI_[A-Z_]+", (root / "templates/gitlab-ringtrue.yml").read_text())) <= known | {
+        "RINGTRUE_CI_"
+    }
+
+
+def test_the_steps_after_a_failed_gate_still_run(action) -> None:
+    steps = action["runs"]["steps"]
+    gate = next(index for index, step in enumerate(steps) if step.get("id") == "gate")
+    assert "if" not in steps[gate]
+    assert "continue-on-error" not in steps[gate]
+    for step in steps[gate + 1 :]:
+        assert step["if"].startswith("always()")
+
+
+def test_only_the_step_that_comments_gets_the_token(action) -> None:
+    holders = [step for step in action["runs"]["steps"] if "inputs.token" in str(step)]
+    assert [step["id"] for step in holders] == ["gate"]
+
+
+@pytest.mark.parametrize("forges", ["github", "gitlab", "both"])
+def test_written_pipelines_are_valid_and_run_the_job(forges) -> None:
+    files = starter(Start(forges=forges))
+    if forges in ("github", "both"):
+        flow = loaded(files[".github/workflows/ringtrue.yml"])
+        events = flow[True]  # YAML reads the key `on` as true
+        assert "documents/**" in events["pull_request"]["paths"]
+        assert flow["permissions"] == {"contents": "read", "pull-requests": "write"}
+        steps = flow["jobs"]["ringtrue"]["steps"]
+        scripts = [step["run"] for step in steps if "run" in step]
+        assert scripts == [f"pip install 'ringtrue[search]=={version('ringtrue')}'", "ringtrue ci"]
+        assert steps[-1]["if"] == "always()"
+        for script in scripts:
+            check_shell(script)
+    if forges in ("gitlab", "both"):
+        job = loaded(files[".gitlab/ringtrue.yml"])["ringtrue"]
+        assert job["script"][-1] == "ringtrue ci"
+        assert job["artifacts"]["reports"]["junit"] == "ringtrue-out/junit.xml"
+        assert job["artifacts"]["when"] == "always"
+        assert "documents/**" in job["rules"][0]["changes"]
+        assert loaded(files[".gitlab-ci.yml"])["include"] == [{"local": ".gitlab/ringtrue.yml"}]
+    assert not any("<<" in text for text in files.values())
+
+
+def test_the_gitlab_template_is_valid(root) -> None:
+    job = loaded((root / "templates/gitlab-ringtrue.yml").read_text())["ringtrue"]
+    for script in job["script"]:
+        check_shell(script)
+    assert job["script"][-1] == "python -P -m ringtrue ci"
+    assert job["artifacts"]["reports"]["junit"].startswith("ringtrue-out/")
+
+
+def test_none_writes_no_pipeline() -> None:
+    assert not [name for name in starter(Start(forges="none")) if name.startswith((".github", ".gitlab"))]
+
+
+@pytest.mark.parametrize("search", [kind for kind in PLACES if kind not in ("documents", "python")])
+def test_settings_of_every_system_can_be_opened(search, tmp_path, monkeypatch) -> None:
+    """The keys are ones that the connector knows; a server is not asked."""
+    from ringtrue.retrieve.connectors import kind
+
+    text = starter(Start(search=search, forges="none"))["ringtrue.toml"]
+    settings = tomllib.loads(text)
+    assert settings["eval"]["retriever"] == "connect('search')"
+    connection = settings["connections"]["search"]
+    found = kind(connection.pop("kind"))
+    assert set(connection) <= set(found.__dataclass_fields__)
+    assert found.__name__.lower().startswith(search[:4])
+
+
+def test_a_start_from_documents_judges_exactly_those(tmp_path) -> None:
+    from ringtrue.golden import load
+
+    text = starter(Start(where="notes", name="shop"), DOCUMENTS)["golden/shop.yaml"]
+    (tmp_path / "shop.yaml").write_text(text)
+    golden = load(tmp_path / "shop.yaml")
+    assert golden.id == "shop"
+    assert {judgment.doc_id for judgment in golden.judgments} == {document.doc_id for document in DOCUMENTS}
+    assert {query.text for query in golden.queries} == {"Pool", "Spa", "Bar"}
+    assert golden.provisional
+    assert "PROVISIONAL" in text.splitlines()[1]
+
+
+def test_documents_without_a_title_are_asked_by_the_name_of_their_file() -> None:
+    text = starter(Start(where="notes"), [Document("notes/late-arrival_desk.txt", "…")])["golden/start.yaml"]
+    assert "query_text: late arrival desk" in text
+
+
+def test_of_many_documents_some_are_taken_from_everywhere() -> None:
+    many = [Document(f"d/{n}.md", "…", f"Title {n}") for n in range(1000)]
+    queries = yaml.safe_load(starter(Start(where="d"), many)["golden/start.yaml"])["queries"]
+    assert len(queries) == 40
+    assert queries[-1]["query_text"] == "Title 975"
+
+
+def test_samples_follow_the_folder_and_the_name_that_were_chosen(tmp_path) -> None:
+    files = starter(Start(where="help", name="town"))
+    golden = yaml.safe_load(files["golden/town.yaml"])
+    assert golden["id"] == "town"
+    judged = {judgment["doc_id"] for query in golden["queries"] for judgment in query["relevant_docs"]}
+    assert judged == {name for name in files if name.startswith("help/")}
+    settings = tomllib.loads(files["ringtrue.toml"])
+    assert settings["ci"]["setup"].startswith("ringtrue ingest help ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"search": "solr"}, "choose"),
+        ({"search": "opensearh"}, "'opensearch'"),
+        ({"forges": "githbu"}, "'github'"),
+        ({"name": "../up"}, "letters, digits"),
+        ({"where": 'a"b'}, "quotes"),
+        ({"where": "/tmp/documents"}, "outside this folder"),
+        ({"where": "../documents"}, "outside this folder"),
+    ],
+)
+def test_a_wrong_answer_is_told_with_its_cure(changes, says) -> None:
+    with pytest.raises(InputError, match=re.escape(says)):
+        Start(**changes)
+
+
+def test_every_choice_of_pipelines_is_known() -> None:
+    assert set(FORGES) == {"github", "gitlab", "both", "none"}
+
+
+def test_nothing_that_exists_is_replaced_unless_asked(tmp_path) -> None:
+    (tmp_path / "ringtrue.toml").write_text("# mine\n")
+    done = write_new({"ringtrue.toml": "new", "a/b.md": "text"}, tmp_path)
+    assert (done.written, done.left) == (("a/b.md",), ("ringtrue.toml",))
+    assert (tmp_path / "ringtrue.toml").read_text() == "# mine\n"
+    again = write_new({"ringtrue.toml": "new"}, tmp_path, overwrite=True)
+    assert (again.written, again.left) == (("ringtrue.toml",), ())
+    assert (tmp_path / "ringtrue.toml").read_text() == "new"
+
+
+def test_a_dangling_link_counts_as_there(tmp_path) -> None:
+    (tmp_path / "x").symlink_to(tmp_path / "nowhere")
+    assert write_new({"x": "text"}, tmp_path).left == ("x",)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def blocks(root: Path, kind: str) -> list[Any]:
+    read = {"yaml": yaml.safe_load, "toml": tomllib.loads}[kind]
+    return [read(text) for text in re.findall(rf"```{kind}\n(.*?)```", (root / "docs/ci.md").read_text(), re.DOTALL)]
+
+
+def test_what_the_guide_shows_can_be_copied(root, action) -> None:
+    import typer
+
+    from ringtrue.cli import app
+
+    flow, include, hooks = blocks(root, "yaml")
+    step = flow["jobs"]["ringtrue"]["steps"][-1]
+    assert set(step["with"]) <= set(action["inputs"])
+    assert (root / include["include"][0]["file"]).is_file()
+    known = {hook["id"] for hook in yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())}
+    assert {hook["id"] for hook in hooks["repos"][0]["hooks"]} == known
+    text = (root / "docs/ci.md").read_text()
+    table = re.findall(r"^\| (`[^|]*`) \|", text, re.MULTILINE)
+    assert set(re.findall(r"`([\w-]+)`", " ".join(table))) == set(action["inputs"])
+    commands = typer.main.get_command(app).commands
+    for settings in blocks(root, "toml"):
+        for section, values in settings.items():
+            options = {option.name for option in commands[section].params} | {"floors"}
+            assert set(values) <= options, section
+    for name, arguments in re.findall(r"^ringtrue (\w+)([^\n#]*)", text, re.MULTILINE):
+        command = commands[name]
+        first = arguments.split()[:1]
+        if hasattr(command, "commands"):
+            command = command.commands[first[0]]
+        flags = {flag for option in command.params for flag in (*option.opts, *option.secondary_opts)}
+        assert set(re.findall(r"(?<=\s)--[\w-]+", arguments)) <= flags, (name, arguments)

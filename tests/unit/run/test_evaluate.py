@@ -1,0 +1,239 @@
+"""E-1: one retriever on one golden set, with every answer, its score, its latency and what became of failures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import ringtrue
+from ringtrue.errors import CannotDecide, InputError
+from ringtrue.measures import score
+from ringtrue.records import GoldenSet, Query
+from ringtrue.retrieve import Collection
+from ringtrue.retrieve.answers import answer_all
+from ringtrue.run import DEFAULT_MEASURES, evaluate
+
+ORDER = ["pool", "spa", "breakfast", "parking", "dogs", "bikes", "refund", "towels", "late", "wifi"]
+
+
+def always(text: str, k: int) -> list[str]:
+    return ORDER[:k]
+
+
+def test_a_plain_function_is_enough(golden: GoldenSet) -> None:
+    found = evaluate(always, golden)
+    assert tuple(found.metrics) == DEFAULT_MEASURES
+    assert found.name == "always"
+    assert len(found.rankings) == 6
+    assert found.scores.per_query["q3"]["RR"] == 1 / 3
+
+
+def test_every_measure_of_the_requirement_is_there_per_query_with_mean_median_and_deviation(golden: GoldenSet) -> None:
+    """Per query R@5, R@10, R@20, nDCG@10 and RR; aggregates mean, median, standard deviation, interval, per slice."""
+    found = evaluate(always, golden)
+    for name in ("R@5", "R@10", "R@20", "nDCG@10", "RR"):
+        values = np.array([found.scores.per_query[query.query_id][name] for query in golden.queries])
+        summary = found.scores.summary(name)
+        assert summary.mean == pytest.approx(values.mean())
+        assert summary.median == pytest.approx(np.median(values))
+        assert summary.std == pytest.approx(values.std(ddof=1))
+        low, high = found.intervals[name]
+        assert low <= summary.mean <= high
+    assert set(found.scores.by("query_type", "RR")) == {"facts", "house"}
+
+
+def test_the_numbers_are_those_of_score_on_the_answers_that_serve(golden: GoldenSet, collection: Collection) -> None:
+    """Trap 17: the harness calls what serves. Its rankings are those of search, one by one and in batches."""
+    found = evaluate("rrf(bm25, fts5)", golden, collection=collection)
+    live = collection.retriever("rrf(bm25, fts5)")
+    for ranking in found.rankings:
+        assert list(ranking.hits) == list(live.search(golden.query(ranking.query_id).text, k=found.setup.k))
+    batch = answer_all(live, golden, k=found.setup.k)
+    assert [r.hits for r in batch] == [r.hits for r in found.rankings]
+    assert score(batch, golden, DEFAULT_MEASURES).aggregate == found.metrics
+
+
+def test_trap_17_the_object_that_serves_is_the_object_that_is_asked(golden: GoldenSet) -> None:
+    class Live:
+        asked = 0
+
+        def search(self, text: str, *, k: int = 10, scope: object = None) -> list[str]:
+            self.asked += 1
+            return ORDER[:k]
+
+    live = Live()
+    evaluate(live, golden, warmup=0)
+    assert live.asked == len(golden.queries)
+
+
+def test_a_failed_query_is_listed_and_left_out_and_never_a_zero(golden: GoldenSet) -> None:
+    def search(text: str, k: int) -> list[str]:
+        if text.startswith("cancel"):
+            raise ConnectionError("the line is dead")
+        return ORDER[:k]
+
+    found = evaluate(search, golden, measures=["RR"], retries=0)
+    assert found.failures == {"q6": "ConnectionError: the line is dead"}
+    assert "q6" not in found.scores.per_query
+    assert found.metrics["RR"] == pytest.approx(np.mean([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5]))
+    assert any("1 of 6 queries failed and are left out of every mean" in note for note in found.notes)
+    as_zero = evaluate(search, golden, measures=["RR"], retries=0, failed="zero")
+    assert as_zero.metrics["RR"] == pytest.approx(np.mean([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5, 0]))
+    assert any("count as empty answers, as asked" in note for note in as_zero.notes)
+
+
+def test_nothing_answered_is_no_number(golden: GoldenSet) -> None:
+    def search(text: str, k: int) -> list[str]:
+        raise RuntimeError("closed")
+
+    with pytest.raises(CannotDecide, match="was answered: RuntimeError: closed"):
+        evaluate(search, golden)
+
+
+def test_warm_up_is_asked_and_not_counted(golden: GoldenSet) -> None:
+    texts: list[str] = []
+
+    def search(text: str, k: int) -> list[str]:
+        texts.append(text)
+        if len(texts) == 1:
+            time.sleep(0.2)  # loading a model
+        return ORDER[:k]
+
+    found = evaluate(search, golden, warmup=1)
+    assert len(texts) == 7
+    assert max(found.latencies.values()) < 150
+
+
+def test_replayed_answers_have_no_latency(golden: GoldenSet, tmp_path: Path) -> None:
+    """Cached answers never enter latency: a lookup in a file says nothing about the search that made it."""
+    (tmp_path / "old.run").write_text("".join(f"{q.query_id} Q0 pool 1 1.0 x\n" for q in golden.queries))
+    by_id = replace(golden, queries=tuple(replace(query, text=query.query_id) for query in golden.queries))
+    found = evaluate(ringtrue.connect({"kind": "run", "path": str(tmp_path / "old.run")}), by_id, allow=["depth"])
+    assert found.latencies == {}
+    assert np.isnan(found.latency.p95)
+    assert any("no latency was measured" in note for note in found.notes)
+
+
+def test_queries_are_routed_by_corpus_to_one_retriever_each(golden: GoldenSet) -> None:
+    houses = tuple(
+        Query(q.query_id, q.text, {"corpus": "water" if q.query_id in ("q1", "q2") else "house"}) for q in golden.queries
+    )
+    asked: dict[str, list[str]] = {"water": [], "house": []}
+
+    def water(text: str, k: int) -> list[str]:
+        asked["water"].append(text)
+        return ["pool", "spa", "towels"]
+
+    def house(text: str, k: int) -> list[str]:
+        asked["house"].append(text)
+        return ["breakfast", "parking", "dogs", "refund"]
+
+    found = evaluate({"water": water, "house": house}, replace(golden, queries=houses), measures=["RR"], warmup=0)
+    assert sorted(asked["water"]) == ["massage and sauna", "swimming pool lanes"]
+    assert len(asked["house"]) == 4
+    assert found.scores.per_query["q2"]["RR"] == 0.5
+    assert found.name == "water · house"
+    with pytest.raises(InputError, match="query 'q3' has corpus='house', which no retriever answers; routes: 'water'"):
+        evaluate({"water": water}, replace(golden, queries=houses))
+
+
+def test_a_share_of_the_queries_is_always_the_same_share(golden: GoldenSet) -> None:
+    half = [evaluate(always, golden, sample=0.5).queries for _ in range(2)]
+    assert half[0] == half[1]
+    assert len(half[0]) == 3
+    with pytest.raises(InputError, match=r"sample=1\.5 is no share"):
+        evaluate(always, golden, sample=1.5)
+
+
+def test_session_context_is_off_and_passed_on_when_asked(golden: GoldenSet) -> None:
+    told = replace(
+        golden,
+        queries=tuple(replace(query, metadata={"transcript_context": ["earlier", query.text]}) for query in golden.queries),
+        slices=(),
+    )
+    heard: list[Any] = []
+
+    def search(text: str, k: int, session: Sequence[str] | None = None) -> list[str]:
+        heard.append(session)
+        return ORDER[:k]
+
+    evaluate(search, told, warmup=0)
+    assert heard == [None] * 6
+    heard.clear()
+    evaluate(search, told, warmup=0, session=True)
+    assert heard[0] == ["earlier", "swimming pool lanes"]
+    with pytest.raises(InputError, match="always takes no session"):
+        evaluate(always, told, session=True)
+
+
+def test_a_set_with_a_scope_asks_each_query_within_its_own(golden: GoldenSet, tmp_path: Path) -> None:
+    documents = tuple(replace(d, metadata={"side": "a" if d.doc_id < "m" else "b"}) for d in golden.documents)
+    queries = tuple(
+        replace(q, metadata={"side": "b" if q.query_id in ("q1", "q2", "q4", "q6") else "a"}) for q in golden.queries
+    )
+    scoped = replace(golden, documents=documents, queries=queries, scope="side", slices=(), corpus_hash=None)
+    collection = Collection.create(tmp_path / "scoped")
+    collection.ingest(documents)
+    found = evaluate("bm25", scoped, collection=collection)
+    assert all(hit.doc_id >= "m" for hit in found.ranking("q1").hits)
+    assert all(hit.doc_id < "m" for hit in found.ranking("q3").hits)
+
+
+def test_the_parts_of_a_set_are_asked_apart(golden: GoldenSet) -> None:
+    many = replace(
+        golden,
+        queries=tuple(Query(f"n{n}", golden.queries[n % 6].text) for n in range(20)),
+        judgments=tuple(replace(golden.judgments[0], query_id=f"n{n}") for n in range(20)),
+        slices=(),
+    )
+    tuning, held_out = (evaluate(always, many, split=side) for side in ("tuning", "held_out"))
+    assert (len(tuning.queries), len(held_out.queries)) == (16, 4)
+    assert {q.query_id for q in tuning.queries}.isdisjoint(q.query_id for q in held_out.queries)
+    assert held_out.setup.golden.split == "held_out"
+
+
+def test_the_result_names_what_it_was_made_with(golden: GoldenSet, collection: Collection) -> None:
+    found = evaluate("bm25(title=2)", golden, collection=collection, now=datetime(2026, 1, 4, 12, tzinfo=UTC))
+    setup = found.setup
+    assert found.name == "bm25(title=2)"
+    assert setup.retriever == "bm25(language='english', tags=1, title=2)"
+    assert setup.config["chunking"] == "fixed(overlap=50, tokens=512)"
+    assert setup.recorded_at == "2026-01-04T12:00:00+00:00"
+    assert (setup.golden.id, setup.golden.version, setup.golden.corpus_hash) == ("small", "small-v1.0.0", golden.corpus_hash)
+    assert setup.machine
+    assert setup.fingerprint
+
+
+def test_the_sets_own_documents_are_indexed_on_first_use(golden: GoldenSet, own_cache: Path) -> None:
+    found = evaluate("bm25", golden)
+    assert found.metrics["RR"] == 1.0
+    assert len(list((own_cache / "corpora").iterdir())) == 1
+    evaluate("fts5", golden)
+    assert len(list((own_cache / "corpora").iterdir())) == 1
+    evaluate("bm25", golden, chunks="fixed(tokens=64, overlap=8)")
+    assert len(list((own_cache / "corpora").iterdir())) == 2
+
+
+def test_a_depth_below_a_measure_is_bad_input(golden: GoldenSet) -> None:
+    with pytest.raises(InputError, match="k=5 is less than the rank 20 that measures look at"):
+        evaluate(always, golden, k=5)
+
+
+def test_intervals_hold_what_scipy_finds(golden: GoldenSet, collection: Collection) -> None:
+    """The interval of a mean lies near the t interval where both are meant for the data."""
+    from made import evaluation, golden_set
+    from ringtrue.run import intervals_of
+
+    scores = evaluation(golden_set(200)).scores
+    low, high = intervals_of(scores)["nDCG@10"]
+    values = scores.of("nDCG@10")
+    t_low, t_high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
+    assert (low, high) == pytest.approx((t_low, t_high), abs=0.01)

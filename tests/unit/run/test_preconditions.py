@@ -1,0 +1,193 @@
+"""E-2: no number before the documents, the ids and the depth are right; exit code 3 with the reason and the cure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringtrue.errors import UNDECIDED, CannotDecide, InputError
+from ringtrue.records import Document, GoldenSet, Judgment
+from ringtrue.retrieve import Collection
+from ringtrue.run import evaluate
+
+MEASURES = ["nDCG@5", "R@5"]
+
+
+def answering(golden: GoldenSet, name: Callable[[str], str] = str) -> Callable[..., list[str]]:
+    """A search that finds exactly what is judged, under ids of its own."""
+    judged: dict[str, list[str]] = {}
+    for judgment in golden.judgments:
+        judged.setdefault(golden.query(judgment.query_id).text, []).append(judgment.doc_id)
+    rest = [document.doc_id for document in golden.documents]
+
+    def search(text: str, k: int) -> list[str]:
+        found = [*judged[text], *(doc_id for doc_id in rest if doc_id not in judged[text])]
+        return [name(doc_id) for doc_id in found][:k]
+
+    return search
+
+
+def refused(*arguments: Any, **options: Any) -> str:
+    with pytest.raises(CannotDecide) as problem:
+        evaluate(*arguments, measures=MEASURES, cache=False, **options)
+    assert problem.value.exit_code == UNDECIDED
+    assert str(problem.value).startswith("no number: ")
+    return str(problem.value)
+
+
+def test_where_all_holds_the_result_says_so(golden: GoldenSet, collection: Collection) -> None:
+    found = evaluate("bm25", golden, collection=collection, measures=MEASURES)
+    assert {one.name: one.status for one in found.setup.preconditions} == {
+        "index": "met", "documents": "met", "cut-off": "met", "ids": "met", "depth": "met",
+    }  # fmt: skip
+    assert found.setup.corpus == collection.content_hash()
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        (lambda doc_id: f"mem:{doc_id}", "^mem:(.+)$"),
+        (lambda doc_id: f"{doc_id}#4", r"^(.+?)#\d+$"),
+        (lambda doc_id: f"docs/en/{doc_id}.md", r"^docs/en/(.+)\.md$"),
+    ],
+)
+def test_trap_11_ids_of_another_kind_are_no_dead_search(golden: GoldenSet, name: Callable[[str], str], pattern: str) -> None:
+    """Chunk ids against document ids, ``mem:12`` against ``12``: 0 % would look like a result."""
+    message = refused(answering(golden, name), golden)
+    assert "none of the 10 documents in the answers" in message
+    found = evaluate(answering(golden, name), golden, measures=MEASURES, ids=pattern)
+    assert found.metrics == {"nDCG@5": 1.0, "R@5": 1.0}
+
+
+def test_trap_11_the_cure_names_a_pattern_that_works(golden: GoldenSet) -> None:
+    search = answering(golden, lambda doc_id: f"mem:{doc_id}")
+    message = refused(search, golden)
+    pattern = message.split("--id-pattern '")[1].split("'")[0]
+    assert evaluate(search, golden, measures=MEASURES, ids=pattern).metrics["R@5"] == 1.0
+
+
+def test_trap_11_chunk_ids_mixed_with_document_ids_are_seen_too(golden: GoldenSet) -> None:
+    """Some answers in documents, some in chunks: the chunks would count as strangers, and the search as worse than it is."""
+    search = answering(golden, lambda doc_id: doc_id if doc_id < "h" else f"{doc_id}#0")
+    assert "are no documents of 'small' but parts of them" in refused(search, golden)
+
+
+def test_several_chunks_of_one_document_count_once_at_the_best_rank(golden: GoldenSet) -> None:
+    def search(text: str, k: int) -> list[str]:
+        return ["spa#1", "pool#1", "pool#2", "towels#1"]
+
+    found = evaluate(search, golden, measures=["P@3", "RR"], ids=r"^(.+?)#\d+$", allow=["depth"])
+    assert [hit.doc_id for hit in found.ranking("q1").hits] == ["spa", "pool", "towels"]
+    assert found.ranking("q1").hits[1].chunk == "pool#1"
+    assert found.scores.per_query["q1"] == {"P@3": 2 / 3, "RR": 0.5}
+
+
+@pytest.mark.parametrize("expression", ["bm25 >> threshold(min=1)", "bm25 >> top(3)", "rrf(bm25 >> top(2), fts5)"])
+def test_trap_12_a_cut_off_above_the_deepest_rank_is_refused(
+    golden: GoldenSet, collection: Collection, expression: str
+) -> None:
+    message = refused(expression, golden, collection=collection)
+    assert "while measures look down to rank 5" in message
+    assert "--allow cut-off" in message
+
+
+def test_trap_12_a_cut_off_below_every_measure_is_fine_and_an_accepted_one_is_noted(
+    golden: GoldenSet, collection: Collection
+) -> None:
+    assert evaluate("bm25 >> top(5)", golden, collection=collection, measures=MEASURES).metrics["R@5"] > 0
+    found = evaluate("bm25 >> threshold(relative=0.5)", golden, collection=collection, measures=MEASURES, allow=["cut-off"])
+    assert any("a threshold is active" in note for note in found.notes)
+    assert any(one.name == "cut-off" and one.status == "failed" for one in found.setup.preconditions)
+
+
+def test_trap_12_answers_that_all_end_at_one_rank_are_refused(golden: GoldenSet) -> None:
+    """A token budget or a server-side limit shows in the answers only: R@5 of lists of three is no R@5."""
+    whole = answering(golden)
+    message = refused(lambda text, k: whole(text, k)[:3], golden)
+    assert "every one of the 6 answers has exactly 3 hits, but measures look down to rank 5" in message
+
+
+def test_trap_13_golden_ids_from_another_database_are_refused(golden: GoldenSet, collection: Collection) -> None:
+    other = replace(golden, documents=(), judgments=tuple(replace(one, doc_id=f"{one.doc_id}-old") for one in golden.judgments))
+    message = refused("bm25", other, collection=collection)
+    assert "7 of 7 judged documents are not in" in message
+    assert "'pool-old'" in message
+
+
+def test_trap_13_one_missing_document_is_enough(golden: GoldenSet, collection: Collection) -> None:
+    more = replace(golden, judgments=(*golden.judgments, Judgment("q1", "sauna-plan", 0)))
+    assert "1 of 8 judged documents are not in" in refused("bm25", more, collection=collection)
+
+
+def test_a_document_that_changed_since_it_was_indexed_is_refused(golden: GoldenSet, collection: Collection) -> None:
+    changed = replace(golden, documents=(Document("pool", "closed for repairs"), *golden.documents[1:]))
+    assert "1 documents in" in refused("bm25", changed, collection=collection)
+
+
+def test_trap_14_an_unfinished_index_is_refused(golden: GoldenSet, tmp_path: Path) -> None:
+    half = Collection.create(tmp_path / "half")
+
+    def documents() -> Any:
+        yield from golden.documents
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        half.ingest(documents())
+    half.ingest([])  # what came before the interruption is there; finish nothing
+    with half.connect() as connection:
+        connection.execute("INSERT OR REPLACE INTO facts VALUES ('ingesting', 'true')")
+    assert "the last ingest did not finish" in refused("bm25", golden, collection=half)
+
+
+def test_trap_14_a_half_embedded_index_is_refused(
+    golden: GoldenSet, collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ringtrue.retrieve.channels.bm25 import Bm25
+
+    monkeypatch.setattr(Bm25, "coverage", lambda self: (4, 10), raising=False)
+    assert "holds 4 of 10 passages" in refused("bm25", golden, collection=collection)
+
+
+def test_a_system_that_can_be_asked_for_its_documents_is_asked(golden: GoldenSet) -> None:
+    class Mine:
+        def search(self, text: str, *, k: int = 10) -> list[str]:
+            return ["pool"]
+
+        def known(self, doc_ids: Sequence[str]) -> list[str]:
+            return [doc_id for doc_id in doc_ids if doc_id != "dogs"]
+
+    assert "1 of 7 judged documents are not in the index, such as 'dogs'" in refused(Mine(), golden)
+
+
+def test_a_plain_function_cannot_be_looked_into_and_the_result_says_so(golden: GoldenSet) -> None:
+    found = evaluate(answering(golden), golden, measures=MEASURES)
+    assert {one.name: one.status for one in found.setup.preconditions}["documents"] == "not checked"
+    assert any("the system cannot be asked which documents it has" in note for note in found.notes)
+
+
+def test_a_wrong_name_to_allow_is_bad_input(golden: GoldenSet) -> None:
+    with pytest.raises(InputError, match="there is no precondition 'cutoff' to allow; use 'cut-off'"):
+        evaluate("bm25", golden, allow=["cutoff"])
+
+
+def test_a_system_with_ids_of_its_own_is_asked_for_those(golden: GoldenSet) -> None:
+    """After `golden ingest` the ids there are namespaced: judged ids are turned into them before asking."""
+    asked: list[str] = []
+
+    class Mine:
+        def search(self, text: str, *, k: int = 10) -> list[str]:
+            return [f"golden:small:{document.doc_id}" for document in golden.documents][:k]
+
+        def known(self, doc_ids: Sequence[str]) -> list[str]:
+            asked.extend(doc_ids)
+            return list(doc_ids)
+
+    found = evaluate(Mine(), golden, measures=MEASURES, ids=r"^golden:small:(.+)$")
+    assert asked[0] == "golden:small:pool"
+    assert {one.name: one.status for one in found.setup.preconditions}["documents"] == "met"
+    found = evaluate(Mine(), golden, measures=MEASURES, ids=r"^golden:\w+:(.+)$")
+    assert {one.name: one.status for one in found.setup.preconditions}["documents"] == "not checked"

@@ -1,0 +1,293 @@
+"""B-4: the pytest plugin, in pytest runs of its own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+PLUGIN = "ringtrue.testing.pytest_plugin"
+LOAD = [] if any(entry.value == PLUGIN for entry in entry_points(group="pytest11")) else ["-p", PLUGIN]
+"""How the plugin gets in; an installation that knows the entry point loads it by itself."""
+SEARCH = """
+import pytest
+
+ANSWERS = {"swim": ["pool", "spa"], "eat": ["bar", "pool"], "sweat": ["spa", "pool"], "drink": ["bar"]}
+
+
+def good(text, k):
+    return ANSWERS[text][:k]
+
+
+def bad(text, k):
+    return ["bar"] if text == "swim" else ["pool"]
+
+
+def broken(text, k):
+    raise RuntimeError("the index is gone")
+
+
+MARK = dict(golden="golden/hotel.yaml", measures=["R@5", "RR"], floors={"R@5": 0.8}, latency={}, allow=["depth"])
+"""
+GOLDEN = """
+id: hotel
+version: 1.0.0
+queries:
+  - {query_id: swim, query_text: swim, relevant_docs: [{doc_id: pool, grade: 3, source: manual}]}
+  - {query_id: eat, query_text: eat, relevant_docs: [{doc_id: bar, grade: 3, source: manual}]}
+  - {query_id: sweat, query_text: sweat, relevant_docs: [{doc_id: spa, grade: 3, source: manual}]}
+  - {query_id: drink, query_text: drink, relevant_docs: [{doc_id: bar, grade: 3, source: manual}]}
+"""
+
+
+class Project:
+    """A user's project with a search, a golden set, and the tests given."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "golden").mkdir(parents=True)
+        (folder / "golden/hotel.yaml").write_text(GOLDEN)
+        (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\nfilterwarnings = error\n")
+
+    def run(self, tests: str, *options: str) -> tuple[int, str]:
+        (self.folder / "test_search.py").write_text(SEARCH + tests)
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:langsmith_plugin", *LOAD, *options]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def project(tmp_path) -> Project:
+    return Project(tmp_path / "project")
+
+
+def counted(text: str) -> dict[str, int]:
+    return {
+        name: int(number)
+        for number, name in re.findall(r"(\d+) (passed|failed|skipped|xfailed|errors?)", text.splitlines()[-1])
+    }
+
+
+def test_gates_pass_and_fail_and_report_in_one_run(project) -> None:
+    code, text = project.run(
+        """
+@pytest.mark.ringtrue(**MARK)
+def test_good(ringtrue_eval):
+    evaluation = ringtrue_eval(good)
+    assert evaluation.metrics["RR"] == 1.0
+
+
+@pytest.mark.ringtrue(**MARK)
+def test_bad(ringtrue_eval):
+    ringtrue_eval(bad)
+
+
+@pytest.mark.ringtrue("golden/hotel.yaml", measures=["R@5"], latency={}, allow=["depth"])
+class TestInherited:
+    @pytest.mark.ringtrue(floors={"R@5": 0.9})
+    def test_of_the_class(self, ringtrue_eval):
+        ringtrue_eval(good)
+
+    @pytest.mark.ringtrue(floors={"R@5": 0.9})
+    def test_an_argument_wins_over_the_mark(self, ringtrue_eval):
+        with pytest.raises(AssertionError, match="R@5"):
+            ringtrue_eval(bad)
+        ringtrue_eval(bad, floors={"R@5": 0.0})
+
+
+def test_without_a_mark_is_left_alone():
+    pass
+""",
+        "--ringtrue-report=out/search.md",
+        "--junitxml=junit.xml",
+    )
+    assert counted(text) == {"passed": 4, "failed": 1}, text
+    assert code == 1
+    assert "ringtrue: bad fails 1 checks" in text
+    assert "R@5" in text
+    assert re.search(r"\(queries \w+, \w+, \w+, \w+\)", text)
+    assert "test_search.py::test_good: pass: good: R@5 1.000" in text
+    assert "test_search.py::test_bad: fail: bad: R@5 0.000" in text
+    reports = sorted(path.name for path in (project.folder / "out").iterdir())
+    assert "search-test_search.py-test_good.md" in reports
+    assert "search-test_search.py-test_bad.md" in reports
+    assert "FAIL" in (project.folder / "out/search-test_search.py-test_bad.md").read_text()
+    assert "pass: good" in (project.folder / "junit.xml").read_text()
+
+
+def test_trap_16_a_marked_test_that_evaluates_nothing_fails(project) -> None:
+    """A test that returned early and passed: the way out before the call is no way to pass."""
+    code, text = project.run(
+        """
+@pytest.mark.ringtrue(**MARK)
+def test_returns_early(ringtrue_eval):
+    if not ANSWERS.get("dance"):
+        return
+    ringtrue_eval(good)
+
+
+@pytest.mark.ringtrue(**MARK)
+def test_takes_no_fixture():
+    assert good("swim", 5)
+
+
+@pytest.mark.ringtrue(**MARK)
+def test_swallows_the_failure(ringtrue_eval):
+    try:
+        ringtrue_eval(broken)
+    except BaseException:
+        pass
+
+
+@pytest.mark.ringtrue(**MARK)
+def test_skips_and_says_so(ringtrue_eval):
+    pytest.skip("no index here")
+"""
+    )
+    assert counted(text) == {"failed": 3, "skipped": 1}, text
+    assert code == 1
+    assert text.count("nothing was evaluated") >= 3
+
+
+def test_what_cannot_be_decided_fails_with_the_reason(project) -> None:
+    code, text = project.run(
+        """
+@pytest.mark.ringtrue(**MARK)
+def test_broken_search(ringtrue_eval):
+    ringtrue_eval(broken)
+
+
+@pytest.mark.ringtrue(**{**MARK, "floors": {"P@5": 0.6}})
+def test_unreachable_floor(ringtrue_eval):
+    ringtrue_eval(good)
+
+
+@pytest.mark.ringtrue(**{**MARK, "baseline": "nowhere.json"})
+def test_missing_baseline(ringtrue_eval):
+    ringtrue_eval(good)
+
+
+@pytest.mark.ringtrue(**{**MARK, "flors": {}})
+def test_wrong_name(ringtrue_eval):
+    ringtrue_eval(good)
+
+
+@pytest.mark.ringtrue(floors={"R@5": 0.8})
+def test_no_golden_set(ringtrue_eval):
+    ringtrue_eval(good)
+
+
+@pytest.mark.ringtrue(**{**MARK, "floors": {}})
+def test_no_rule_at_all(ringtrue_eval):
+    ringtrue_eval(good)
+"""
+    )
+    assert counted(text) == {"failed": 6}, text
+    assert code == 1
+    assert "the index is gone" in text
+    assert "could not decide" in text
+    assert "P@5" in text
+    assert "nowhere.json" in text
+    assert "did you mean 'floors'" in text
+    assert "no golden set is named" in text
+    assert "ringtrue checked nothing" in text
+
+
+def test_a_baseline_and_the_policy_of_the_project_hold(project) -> None:
+    (project.folder / "ringtrue.toml").write_text(
+        '[gate]\nlatency_increase = inf\nmax_drop = 0.05\n[gate.floors]\n"R@5" = 0.1\n[gate.latency]\n'
+    )
+    code, text = project.run(
+        """
+from ringtrue.run import evaluate
+from ringtrue.verdict import baseline_of, write_baseline
+
+SAME = dict(golden="golden/hotel.yaml", baseline="ringtrue-baseline.json", allow=["depth"])
+
+
+def one_less(text, k):
+    return [] if text == "drink" else good(text, k)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def baseline(request):
+    root = request.config.rootpath
+    write_baseline(baseline_of(evaluate(good, root / "golden/hotel.yaml", allow=["depth"])), root / "ringtrue-baseline.json")
+
+
+@pytest.mark.ringtrue(**SAME)
+def test_as_good_as_it_was(ringtrue_eval):
+    ringtrue_eval(good)
+
+
+@pytest.mark.ringtrue(**SAME)
+def test_fell_by_a_quarter(ringtrue_eval):
+    with pytest.raises(AssertionError) as told:
+        ringtrue_eval(one_less)
+    assert "25" in str(told.value)
+    assert "drink" in str(told.value)
+
+
+@pytest.mark.ringtrue(**SAME, max_drop=0.3)
+def test_the_mark_wins_over_the_file(ringtrue_eval):
+    ringtrue_eval(one_less)
+"""
+    )
+    assert counted(text) == {"passed": 3}, text
+    assert code == 0
+
+
+def test_one_report_has_the_name_that_was_asked_for(project) -> None:
+    one = "@pytest.mark.ringtrue(**MARK)\ndef test_good(ringtrue_eval):\n    ringtrue_eval(good)\n"
+    for name in ("search.html", "deep/er/search.json"):
+        code, text = project.run(one, f"--ringtrue-report={name}")
+        assert code == 0, text
+        assert (project.folder / name).stat().st_size > 500
+    code, text = project.run(one, "--ringtrue-report=search.pdf")
+    assert code == 4
+    assert "end it in .md, .html or .json" in text
+
+
+def test_a_worker_process_reports_the_same(project) -> None:
+    code, text = project.run(
+        """
+@pytest.mark.ringtrue(**MARK)
+@pytest.mark.parametrize("number", [1, 2])
+def test_good(ringtrue_eval, number):
+    ringtrue_eval(good)
+
+
+@pytest.mark.ringtrue(**MARK)
+def test_early(ringtrue_eval):
+    return
+""",
+        "-n1",
+        "--ringtrue-report=search.md",
+    )
+    assert code == 1
+    assert counted(text) == {"passed": 2, "failed": 1}, text
+    assert text.count(": pass: good") == 2
+    assert sorted(path.name for path in project.folder.glob("search-*.md")) == [
+        "search-test_search.py-test_good-1.md",
+        "search-test_search.py-test_good-2.md",
+    ]
+
+
+def test_the_plugin_costs_nothing_until_it_is_used() -> None:
+    code = (
+        f"import pytest, sys; before = set(sys.modules); import {PLUGIN}; "
+        "print(*sorted(name for name in set(sys.modules) - before if not name.startswith('ringtrue')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "yaml", "scipy", "duckdb", "typer", "rich"} & set(done.stdout.split())
+
+
+def test_the_package_names_the_plugin(root) -> None:
+    import tomllib
+
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"ringtrue": PLUGIN}

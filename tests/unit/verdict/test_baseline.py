@@ -1,0 +1,207 @@
+"""B-1: the baseline's file, what an update moves and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from made import answers, evaluation, golden_set
+from ringtrue.errors import InputError, MissingInput
+from ringtrue.records import Ranking
+from ringtrue.verdict import Policy, baseline_of, read_baseline, write_baseline
+from ringtrue.verdict.update import has_moved, movements, next_version, objections
+
+PLAIN = {
+    "version": "1.0.0",
+    "embedding_model": "text-embedding-3-large",
+    "chunking_strategy": "semantic_512_overlap_50",
+    "reranking_model": "cross-encoder-ms-marco",
+    "recorded_at": "2026-01-04T12:00:00Z",
+    "metrics": {
+        "recall_at_5": 0.82,
+        "precision_at_5": 0.68,
+        "mrr": 0.74,
+        "ndcg_at_5": 0.78,
+        "latency": {"p50": 180, "p95": 420, "p99": 850},
+    },
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "ringtrue-baseline.json"
+    write_baseline(baseline_of(evaluation(), version="1.2.0", reason="cheaper"), path)
+    return path
+
+
+def test_b1_everything_about_a_baseline_survives_its_file(file) -> None:
+    made, found = baseline_of(evaluation(), version="1.2.0", reason="cheaper"), read_baseline(file)
+    for name in made.__dataclass_fields__:
+        assert getattr(found, name) == getattr(made, name), name
+    assert found.name == "baseline 1.2.0"
+    assert found.scores.per_query == dict(sorted(evaluation().scores.per_query.items()))
+    assert len(found.rankings["q000"]) == 10
+
+
+def test_b1_git_shows_which_query_changed(file, tmp_path) -> None:
+    lines = file.read_text().splitlines()
+    record = json.loads(file.read_text())
+    assert list(record)[:3] == ["format", "version", "reason"]
+    assert sum('"q007": {' in line for line in lines) == 1
+    golden = golden_set()
+    changed = [Ranking(one.query_id, ()) if one.query_id == "q007" else one for one in answers(golden)]
+    other = tmp_path / "other.json"
+    write_baseline(baseline_of(evaluation(golden, changed), version="1.2.0", reason="cheaper"), other)
+    differing = set(other.read_text().splitlines()) - set(lines)
+    assert {line.split('"')[1] for line in differing if '": {"nDCG@10"' in line} == {"q007"}
+
+
+def test_the_same_evaluation_gives_the_same_bytes_whatever_its_order(file, tmp_path) -> None:
+    golden = golden_set()
+    turned = replace(golden, queries=golden.queries[::-1])
+    other = tmp_path / "other.json"
+    write_baseline(replace(baseline_of(evaluation(turned), version="1.2.0", reason="cheaper")), other)
+    mine = json.loads(file.read_text())
+    assert list(json.loads(other.read_text())["per_query"]) == list(mine["per_query"]) == sorted(mine["per_query"])
+
+
+def test_an_undefined_value_is_null_and_comes_back_undefined(tmp_path) -> None:
+    golden = golden_set()
+    without = replace(golden, judgments=tuple(one for one in golden.judgments if one.query_id != "q003"))
+    path = tmp_path / "b.json"
+    write_baseline(baseline_of(evaluation(without)), path)
+    assert json.loads(path.read_text())["per_query"]["q003"]["R@5"] is None
+    assert math.isnan(read_baseline(path).per_query["q003"]["R@5"])
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(file) -> None:
+    before = file.read_bytes()
+    broken = replace(read_baseline(file), config={"model": object()})
+    with pytest.raises(InputError, match="config"):
+        write_baseline(broken, file)
+    with pytest.raises(InputError, match="cannot be written"):
+        write_baseline(read_baseline(file), file.parent / "nowhere" / "b.json")
+    assert file.read_bytes() == before
+    assert [item.name for item in file.parent.iterdir()] == [file.name]
+
+
+def test_a_written_file_can_be_read_by_others_as_usual_files_can(file) -> None:
+    plain = file.parent / "plain"
+    plain.write_text("")
+    assert file.stat().st_mode == plain.stat().st_mode
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"format": 2}, ["'format'", "2", "update Ringtrue"]),
+        ({"version": "one"}, ["'version'", "'one'", "1.2.0"]),
+        ({"metrics": {}}, ["'metrics'", "no measure"]),
+        ({"metrics": {"nDGC@5": 1}}, ["'metrics'", "nDGC@5", "did you mean"]),
+        ({"metrics": {"R@5": "good"}}, ["metrics.R@5", "'good'"]),
+        ({"per_query": {}}, ["'per_query'", "baseline update"]),
+        ({"per_query": {"q1": {"Success@9": 1}}}, ["per_query.q1", "Success@9"]),
+        ({"per_query": {"q1": {"R@5": "x"}}}, ["per_query.q1.R@5", "'x'"]),
+        ({"latency": {"p90": 3}}, ["latency", "p90", "'p95'"]),
+        ({"latency": {"p95": -1}}, ["latency.p95", "-1"]),
+        ({"golden": {"id": "x"}}, ["golden", "'version' is missing"]),
+        ({"golden": {"idd": "x"}}, ["golden", "did you mean 'id'"]),
+        ({"rankings": {"q1": "d1"}}, ["rankings.q1", "'d1'"]),
+        ({"machine": 3}, ["'machine'", "3"]),
+        ({"metricks": {}}, ["'metricks'", "did you mean 'metrics'"]),
+    ],
+)
+def test_a_broken_file_names_file_field_value_and_cure(file, change, says) -> None:
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with pytest.raises(InputError) as problem:
+        read_baseline(file)
+    for part in (str(file), *says):
+        assert part in str(problem.value)
+    assert "\n" not in str(problem.value)
+
+
+def test_a_mean_that_was_edited_by_hand_is_noticed(file) -> None:
+    record = json.loads(file.read_text())
+    record["metrics"]["R@5"] = 0.5
+    file.write_text(json.dumps(record))
+    with pytest.raises(InputError, match=r"metrics.R@5.*is 0.5, but the scores per query give 0.68.*edited by hand.*git"):
+        read_baseline(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [("", "empty"), ("[]", "no JSON object"), ('{"a": 1}', "neither"), ("{", "not valid JSON")]
+)
+def test_what_is_no_baseline_at_all_is_said_to_be_none(tmp_path, text, says) -> None:
+    path = tmp_path / "b.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=says):
+        read_baseline(path)
+    with pytest.raises(MissingInput, match="no such file"):
+        read_baseline(tmp_path / "nowhere.json")
+
+
+def test_b1_a_plain_file_of_means_is_a_baseline_without_queries(tmp_path) -> None:
+    path = tmp_path / "baseline-metrics.json"
+    path.write_text(json.dumps(PLAIN))
+    found = read_baseline(path)
+    assert dict(found.metrics) == {"R@5": 0.82, "P@5": 0.68, "RR": 0.74, "nDCG@5": 0.78}
+    assert dict(found.latency) == {"p50": 180.0, "p95": 420.0, "p99": 850.0}
+    assert found.config["chunking"] == "semantic_512_overlap_50"
+    assert found.per_query == {}
+    assert found.scores.query_ids == ()
+
+
+def test_versions_rise_by_what_moved() -> None:
+    assert next_version("1.2.3", moved=True) == "1.3.0"
+    assert next_version("1.2.3", moved=False) == "1.2.4"
+    with pytest.raises(InputError, match="v7"):
+        next_version("v7", moved=True)
+    with pytest.raises(InputError, match=r"hotel-v1\.0\.0"):
+        baseline_of(evaluation(), version="hotel-v1.0.0")
+
+
+def test_what_moves_names_old_new_and_what_came_or_went() -> None:
+    golden = golden_set()
+    old = baseline_of(evaluation(golden, measures=["R@5", "P@5"]))
+    new = baseline_of(evaluation(golden, answers(golden, skill=0.95), measures=["R@5", "RR"]))
+    found = {move.measure: move for move in movements(old, new)}
+    assert found["R@5"].change == pytest.approx(new.metrics["R@5"] - old.metrics["R@5"])
+    assert found["R@5"].change > 0
+    assert (found["P@5"].new, found["RR"].old) == (None, None)
+    assert found["RR"].change is None
+    assert has_moved(found.values())
+    slower = replace(old, latency={"p95": 999.0})
+    assert not has_moved(movements(old, slower))
+
+
+def test_b1_an_equal_or_better_run_meets_no_objection_even_below_the_floors() -> None:
+    golden = golden_set()
+    weak = evaluation(golden, answers(golden, skill=0.2))
+    better = evaluation(golden, answers(golden, skill=0.5))
+    assert objections(weak, None, Policy()) == ()
+    assert objections(weak, baseline_of(weak), Policy()) == ()
+    assert objections(better, baseline_of(weak), Policy(latency_increase=math.inf)) == ()
+
+
+def test_b1_a_worse_run_is_objected_to_measure_by_measure() -> None:
+    golden = golden_set()
+    good = evaluation(golden, answers(golden, skill=0.9))
+    worse = evaluation(golden, answers(golden, skill=0.8))
+    found = objections(worse, baseline_of(good), Policy())
+    assert any(text.startswith("R@5 is worse than in baseline 1.0.0: 0.") for text in found)
+
+
+def test_b1_failed_and_missing_queries_are_objections() -> None:
+    golden = golden_set()
+    rankings = answers(golden)
+    failed = [replace(one, hits=(), error="timed out") if one.query_id == "q004" else one for one in rankings]
+    assert objections(evaluation(golden, failed), None, Policy()) == ("1 queries got no answer: q004",)
+    few = replace(golden, queries=golden.queries[:50])
+    kept = {query.query_id for query in few.queries}
+    few = replace(few, judgments=tuple(one for one in golden.judgments if one.query_id in kept))
+    found = objections(evaluation(few, rankings[:50]), baseline_of(evaluation(golden, rankings)), Policy())
+    assert found[0] == "10 queries of baseline 1.0.0 are not in the run: q050, q051, q052, q053, q054 …"
