@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ringtrue.golden import content_hash, slice_fields, version_name
 from ringtrue.measures import score
 from ringtrue.records import Document, GoldenSet, Hit, Judgment, Query, Ranking, Stage
 from ringtrue.run import DEFAULT_MEASURES, Evaluation, Origin, Setup
@@ -65,10 +64,7 @@ def evaluation(
     """An Evaluation of these answers, or of made ones; ``setup`` and ``changes`` replace fields."""
     golden = golden or golden_set()
     rankings = tuple(answers(golden) if rankings is None else rankings)
-    origin = Origin(
-        golden.id, version_name(golden), content_hash(golden), golden.corpus_hash, golden.relevance_threshold, golden.scale,
-        golden.provisional, golden.profile, "all", slice_fields(golden),
-    )  # fmt: skip
+    origin = Origin.of(golden)
     how = Setup(
         retriever=name, config={"fusion": None}, fingerprint=f"print-of-{name}", golden=origin, k=20, measures=tuple(measures),
         recorded_at=WHEN, ringtrue="0.1.0", machine="test-machine", corpus="c0ffee",

@@ -15,7 +15,7 @@ from ringtrue.errors import UNDECIDED, InputError, nearest
 if TYPE_CHECKING:
     from ringtrue.measures import Scores
     from ringtrue.records import GoldenSet, Qrels
-    from ringtrue.run import Evaluation, Origin
+    from ringtrue.run import Evaluation
     from ringtrue.verdict import Arm, Comparison, LatencyComparison, MeasureComparison, Scored
 
 LONG = 48
@@ -102,10 +102,11 @@ def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str]) -> l
     if golden is None:
         found: list[Arm] = [_opened(run, measures) for run in runs]
     else:
+        from ringtrue.cli.looks import count_look
         from ringtrue.cli.score import judgments_in
 
         judgments = judgments_in(golden)
-        _count_look(judgments, golden, runs)
+        count_look(judgments, golden, who="ringtrue compare", what=" ".join(runs))
         found = [_scored(run, judgments, measures) for run in runs]
     names = [arm.name for arm in found]
     # Two runs of one retriever have one name; then what was typed tells them apart.
@@ -129,53 +130,16 @@ def _scored(run: str, judgments: Qrels | GoldenSet, measures: Sequence[str]) -> 
     """Return the scores of a run against judgments; queries that it lacks are absent, not 0."""
     from ringtrue.formats import read_run
     from ringtrue.measures import score
-    from ringtrue.run import DEFAULT_MEASURES, open_run
+    from ringtrue.records import GoldenSet
+    from ringtrue.run import DEFAULT_MEASURES, Origin, open_run
     from ringtrue.verdict import Scored
 
     scores: Scores = score(read_run(run), judgments, measures or DEFAULT_MEASURES, average_over="common")
-    origin = _origin(judgments)
+    origin = Origin.of(judgments) if isinstance(judgments, GoldenSet) else None
     if (Path(run) / "run.json").is_file():
         measured = open_run(run)
         return Scored(measured.name, scores, measured.latencies, measured.setup.machine, origin)
     return Scored(Path(run).name, scores, golden=origin)
-
-
-def _origin(judgments: Qrels | GoldenSet) -> Origin | None:
-    from ringtrue.records import GoldenSet
-
-    if not isinstance(judgments, GoldenSet):
-        return None
-    from ringtrue.golden import content_hash, slice_fields, version_name
-    from ringtrue.run import Origin
-
-    return Origin(
-        id=judgments.id,
-        version=version_name(judgments),
-        content_hash=content_hash(judgments),
-        corpus_hash=judgments.corpus_hash,
-        relevance_threshold=judgments.relevance_threshold,
-        scale=judgments.scale,
-        provisional=judgments.provisional,
-        profile=judgments.profile,
-        slices=slice_fields(judgments),
-    )
-
-
-def _count_look(judgments: Qrels | GoldenSet, source: str, runs: Sequence[str]) -> None:
-    """Record every look at a held-out part, in the ledger beside it (G-4)."""
-    from ringtrue.records import GoldenSet
-
-    if isinstance(judgments, GoldenSet) and judgments.metadata.get("split") == "held_out":
-        from datetime import UTC, datetime
-
-        from ringtrue.cli import show
-        from ringtrue.golden import ledger_beside, record_look, version_name
-
-        when, what = datetime.now(UTC).isoformat(timespec="seconds"), " ".join(runs)
-        count = record_look(
-            ledger_beside(source), who="ringtrue compare", what=what, when=when, version=version_name(judgments)
-        )
-        show.note(f"this was look {count} at the held-out part; each look makes it a little less held out")
 
 
 def _check_fields(fields: Sequence[str], arms: Sequence[Arm]) -> None:

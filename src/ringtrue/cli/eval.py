@@ -105,6 +105,7 @@ class Asked:
 
 def evaluated(asked: Asked, *, quiet: bool = False) -> Evaluation:
     """Return the evaluation a user asked for; looks at a held-out part are counted (G-4)."""
+    from ringtrue.cli.looks import count_look
     from ringtrue.cli.search import opened
     from ringtrue.golden import load
     from ringtrue.retrieve import names_documents
@@ -145,7 +146,7 @@ def evaluated(asked: Asked, *, quiet: bool = False) -> Evaluation:
             resume=asked.resume,
             watcher=watcher,
         )
-    _count_look(found, asked.golden)
+    count_look(found.setup.golden, asked.golden, who="ringtrue eval", what=found.name)
     return found
 
 
@@ -377,16 +378,3 @@ def fresh(path: Path) -> Path:
         candidate = path.with_name(f"{path.stem}-{number}{path.suffix}")
         number += 1
     return candidate
-
-
-def _count_look(found: Evaluation, source: str) -> None:
-    """Record every look at a held-out part, in the ledger beside it (G-4)."""
-    if found.setup.golden.split != "held_out":
-        return
-    from ringtrue.cli import show
-    from ringtrue.golden import ledger_beside, record_look
-
-    when = datetime.now(UTC).isoformat(timespec="seconds")
-    version = found.setup.golden.version
-    count = record_look(ledger_beside(source), who="ringtrue eval", what=found.name, when=when, version=version)
-    show.note(f"this was look {count} at the held-out part; each look makes it a little less held out")

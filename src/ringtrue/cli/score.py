@@ -70,6 +70,7 @@ def score_command(
     Example: ringtrue score qrels.txt run.txt nDCG@10 R@100 AP -q
     """
     from ringtrue.cli import show
+    from ringtrue.cli.looks import count_look
     from ringtrue.formats import BULK, read_run
     from ringtrue.measures import score
 
@@ -93,7 +94,7 @@ def score_command(
         depth=depth,
     )
     record = _record(scores, per_query=per_query, bounds=bounds, by=by or [], worst=worst) | _origin(judgments)
-    _count_look(judgments, qrels, run)
+    count_look(judgments, qrels, who="ringtrue score", what=run)
     if json:
         show.as_json(record)
         return
@@ -161,21 +162,6 @@ def _origin(judgments: Qrels | GoldenSet) -> dict[str, object]:
 
     origin = {"id": judgments.id, "version": version_name(judgments), "content_hash": content_hash(judgments)}
     return {"golden": {**origin, "corpus_hash": judgments.corpus_hash, "provisional": judgments.provisional}}
-
-
-def _count_look(judgments: Qrels | GoldenSet, source: str, run: str) -> None:
-    """Record every look at a held-out part, in the ledger beside it (G-4)."""
-    from ringtrue.records import GoldenSet
-
-    if isinstance(judgments, GoldenSet) and judgments.metadata.get("split") == "held_out":
-        from datetime import UTC, datetime
-
-        from ringtrue.cli import show
-        from ringtrue.golden import ledger_beside, record_look, version_name
-
-        when = datetime.now(UTC).isoformat(timespec="seconds")
-        count = record_look(ledger_beside(source), who="ringtrue score", what=run, when=when, version=version_name(judgments))
-        show.note(f"this was look {count} at the held-out part; each look makes it a little less held out")
 
 
 def _measures(text: str) -> list[Measure]:

@@ -28,8 +28,7 @@ from ringtrue.measures.scores import average
 from ringtrue.records import GoldenSet
 from ringtrue.retrieve import Collection, canonical, names_documents
 from ringtrue.retrieve.answers import answer_all
-from ringtrue.run import Evaluation, evaluate, fingerprint
-from ringtrue.run.subject import code_hash
+from ringtrue.run import Evaluation, code_hash, evaluate, fingerprint
 
 MEASURE = "nDCG@10"
 SHARE = 0.2

@@ -305,14 +305,7 @@ class Collection:
 
     def titles(self, doc_ids: Iterable[str]) -> dict[str, str]:
         """Return the titles of those documents that are here, by id."""
-        wanted = list(doc_ids)
-        found: dict[str, str] = {}
-        with self.connect() as connection:
-            for start in range(0, len(wanted), BATCH):
-                part = wanted[start : start + BATCH]
-                marks = ",".join("?" * len(part))
-                found |= dict(connection.execute(f"SELECT id, title FROM documents WHERE id IN ({marks})", part))
-        return found
+        return {doc_id: title for doc_id, title, _ in self._titles_and_texts(doc_ids)}
 
     def texts(self, doc_ids: Iterable[str]) -> list[str]:
         """Return title and text of documents, in the order asked for; raises InputError for an id that is not here."""
@@ -325,15 +318,14 @@ class Collection:
 
     def texts_known(self, doc_ids: Iterable[str]) -> dict[str, str]:
         """Return title and text of those documents that are here, by id."""
-        wanted = list(doc_ids)
-        found: dict[str, str] = {}
+        return {doc_id: f"{title}\n{text}".strip() for doc_id, title, text in self._titles_and_texts(doc_ids)}
+
+    def _titles_and_texts(self, doc_ids: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+        wanted = iter(doc_ids)
         with self.connect() as connection:
-            for start in range(0, len(wanted), BATCH):
-                part = wanted[start : start + BATCH]
+            while part := list(islice(wanted, BATCH)):
                 marks = ",".join("?" * len(part))
-                rows = connection.execute(f"SELECT id, title, text FROM documents WHERE id IN ({marks})", part)
-                found |= {doc_id: f"{title}\n{text}".strip() for doc_id, title, text in rows}
-        return found
+                yield from connection.execute(f"SELECT id, title, text FROM documents WHERE id IN ({marks})", part)
 
     def metadata(self) -> dict[str, Mapping[str, Any]]:
         """Return every document's metadata by its id."""

@@ -16,7 +16,7 @@ from ringtrue.run.evaluation import (
 from ringtrue.run.evaluator import evaluate, fingerprint, intervals_of, machine
 from ringtrue.run.folder import open_run, save
 from ringtrue.run.plant import PartlyPlanted, Planting, plant, planted, remove_planted
-from ringtrue.run.subject import corpus_of
+from ringtrue.run.subject import code_hash, corpus_of
 
 __all__ = [
     "DEFAULT_MEASURES",
@@ -28,6 +28,7 @@ __all__ = [
     "Planting",
     "Precondition",
     "Setup",
+    "code_hash",
     "corpus_of",
     "evaluate",
     "fingerprint",

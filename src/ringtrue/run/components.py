@@ -174,7 +174,9 @@ def _check(fusion: Fusion | None, core: Listed | Fused, query_id: str) -> None:
 def _contributions(
     final: Sequence[Ranking], trees: Mapping[str, Seen], k: int, id_of: Callable[[str], str]
 ) -> dict[str, Contribution]:
-    """Return what each channel brought to the final hits; 'alone' means that no other channel of its fusion had the hit.
+    """Return what each channel brought to the first k hits: those among its own first k.
+
+    'Alone' means that no other channel of its fusion had the hit there.
 
     Which channel had a hit is read off the lists: a channel may call itself otherwise than the expression does, and two may
     share a name.
@@ -185,7 +187,7 @@ def _contributions(
         own: dict[str, dict[str, dict[str, int]]] = {}
         for channel in channels_of(trees[ranking.query_id]):
             if channel.family is not None:
-                ranks = {hit.doc_id: rank for rank, hit in enumerate(mapped(channel.seen.hits, id_of), 1)}
+                ranks = {hit.doc_id: rank for rank, hit in enumerate(mapped(channel.seen.hits, id_of)[:k], 1)}
                 own.setdefault(channel.family, {})[channel.name] = ranks
         for family, lists in own.items():
             names.setdefault(family, {}).update(dict.fromkeys(lists))

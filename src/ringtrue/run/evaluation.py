@@ -12,8 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from ringtrue.golden import content_hash, slice_fields, version_name
 from ringtrue.measures import Contribution, Latency, Scores, latency
-from ringtrue.records import Qrels, Query, Ranking
+from ringtrue.records import GoldenSet, Qrels, Query, Ranking
 
 DEFAULT_MEASURES = ("nDCG@10", "nDCG@5", "R@5", "R@10", "R@20", "P@5", "RR", "Success@1")
 Status = Literal["met", "failed", "not checked"]
@@ -37,6 +38,22 @@ class Origin:
     """'all', 'tuning' or 'held_out' (G-4)."""
     slices: tuple[str, ...] = ()
     """The fields by which its queries are divided, the most telling first."""
+
+    @classmethod
+    def of(cls, golden: GoldenSet) -> Origin:
+        """Return the origin of what is measured with a set, or with a part of it."""
+        return cls(
+            id=golden.id,
+            version=version_name(golden),
+            content_hash=content_hash(golden),
+            corpus_hash=golden.corpus_hash,
+            relevance_threshold=golden.relevance_threshold,
+            scale=golden.scale,
+            provisional=golden.provisional,
+            profile=golden.profile,
+            split=str(golden.metadata.get("split", "all")),
+            slices=slice_fields(golden),
+        )
 
 
 @dataclass(frozen=True)

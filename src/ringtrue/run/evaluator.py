@@ -18,7 +18,7 @@ import numpy as np
 
 from ringtrue.config import cache_folder
 from ringtrue.errors import CannotDecide, InputError
-from ringtrue.golden import content_hash, load, slice_fields, version_name
+from ringtrue.golden import content_hash, load
 from ringtrue.golden import split as split_set
 from ringtrue.measures import Measure, Scores, score
 from ringtrue.records import GoldenSet, Query, Ranking
@@ -167,7 +167,7 @@ def evaluate(
             retriever=subjects.text,
             config=subjects.config,
             fingerprint=subjects.fingerprint,
-            golden=_origin(asked, split),
+            golden=Origin.of(asked),
             k=depth,
             measures=tuple(str(measure) for measure in wanted),
             recorded_at=(now or datetime.now(UTC)).isoformat(timespec="seconds"),
@@ -386,21 +386,6 @@ def _chunks_named(golden: GoldenSet, subjects: Routed) -> bool:
     """
     ours = [one.collection for one in subjects.all if one.collection is not None]
     return all(golden.metadata.get("chunks") == collection.chunks for collection in ours)
-
-
-def _origin(golden: GoldenSet, split: Split) -> Origin:
-    return Origin(
-        id=golden.id,
-        version=version_name(golden),
-        content_hash=content_hash(golden),
-        corpus_hash=golden.corpus_hash,
-        relevance_threshold=golden.relevance_threshold,
-        scale=golden.scale,
-        provisional=golden.provisional,
-        profile=golden.profile,
-        split=str(golden.metadata.get("split", split)),
-        slices=slice_fields(golden),
-    )
 
 
 def _notes(
