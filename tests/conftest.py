@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from postgres_server import postgres as postgres
+
 ROOT = Path(__file__).parents[1]
 
 

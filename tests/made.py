@@ -82,6 +82,7 @@ def evaluation(
         qrels=golden.qrels,
         titles={document.doc_id: document.title for document in golden.documents},
         rankings=rankings,
+        classes=golden.equivalence_classes,
         scores=score(rankings, answered, measures),
     )
     return replace(made, **changes)

@@ -18,6 +18,8 @@ from ringtrue.errors import InputError, MissingInput, nearest
 NAME = "ringtrue.toml"
 GATE_TABLES = ("floors", "latency", "slices")
 """The tables that ``[gate]`` may have: ``[gate.floors]`` and the like."""
+STORE_SETTINGS = ("url", "retention")
+"""What ``[store]`` may have beside the options of its commands."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Config:
     """Search systems by name: ``{"shop": {"kind": "opensearch", "url": …}}``."""
     gate: Mapping[str, Any] = field(default_factory=dict)
     """The whole section ``[gate]``: a policy with tables of its own, which no option could hold."""
+    store: Mapping[str, Any] = field(default_factory=dict)
+    """What ``[store]`` says beyond options: ``url`` and ``[store.retention]``."""
 
 
 def load_config(start: Path | None = None) -> Config:
@@ -53,7 +57,24 @@ def load_config(start: Path | None = None) -> Config:
         for name in (name for name, value in gate.items() if isinstance(value, dict) and name not in GATE_TABLES):
             raise InputError(f"{file}: there is no table [gate.{name}]; did you mean {nearest(name, GATE_TABLES)}?")
         settings["gate"] = {name: value for name, value in gate.items() if not isinstance(value, dict)}
-    return Config(file, settings, connections, gate if isinstance(gate, dict) else {})
+    store = settings.get("store", {})
+    kept = {name: store.pop(name) for name in STORE_SETTINGS if name in store} if isinstance(store, dict) else {}
+    return Config(file, settings, connections, gate if isinstance(gate, dict) else {}, kept)
+
+
+def store_url() -> str:
+    """Return where the store is: ``RINGTRUE_STORE``, else ``url`` under ``[store]``, else ``.ringtrue/store.sqlite``.
+
+    A path in ``ringtrue.toml``, and the default beside it, are relative to its folder.
+    """
+    chosen = os.environ.get("RINGTRUE_STORE")
+    if chosen:
+        return chosen
+    config = load_config()
+    url = config.store.get("url", ".ringtrue/store.sqlite")
+    if not isinstance(url, str) or not url:
+        raise InputError(f"{config.file}: store.url is no address; write url = 'postgresql://…' or the path of a file")
+    return url if "://" in url or config.file is None else str(config.file.parent / url)
 
 
 def cache_folder() -> Path:

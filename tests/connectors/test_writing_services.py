@@ -123,9 +123,23 @@ class TestHttp(OfTheShop, HeldSuite):
         assert found["info"]["m"] == {"lang": "de"}
 
 
-class TestHttpThatOnlySearches(OfTheShop, WritingSuite):
-    def make(self) -> Http:
-        return http(self.server.url, lookup=None)
+BLIND = "does not tell what it holds under an id, so a record of yours might be replaced or removed and nothing is written"
+
+
+@pytest.mark.parametrize("lookup", [None, {"url": "{}/documents/{{id}}", "tenant": "info.owner"}])
+def test_a_shop_that_does_not_show_the_mark_is_not_written(
+    shop: Shop, server: Answering, lookup: dict[str, str] | None
+) -> None:
+    shop.documents["golden:tiny:bicycles"] = {"heading": "Mine", "content": "", "info": {}}
+    before = dict(shop.documents)
+    shown = lookup and {**lookup, "url": lookup["url"].format(server.url)}
+    for action in (plant, remove_planted):
+        with pytest.raises(InputError, match=f"{BLIND}; say which request shows one, lookup = "):
+            action(http(server.url, lookup=shown), GOLDEN)
+    hidden = {"url": f"{server.url}/documents/{{id}}", "method": "PUT", "body": {"info": "sha:{source_hash}"}}
+    with pytest.raises(InputError, match=r"stores no '{source_hash}' as a whole value"):
+        plant(http(server.url, plant=hidden), GOLDEN)
+    assert shop.documents == before
 
 
 def test_a_refused_document_is_named_without_the_token_and_a_second_run_mends_it(shop: Shop, server: Answering) -> None:
@@ -213,9 +227,7 @@ for line in sys.stdin:
 """
 
 
-class TestCommandThatCannotTell(WritingSuite):
-    MORE: tuple[str, ...] = ("untold",)
-
+class TestCommand(WritingSuite):
     @pytest.fixture(autouse=True)
     def _programs(self, tmp_path: Path) -> Iterator[None]:
         self.file, self.folder, self.made = tmp_path / "documents.json", tmp_path, []  # type: ignore[var-annotated]
@@ -226,8 +238,8 @@ class TestCommandThatCannotTell(WritingSuite):
         for connector in self.made:
             connector.close()
 
-    def make(self) -> Command:
-        write = [sys.executable, "write.py", str(self.file), *self.MORE]
+    def make(self, *more: str) -> Command:
+        write = [sys.executable, "write.py", str(self.file), *more]
         command = [sys.executable, "search.py", str(self.file)]
         self.made.append(Command(command=command, plant=write, folder=str(self.folder), timeout=20, name="mine"))
         return self.made[-1]  # type: ignore[no-any-return]
@@ -249,13 +261,24 @@ class TestCommandThatCannotTell(WritingSuite):
         with pytest.raises(InputError, match="is only read; name the program"):
             plant(replace(self.make(), plant=()), GOLDEN)
 
-
-class TestCommand(TestCommandThatCannotTell):
-    HELD = True
-    MORE = ()
-
     def test_known_names_the_documents_that_are_there(self) -> None:
         assert self.make().known(["d1", "nobody"]) == {"d1"}
+
+    def test_a_program_that_cannot_tell_is_not_written_through(self) -> None:
+        connector, before = self.make("untold"), self.everything()
+        assert not hasattr(connector, "known")
+        for action in (plant, remove_planted):
+            with pytest.raises(InputError, match=f"{BLIND}; let the program of plant answer"):
+                action(connector, GOLDEN)
+        assert self.everything() == before
+
+    def test_somebody_elses_document_of_the_same_id_is_neither_replaced_nor_removed(self) -> None:
+        mine = {"golden:tiny:bicycles": {"title": "Mine", "text": "mine", "tenant": None, "source_hash": "f" * 32}}
+        self.file.write_text(json.dumps(mine))
+        with pytest.raises(PartlyPlanted, match=r"refused 'golden:tiny:bicycles' .*was not planted"):
+            plant(self.make(), GOLDEN)
+        assert remove_planted(self.make(), GOLDEN) == 2
+        assert self.everything() == mine
 
 
 def test_a_program_that_fails_says_why_without_its_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,6 +320,11 @@ def add(key: str, text: str, owner: str = "", hash: str = "") -> str:
     return "noted"
 
 
+@server.tool()
+def show(key: str) -> dict[str, Any]:
+    return json.loads(FILE.read_text()).get(key, {})
+
+
 @server.tool(structured_output=False)
 def forget(key: str) -> str:
     FILE.write_text(json.dumps({name: d for name, d in json.loads(FILE.read_text()).items() if name != key}))
@@ -319,13 +347,14 @@ def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Mcp, Path]
         tool="search",
         plant={"tool": "add", "arguments": arguments},
         unplant={"tool": "forget", "arguments": {"key": "{id}"}},
+        lookup={"tool": "show", "arguments": {"key": "{id}"}, "source_hash": "hash", "tenant": "owner"},
         name="notes",
     )
     yield connector, folder / "notes.json"
     connector.close()
 
 
-class TestMcp(WritingSuite):
+class TestMcp(HeldSuite):
     @pytest.fixture(autouse=True)
     def _server(self, notes: tuple[Mcp, Path]) -> None:
         self.connector, self.file = notes
@@ -341,13 +370,29 @@ class TestMcp(WritingSuite):
         found = self.everything()[doc_id]
         return found["hash"], found["owner"]
 
+    def foreign(self, doc_id: str) -> None:
+        self.file.write_text(json.dumps({**self.everything(), doc_id: {"text": "theirs"}}))
+
+    def clear(self, doc_id: str) -> None:
+        pass
+
+    def test_a_server_that_shows_nothing_is_not_written(self) -> None:
+        before = self.everything()
+        for action in (plant, remove_planted):
+            with pytest.raises(InputError, match=f"{BLIND}; say which tool shows one, lookup = "):
+                action(replace(self.connector, lookup=None), GOLDEN)
+        unmarked = {"tool": "add", "arguments": {"key": "{id}", "text": "{text} {source_hash}"}}
+        with pytest.raises(InputError, match=r"stores no '{source_hash}' as a whole value"):
+            plant(replace(self.connector, plant=unmarked), GOLDEN)
+        assert self.everything() == before
+
     def test_a_tool_that_fails_or_is_not_there_is_named(self) -> None:
         refused = replace(GOLDEN, documents=(replace(DOCUMENTS[0], doc_id="refused"), *DOCUMENTS[1:]))
         with pytest.raises(
             PartlyPlanted, match=r"took 2 of 3 documents and refused 'golden:tiny:refused'.*the tool 'add' failed"
         ):
             plant(self.connector, refused)
-        wrong = replace(self.connector, plant={"tool": "ad", "arguments": {"key": "{id}"}})
+        wrong = replace(self.connector, plant={"tool": "ad", "arguments": {"key": "{id}", "hash": "{source_hash}"}})
         with pytest.raises(InputError, match="has no tool 'ad'; it has 'add'"):
             plant(wrong, GOLDEN)
         wrong.close()

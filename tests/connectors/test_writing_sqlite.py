@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from connectors.writing_suite import GOLDEN, IDS, TENANT, HeldSuite
+from connectors.writing_suite import GOLDEN, TENANT, HeldSuite
 from ringtrue.errors import InputError, TimedOut
 from ringtrue.retrieve.connectors.sqlite import Sqlite
-from ringtrue.run import plant, planted, remove_planted
+from ringtrue.run import PartlyPlanted, plant, planted, remove_planted
 
 PLANT = {"title": "{title}", "body": "{text}", "company": "{tenant}", "hash": "{source_hash}"}
 TRIGGERS = """
@@ -83,7 +83,7 @@ class TestOneTable(HeldSuite):
         assert self.everything() == before
 
     def test_a_column_that_is_not_there_is_named(self) -> None:
-        connector = replace(self.make(), plant={"titel": "{title}"})
+        connector = replace(self.make(), plant={"titel": "{title}", "hash": "{source_hash}"})
         with pytest.raises(InputError, match="plant names the column 'titel'"):
             plant(connector, GOLDEN)
 
@@ -146,17 +146,66 @@ class TestContentWithTriggers(TestOneTable):
     def test_an_index_over_another_table_needs_its_name(self) -> None:
         run(self.file, "CREATE VIRTUAL TABLE over USING fts5(id, title, content='rooms')")
         with pytest.raises(InputError, match="name that with content="):
-            plant(Sqlite(file=self.file, table="over", plant={"title": "{title}"}), GOLDEN)
+            plant(Sqlite(file=self.file, table="over", plant={"title": "{source_hash}"}), GOLDEN)
 
 
-def test_tables_without_marks_are_written_again_and_cleaned_by_id(tmp_path: Path) -> None:
-    file = tmp_path / "plain.sqlite"
-    run(file, "CREATE VIRTUAL TABLE t USING fts5(id, body)", "INSERT INTO t VALUES ('d1', 'A pool.')")
-    connector = Sqlite(file=file, table="t", plant={"body": "{title}. {text}"})
-    assert plant(connector, GOLDEN).written == 3
-    assert plant(connector, GOLDEN).written == 3
-    assert len(run(file, "SELECT id FROM t")) == 4
+ROWS = "SELECT id, body, hash FROM t ORDER BY rowid"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A table with a record of somebody's under an id that a planted document would have."""
+    run(
+        tmp_path / "plain.sqlite",
+        "CREATE VIRTUAL TABLE t USING fts5(id, body, hash UNINDEXED)",
+        "INSERT INTO t VALUES ('d1', 'A pool.', NULL), ('golden:tiny:bicycles', 'Mine.', '0123456789abcdef0123456789abcdef')",
+    )
+    return tmp_path / "plain.sqlite"
+
+
+@pytest.mark.parametrize("record", [{"body": "{text}"}, {"body": "{text}", "hash": "sha:{source_hash}"}])
+def test_without_a_mark_that_can_be_read_nothing_is_written_or_removed(file: Path, record: dict[str, str]) -> None:
+    before = run(file, ROWS)
+    connector = Sqlite(file=file, table="t", plant=record)
+    for action in (plant, remove_planted):
+        with pytest.raises(InputError, match=r"stores no '{source_hash}' as a whole value.*source_hash = '{source_hash}'"):
+            action(connector, GOLDEN)
+    assert run(file, ROWS) == before
+
+
+def test_a_record_with_a_hash_of_its_own_is_not_taken_for_ours(file: Path) -> None:
+    before = run(file, ROWS)
+    connector = Sqlite(file=file, table="t", plant={"body": "{title}. {text}", "hash": "{source_hash}"})
+    with pytest.raises(PartlyPlanted, match=r"refused 'golden:tiny:bicycles' .*is there and was not planted"):
+        plant(connector, GOLDEN)
+    assert run(file, ROWS)[:2] == before
+    assert remove_planted(connector, GOLDEN) == 2
+    assert run(file, ROWS) == before
+
+
+def test_a_second_record_of_the_same_id_keeps_both(file: Path) -> None:
+    connector = Sqlite(file=file, table="t", plant={"body": "{title}. {text}", "hash": "{source_hash}"})
+    golden = replace(GOLDEN, documents=GOLDEN.documents[:1])
+    plant(connector, golden)
+    run(file, "INSERT INTO t VALUES ('golden:tiny:late-arrival', 'Mine too.', NULL)")
+    before = run(file, ROWS)
+    changed = replace(golden, documents=(replace(golden.documents[0], text="Other."),))
+    with pytest.raises(InputError, match="is there and was not planted"):
+        plant(connector, changed)
+    assert remove_planted(connector, golden) == 0
+    assert run(file, ROWS) == before
+
+
+def test_a_tenant_that_would_be_lost_is_refused(file: Path) -> None:
     with pytest.raises(InputError, match="tenant 'acme' would be stored nowhere"):
-        plant(connector, GOLDEN, tenant=TENANT)
-    assert remove_planted(connector, GOLDEN) == len(IDS)
-    assert run(file, "SELECT id FROM t") == [("d1",)]
+        plant(Sqlite(file=file, table="t", plant={"body": "{text}", "hash": "{source_hash}"}), GOLDEN, tenant=TENANT)
+
+
+def test_another_tenants_documents_stay_where_tenants_cannot_be_read(file: Path) -> None:
+    run(file, "DELETE FROM t")
+    connector = Sqlite(file=file, table="t", plant={"body": "{title} {text} {tenant}", "hash": "{source_hash}"})
+    assert plant(connector, GOLDEN, tenant=TENANT).written == 3
+    assert remove_planted(connector, GOLDEN, tenant="other") == 0
+    with pytest.raises(InputError, match="was not planted, or for another tenant"):
+        plant(connector, GOLDEN, tenant="other")
+    assert remove_planted(connector, GOLDEN, tenant=TENANT) == 3

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from made import answers, evaluation, golden_set
+from ringtrue.run import save
+
 QRELS = "q1 0 a 1\nq1 0 b 0\nq1 0 c 2\nq2 0 a 1\nq3 0 z 1\n"
 RUN = "q1 Q0 b 1 3.0 sys\nq1 Q0 a 2 2.0 sys\nq1 Q0 c 3 1.0 sys\nq2 Q0 x 1 1.0 sys\nq9 Q0 x 1 1.0 sys\n"
 
@@ -191,6 +194,21 @@ def test_diff_classes_and_deltas(ringtrue, files, tmp_path) -> None:
     assert record["queries"]["q2"]["kind"] == "identical"
     assert record["missing"]["the second run"] == ["q9"]
     assert "1 identical" in ringtrue("diff", files[1], other, "-k", "3").out
+
+
+def test_c3_run_folders_bring_the_judgments_they_were_made_with(ringtrue, tmp_path) -> None:
+    golden = golden_set(20)
+    pair = [evaluation(golden, answers(golden, skill=skill, seed=3), name=f"skill {skill}") for skill in (0.4, 0.9)]
+    folders = [save(one, tmp_path / f"run-{place}").run_dir for place, one in enumerate(pair)]
+    record = ringtrue("diff", *folders, "--json").json
+    values = [one.scores.per_query["q001"]["nDCG@10"] for one in pair]
+    assert record["queries"]["q001"]["ndcg_delta"] == pytest.approx(values[1] - values[0])
+    assert all(one["rr_delta"] is not None for one in record["queries"].values())
+    other = golden_set(20, seed=5)
+    alien = save(evaluation(other, answers(other)), tmp_path / "alien").run_dir
+    told = ringtrue("diff", folders[0], alien)
+    assert "judged by different golden sets" in told.err
+    assert "--qrels" in told.err
 
 
 def test_golden_validate_exit_codes_and_json(ringtrue, tmp_path) -> None:

@@ -47,9 +47,19 @@ def test_c2_the_verdict_comes_first_in_plain_words(ringtrue: Ringtrue, runs: Pat
     assert lines[1].startswith("hybrid is better than bm25 by nDCG@10: ")
     assert "95 % interval" in lines[2]
     assert "adjusted p" in lines[2]
-    for shown in ("win/tie/loss", "p of t", "Wilcoxon p", "BCa interval", "queries to settle", "latency in ms", "moved most"):
+    for shown in ("win/tie/loss", "p of t", "Wilcoxon p", "BCa interval", "more to settle", "interval p", "moved most"):
         assert shown in found.out, shown
     assert "mean difference" in found.out
+    # G-5: a size means nothing without the conditions it was planned with.
+    assert "difference of the size seen (80 % power, alpha 0.05, corrected for 8 measures)" in found.out
+
+
+def test_c1_the_adjusted_p_is_the_larger_of_both_that_must_hold(ringtrue: Ringtrue, runs: Path) -> None:
+    pair = (runs / "weak", runs / "same", "-m", "nDCG@10", "-m", "RR", *FAST)
+    one = ringtrue("compare", *pair, "--json").json["measures"]["RR"]
+    assert one["p_adjusted"] != one["interval_p"]
+    shown = next(line for line in ringtrue("compare", *pair).out.splitlines() if line.startswith("RR "))
+    assert f" {max(one['p_adjusted'], one['interval_p']):.2g} " in shown
 
 
 def test_c2_comparing_is_not_gating_a_worse_run_ends_with_0(ringtrue: Ringtrue, runs: Path) -> None:
@@ -100,8 +110,16 @@ def test_c1_more_than_two_runs_are_each_compared_with_the_first(ringtrue: Ringtr
     # Two runs of one retriever are told apart by what was typed.
     assert [one["b"] for one in record["comparisons"]] == [f"{runs / name}: hybrid" for name in ("strong", "same")]
     shown = ringtrue("compare", *three).out
-    assert shown.startswith("nDCG@10, against bm25")
-    assert shown.count("verdict: ") == 2
+    # The verdicts come first, each in a sentence, before any table.
+    strong, same = (f"{runs / name}: hybrid" for name in ("strong", "same"))
+    lines = shown.splitlines()
+    assert lines[0] == f"verdict on {strong}: better"
+    assert lines[1].startswith(f"{strong} is better than bm25 by nDCG@10: ")
+    assert lines[2] == f"verdict on {same}: not enough evidence"
+    assert lines[5].startswith("nDCG@10, against bm25")
+    assert f"── {same} against bm25 ──\nverdict: not enough evidence" in shown
+    # Corrected over both systems.
+    assert "corrected for 4 measures" in shown
 
 
 def test_primary_decides_the_verdict(ringtrue: Ringtrue, runs: Path) -> None:
@@ -204,6 +222,8 @@ def test_numbers_that_do_not_exist_are_null_and_dashes(ringtrue: Ringtrue, runs:
     assert not math.isnan(json.loads(json.dumps(main["diff"])))
     shown = ringtrue("compare", *same, *FAST).out
     assert "All 60 differences are 0." in shown
+    assert "are the same: every difference is 0, by all 8 measures over 60 queries." in shown.splitlines()[1]
+    assert "is open" not in shown
     assert "moved most" not in shown
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import subprocess
 
 import pytest
 
@@ -83,6 +85,26 @@ def test_x1_add_derives_changes_and_verdict(ringtrue, runs) -> None:
     assert "REJECTED (" in worse.out
     stored = json.loads((runs / "sub/tried.json").read_text(encoding="utf-8"))["experiments"][0]
     assert (stored["description"], stored["run_dir"]) == ("back again", "../runs/before")
+
+
+def test_x1_a_run_that_it_was_compared_with_goes_by_its_own_name(ringtrue, runs) -> None:
+    worse = ringtrue("experiment", "add", "runs/before", "-b", "runs/after", "--json").json
+    assert "against run runs/after (" in worse["verdict"]
+    assert "baseline 1.0.0" not in worse["verdict"]
+    assert ringtrue("baseline", "update", "--run", "runs/after").code == 0
+    recorded = ringtrue("experiment", "add", "runs/before", "--json").json
+    assert "against baseline 1.0.0 (" in recorded["verdict"]
+
+
+def test_x1_whose_commit_it_is_is_told(ringtrue, runs) -> None:
+    assert "commit" not in ringtrue("experiment", "add", "runs/after", "-b", "runs/before").err
+    who = ["-c", "user.name=tester", "-c", "user.email=tester@example.org", "-c", "commit.gpgsign=false"]
+    for words in (["init", "--quiet"], [*who, "commit", "--quiet", "--allow-empty", "--message", "first"]):
+        subprocess.run(["git", *words], check=True, capture_output=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    outcome = ringtrue("experiment", "add", "runs/after", "-b", "runs/before", "--json")
+    assert outcome.json["commit"] == head
+    assert f"checked out now, {head[:10]}" in outcome.err
 
 
 def test_x1_add_takes_changes_and_verdict_by_hand(ringtrue, runs) -> None:
@@ -188,13 +210,40 @@ def test_mistakes_end_with_one_line_and_their_code(ringtrue, runs, arguments, co
     assert outcome.out == ""
 
 
+def test_x2_sweep_tells_for_how_many_queries_the_measure_has_no_value(ringtrue, here) -> None:
+    arguments = [
+        "sweep",
+        "-g",
+        "hotel",
+        "-r",
+        "bm25 >> threshold(min={m})",
+        "-p",
+        "m=0.1,10",
+        "-m",
+        "SetP",
+        "--allow",
+        "cut-off",
+    ]
+    outcome = ringtrue(*arguments)
+    assert outcome.code == 3, outcome.err
+    assert re.search(r"p corrected +undefined\ntuning .* 0 → 10$", outcome.out, re.MULTILINE)
+    assert "not confirmed: SetP is not defined for 10 of 58 tuning queries with the best and for 0" in outcome.out
+    assert ringtrue(*arguments, "--json").json["tuning"]["undefined"] == {"baseline": 0, "best": 10, "queries": 58}
+    assert not (here / "held-out-looks.jsonl").exists()
+
+
 def test_x2_sweep_tells_trials_effects_and_verdict(ringtrue, here) -> None:
     arguments = ["sweep", "-g", "hotel", "-r", "fts5(title={t}, body={b})", "-p", "t=0.1,2,5", "-p", "b=0.1,1"]
     outcome = ringtrue(*arguments, "--track")
     assert outcome.code in (0, 1, 3), outcome.err
     assert "6 trials on tuning queries, best first" in outcome.out
     assert "t: mean nDCG@10 over the trials at each value" in outcome.out
-    assert "█" in outcome.out
+    # Dots on an axis whose ends are written: no length claims to be a value.
+    shown = outcome.out.split("b: mean nDCG@10")[1].splitlines()
+    assert re.fullmatch(r" +0\.1  0\.\d{4}  [ ├─●┤]+", shown[1])
+    assert shown[1].count("●") == 1
+    low, high = map(float, shown[3].split())
+    assert low < float(shown[1].split()[1]) < high
     assert "baseline: fts5(title=0.1, body=0.1)" in outcome.out
     assert "exp-001 to exp-006 written to experiments.json" in outcome.out
     record = ringtrue(*arguments, "--json")

@@ -24,11 +24,23 @@ def folder(tmp_path, monkeypatch) -> Path:
     return here
 
 
-def test_with_yes_in_an_empty_folder_the_three_commands_it_prints_work(ringtrue, folder) -> None:
+JUDGE = ["ringtrue eval", "ringtrue baseline update", "ringtrue gate"]
+
+
+def printed(out: str) -> list[str]:
+    """The commands that init names as the next ones."""
+    return [line.split(". ", 1)[1] for line in out.splitlines() if line.strip()[:2] in ("1.", "2.", "3.", "4.")]
+
+
+def test_with_yes_in_an_empty_folder_the_commands_it_prints_work(ringtrue, folder) -> None:
     outcome = ringtrue("init", "--yes")
     assert outcome.code == 0, outcome.err
-    commands = [line.split(". ", 1)[1] for line in outcome.out.splitlines() if line.strip()[:2] in ("1.", "2.", "3.")]
-    assert commands == ["ringtrue eval", "ringtrue baseline update", "ringtrue gate"]
+    commands = printed(outcome.out)
+    assert commands == ["ringtrue ingest documents --retriever bm25 --remove-missing", *JUDGE]
+    assert commands[0] in Path("ringtrue.toml").read_text()
+    assert commands[0] in Path("golden/start.yaml").read_text()
+    assert tomllib.loads(Path("ringtrue.toml").read_text())["ci"]["setup"] == commands[0]
+    assert "RINGTRUE_INSTALL" in outcome.err
     for command in commands:
         done = ringtrue(*shlex.split(command)[1:])
         assert done.code == 0, (command, done.out, done.err)
@@ -38,6 +50,44 @@ def test_with_yes_in_an_empty_folder_the_three_commands_it_prints_work(ringtrue,
     for file in ("ringtrue.toml", "golden/start.yaml", ".github/workflows/ringtrue.yml", ".gitignore"):
         assert f"wrote {file}" in outcome.out
         assert Path(file).exists()
+
+
+def test_a_start_for_a_python_function_works_and_its_gate_can_fail(ringtrue, folder, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "my_search", raising=False)
+    outcome = ringtrue("init", "--yes", "--search", "python", "--ci", "none")
+    assert outcome.code == 0, outcome.err
+    assert printed(outcome.out) == JUDGE
+    assert "my_search.py, documents/ and golden/start.yaml are samples" in outcome.err
+    for command in JUDGE:
+        done = ringtrue(*shlex.split(command)[1:])
+        assert done.code == 0, (command, done.out, done.err)
+    run = sorted(Path(".ringtrue/runs").iterdir())[-1]
+    assert ringtrue("gate", "--run", run).code == 0
+    Path("my_search.py").write_text(Path("my_search.py").read_text().replace("most_common(k)", "most_common()[:-k:-1]"))
+    assert ringtrue("gate", "--run", run).code == 3, "the run is not of this function any more"
+    assert ringtrue("gate").code == 1
+    again = ringtrue("init", "--yes", "--search", "python", "--ci", "none", "--json").json
+    assert again["written"] == []
+
+
+def test_a_python_function_that_is_there_stays_and_gets_examples_that_fit(ringtrue, folder) -> None:
+    Path("shop").mkdir()
+    Path("shop/search.py").write_text("def find(text, k):\n    return ['a']\n")
+    Path("documents").mkdir()
+    Path("documents/mine.md").write_text("mine")
+    outcome = ringtrue("init", "--yes", "--search", "python", "--where", "shop.search:find", "--overwrite", "--json").json
+    assert "shop/search.py" not in outcome["written"]
+    assert "connect(" not in Path("golden/start.yaml").read_text() + " ".join(outcome["next"])
+    assert [path.name for path in Path("documents").iterdir()] == ["mine.md"]
+    done = subprocess.run(
+        shlex.split(outcome["next"][0].replace("python", sys.executable, 1)), capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "['a']\n", done.stderr
+    missing = ringtrue(
+        "init", "--yes", "--search", "python", "--where", "other.py:find", "--dir", ".", "--name", "two", "--json"
+    )
+    assert "sample-documents/printing.md" in missing.json["written"], "never among the user's own"
 
 
 def test_the_starter_set_is_sound_and_no_copy_of_its_documents(ringtrue, folder) -> None:
@@ -117,6 +167,20 @@ def test_answers_lead_to_the_same_files_as_options(ringtrue, folder) -> None:
     assert tomllib.loads(Path("asked/ringtrue.toml").read_text())["connections"]["search"]["kind"] == "opensearch"
 
 
+def test_an_unknown_answer_is_asked_again_with_all_choices(ringtrue, folder) -> None:
+    outcome = ringtrue("init", stdin=b"solr\nsqlite\nshop.sqlite\na/b\nshop\njenkins\nnone\n")
+    assert outcome.code == 0, outcome.err
+    for text in (
+        "choose one of documents, python, http",
+        "llamaindex",
+        "cannot name a golden set",
+        "github, gitlab, both, none",
+    ):
+        assert text in outcome.err
+    assert 'kind = "sqlite"' in Path("ringtrue.toml").read_text()
+    assert Path("golden/shop.yaml").exists()
+
+
 def test_questions_that_nobody_answers_end_with_a_cure(ringtrue, folder) -> None:
     outcome = ringtrue("init", stdin=b"")
     assert outcome.code == 2
@@ -172,13 +236,17 @@ def test_pre_commit_runs_the_commands_that_it_declares(ringtrue, folder, root) -
     program = shlex.split(validate["entry"])
     assert program[0] == "ringtrue"
     assert ringtrue(*program[1:], "golden/start.yaml").code == 0
-    Path("golden/start.yaml").write_text(Path("golden/start.yaml").read_text().replace("grade: 3", "grade: 9", 1))
+    sound = Path("golden/start.yaml").read_text()
+    Path("golden/start.yaml").write_text(sound.replace("grade: 3", "grade: 9", 1))
     assert ringtrue(*program[1:], "golden/start.yaml").code == 2
 
     assert gate["stages"] == ["pre-push"]
     assert gate["pass_filenames"] is False
     run = next(Path(".ringtrue/runs").iterdir())
     program = shlex.split(gate["entry"])
+    Path("golden/start.yaml").write_text(sound.replace("grade: 3", "grade: 2", 1))
+    assert ringtrue(*program[1:], "--run", run).code == 3, "a run on another golden set is no proof"
+    Path("golden/start.yaml").write_text(sound)
     assert ringtrue(*program[1:], "--run", run).code == 0
     assert ringtrue(*program[1:], "--run", run, "--floor", "R@5=1.0").code == 1
 

@@ -75,16 +75,42 @@ def test_p1_every_format_at_once_into_a_folder(ringtrue, runs: Path) -> None:
 
 
 def test_p1_against_another_run_it_is_compared(ringtrue, runs: Path) -> None:
-    done = ringtrue("report", "now", "--against", "before", "--format", "pr", "--key", "docs")
+    done = ringtrue("report", "now", "--against", "before", "--format", "pr", "--key", "docs", "--no-baseline")
     assert done.out.startswith("<!-- ringtrue:report:docs -->\n### bm25 is worse than hybrid by nDCG@10")
     assert re.search(r"\d+ queries improved, \d+ regressed", done.out)
 
 
 def test_p1_json_is_one_object_and_nothing_else(ringtrue, runs: Path) -> None:
-    found = ringtrue("report", "now", "--json").json
+    found = ringtrue("report", "now", "--json", "--no-baseline").json
     assert found["name"] == "bm25"
     assert found["verdict"] is None
-    assert found == {**ringtrue("report", "now", "--format", "json").json, "made_at": found["made_at"]}
+    assert found == {**ringtrue("report", "now", "--format", "json", "--no-baseline").json, "made_at": found["made_at"]}
+
+
+def test_p1_a_report_judges_by_the_baseline_of_the_folder_as_the_gate_does(ringtrue, runs: Path) -> None:
+    assert "**❌ FAIL: " in ringtrue("report", "now").out
+    alone = ringtrue("report", "now", "--no-baseline").out.splitlines()
+    assert alone[2].startswith("**nDCG@10 is ")
+    assert alone[2].endswith("; not judged.**")
+    clash = ringtrue("report", "now", "--no-baseline", "--baseline", "ringtrue-baseline.json")
+    assert (clash.code, len(clash.err.splitlines())) == (2, 1)
+
+
+def test_p1_floors_of_the_settings_judge_without_a_baseline(ringtrue, runs: Path) -> None:
+    (runs / "ringtrue-baseline.json").unlink()
+    (runs / "ringtrue.toml").write_text("[gate.floors]\n'R@5' = 0.99\n", encoding="utf-8")
+    assert "R@5 below its floor" in ringtrue("report", "now").out
+    (runs / "ringtrue.toml").write_text("[eval]\n", encoding="utf-8")
+    assert "not judged" in ringtrue("report", "now").out
+
+
+def test_p1_a_baseline_of_another_golden_set_is_left_out_with_a_note(ringtrue, runs: Path) -> None:
+    before = healthy(components=(), losses=())
+    golden = replace(before.setup.golden, content_hash="another", version="other-v2.0.0")
+    write_baseline(baseline_of(replace(before, setup=replace(before.setup, golden=golden))), runs / "ringtrue-baseline.json")
+    done = ringtrue("report", "now")
+    assert "not judged" in done.out
+    assert "note: ringtrue-baseline.json was recorded on another golden set (other-v2.0.0) and is left out" in done.err
 
 
 def test_b3_a_report_on_a_failure_ends_with_0_and_says_who_judges(ringtrue, runs: Path) -> None:
@@ -139,7 +165,10 @@ def test_p1_the_terminal_says_the_verdict_first_then_every_number(capsys: pytest
     assert re.search(r"^measure +mean +95 % interval +median +sd +queries +baseline +change +floor +status$", shown.out, re.M)
     assert re.search(r"^R@5 .* FAIL$", shown.out, re.MULTILINE)
     assert re.search(r"^comparative +19 ", shown.out, re.MULTILINE)
-    assert re.search(r"^without bm25 .*\+0\.\d{4} \(\+0\.\d{4} to \+0\.\d{4}\)$", shown.out, re.MULTILINE)
+    # Without it: below 0 where the search loses, in the row of the channel.
+    assert re.search(r"^component .* without it$", shown.out, re.MULTILINE)
+    assert re.search(r"^bm25 .*−0\.\d{4} \(−0\.\d{4} to −0\.\d{4}\)$", shown.out, re.MULTILINE)
+    assert re.search(r"^hybrid \(rrf\) ", shown.out, re.MULTILINE)
     assert re.search(r"^not in any list +30 +17 % +░+$", shown.out, re.MULTILINE)
     assert re.search(r"^latency: p50 \d+ ms \(was \d+ ms, PASS\), p95 ", shown.out, re.MULTILINE)
     assert "  q003: Unreachable: [2Jno route to host" in shown.out
@@ -155,3 +184,13 @@ def test_p1_the_terminal_shows_an_evaluation_alone(capsys: pytest.CaptureFixture
     assert "status" not in shown
     assert "missing at k" not in shown
     assert "Recommendations" not in shown
+
+
+def test_p1_an_evaluation_that_nobody_judged_says_how_to_judge_it(
+    capsys: pytest.CaptureFixture[str], runs: Path, tmp_path: Path
+) -> None:
+    print_evaluation(replace(healthy(), run_dir=tmp_path / "now"))
+    assert f"To judge it by ringtrue-baseline.json: ringtrue gate --run {tmp_path / 'now'}" in capsys.readouterr().out
+    (runs / "ringtrue-baseline.json").unlink()
+    print_evaluation(replace(healthy(), run_dir=tmp_path / "now"))
+    assert "To hold later runs to it: ringtrue baseline update --run" in capsys.readouterr().out

@@ -31,6 +31,7 @@ python = "search.py:find"
 allow = ["depth"]
 
 [gate]
+minimum_queries = 4
 latency_increase = inf
 [gate.floors]
 "R@5" = 0.5
@@ -121,6 +122,11 @@ def test_a_change_that_holds_passes_and_the_comment_follows_every_push(ringtrue,
     assert outcome.code == 1
     (body,) = workflow.bodies()
     assert "FAIL" in body.splitlines()[1]
+    assert outcome.out.startswith("FAIL: find on hotel-v1.0.0, against baseline 1.0.0")
+    assert (
+        "  R@5 fell by 50.0 % against baseline 1.0.0 (1.0000 → 0.5000; 5 % allowed)\n    drink  1.0000 → 0.0000  drink"
+        in outcome.out
+    )
     assert outputs(tmp_path)["verdict"] == "fail"
     assert TOKEN not in outcome.out + outcome.err + body
 
@@ -130,6 +136,9 @@ def test_base_and_head_are_evaluated_in_one_job_each_with_its_own_code(ringtrue,
     outcome = ringtrue("ci", "--base-ref", "main", "--json")
     assert outcome.code == 1, outcome.err
     assert outcome.json["verdict"] == "fail"
+    assert any(text.startswith("R@5 fell by 50.0 %") for text in outcome.json["reasons"])
+    assert outcome.json["reason"].startswith(outcome.json["reasons"][0])
+    assert {"drink", "swim"} <= set(outcome.json["failures"][0]["queries"])
     body = workflow.bodies()[0]
     assert "| R@5 | 1.0000 | 0.5000 |" in body
     assert git("rev-parse", "HEAD")[:10] in body
@@ -216,6 +225,10 @@ def test_without_a_baseline_the_job_cannot_decide_and_says_how_to_record_one(rin
     outcome = ringtrue("ci", "--run", evaluated(ringtrue, "first"))
     assert outcome.code == 3
     assert "baseline update" in workflow.bodies()[0]
+    assert "could not be decided:\n  there is no baseline at ringtrue-baseline.json" in outcome.out
+    told = ringtrue("ci", "--run", "first", "--json").json
+    assert told["reason"].startswith("there is no baseline at ringtrue-baseline.json")
+    assert told["failures"] == []
 
 
 def test_a_push_has_no_pull_request_and_that_is_fine(ringtrue, workflow, tmp_path) -> None:
@@ -267,6 +280,16 @@ def test_a_committed_run_passes_until_the_search_changes(ringtrue, workflow) -> 
     outdated = ringtrue("ci", "--run", "runs/committed")
     assert outdated.code == 3
     assert "has changed since" in workflow.bodies()[0]
+
+
+def test_a_flag_wins_over_the_search_in_the_file_on_both_ways(ringtrue, workflow) -> None:
+    Path("other.py").write_text(GOOD.replace("def find", "def other"))
+    record_baseline(ringtrue)
+    assert ringtrue("ci", "--run", "first", "--python", "other.py:other").code == 3
+    Path("ringtrue.toml").write_text(SETTINGS.replace('python = "search.py:find"', 'retriever = "bm25"'))
+    assert ringtrue("ci", "--run", "first", "--python", "search.py:find").code == 0
+    outcome = ringtrue("ci", "--python", "search.py:find", "--no-comment")
+    assert outcome.code == 0, outcome.out + outcome.err
 
 
 def test_options_arrive_as_variables_the_way_the_action_sends_them(ringtrue, workflow, monkeypatch) -> None:

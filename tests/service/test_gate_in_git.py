@@ -50,6 +50,10 @@ def find(text, k):
     name = text.split()[-1]
     return ['forest'] if name in lost else [name]
 """
+GOOD = """\
+def find(text, k):
+    return [text.split()[-1]]
+"""
 BROKEN = """\
 def find(text, k):
     if text.endswith('forest'):
@@ -294,6 +298,114 @@ def test_b4_a_watched_file_is_part_of_what_was_run(repository, ringtrue) -> None
     assert ringtrue("gate", "--run", "runs/watched", *watch).code == 3
 
 
+def good(repository: Repository, *settings: str) -> None:
+    """A search of the repository's own that is as good as the standard, named in ringtrue.toml alone."""
+    more = "\n".join(settings)
+    repository.write(search_py=GOOD, weights_txt="1", ringtrue_toml=FUNCTION.replace("allow =", f"{more}\nallow ="))
+
+
+def test_b4_a_search_that_only_the_file_names_is_checked_too(repository, ringtrue) -> None:
+    good(repository, "watch = ['weights.txt']")
+    assert ringtrue("eval", "--out", "runs/good", "--no-report").code == 0
+    fresh = ringtrue("gate", "--run", "runs/good")
+    assert fresh.code == 0, fresh.out
+    repository.write(weights_txt="2")
+    stale = ringtrue("gate", "--run", "runs/good")
+    assert stale.code == 3
+    assert "the run is not of this retriever" in stale.out
+    assert "a watched file changed since" in stale.out
+    assert "ringtrue eval --out runs/good" in stale.out
+
+
+def test_b4_a_run_of_another_search_than_the_named_one_proves_nothing(repository, ringtrue, monkeypatch) -> None:
+    good(repository)
+    other = ringtrue("gate", "--run", "runs/standard")
+    assert other.code == 3
+    assert "it is of bm25(" in other.out
+    assert "and find is named" in other.out
+    assert ringtrue("gate", "--run", "runs/standard", "--retriever", "bm25").code == 0, "a flag wins over the file"
+    monkeypatch.setenv("RINGTRUE_GATE_RETRIEVER", "bm25")
+    assert ringtrue("gate", "--run", "runs/standard").code == 0, "and so does the environment"
+    assert ringtrue("gate", "--run", "runs/standard", "--python", "search.py:find").code == 3, "over which a flag wins"
+    monkeypatch.delenv("RINGTRUE_GATE_RETRIEVER")
+    monkeypatch.setenv("RINGTRUE_EVAL_RETRIEVER", "bm25(title=1)")
+    assert ringtrue("gate", "--run", "runs/standard").code == 3
+    monkeypatch.setenv("RINGTRUE_EVAL_RETRIEVER", "bm25")
+    assert ringtrue("gate", "--run", "runs/standard").code == 0
+
+
+@pytest.mark.parametrize("selected", [(), ("--split", "tuning"), ("--sample", "0.5")], ids=["all", "split", "sample"])
+def test_b4_a_run_on_a_golden_set_that_has_changed_since_proves_nothing(repository, ringtrue, selected) -> None:
+    assert ringtrue("eval", "--out", "runs/part", "--no-report", *selected).code == 0
+    judge = ("gate", "--run", "runs/part", "--no-baseline", "--json")
+    assert ringtrue(*judge).code == 0
+    asked = [query.query_id for query in open_run("runs/part").queries]
+    save(golden(**{asked[0].removeprefix("q-"): "something else"}), repository.path("golden.json"), overwrite=True)
+    stale = ringtrue(*judge)
+    assert stale.code == 3
+    (check,) = [one for one in stale.json["checks"] if one["status"] == "undecided"]
+    assert (check["measure"], "has changed since" in check["message"]) == ("golden set", True)
+
+
+def test_b4_a_run_over_documents_that_have_changed_since_proves_nothing(repository, ringtrue) -> None:
+    (repository.folder / "texts").mkdir()
+    for name, text in THINGS.items():
+        repository.path(f"texts/{name}.txt").write_text(text)
+    ingest = ("ingest", "texts", "--into", "index", "--retriever", "bm25", "--remove-missing")
+    assert ringtrue(*ingest).code == 0
+    judged = "".join(
+        f"  - {{query_id: {name}, query_text: {name}, relevant_docs: [{{doc_id: texts/{name}.txt, grade: 3}}]}}\n"
+        for name in THINGS
+    )
+    repository.path("own.yaml").write_text(f"id: own\nversion: 1.0.0\nqueries:\n{judged}")
+    repository.write(ringtrue_toml=NOTE.replace("golden.json'", "own.yaml'\nfolder = 'index'"))
+    assert ringtrue("eval", "--out", "runs/own", "--no-report").code == 0
+    assert ringtrue("gate", "--run", "runs/own", "--no-baseline").code == 0
+    repository.path("texts/anchor.txt").write_text("something else")
+    assert ringtrue(*ingest).code == 0
+    stale = ringtrue("gate", "--run", "runs/own", "--no-baseline")
+    assert stale.code == 3
+    assert "the documents that are searched changed since" in stale.out
+
+
+def test_b4_a_run_of_routed_searches_is_checked_like_any_other(repository, ringtrue) -> None:
+    routed = NOTE.replace("retriever = 'bm25'", "route = ['factual=bm25']\nroute_by = 'query_type'")
+    repository.write(ringtrue_toml=routed)
+    assert ringtrue("eval", "--out", "runs/routed", "--no-report").code == 0
+    assert ringtrue("gate", "--run", "runs/routed").code == 0
+    repository.write(ringtrue_toml=routed.replace("=bm25'", "=bm25(title=1)'"))
+    assert ringtrue("gate", "--run", "runs/routed").code == 3
+
+
+def test_b4_where_nothing_is_named_the_gate_says_that_it_cannot_check(repository, ringtrue) -> None:
+    repository.write(ringtrue_toml=NOTE.replace("retriever = 'bm25'", "").replace("golden = 'golden.json'", ""))
+    ended = ringtrue("gate", "--run", "runs/standard", "--json")
+    assert ended.code == 0
+    assert [text.split(",")[0] for text in ended.json["notes"][:2]] == ["no search is named", "no golden set is named"]
+
+
+def test_e5_an_evaluation_from_the_cache_is_told(repository, ringtrue) -> None:
+    fresh = ringtrue("gate", "--no-cache", "--json")
+    assert fresh.json["cached"] is False
+    again = ringtrue("gate", "--json")
+    assert again.json["cached"] is True
+    assert any("from the cache, made at 20" in text for text in again.json["notes"])
+    assert "from the cache" in ringtrue("gate").err
+    assert "from the cache" not in ringtrue("gate", "--no-cache").err
+
+
+def test_b2_the_table_shows_what_each_measure_must_keep_to(repository, ringtrue) -> None:
+    repository.write(ringtrue_toml=FUNCTION + "p95 = 500\n")
+    gate = ("gate", "--run", "runs/worse", "--floor", "Success@1=0.1")
+    rows = {line.split("  ")[0]: line.split() for line in ringtrue(*gate).out.splitlines() if "≥" in line or "≤" in line}
+    assert rows["R@5"][1:6] == ["1.0000", "0.7500", "-0.2500", "≥", "0.9500"], "the fall allows less than the floor"
+    assert rows["Success@1"][1:6] == ["1.0000", "0.7500", "-0.2500", "≥", "0.1000"], "a floor alone, with what it was"
+    assert rows["p95 (ms)"][-3:] == ["500.0", "—", "PASS"]
+    record = ringtrue(*gate, "--json").json
+    (fall,) = [one for one in record["checks"] if (one["measure"], one["rule"]) == ("R@5", "drop")]
+    assert fall["threshold"] == pytest.approx(0.95)
+
+
 def test_reports_are_written_by_their_ending_and_a_wrong_one_is_told_first(repository, ringtrue) -> None:
     names = ["gate.md", "gate.html", "gate.json", "junit.xml", "gate.sarif"]
     ended = ringtrue("gate", "--run", "runs/worse", *(part for name in names for part in ("--report", f"out/{name}")))
@@ -307,6 +419,7 @@ def test_reports_are_written_by_their_ending_and_a_wrong_one_is_told_first(repos
 
 
 def test_a_flag_wins_over_the_file_and_a_floor_can_be_taken_out(repository, ringtrue) -> None:
+    repository.write(ringtrue_toml=FUNCTION)
     loose = ("gate", "--run", "runs/worse", "--max-drop", "0.5")
     assert ringtrue(*loose).code == 1
     assert ringtrue(*loose, "--floor", "R@5=off", "--floor", "RR=off").code == 0

@@ -4,7 +4,7 @@ Reports come in as texts; comments, summaries and outputs go out, and the files 
 environment. Requests go out with the standard library alone, so that a job in CI needs no extra.
 """
 
-from ringtrue.ci.files import FORGES, PLACES, Start, Written, ingest_command, starter, write_new
+from ringtrue.ci.files import FORGES, PLACES, SAMPLE, Start, Written, ingest_command, starter, try_command, write_new
 from ringtrue.ci.github import add_outputs, add_summary, post_comment, pull_request_number
 from ringtrue.ci.gitlab import post_note
 from ringtrue.ci.job import Side, checkout, evaluate_in
@@ -14,6 +14,7 @@ __all__ = [
     "FORGES",
     "MARKER",
     "PLACES",
+    "SAMPLE",
     "Posted",
     "Side",
     "Start",
@@ -28,5 +29,6 @@ __all__ = [
     "post_note",
     "pull_request_number",
     "starter",
+    "try_command",
     "write_new",
 ]

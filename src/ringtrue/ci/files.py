@@ -68,14 +68,21 @@ class Start:
 
     def __post_init__(self) -> None:
         if self.search not in PLACES:
-            raise InputError(f"there is no start for '{self.search}'; choose {nearest(self.search, PLACES)}")
+            raise InputError(
+                f"there is no start for '{self.search}'; did you mean {nearest(self.search, PLACES)}? "
+                f"choose one of {', '.join(PLACES)}"
+            )
         if self.forges not in FORGES:
-            raise InputError(f"there are no CI files for '{self.forges}'; choose {nearest(self.forges, FORGES)}")
+            raise InputError(
+                f"there are no CI files for '{self.forges}'; did you mean {nearest(self.forges, FORGES)}? "
+                f"choose one of {', '.join(FORGES)}"
+            )
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,60}", self.name):
             raise InputError(f"'{self.name}' cannot name a golden set and its file; use letters, digits, dots and dashes")
         if any(mark in self.place for mark in '"\\\n\r'):
             raise InputError(f"{self.place!r} cannot stand in ringtrue.toml; leave out quotes, backslashes and line breaks")
-
+        if self.search == "python" and not re.fullmatch(r"[^:]+:[A-Za-z_][\w.]*", self.place):
+            raise InputError(f"'{self.place}' names no function; write it like my_search.py:find or package.module:find")
         inside = PurePosixPath(self.place)
         if self.search == "documents" and (inside.is_absolute() or ".." in inside.parts):
             raise InputError(
@@ -86,6 +93,12 @@ class Start:
     def place(self) -> str:
         """Where the search is, or where such ones usually are."""
         return self.where.strip() or PLACES[self.search]
+
+    @property
+    def module(self) -> str:
+        """The file of a Python function, from here: ``shop/search.py`` for ``shop.search:find``."""
+        where = self.place.rpartition(":")[0]
+        return where if where.endswith(".py") else f"{where.replace('.', '/')}.py"
 
     @property
     def golden(self) -> str:
@@ -101,26 +114,64 @@ class Written:
     left: tuple[str, ...]
 
 
-def starter(start: Start, documents: Sequence[Document] | None = None) -> dict[str, str]:
-    """Return the files of a start, ``{path: text}``; ``documents`` are the user's own, None where there are none yet."""
-    found = {"ringtrue.toml": _settings(start)}
-    if start.search == "documents":
-        if documents is None:
-            for file in sorted((files("ringtrue.ci") / "templates" / "documents").iterdir(), key=lambda file: file.name):
-                found[str(PurePosixPath(start.place) / file.name)] = file.read_text(encoding="utf-8")
-            sample = _template("start.yaml").replace("doc_id: documents/", f"doc_id: {PurePosixPath(start.place)}/")
-            found[start.golden] = sample.replace("id: start", f"id: {start.name}", 1)
-        else:
-            found[start.golden] = _known_items(documents, start.name)
+def starter(
+    start: Start,
+    documents: Sequence[Document] | None = None,
+    *,
+    function: Literal["missing", "here", "installed"] = "missing",
+    samples: str = SAMPLE,
+) -> dict[str, str]:
+    """Return the files of a start, ``{path: text}``.
+
+    ``documents`` are the user's own, None where there are none yet. ``function`` says whether the Python function is there:
+    where it is missing, one to try is written, with documents in the folder ``samples``.
+    """
+    found = {"ringtrue.toml": _settings(start, function, samples)}
+    more = f"{samples}/**" if start.search == "python" and function == "missing" else ""
+    if start.search == "documents" and documents is not None:
+        found[start.golden] = _known_items(documents, start.name)
+    elif start.search == "documents":
+        found |= _samples(start, str(PurePosixPath(start.place)))
+    elif start.search == "python" and function == "missing":
+        found |= {start.module: _stub(start, samples), **_samples(start, samples)}
     else:
-        found[start.golden] = _filled(_template("golden.yaml"), name=start.name)
+        found[start.golden] = _filled(_template("golden.yaml"), name=start.name, try_it=try_command(start))
     if start.forges in ("github", "both"):
-        found[".github/workflows/ringtrue.yml"] = _ci("github.yml", start)
+        found[".github/workflows/ringtrue.yml"] = _ci("github.yml", start, more)
     if start.forges in ("gitlab", "both"):
-        found[".gitlab/ringtrue.yml"] = _ci("gitlab.yml", start)
+        found[".gitlab/ringtrue.yml"] = _ci("gitlab.yml", start, more)
         found[".gitlab-ci.yml"] = "include:\n  - local: .gitlab/ringtrue.yml\n"
     found[".gitignore"] = ".ringtrue/\nreports/\nringtrue-out/\n"
     return found
+
+
+def _samples(start: Start, folder: str) -> dict[str, str]:
+    """Return documents to try, and the golden set that belongs to them."""
+    kept = sorted((files("ringtrue.ci") / "templates" / "documents").iterdir(), key=lambda file: file.name)
+    found = {f"{folder}/{file.name}": file.read_text(encoding="utf-8") for file in kept}
+    text = (
+        _template("start.yaml").replace("doc_id: documents/", f"doc_id: {folder}/").replace("id: start", f"id: {start.name}", 1)
+    )
+    after = f"\n# After every change of a document: {ingest_command(start)}" if start.search == "documents" else ""
+    return {**found, start.golden: _filled(text, folder=folder, after=after)}
+
+
+def _stub(start: Start, samples: str) -> str:
+    """Return a Python module whose function searches the samples; raises InputError where it cannot be written here."""
+    inside, name = PurePosixPath(start.module), start.place.rpartition(":")[2]
+    if inside.is_absolute() or ".." in inside.parts:
+        raise InputError(f"{start.module}: is not there, and lies outside this folder; start above it with --dir")
+    if not name.isidentifier():
+        raise InputError(f"{start.module}: is not there, and '{name}' is no function that can be written; name one like find")
+    return _filled(_template("search.py.txt"), name=name, documents=samples, golden=start.golden)
+
+
+def try_command(start: Start) -> str:
+    """Return the command that shows the ids which a search returns."""
+    if start.search != "python":
+        return 'ringtrue search "a question" --retriever "connect(\'search\')"'
+    module, name = start.module.removesuffix(".py").replace("/", "."), start.place.rpartition(":")[2]
+    return f"python -c \"import {module} as m; print(m.{name}('a question', 5))\""
 
 
 def ingest_command(start: Start) -> str:
@@ -155,22 +206,22 @@ def _extras(start: Start) -> str:
     return SYSTEMS[start.search][0] if start.search in SYSTEMS else "search"
 
 
-def _ci(name: str, start: Start) -> str:
+def _ci(name: str, start: Start, more: str) -> str:
     indent = {"github.yml": 6, "gitlab.yml": 8}[name]
     watched = ["ringtrue.toml", "ringtrue-baseline.json", "golden/**"]
+    requirement = f"ringtrue[{_extras(start)}]=={version('ringtrue')}"
     if start.search in ("documents", "sqlite"):
         watched.append(f"{PurePosixPath(start.place)}/**" if start.search == "documents" else start.place)
     elif start.search in ("python", "langchain", "llamaindex", "command"):
-        watched.append("**/*.py")
+        watched += ["**/*.py", *([more] if more else [])]
     return _filled(
         _template(name),
         paths="\n".join(f"{' ' * indent}- {json.dumps(path)}" for path in watched),
-        extras=_extras(start),
-        version=version("ringtrue"),
+        requirement=requirement,
     )
 
 
-def _settings(start: Start) -> str:
+def _settings(start: Start, function: str, samples: str) -> str:
     """Return ringtrue.toml."""
     setup, connection = (
         '# Runs before each evaluation in CI: install what the search needs, build its index.\n# setup = "…"',
@@ -189,7 +240,17 @@ def _settings(start: Start) -> str:
         )
         setup = f'setup = "{ingest_command(start)}"    # runs before each evaluation in CI'
     elif start.search == "python":
-        about = f'# A function (text, k) of yours that returns ids, best first, or (id, score) pairs.\npython = "{start.place}"'
+        about = (
+            "# A function (text, k) of yours that returns ids, best first, or (id, score) pairs.\n"
+            f'python = "{start.place}"\n'
+            "# Files that decide its answers; a run that was made before one of them changed is no longer of this search.\n"
+            + {
+                "missing": f'watch = ["{start.module}", "{samples}/*"]\n'
+                'allow = ["depth"]                  # measures look deeper than the few samples reach; leave it out later',
+                "here": f'watch = ["{start.module}"]',
+                "installed": '# watch = ["search/*.py"]',
+            }[function]
+        )
     else:
         about = "# Described at the end of this file.\nretriever = \"connect('search')\""
         said = SYSTEMS[start.search][1].format(where=start.place, command=json.dumps(start.place.split()))

@@ -88,7 +88,7 @@ def _graphql(rest: str) -> str:
 
 
 def _comment(record: Any) -> Comment:
-    if not isinstance(record, Mapping):
+    if not isinstance(record, Mapping) or not isinstance(record.get("id"), int):
         raise InputError(f"GitHub answered {record!r:.60}, which is no comment; check the address of the API")
     author = record.get("user") or {}  # a deleted account has none
     return Comment(

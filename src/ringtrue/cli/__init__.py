@@ -57,6 +57,7 @@ def common(
 
 def _add_commands() -> None:
     from ringtrue.cli import (
+        abtest,
         baseline,
         bench,
         ci,
@@ -65,15 +66,24 @@ def _add_commands() -> None:
         demo,
         diff,
         experiment,
+        feedback,
+        flag,
         gate,
         golden,
+        health,
         ingest,
         init,
+        interleave,
         learn,
+        log,
         report,
+        review,
         score,
         search,
         selftest,
+        sessions,
+        shadow,
+        store,
         sweep,
     )
     from ringtrue.cli import eval as evaluating
@@ -96,7 +106,17 @@ def _add_commands() -> None:
     app.command("sweep")(sweep.sweep_command)
     app.add_typer(experiment.app, name="experiment")
     app.add_typer(golden.app, name="golden")
+    app.add_typer(review.app, name="review")
+    app.add_typer(store.app, name="store")
+    app.add_typer(feedback.app, name="feedback")
+    app.command("sessions")(sessions.sessions_command)
+    app.add_typer(abtest.app, name="test")
+    app.command("interleave")(interleave.interleave_command)
+    app.add_typer(shadow.app, name="shadow")
+    app.add_typer(flag.app, name="flag")
+    app.command("health")(health.health_command)
     app.add_typer(bench.app, name="bench")
+    app.add_typer(log.app, name="log")
 
 
 _add_commands()

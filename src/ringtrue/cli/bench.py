@@ -53,6 +53,15 @@ def stats(context: typer.Context) -> None:
     _run("stats", context.args)
 
 
+@app.command("log", context_settings=_PASSED_ON)
+def log(context: typer.Context) -> None:
+    """Time logging in the caller's path beside a plain INSERT, and how many searches a second can be logged without loss.
+
+    Example: ringtrue bench log --check
+    """
+    _run("log", context.args)
+
+
 def _run(name: str, arguments: list[str]) -> None:
     script = Path(__file__).parents[3] / "benchmarks" / f"{name}.py"
     if not script.is_file():

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringtrue.cli import eval as options
+from ringtrue.cli.gate import committed_checks, settled
 from ringtrue.errors import OK, UNDECIDED, InputError, RingtrueError
 
 if TYPE_CHECKING:
     from ringtrue.ci import Side
-    from ringtrue.config import Config
     from ringtrue.run import Evaluation
     from ringtrue.verdict import Baseline, Check, Policy
 
 OUT = Path("ringtrue-out")
 REPORT, SARIF = "report.md", "ringtrue.sarif"
+QUERIES = 3
+"""Queries that the log names behind each failure; the reports name more."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,16 @@ class Outcome:
     comment: str
     files: tuple[Path, ...] = ()
     run: Path | None = None
-    reason: str = ""
+    reasons: tuple[str, ...] = ()
+    """Why it is no pass, one sentence each."""
+    failures: tuple[Check, ...] = ()
+    lines: tuple[str, ...] = ()
+    """What a person reads in the job's log."""
+    notes: tuple[str, ...] = ()
 
 
 def ci_command(
+    context: typer.Context,
     golden: options.Golden = None,
     retriever: options.RetrieverText = None,
     python: options.Python = None,
@@ -74,32 +82,37 @@ def ci_command(
         raise InputError("--base-ref and --baseline both say what to compare with; give one of them")
     if base_ref and run is not None:
         raise InputError("--run is judged as it was committed; --base-ref needs a search that can be evaluated here")
-    given = [part for name, value in (("--golden", golden), ("--retriever", retriever), ("--python", python)) if value
-             for part in (name, value)]  # fmt: skip
+    named = options.Asked(golden, retriever, python)
     out.mkdir(parents=True, exist_ok=True)
     crash: Exception | None = None
     try:
-        outcome = _judged(given, run=run, baseline=baseline, base_ref=base_ref, mode=mode, setup=setup, out=out, key=key)
+        asked = settled(named, context)
+        given = _flags(named, asked)
+        outcome = _judged(asked, given, run=run, baseline=baseline, base_ref=base_ref, mode=mode, setup=setup, out=out, key=key)
     except Exception as problem:
         # Whoever reads the pull request must not find the verdict of the last change there, whatever happened here.
         foreseen = isinstance(problem, RingtrueError)
         reason = str(problem) if foreseen else f"internal error: {type(problem).__name__}: {problem}"
         outcome = _without(problem.exit_code if isinstance(problem, RingtrueError) else UNDECIDED, reason, key)
         crash = None if foreseen else problem
-    notes = _handed_out(outcome, out) + (_commented(outcome.comment, key) if comment else [])
+    notes = [*outcome.notes, *_handed_out(outcome, out), *(_commented(outcome.comment, key) if comment else [])]
     if json:
         show.as_json(
             {
                 "verdict": outcome.word,
                 "exit_code": outcome.code,
-                "reason": outcome.reason,
+                "reason": "; ".join(outcome.reasons),
+                "reasons": outcome.reasons,
+                "failures": outcome.failures,
                 "run_dir": outcome.run,
                 "files": outcome.files,
                 "notes": notes,
             }
         )
     else:
-        print(f"{outcome.word.upper()}" + (f": {outcome.reason}" if outcome.reason else ""))
+        for line in outcome.lines:
+            print(line)
+        print()
         for file in outcome.files:
             print(f"wrote {file}")
         for text in notes:
@@ -110,7 +123,21 @@ def ci_command(
         raise typer.Exit(outcome.code)
 
 
+def _flags(named: options.Asked, asked: options.Asked) -> list[str]:
+    """Return what this command says itself as options of ``ringtrue eval``; the rest each side reads where it is evaluated."""
+    given: list[str] = []
+    if named.golden and named.golden == asked.golden:
+        given += ["--golden", named.golden]
+    # The search that is not meant is named, too, as nothing: each side's own settings may have it.
+    if named.retriever and named.retriever == asked.retriever:
+        given += ["--retriever", named.retriever, *([] if asked.python else ["--python", ""])]
+    if named.python and named.python == asked.python:
+        given += ["--python", named.python, *([] if asked.retriever else ["--retriever", ""])]
+    return given
+
+
 def _judged(
+    asked: options.Asked,
     given: Sequence[str],
     *,
     run: Path | None,
@@ -122,7 +149,7 @@ def _judged(
     key: str,
 ) -> Outcome:
     """Evaluate what has to be, gate it and write the reports; raises RingtrueError where there is no verdict."""
-    from ringtrue.cli.gate import BASELINE, chosen_policy, no_baseline_check, standard
+    from ringtrue.cli.gate import BASELINE, chosen_policy, headline, no_baseline_check, reasons, standard
     from ringtrue.config import load_config
     from ringtrue.report import report_on
     from ringtrue.run import open_run
@@ -134,21 +161,29 @@ def _judged(
     if not base_ref:  # a baseline that cannot be read is told before anything is evaluated
         before = standard(place, named=baseline is not None, read=read_baseline)
     extra: list[Check] = []
+    notes: list[str] = []
     if run is not None:
         evaluation = open_run(run)
-        extra += _stale(evaluation, given, config)
+        extra, notes = committed_checks(evaluation, asked)
     else:
         side = _evaluated(Path(), out / "head", given, policy, setup)
         if side.run is None:
             return _without(side.code, side.reason, key)
         evaluation = open_run(side.run)
     if base_ref:
-        before = _base(base_ref, given, policy, config, setup=setup, out=out)
+        before = _base(base_ref, asked, given, policy, setup=setup, out=out)
     elif before is None:
         extra.append(no_baseline_check(place, evaluation))
-    verdict = with_checks(gate(evaluation, policy, baseline=before), extra)
+    verdict = with_checks(gate(evaluation, policy, baseline=before), extra, notes=notes)
     report = report_on(evaluation, made_at=datetime.now(UTC).isoformat(timespec="seconds"), baseline=before, verdict=verdict)
-    return _written(report, verdict.word, verdict.exit_code, evaluation, out=out, key=key)
+    against = [check for status in ("fail", "undecided") for check in verdict.checks if check.status == status]
+    return replace(
+        _written(report, verdict.word, verdict.exit_code, evaluation, out=out, key=key),
+        reasons=tuple(check.message for check in against),
+        failures=verdict.failures,
+        lines=(*headline(verdict, evaluation), *reasons(verdict, evaluation, before, queries=QUERIES)),
+        notes=verdict.notes,
+    )
 
 
 def _evaluated(folder: Path, out: Path, given: Sequence[str], policy: Policy, setup: str) -> Side:
@@ -161,7 +196,7 @@ def _evaluated(folder: Path, out: Path, given: Sequence[str], policy: Policy, se
     return evaluate_in(folder, out, options=[*given, *measures], setup=setup, environment=environment_without_tokens(), say=say)
 
 
-def _base(ref: str, given: Sequence[str], policy: Policy, config: Config, *, setup: str, out: Path) -> Baseline:
+def _base(ref: str, asked: options.Asked, given: Sequence[str], policy: Policy, *, setup: str, out: Path) -> Baseline:
     """Return the commit that a change builds on as a baseline: measured here and now, so that latencies compare, too."""
     from ringtrue.ci import checkout
     from ringtrue.errors import CannotDecide
@@ -169,7 +204,7 @@ def _base(ref: str, given: Sequence[str], policy: Policy, config: Config, *, set
     from ringtrue.verdict import baseline_of
     from ringtrue.verdict.reachable import with_measures
 
-    golden = _setting("golden", given, config)
+    golden = asked.golden
     # Both sides answer the questions of the change: otherwise a new query would look like a difference between searches.
     same = [*given, "--golden", str(Path(golden).resolve())] if golden and Path(golden).exists() else list(given)
     with checkout(ref, say=lambda line: print(line, file=sys.stderr)) as (folder, commit):
@@ -178,48 +213,6 @@ def _base(ref: str, given: Sequence[str], policy: Policy, config: Config, *, set
         raise CannotDecide(f"the base {ref} ({commit}) could not be evaluated: {side.reason}")
     whole, _ = with_measures(open_run(side.run), policy.measures)
     return replace(baseline_of(whole), version=f"of {ref} ({commit})" if ref != commit else commit)
-
-
-def _stale(evaluation: Evaluation, given: Sequence[str], config: Config) -> list[Check]:
-    """Return what speaks against a committed run: the search, a watched file or the golden set changed since."""
-    from ringtrue.cli import show
-    from ringtrue.cli.gate import fingerprint_checks
-    from ringtrue.golden import content_hash, load
-    from ringtrue.verdict import Check
-
-    said: dict[str, Any] = {
-        name: _setting(name, given, config) for name in ("golden", "retriever", "python", "folder", "chunk", "version", "watch")
-    }
-    asked = options.Asked(
-        golden=said["golden"],
-        retriever=None if "--python" in given else said["retriever"],
-        python=None if "--retriever" in given else said["python"],
-        folder=Path(said["folder"]) if said["folder"] else None,
-        chunk=said["chunk"],
-        version=said["version"] or "",
-        watch=said["watch"] or (),
-    )
-    checks: list[Check] = []
-    if asked.retriever or asked.python:
-        checks += fingerprint_checks(evaluation, asked)
-    else:
-        show.note("no retriever is named, so whether the run is of today's search cannot be checked; name it under [eval]")
-    setup = evaluation.setup
-    if asked.golden and setup.golden.split == "all" and setup.sample == 1:
-        golden = load(asked.golden)
-        if content_hash(golden) != setup.golden.content_hash:
-            message = (
-                f"the run was made on {setup.golden.version}, and {asked.golden} has changed since; evaluate again with "
-                f"`ringtrue eval --out {evaluation.run_dir}` and commit the run"
-            )
-            checks.append(Check("completeness", "golden set", "undecided", message, float("nan")))
-    return checks
-
-
-def _setting(name: str, given: Sequence[str], config: Config) -> Any:
-    """Return what is evaluated by its name: from the command line, else from [eval]."""
-    flag = f"--{name}"
-    return given[given.index(flag) + 1] if flag in given else config.commands.get("eval", {}).get(name)
 
 
 def _written(report: Any, word: str, code: int, evaluation: Evaluation, *, out: Path, key: str) -> Outcome:
@@ -245,7 +238,13 @@ def _without(code: int, reason: str, key: str) -> Outcome:
 
     word = "undecided" if code == UNDECIDED else "error"
     title = "❔ Ringtrue could not decide" if word == "undecided" else "❌ Ringtrue could not run"
-    return Outcome(word, code, f"{marker(key)}\n### {title}\n\n```\n{reason.replace('```', '')}\n```\n", reason=reason)
+    return Outcome(
+        word,
+        code,
+        f"{marker(key)}\n### {title}\n\n```\n{reason.replace('```', '')}\n```\n",
+        reasons=(reason,),
+        lines=(f"{word.upper()}: {reason}",),
+    )
 
 
 def _handed_out(outcome: Outcome, out: Path) -> list[str]:
@@ -276,6 +275,8 @@ def _commented(text: str, key: str) -> list[str]:
         posted = posted_comment(text, key=key)
     except RingtrueError as problem:
         return [f"no comment: {problem}"]
+    except Exception as problem:  # whatever a forge answers, the gate's exit code is the gate's
+        return [f"no comment: {type(problem).__name__}: {problem}"]
     if posted is None:
         return ["no comment: there is no pull request here"]
     return [posted.detail if posted.what == "refused" else f"comment {posted.what}" + (f": {posted.url}" if posted.url else "")]

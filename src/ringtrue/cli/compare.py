@@ -83,10 +83,10 @@ def compare_command(
     else:
         if len(found) > 1:
             _print_overview(found)
-        for place, (one, other) in enumerate(pairs):
-            if place or len(found) > 1:
-                print()
-            _print(one, arms[0], other, queries)
+        for one, other in pairs:
+            if len(found) > 1:
+                print(f"\n── {one.b} against {one.a} ──")
+            _print(one, arms[0], other, queries, tests=_tests(found))
         for remark in dict.fromkeys(remark for one in found for remark in _remarks(one)):
             show.note(remark)
     if all(one.measures[one.primary].n < 2 for one in found):
@@ -201,7 +201,7 @@ def _moved(found: Comparison, a: Arm, b: Arm, count: int) -> list[tuple[str, flo
 # ── for people ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _print(found: Comparison, a: Arm, b: Arm, count: int) -> None:
+def _print(found: Comparison, a: Arm, b: Arm, count: int, *, tests: int) -> None:
     from ringtrue.cli import show
 
     main = found.measures[found.primary]
@@ -215,7 +215,7 @@ def _print(found: Comparison, a: Arm, b: Arm, count: int) -> None:
     print()
     print(f"A: {found.a}\nB: {found.b}")
     _print_measures(found)
-    _print_tests(found)
+    _print_tests(found, tests)
     for name, values in found.slices.items():
         print()
         rows = [[value, *_measure_row(parts[found.primary])] for value, parts in values.items()]
@@ -237,15 +237,22 @@ def _print(found: Comparison, a: Arm, b: Arm, count: int) -> None:
 def _print_overview(found: Sequence[Comparison]) -> None:
     from ringtrue.cli import show
 
+    for one in found:
+        print(f"verdict on {one.b}: {one.verdict}")
+        print(_sentence(one, one.measures[one.primary]))
+    print()
     rows = [[one.b, *_measure_row(one.measures[one.primary])] for one in found]
     show.table([f"{found[0].primary}, against {found[0].a}", *_headers(found[0])], rows)
 
 
 def _sentence(found: Comparison, main: MeasureComparison) -> str:
     from ringtrue.cli import show
+    from ringtrue.report.story import all_the_same, same
 
     if main.n < 2:
         return f"Whether {found.b} differs from {found.a} cannot be told."
+    if same(found):
+        return f"{found.b} and {found.a} are the same: {all_the_same(found)}."
     moved = f"{show.number(main.a)} → {show.number(main.b)} ({_signed(main.diff)})"
     if found.verdict == "not enough evidence":
         return f"Whether {found.b} differs from {found.a} by {found.primary} is open: {moved}."
@@ -253,12 +260,14 @@ def _sentence(found: Comparison, main: MeasureComparison) -> str:
 
 
 def _remarks(found: Comparison) -> Iterator[str]:
+    from ringtrue.report.story import adjusted
+
     yield from found.notes
     yield from found.measures[found.primary].warnings
     shown = [found.measures, *({value: parts[found.primary] for value, parts in one.items()} for one in found.slices.values())]
     for name, one in (item for part in shown for item in part.items()):
-        # The table shows the p of the randomisation test alone; where that is not the reason, the reason must be told.
-        if one.word == "not enough evidence" and one.p_adjusted <= found.alpha:
+        # Where the p of the table is not the reason, the reason must be told.
+        if one.word == "not enough evidence" and adjusted(one) <= found.alpha:
             yield f"{name}: {one.reason}"
 
 
@@ -268,6 +277,7 @@ def _headers(found: Comparison) -> list[str]:
 
 def _measure_row(one: MeasureComparison) -> list[str]:
     from ringtrue.cli import show
+    from ringtrue.report.story import adjusted
 
     return [
         str(one.n),
@@ -275,7 +285,7 @@ def _measure_row(one: MeasureComparison) -> list[str]:
         show.number(one.b),
         _signed(one.diff),
         _interval(one.low, one.high),
-        _p(one.p_adjusted),
+        _p(adjusted(one)),
         f"{one.wins}/{one.ties}/{one.losses}",
         one.word,
     ]
@@ -287,8 +297,16 @@ def _print_measures(found: Comparison) -> None:
     show.table(["measure", *_headers(found)], [[name, *_measure_row(one)] for name, one in found.measures.items()])
 
 
-def _print_tests(found: Comparison) -> None:
+def _tests(found: Sequence[Comparison]) -> int:
+    """Return how many measures of how many systems the words were corrected for."""
+    if found[0].correction == "none":
+        return 1
+    return max(1, sum(one.n > 1 for comparison in found for one in comparison.measures.values()))
+
+
+def _print_tests(found: Comparison, tests: int) -> None:
     from ringtrue.cli import show
+    from ringtrue.report.story import terms
 
     rows = [
         [
@@ -298,6 +316,7 @@ def _print_tests(found: Comparison) -> None:
             _p(one.wilcoxon_p),
             _p(one.p),
             _p(one.p_adjusted),
+            _p(one.interval_p),
             show.number(one.effect, 2),
             _interval(*one.bca),
             show.number(one.detectable),
@@ -305,20 +324,27 @@ def _print_tests(found: Comparison) -> None:
         ]
         for name, one in found.measures.items()
     ]
-    headers = ["tests", "t", "p of t", "Wilcoxon p", "randomisation p", f"adjusted ({found.correction})", "d_z", "BCa interval"]
+    headers = ["tests", "t", "p of t", "Wilcoxon p", "randomisation p", f"{found.correction} p", "interval p", "d_z"]
     print()
-    show.table([*headers, "detectable", "queries to settle"], rows)
+    show.table([*headers, "BCa interval", "detectable", "more to settle"], rows)
+    print(
+        "The adjusted p above is the larger of the two after the randomisation p, since both must hold. Detectable: the\n"
+        "smallest true difference that so many queries find; more to settle: how many more queries would settle a true\n"
+        f"difference of the size seen ({terms(found.alpha, tests)})."
+    )
 
 
 def _print_latency(found: LatencyComparison, alpha: float) -> None:
     from ringtrue.cli import show
+    from ringtrue.report.story import milliseconds, signed_milliseconds
 
     percentiles = {"p50": found.p50, "p95": found.p95, "p99": found.p99}
-    rows = [[name, f"{a:.1f}", f"{b:.1f}", _signed(b - a, 1)] for name, (a, b) in percentiles.items()]
-    show.table(["latency in ms", "A", "B", "B − A"], rows)
+    rows = [[name, milliseconds(a), milliseconds(b), signed_milliseconds(b - a)] for name, (a, b) in percentiles.items()]
+    show.table(["latency", "A", "B", "B − A"], rows)
     told = "" if found.comparable else "; for reading only: not measured on the same machine"
-    interval = _interval(found.low, found.high, 1)
-    print(f"mean difference {_signed(found.mean_diff, 1)} ms over {found.n} queries, {_level(alpha)} interval {interval}{told}")
+    interval = f"{signed_milliseconds(found.low)} … {signed_milliseconds(found.high)}"
+    mean = signed_milliseconds(found.mean_diff)
+    print(f"mean difference {mean} over {found.n} queries, {_level(alpha)} interval {interval}{told}")
 
 
 def _level(alpha: float) -> str:

@@ -59,7 +59,7 @@ def demo(
     if json:
         _as_json(folder, found, report.comparison, report.verdict, refused)
         return
-    _tell(golden, collection, ingesting, found)
+    _tell(golden, collection, ingesting, found, report)
     _judge(golden, report, report.comparison, report.verdict, refused)
     _conclude(folder, golden, found["hybrid"], report)
 
@@ -76,8 +76,10 @@ def _ingested(golden: GoldenSet, folder: Path, *, quiet: bool) -> Collection:
     return collection
 
 
-def _tell(golden: GoldenSet, collection: Collection, ingesting: float, found: dict[str, Evaluation]) -> None:
+def _tell(golden: GoldenSet, collection: Collection, ingesting: float, found: dict[str, Evaluation], report: Report) -> None:
     from ringtrue.cli import show
+    from ringtrue.report.lines import component_lines
+    from ringtrue.report.story import milliseconds, signed
 
     print(f"1. Ingest: {len(collection)} documents of a seaside hotel, cut, indexed and embedded in {ingesting:.1f} s.")
     print(f"   The set asks {len(golden.queries)} questions about them; questions and judgments were written for this project.")
@@ -88,28 +90,28 @@ def _tell(golden: GoldenSet, collection: Collection, ingesting: float, found: di
         best = max(one.metrics[measure] for one in found.values())
         marks = {name: " *" if one.metrics[measure] == best else "  " for name, one in found.items()}
         rows.append([measure, *(show.number(one.metrics[measure], 3) + marks[name] for name, one in found.items())])
-    rows.append(["p95 latency", *(f"{one.latency.p95:.1f} ms  " for one in found.values())])
-    show.table(["measure", *found], rows)
-    hybrid = found["hybrid"]
-    parts = {part.name: part for part in hybrid.components}
+    rows.append(["p95 latency", *(f"{milliseconds(one.latency.p95)}  " for one in found.values())])
+    show.table(["measure", *(f"{name}  " for name in found)], rows)
+    print("\n   * the best of the three; more is better, 1 is perfect.")
     print("\n   What each part of the hybrid is worth, from the same lists (nDCG@10):\n")
-    whole = hybrid.metrics["nDCG@10"]
-    alone = [[part.name, show.number(part.scores["nDCG@10"], 3), ""] for part in parts.values() if part.kind == "channel"]
-    without = [
-        [part.name, show.number(part.scores["nDCG@10"], 3), f"{part.scores['nDCG@10'] - whole:+.3f}"]
-        for part in parts.values()
-        if part.kind == "without"
-    ]
-    show.table(["part", "nDCG@10", "against the whole"], [*alone, ["hybrid", show.number(whole, 3), ""], *without])
+    parts = [part for part in component_lines(report) if part.kind != "without"]
+    show.table(
+        ["part", "nDCG@10", "without it"],
+        [
+            [part.label, show.number(part.values["nDCG@10"], 3), signed(part.without.mean, 3) if part.without else ""]
+            for part in parts
+        ],
+    )
 
 
 def _judge(golden: GoldenSet, report: Report, comparison: Comparison, verdict: Verdict, refused: Verdict) -> None:
     from ringtrue.cli import show
+    from ringtrue.report.story import adjusted
 
     one = comparison.measures[comparison.primary]
     print(f"\n3. Is the hybrid better than bm25 alone? {comparison.verdict.upper()}.")
     print(f"   {one.measure} {one.a:.3f} → {one.b:.3f}, by {one.diff:+.3f} (95 % interval {one.low:+.3f} to {one.high:+.3f});")
-    print(f"   better for {one.wins} questions, the same for {one.ties}, worse for {one.losses}; p = {one.p_adjusted:.2g}.")
+    print(f"   better for {one.wins} questions, the same for {one.ties}, worse for {one.losses}; p = {adjusted(one):.2g}.")
     if comparison.latency is not None:
         print(f"   It costs {comparison.latency.mean_diff:+.1f} ms a question.")
     passed = sum(check.status in ("pass", "degraded") for check in verdict.checks)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -117,7 +118,7 @@ def evaluated(asked: Asked, *, quiet: bool = False) -> Evaluation:
     golden = load(asked.golden)
     texts = retriever.values() if isinstance(retriever, dict) else [retriever]
     local = any(isinstance(text, str) and names_documents(text) for text in texts)
-    with watching(quiet=quiet) as watcher:
+    with watching(quiet=quiet) as watcher, _kept_when_stopped():
         collection = opened(asked.folder) if asked.folder is not None and local else None
         if collection is None and local and golden.documents:
             prepare(golden, [text for text in texts if isinstance(text, str)], chunk=asked.chunk, quiet=quiet)
@@ -148,6 +149,20 @@ def evaluated(asked: Asked, *, quiet: bool = False) -> Evaluation:
         )
     count_look(found.setup.golden, asked.golden, who="ringtrue eval", what=found.name)
     return found
+
+
+@contextmanager
+def _kept_when_stopped() -> Iterator[None]:
+    """Tell who stops an evaluation that nothing is lost."""
+    from ringtrue.cli import show
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        show.note(
+            "the answers so far are kept: the same command goes on there (with --resume where the system is out of sight)"
+        )
+        raise
 
 
 def retriever_of(asked: Asked) -> Any:
@@ -215,7 +230,11 @@ def watched(patterns: Sequence[str]) -> list[Path]:
     """Return the files of some patterns; raises InputError for a pattern that matches none, which would watch nothing."""
     files: dict[Path, None] = {}
     for pattern in patterns:
-        found = sorted(path for path in Path().glob(pattern) if path.is_file())
+        rooted = Path(pattern)
+        start, below = (
+            (Path(rooted.anchor), str(rooted.relative_to(rooted.anchor))) if rooted.is_absolute() else (Path(), pattern)
+        )
+        found = sorted(path for path in start.glob(below) if path.is_file())
         if not found:
             raise InputError(f"--watch {pattern!r} matches no file; write it from the current folder, like 'search/*.py'")
         files |= dict.fromkeys(found)
@@ -262,7 +281,17 @@ def watching(*, quiet: bool = False) -> Iterator[Watcher]:
         )
 
 
+def named_by_user(context: typer.Context) -> dict[str, Any]:
+    """Return the one way in which the retriever is named: a flag wins over the environment, that over ringtrue.toml."""
+    order = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
+    given = {name: value for name in ("retriever", "python", "route") if (value := context.params.get(name))}
+    sources = {name: getattr(context.get_parameter_source(name), "name", "DEFAULT") for name in given}
+    first = next((source for source in order if source in sources.values()), None)
+    return {name: value for name, value in given.items() if sources[name] == first or first is None}
+
+
 def eval_command(
+    context: typer.Context,
     golden: Golden = None,
     retriever: RetrieverText = None,
     python: Python = None,
@@ -312,9 +341,11 @@ def eval_command(
     from ringtrue.report import file_name, markdown, report_on
     from ringtrue.run import save
 
+    named = named_by_user(context)
     asked = Asked(
-        golden, retriever, python, route or (), route_by, folder, chunk, measure or (), k, components, sample, split, session,
-        scope, workers, timeout, retries, id_pattern, allow or (), failed, version, watch or (), not no_cache, resume,
+        golden, named.get("retriever"), named.get("python"), named.get("route", ()), route_by, folder, chunk, measure or (), k,
+        components, sample, split, session, scope, workers, timeout, retries, id_pattern, allow or (), failed, version,
+        watch or (), not no_cache, resume,
     )  # fmt: skip
     found = evaluated(asked, quiet=json)
     now = datetime.now(UTC)
@@ -322,9 +353,7 @@ def eval_command(
     report = report_on(found, made_at=now.isoformat(timespec="seconds"))
     written: Path | None = None
     if not no_report:
-        reports.mkdir(parents=True, exist_ok=True)
-        written = fresh(reports / file_name(report.made_at))
-        written.write_text(markdown(report), encoding="utf-8")
+        written = write_new(reports / file_name(report.made_at), markdown(report))
     if html is not None:
         from ringtrue.report import html as as_html
 
@@ -345,6 +374,7 @@ def record(found: Evaluation) -> dict[str, Any]:
         "name": found.name,
         "run_dir": found.run_dir,
         "metrics": found.metrics,
+        "summary": {str(measure): found.scores.summary(measure) for measure in found.scores.measures},
         "intervals": {name: list(ends) for name, ends in found.intervals.items()},
         "per_slice": {
             field: {
@@ -366,15 +396,28 @@ def record(found: Evaluation) -> dict[str, Any]:
 
 
 def new_run_folder(found: Evaluation, now: datetime) -> Path:
-    """Return a folder for a run that does not exist yet."""
+    """Return a new folder for a run, made at once: of two evaluations in one second each gets its own."""
     slug = re.sub(r"[^A-Za-z0-9]+", "-", found.name).strip("-")[:40] or "run"
-    return fresh(RUNS / f"{now:%Y%m%dT%H%M%SZ}-{found.setup.golden.id}-{slug}")
+    wanted = RUNS / f"{now:%Y%m%dT%H%M%SZ}-{found.setup.golden.id}-{slug}"
+    RUNS.mkdir(parents=True, exist_ok=True)
+    for candidate in numbered(wanted):
+        with suppress(FileExistsError):
+            candidate.mkdir()
+            return candidate
+    raise AssertionError("names do not end")
 
 
-def fresh(path: Path) -> Path:
-    """Return a path that nothing lies at: a number is added where two fall into one second."""
-    candidate, number = path, 2
-    while candidate.exists():
-        candidate = path.with_name(f"{path.stem}-{number}{path.suffix}")
-        number += 1
-    return candidate
+def write_new(path: Path, text: str) -> Path:
+    """Write a text to a file that does not exist yet, with a number in its name where one does; return where it lies."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for candidate in numbered(path):
+        with suppress(FileExistsError), candidate.open("x", encoding="utf-8") as file:
+            file.write(text)
+            return candidate
+    raise AssertionError("names do not end")
+
+
+def numbered(path: Path) -> Iterator[Path]:
+    """Yield a path, and then the same with 002, 003 … in its name."""
+    yield path
+    yield from (path.with_name(f"{path.stem}-{number:03}{path.suffix}") for number in count(2))

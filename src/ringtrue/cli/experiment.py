@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -60,27 +61,34 @@ def add(
     from ringtrue.cli import show
     from ringtrue.config import load_config
     from ringtrue.experiment import ExperimentFile, check_verdict, commit_of, experiment_of, given_change, open_arm
-    from ringtrue.run import open_run
-    from ringtrue.verdict import Policy
+    from ringtrue.run import Evaluation, open_run
+    from ringtrue.verdict import Policy, baseline_of
 
     before = baseline or (BASELINE if BASELINE.is_file() else None)
     if before is None and not verdict:
         raise MissingInput("there is nothing to compare with; name a run or baseline with --baseline, or say it with --verdict")
     config = load_config()
+    commit = commit_of(Path.cwd(), beside=file)
+    arm = None if before is None else open_arm(before)
     made = experiment_of(
         open_run(run),
-        None if before is None else open_arm(before),
+        arm,
         on=_day(day),
         description=description,
         config_changes=dict(given_change(text) for text in change) if change else None,
         verdict=check_verdict(verdict) if verdict else "",
         measure=measure,
         policy=Policy.of(config.gate, place=config.file or "gate"),
-        commit=commit_of(Path.cwd(), beside=file),
+        commit=commit,
         run=_from(file, run),
         compared_with=None if before is None else _from(file, before),
     )
+    if isinstance(arm, Evaluation) and not verdict:
+        # A run is judged against as if it were a baseline; whoever reads the verdict looks for it under its own name.
+        made = replace(made, verdict=made.verdict.replace(baseline_of(arm).name, f"run {made.baseline}"))
     (added,) = ExperimentFile(file).add([made])
+    if commit is not None:
+        show.note(f"a run does not say which commit it was made with; written is the one checked out now, {_commit(commit)}")
     if json:
         show.as_json({"file": file, **added.as_dict()})
         return
@@ -227,8 +235,6 @@ def import_experiments(
 
     Example: ringtrue experiment import tests/rag-eval/experiments.json
     """
-    from dataclasses import replace
-
     from ringtrue.cli import show
     from ringtrue.experiment import ExperimentFile, read_experiments
 
@@ -288,6 +294,12 @@ def _day(text: str | None) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise InputError(f"--date {text!r} is no day; write it like 2026-01-04") from None
+
+
+def _commit(name: str) -> str:
+    """Return a commit as people read it: its short name, and whether files were changed since."""
+    commit, dash, dirty = name.partition("-")
+    return f"{commit[:10]}{dash}{dirty}"
 
 
 def _from(file: Path, path: Path) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,12 +15,20 @@ from ringtrue.errors import InputError, MissingInput
 
 if TYPE_CHECKING:
     from ringtrue.run import Evaluation
+    from ringtrue.run.subject import Routed
     from ringtrue.verdict import Baseline, Check, Policy, Verdict
 
 BASELINE = Path("ringtrue-baseline.json")
 BaselineFile = Annotated[Path, typer.Option("--baseline", "-b", help="The baseline's file.")]
 RANKED = ("fail", "undecided", "degraded", "advisory", "pass")
 """Statuses, the one that matters most first."""
+ORDER = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
+"""Where a value comes from, the strongest first."""
+WAYS = {"retriever": "retriever", "python": "python", "route": "routes"}
+"""The three options that name a search → the field of ``Asked``."""
+NOT_SHARED = {"measures", "components", "resume"}
+"""What ``eval`` may be asked for and the gate settles itself."""
+UNNAMED = "no {what} is named, so whether the run is of today's cannot be checked; name it under [eval] in ringtrue.toml"
 
 
 def gate_command(
@@ -72,6 +80,9 @@ def gate_command(
     slice_drop: Annotated[
         bool | None, typer.Option("--slice-drop/--no-slice-drop", help="Compare every slice with the baseline, too.")
     ] = None,
+    minimum_queries: Annotated[
+        int | None, typer.Option("--minimum-queries", help="Fewest scored queries a verdict may rest on.")
+    ] = None,
     slice_minimum: Annotated[int | None, typer.Option("--slice-minimum", help="Fewest queries of a slice compared.")] = None,
     same_corpus: Annotated[
         bool | None, typer.Option("--same-corpus/--any-corpus", help="Whether the documents must be the baseline's.")
@@ -87,7 +98,8 @@ def gate_command(
     """Say whether a search is still good enough: floors, falls against the baseline, latency. Never changes the baseline.
 
     Exit code 0: pass; 1: a check failed; 2: usage or bad input; 3: could not decide. The policy stands under [gate] in
-    ringtrue.toml; what is evaluated is taken from [eval] there, unless it is given here.
+    ringtrue.toml; what is evaluated is taken from [eval] there, unless it is given here. A run (--run) that is not of this
+    search, these documents and this golden set proves nothing about them: exit code 3.
 
     \b
     Example: ringtrue gate --golden hotel --retriever hybrid
@@ -103,7 +115,7 @@ def gate_command(
     chosen = {
         "mode": mode, "max_drop": max_drop, "drop_measures": drop_measures or None, "min_effect": min_effect, "alpha": alpha,
         "latency_increase": latency_increase, "latency_slack": latency_slack, "slice_drop": slice_drop,
-        "slice_minimum": slice_minimum, "same_corpus": same_corpus,
+        "slice_minimum": slice_minimum, "minimum_queries": minimum_queries, "same_corpus": same_corpus,
     }  # fmt: skip
     policy = chosen_policy(Policy.of(config.gate, place=config.file or "gate"), chosen, floor or ())
     writers = {path: writer_for(path) for path in report or ()}  # a wrong ending is told before hours of evaluating
@@ -112,11 +124,12 @@ def gate_command(
         golden, retriever, python, route or (), route_by, folder, chunk, (), k, False, sample, split, session, scope, workers,
         timeout, retries, id_pattern, allow or (), failed, version, watch or (), not no_cache,
     )  # fmt: skip
+    asked = settled(asked, context)
     extra: list[Check] = []
+    notes: list[str] = []
     if run is not None:
         evaluation = open_run(run)
-        if any(_given(context, name) for name in ("retriever", "python", "route")):
-            extra += fingerprint_checks(evaluation, asked)
+        extra, notes = committed_checks(evaluation, asked)
     else:
         wanted = (*DEFAULT_MEASURES, *policy.measures)
         evaluation = options.evaluated(replace(asked, measures=tuple(dict.fromkeys(wanted))), quiet=json)
@@ -124,7 +137,9 @@ def gate_command(
     verdict = gate(evaluation, policy, baseline=before)
     if before is None and not no_baseline:
         extra.append(no_baseline_check(baseline, evaluation))
-    verdict = with_checks(verdict, extra)
+    if evaluation.cached:
+        notes.append(f"answers from the cache, made at {evaluation.setup.recorded_at}; --no-cache asks again")
+    verdict = with_checks(verdict, extra, notes=notes)
     for path, write in writers.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(write(evaluation, before, verdict), encoding="utf-8")
@@ -174,16 +189,100 @@ def no_baseline_check(path: Path, evaluation: Evaluation) -> Check:
     return Check("completeness", "baseline", "undecided", f"there is no baseline at {path}; {cure}", float("nan"))
 
 
-def fingerprint_checks(evaluation: Evaluation, asked: options.Asked) -> list[Check]:
-    """Return a check where a committed run is not of the retriever that is named now (B-4); nothing where it is."""
+def _given(context: typer.Context, name: str) -> bool:
+    """True for an option on the command line or in the environment; what a settings file says is a habit, not a request."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
+
+
+# ── what is evaluated, and whether a run that was made before is still of it (B-4) ──────────────────────────────────
+
+
+def settled(asked: options.Asked, context: typer.Context) -> options.Asked:
+    """Return what is evaluated, as far as it is not this command's own option, and with one search.
+
+    ``RINGTRUE_EVAL_…`` holds for every command that evaluates, like ``[eval]``. Where a flag names a search, another one in
+    the environment or the file does not count; two of equal strength are left for ``retriever_of`` to refuse.
+    """
+    root: Any = context.parent
+    plain = root.command.commands["eval"].make_context("eval", [], parent=root)
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(options.Asked) if field.name not in NOT_SHARED}
+    changed: dict[str, Any] = {}
+    strength: dict[str, int] = {}
+    for option, value in plain.params.items():
+        name = WAYS.get(option, option)
+        if name not in defaults:
+            continue
+        own = _strength(context, option) if option in context.params else len(ORDER)
+        strength[name] = min(own, _strength(plain, option))
+        if strength[name] < own:
+            changed[name] = defaults[name] if value is None else Path(value) if name == "folder" else value
+    found = replace(asked, **changed)
+    named = [name for name in WAYS.values() if getattr(found, name)]
+    best = min((strength[name] for name in named), default=0)
+    return replace(found, **{name: defaults[name] for name in named if strength[name] > best})
+
+
+def committed_checks(evaluation: Evaluation, asked: options.Asked) -> tuple[list[Check], list[str]]:
+    """Return a check for everything that changed since the run was made, and what could not be checked at all."""
+    notes = []
+    checks: list[Check] = []
+    if asked.retriever or asked.python or asked.routes:
+        checks += _search(evaluation, _subjects(asked))
+    else:
+        notes.append(UNNAMED.format(what="search"))
+    if asked.golden:
+        checks += _golden(evaluation, asked.golden)
+    else:
+        notes.append(UNNAMED.format(what="golden set"))
+    return checks, notes
+
+
+def _search(evaluation: Evaluation, now: Routed) -> Iterator[Check]:
+    setup = evaluation.setup
+    if now.fingerprint != setup.fingerprint:
+        if now.text != setup.retriever:
+            why = f"it is of {setup.retriever}, and {now.text} is named"
+        else:
+            why = f"the search, its settings or a watched file changed since {setup.recorded_at}"
+        prints = f"fingerprint {setup.fingerprint or 'unknown'}, now {now.fingerprint}"
+        yield _stale(evaluation, "fingerprint", f"the run is not of this retriever ({prints}): {why}")
+    elif setup.corpus is not None and now.corpus is not None and now.corpus != setup.corpus:
+        yield _stale(evaluation, "documents", f"the documents that are searched changed since {setup.recorded_at}")
+
+
+def _golden(evaluation: Evaluation, place: str) -> Iterator[Check]:
+    from ringtrue.golden import content_hash, load, split
+
+    origin, golden = evaluation.setup.golden, load(place)
+    if origin.split in ("tuning", "held_out") and golden.metadata.get("split", "all") == "all":
+        golden = split(golden)[0 if origin.split == "tuning" else 1]
+    if evaluation.setup.sample < 1:  # which queries a share takes in is the run's affair; those it took must be as they were
+        asked = {query.query_id for query in evaluation.queries}
+        golden = replace(
+            golden,
+            queries=tuple(query for query in golden.queries if query.query_id in asked),
+            judgments=tuple(judgment for judgment in golden.judgments if judgment.query_id in asked),
+        )
+    if content_hash(golden) != origin.content_hash:
+        message = f"the run was made on {origin.version}, and {place} is another set or has changed since"
+        yield _stale(evaluation, "golden set", message)
+
+
+def _stale(evaluation: Evaluation, what: str, message: str) -> Check:
+    from ringtrue.verdict import Check
+
+    cure = f"evaluate again with `ringtrue eval --out {evaluation.run_dir}` and commit the run"
+    return Check("completeness", what, "undecided", f"{message}; {cure}", float("nan"))
+
+
+def _subjects(asked: options.Asked) -> Routed:
+    """Return the search that is named, as an evaluation would see it, without asking it anything."""
     from ringtrue.cli.search import opened
     from ringtrue.config import cache_folder
     from ringtrue.golden import load
-    from ringtrue.run import corpus_of, fingerprint
-    from ringtrue.verdict import Check
-
-    if asked.routes:
-        raise InputError("--route cannot be checked against a run; evaluate again without --run")
+    from ringtrue.run import corpus_of
+    from ringtrue.run.subject import Routed, subject_of
 
     def documents() -> Any:
         if asked.folder is not None:
@@ -192,22 +291,15 @@ def fingerprint_checks(evaluation: Evaluation, asked: options.Asked) -> list[Che
             raise InputError("the retriever searches documents; name their folder with --in, or the --golden set they are in")
         return corpus_of(load(asked.golden), cache_folder() / "corpora", chunks=asked.chunk)
 
-    found = options.retriever_of(asked)
-    now = fingerprint(found, collection=documents, version=asked.version, watch=options.watched(asked.watch))
-    then = evaluation.setup.fingerprint
-    if now == then:
-        return []
-    message = (
-        f"the run is not of this retriever (fingerprint {then or 'unknown'}, now {now}): it or a watched file changed since "
-        f"{evaluation.setup.recorded_at}; evaluate again with `ringtrue eval --out {evaluation.run_dir}` and commit the run"
-    )
-    return [Check("completeness", "fingerprint", "undecided", message, float("nan"))]
+    found, files = options.retriever_of(asked), options.watched(asked.watch)
+    routes = found if isinstance(found, dict) else {"": found}
+    made = {route: subject_of(one, collection=documents, version=asked.version, watched=files) for route, one in routes.items()}
+    return Routed(made, asked.route_by if asked.routes else "")
 
 
-def _given(context: typer.Context, name: str) -> bool:
-    """True for an option on the command line or in the environment; what a settings file says is a habit, not a request."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
+def _strength(context: typer.Context, option: str) -> int:
+    source = context.get_parameter_source(option)
+    return ORDER.index(source.name) if source is not None and source.name in ORDER else ORDER.index("DEFAULT")
 
 
 # ── what is shown ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -226,6 +318,7 @@ def record(verdict: Verdict, evaluation: Evaluation, baseline: Baseline | None, 
         "name": verdict.name,
         "run_dir": evaluation.run_dir,
         "golden": evaluation.setup.golden.version,
+        "cached": evaluation.cached,
         "mode": verdict.mode,
         "reports": list(reports),
         "notes": list(verdict.notes),
@@ -236,28 +329,13 @@ def print_verdict(verdict: Verdict, evaluation: Evaluation, baseline: Baseline |
     """Print the verdict, the table of measures, and whatever did not pass with the queries behind it."""
     from ringtrue.cli import show
 
-    against = f"against baseline {verdict.baseline}" if verdict.baseline else "without a baseline"
-    counts = [
-        f"{sum(check.status == status for check in verdict.checks)} {word}"
-        for status, word in (("fail", "failed"), ("undecided", "undecided"), ("degraded", "degraded"))
-        if any(check.status == status for check in verdict.checks)
-    ]
-    print(f"{verdict.word.upper()}: {verdict.name} on {evaluation.setup.golden.version}, {against}, mode {verdict.mode}")
-    print(f"{len(verdict.checks)} checks" + (f": {', '.join(counts)}" if counts else ", all fine") + "\n")
-    show.table(["measure", "baseline", "current", "Δ", "interval", "status"], _rows(verdict.checks), text_columns=1)
-    texts = {query.query_id: query.text for query in evaluation.queries}
-    for status, title in (("fail", "failed"), ("undecided", "could not be decided"), ("degraded", "worse, but allowed")):
-        found = [check for check in verdict.checks if check.status == status]
-        if found:
-            print(f"\n{title}:")
-        for check in found:
-            print(f"  {check.message}")
-            if status != "degraded":
-                for query in check.queries:
-                    print(
-                        "    "
-                        + "  ".join(filter(None, (query, _moved(check, query, evaluation, baseline), texts.get(query, ""))))
-                    )
+    for line in headline(verdict, evaluation):
+        print(line)
+    print()
+    columns = ["measure", "baseline", "current", "Δ", "limit", "interval", "status"]
+    show.table(columns, _rows(verdict.checks, evaluation, baseline), text_columns=1)
+    for line in reasons(verdict, evaluation, baseline):
+        print(line)
     if evaluation.run_dir is not None:
         print(f"\nrun: {evaluation.run_dir}")
     for check in verdict.checks:
@@ -267,9 +345,44 @@ def print_verdict(verdict: Verdict, evaluation: Evaluation, baseline: Baseline |
         show.note(text)
 
 
-def _rows(checks: Iterable[Check]) -> list[list[str]]:
-    """Return a row per measure and slice: its numbers, and the status that matters most."""
+def headline(verdict: Verdict, evaluation: Evaluation) -> list[str]:
+    """Return the verdict in two lines: of what, against what, and how many checks did not pass."""
+    against = f"against baseline {verdict.baseline}" if verdict.baseline else "without a baseline"
+    counts = [
+        f"{sum(check.status == status for check in verdict.checks)} {word}"
+        for status, word in (("fail", "failed"), ("undecided", "undecided"), ("degraded", "degraded"))
+        if any(check.status == status for check in verdict.checks)
+    ]
+    return [
+        f"{verdict.word.upper()}: {verdict.name} on {evaluation.setup.golden.version}, {against}, mode {verdict.mode}",
+        f"{len(verdict.checks)} checks" + (f": {', '.join(counts)}" if counts else ", all fine"),
+    ]
+
+
+def reasons(
+    verdict: Verdict, evaluation: Evaluation, baseline: Baseline | None, *, queries: int | None = None
+) -> Iterator[str]:
+    """Yield lines that tell what did not pass, each with the queries behind it (at most ``queries``), the guiltiest first."""
+    texts = {query.query_id: query.text for query in evaluation.queries}
+    for status, title in (("fail", "failed"), ("undecided", "could not be decided"), ("degraded", "worse, but allowed")):
+        found = [check for check in verdict.checks if check.status == status]
+        if found:
+            yield f"\n{title}:"
+        for check in found:
+            yield f"  {check.message}"
+            if status == "degraded":
+                continue
+            for query in check.queries[:queries]:
+                moved = _moved(check, query, evaluation, baseline)
+                yield "    " + "  ".join(filter(None, (query, moved, texts.get(query, ""))))
+            if queries is not None and len(check.queries) > queries:
+                yield "    …"
+
+
+def _rows(checks: Iterable[Check], evaluation: Evaluation, baseline: Baseline | None) -> list[list[str]]:
+    """Return a row per measure and slice: its numbers, what it must keep to, and the status that matters most."""
     from ringtrue.cli.show import number
+    from ringtrue.verdict.wording import upside
 
     groups: dict[tuple[str, str | None], list[Check]] = {}
     for check in checks:
@@ -282,17 +395,36 @@ def _rows(checks: Iterable[Check]) -> list[list[str]]:
         ends = "—" if back is None or back.interval is None else f"{back.interval[0]:+.4f} to {back.interval[1]:+.4f}"
         timed = shown.rule in ("latency", "latency increase")
         digits = 1 if timed else 4
+        before = shown.baseline
+        if before is None and slice_ is None and baseline is not None:
+            before = _recorded(baseline, measure, evaluation, timed=timed)
         rows.append(
             [
                 (f"{measure} (ms)" if timed else measure) + (f" of {slice_}" if slice_ is not None else ""),
-                number(shown.baseline, digits),
+                number(before, digits),
                 number(shown.current, digits),
-                "—" if shown.baseline is None else f"{shown.current - shown.baseline:+.{digits}f}",
+                "—" if before is None else f"{shown.current - before:+.{digits}f}",
+                _limit(found, lower=timed or upside(measure) < 0, digits=digits),
                 ends,
                 min((check.status for check in found), key=RANKED.index).upper(),
             ]
         )
     return rows
+
+
+def _recorded(baseline: Baseline, measure: str, evaluation: Evaluation, *, timed: bool) -> float | None:
+    """Return what the baseline says about a measure that has no rule of falling; None where it is of other queries."""
+    if baseline.per_query and set(baseline.per_query) != set(evaluation.scores.query_ids):
+        return None
+    return (baseline.latency if timed else baseline.metrics).get(measure)
+
+
+def _limit(checks: Iterable[Check], *, lower: bool, digits: int) -> str:
+    """Return what a measure must keep to, the strictest of its rules; those that are for reading only do not count."""
+    limits = [check.threshold for check in checks if check.threshold is not None and check.status != "advisory"]
+    if not limits:
+        return "—"
+    return f"≤ {min(limits):.{digits}f}" if lower else f"≥ {max(limits):.{digits}f}"
 
 
 def _moved(check: Check, query: str, evaluation: Evaluation, baseline: Baseline | None) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ringtrue.cli.bootstrap import bootstrap_command
+from ringtrue.cli.refresh import refresh_command
 from ringtrue.errors import BAD_INPUT, REGRESSION, CannotDecide, InputError
 
 if TYPE_CHECKING:
@@ -361,36 +363,8 @@ def convert(
         show.note(f"the format cannot hold: {loss}")
 
 
-@app.command()
-def bootstrap(
-    source: Annotated[str, typer.Argument(metavar="CORPUS", help="A golden set or BEIR folder whose documents have names.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The set to write; rows a person confirmed in it are kept.")],
-    json: Json = False,
-) -> None:
-    """Make a known-item set without hand labels: each document's name is a query, and the document is its answer.
-
-    A second run rewrites its own rows only; rows of a person (source chair or manual) stay as they are.
-
-    Example: ringtrue golden bootstrap ./my-corpus --out known-item.json
-    """
-    from ringtrue.cli import show
-    from ringtrue.golden import known_item, load, save
-
-    documents = load(source).documents
-    if not documents:
-        raise InputError(f"{source}: has no documents to make queries from; name a set or BEIR folder with a corpus")
-    made = known_item(documents, existing=load(out) if out.exists() else None)
-    save(made.golden, out, overwrite=True)
-    if json:
-        show.as_json(
-            {"written": out, "queries": made.written, "kept": made.kept, "unnamed": made.unnamed, "shared": made.shared}
-        )
-        return
-    print(f"{made.written} known-item queries written to {out}, {made.kept} other queries kept; provisional until reviewed")
-    if made.unnamed:
-        show.note(f"{len(made.unnamed)} documents have no name and got no query: {', '.join(made.unnamed[:5])}")
-    for together in made.shared[:10]:
-        show.note(f"{len(together)} documents share a name and are all relevant to it: {', '.join(together[:5])}")
+app.command("bootstrap")(bootstrap_command)
+app.command("refresh")(refresh_command)
 
 
 @app.command()

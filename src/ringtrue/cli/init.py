@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -41,7 +41,7 @@ def init_command(
     Example: ringtrue init --yes --ci both --dir my-search
     Example: ringtrue init --yes --search http --where https://search.example.com/find --name shop
     """
-    from ringtrue.ci import Start, starter, write_new
+    from ringtrue.ci import SAMPLE, Start, starter, write_new
     from ringtrue.cli import show
 
     said = Start()
@@ -53,9 +53,11 @@ def init_command(
     folder.mkdir(parents=True, exist_ok=True)
     with chdir(folder):  # documents are called by their paths from here, today and in CI
         documents = _documents_at(start)
-        done = write_new(starter(start, documents), Path(), overwrite=overwrite)
+        function = _function_at(start)
+        samples = f"sample-{SAMPLE}" if Path(SAMPLE).exists() else SAMPLE  # never among documents of the user's own
+        done = write_new(starter(start, documents, function=function, samples=samples), Path(), overwrite=overwrite)
         indexed = _ingest(start) if start.search == "documents" else 0
-    commands = _next(start)
+    commands = _next(start, function)
     if json:
         show.as_json({"folder": folder, "written": done.written, "left": done.left, "indexed": indexed, "next": commands})
         return
@@ -67,7 +69,9 @@ def init_command(
         show.note("add to .gitlab-ci.yml: include: [{local: .gitlab/ringtrue.yml}]")
     if ".gitignore" in done.left:
         show.note("add to .gitignore: .ringtrue/ reports/ ringtrue-out/")
-    _say_what_it_is(start, documents, indexed)
+    if start.forges != "none":
+        show.note("the pipeline installs Ringtrue from your package index; elsewhere, set RINGTRUE_INSTALL as its file says")
+    _say_what_it_is(start, documents, indexed, function=function, samples=samples)
     print("\nNext" + (f", in {folder}" if folder != Path() else "") + ":")
     for number, command in enumerate(commands, 1):
         print(f"  {number}. {command}")
@@ -77,25 +81,27 @@ def _asked(start: Start, *, search: str | None, where: str | None, name: str | N
     """Return the answers to the questions whose answers are not given; raises InputError where nobody answers."""
     from ringtrue.ci import FORGES, PLACES
 
-    def ask(question: str, default: str) -> str:
-        return str(typer.prompt(question, default=default, err=True)).strip()
+    def ask(given: str | None, field: str, question: str, default: str) -> Start:
+        while given is None:
+            answer: dict[str, Any] = {field: str(typer.prompt(question, default=default, err=True)).strip()}
+            try:
+                return replace(start, **answer)
+            except InputError as problem:  # a slip of the pen is no reason to begin again
+                typer.echo(str(problem), err=True)
+        said: dict[str, Any] = {field: given}
+        return replace(start, **said)
 
+    kinds = f"What do you search: documents in a folder, or a system ({', '.join(PLACES)})?"
     try:
-        if search is None:
-            kinds = ", ".join(PLACES)
-            search = ask(f"What do you search: documents in a folder, or a system ({kinds})?", start.search)
-        start = replace(start, search=search)
-        if where is None:
-            where = ask("Where is it (folder, address, function)?", start.place)
-        if name is None:
-            name = ask("What shall the golden set be called?", start.name)
-        if ci is None:
-            ci = ask(f"CI files ({', '.join(FORGES)})?", start.forges)
+        start = ask(search, "search", kinds, start.search)
+        start = ask(where, "where", "Where is it (folder, address, function)?", start.place)
+        start = ask(name, "name", "What shall the golden set be called?", start.name)
+        start = ask(ci, "forges", f"CI files ({', '.join(FORGES)})?", start.forges)
     except typer.Abort:
         raise InputError(
             "the questions were not answered; run with --yes, or give --search, --where, --name and --ci"
         ) from None
-    return replace(start, where=where, name=name, forges=ci)  # type: ignore[arg-type]  # Start checks it
+    return start
 
 
 def _documents_at(start: Start) -> list[Document] | None:
@@ -110,6 +116,24 @@ def _documents_at(start: Start) -> list[Document] | None:
     return list(read_documents(place))
 
 
+def _function_at(start: Start) -> Literal["missing", "here", "installed"]:
+    """Return whether the Python function that is to be measured is there; its module is looked for, and not run."""
+    import sys
+    from importlib.machinery import PathFinder
+
+    module = Path(start.module)
+    if start.search != "python":
+        return "missing"
+    if module.is_file():
+        return "installed" if module.is_absolute() else "here"
+    if start.place.startswith(f"{start.module}:"):  # named by its file
+        return "missing"
+    if (module.with_suffix("") / "__init__.py").is_file():  # a package, of which no single file decides
+        return "installed"
+    top = module.parts[0].removesuffix(".py")
+    return "missing" if Path(top).is_dir() or PathFinder.find_spec(top, sys.path) is None else "installed"
+
+
 def _ingest(start: Start) -> int:
     """Index the documents as ``ringtrue ingest`` does, and return how many there are."""
     from ringtrue.cli.ingest import DEFAULT_FOLDER
@@ -118,16 +142,18 @@ def _ingest(start: Start) -> int:
 
     collection = Collection.create(DEFAULT_FOLDER)
     with collection.writing():
-        collection.ingest(read_documents(Path(start.place)), remove_missing=True)
+        collection.ingest(read_documents(Path(start.place)))  # what was indexed here before stays
         for index in indexes_of(build(BM25, collection)):
             index.ready()
     return len(collection)
 
 
-def _say_what_it_is(start: Start, documents: list[Document] | None, indexed: int) -> None:
+def _say_what_it_is(start: Start, documents: list[Document] | None, indexed: int, *, function: str, samples: str) -> None:
     from ringtrue.cli import show
 
-    if start.search != "documents":
+    if start.search == "python" and function == "missing":
+        show.note(f"{start.module}, {samples}/ and {start.golden} are samples; put your own search and queries in their place")
+    elif start.search != "documents":
         show.note(f"the queries in {start.golden} are examples; replace them before any number means anything")
     elif documents is None:
         show.note(f"{start.place}/ and {start.golden} are samples ({indexed} documents); replace them by your own")
@@ -138,12 +164,13 @@ def _say_what_it_is(start: Start, documents: list[Document] | None, indexed: int
         )
 
 
-def _next(start: Start) -> list[str]:
-    """Return the next three commands."""
-    if start.search in ("documents", "python"):
-        return ["ringtrue eval", "ringtrue baseline update", "ringtrue gate"]
-    return [
-        'ringtrue search "a question" --retriever "connect(\'search\')"',
-        f"ringtrue golden validate {start.golden}",
-        "ringtrue eval",
-    ]
+def _next(start: Start, function: str) -> list[str]:
+    """Return the next commands; each of them works as it stands, where all that is searched is there."""
+    from ringtrue.ci import ingest_command, try_command
+
+    judge = ["ringtrue eval", "ringtrue baseline update", "ringtrue gate"]
+    if start.search == "documents":
+        return [ingest_command(start), *judge]  # again after every change of a document, or the old ones are searched
+    if start.search == "python" and function == "missing":
+        return judge
+    return [try_command(start), f"ringtrue golden validate {start.golden}", "ringtrue eval"]

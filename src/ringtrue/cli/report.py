@@ -13,6 +13,7 @@ from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from ringtrue.report import Report
+    from ringtrue.run import Evaluation
 
 REPORTS = Path("reports")
 SUFFIX = {"md": ".md", "html": ".html", "json": ".json", "junit": ".xml", "sarif": ".sarif", "pr": "-pr.md"}
@@ -23,8 +24,12 @@ def report_command(
     run: Annotated[Path, typer.Argument(help="A run folder, as ringtrue eval writes it.")],
     against: Annotated[Path | None, typer.Option("--against", "-a", help="A run folder to compare with.")] = None,
     baseline: Annotated[
-        Path | None, typer.Option("--baseline", "-b", help="A baseline file to judge by, with the rules of [gate].")
+        Path | None,
+        typer.Option("--baseline", "-b", help="A baseline file to judge by; ringtrue-baseline.json here unless given."),
     ] = None,
+    no_baseline: Annotated[
+        bool, typer.Option("--no-baseline", help="Do not judge by a baseline; floors of [gate] still hold.")
+    ] = False,
     formats: Annotated[
         list[str] | None, typer.Option("--format", "-f", help=f"{', '.join(SUFFIX)}. Repeatable; md unless given.")
     ] = None,
@@ -37,18 +42,24 @@ def report_command(
 ) -> None:
     """Write a report on a run: verdict first, measures, slices, components, losses, every question, recommendations.
 
+    It judges as ringtrue gate does: by ringtrue-baseline.json where it lies in this folder, and by [gate] of ringtrue.toml.
     One format goes to standard output, HTML and several formats to reports/, unless --out says otherwise. The exit code is 0
     once the report is written, whatever it says: judging is what ringtrue gate is for.
 
     \b
     Example: ringtrue report runs/today
     Example: ringtrue report runs/today --against runs/before --format html
-    Example: ringtrue report runs/today --baseline ringtrue-baseline.json --format md --format junit --out reports/
+    Example: ringtrue report runs/today --baseline releases/2.0.json --format md --format junit --out reports/
     """
     from ringtrue.cli import show
+    from ringtrue.run import open_run
 
     wanted = _formats(formats, json=json)
-    made = _report(run, against, baseline, title)
+    if no_baseline and baseline is not None:
+        raise InputError(f"--baseline {baseline} and --no-baseline contradict each other; leave one out")
+    evaluation = open_run(run)
+    baseline = baseline or (None if no_baseline else _usual(evaluation))
+    made = _report(evaluation, against, baseline, title)
     writers = _writers(key, baseline)
     if _to_stdout(wanted, out):
         print(writers[wanted[0]](made), end="")
@@ -76,19 +87,36 @@ def _formats(given: list[str] | None, *, json: bool) -> list[str]:
     return list(dict.fromkeys(given or (["json"] if json else ["md"])))
 
 
-def _report(run: Path, against: Path | None, baseline: Path | None, title: str) -> Report:
+def _usual(evaluation: Evaluation) -> Path | None:
+    """Return the baseline of this folder, as the gate takes it; one of another golden set says nothing about this run."""
+    from ringtrue.cli import show
+    from ringtrue.cli.gate import BASELINE
+    from ringtrue.verdict import read_baseline
+
+    if not BASELINE.is_file():
+        return None
+    recorded = read_baseline(BASELINE).golden
+    if recorded.content_hash and recorded.content_hash != evaluation.setup.golden.content_hash:
+        show.note(f"{BASELINE} was recorded on another golden set ({recorded.version}) and is left out")
+        return None
+    return BASELINE
+
+
+def _report(evaluation: Evaluation, against: Path | None, baseline: Path | None, title: str) -> Report:
     from ringtrue.config import load_config
     from ringtrue.report import report_on
     from ringtrue.run import open_run
     from ringtrue.verdict import Policy, read_baseline
 
     config = load_config()
+    # Without a baseline and without rules of its own a project has nothing to be judged by.
+    ruled = baseline is not None or bool(config.gate)
     return report_on(
-        open_run(run),
+        evaluation,
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
         other=None if against is None else open_run(against),
         baseline=None if baseline is None else read_baseline(baseline),
-        policy=None if baseline is None else Policy.of(config.gate, place=config.file or "gate"),
+        policy=Policy.of(config.gate, place=config.file or "gate") if ruled else None,
         title=title,
     )
 
@@ -121,11 +149,12 @@ def _to_stdout(wanted: list[str], out: Path | None) -> bool:
 
 
 def _paths(wanted: list[str], out: Path | None, made_at: str) -> list[Path]:
-    from ringtrue.cli.eval import fresh
+    from ringtrue.cli.eval import numbered
     from ringtrue.report import file_name
 
     if out is None or out.is_dir() or (len(wanted) > 1 and not out.exists()):
-        return [fresh((out or REPORTS) / file_name(made_at, SUFFIX[name])) for name in wanted]
+        named = [(out or REPORTS) / file_name(made_at, SUFFIX[name]) for name in wanted]
+        return [next(path for path in numbered(name) if not path.exists()) for name in named]
     if len(wanted) > 1:
         raise InputError(f"--out {out} is a file, but {len(wanted)} formats were asked for; name a folder")
     return [out]

@@ -19,12 +19,14 @@ FAILURES = 10
 def print_evaluation(evaluation: Evaluation, report: Report | None = None) -> None:
     """Print an evaluation, with what a report says about it where there is one."""
     from ringtrue.report import Report
-    from ringtrue.report.story import headline, reasons
+    from ringtrue.report.story import against, headline, reasons
 
     told = report or Report(evaluation, made_at=evaluation.setup.recorded_at)
     _first(headline(told), told)
     for reason in reasons(told):
         print(f"  - {_plain(reason)}")
+    if against(told):
+        print(f"{_plain(against(told))}.")
     print()
     _measures(told)
     _slices(told)
@@ -33,12 +35,13 @@ def print_evaluation(evaluation: Evaluation, report: Report | None = None) -> No
     _latency(told)
     _failures(evaluation)
     _advice(told)
+    _judging(told)
     _notes(told)
 
 
 def _first(sentence: str, report: Report) -> None:
     golden = report.evaluation.setup.golden
-    label = ", provisional" if golden.provisional else ""
+    label = ", provisional: no person confirmed its judgments" if golden.provisional else ""
     text = f"{_plain(sentence)}."
     if show.on_terminal():
         from rich.console import Console
@@ -99,8 +102,8 @@ def _slices(report: Report) -> None:
 
 
 def _components(report: Report) -> None:
-    from ringtrue.report.lines import component_lines, shown_measures
-    from ringtrue.report.story import portion, signed
+    from ringtrue.report.lines import component_lines, shown_measures, without_it
+    from ringtrue.report.story import portion
 
     parts = component_lines(report)
     if not parts:
@@ -109,18 +112,19 @@ def _components(report: Report) -> None:
     body = []
     for part in parts:
         given = part.contribution
-        cost = f"{signed(part.cost.mean)} ({signed(part.cost.low)} to {signed(part.cost.high)})" if part.cost else ""
         body.append(
             [
-                _plain(part.name),
+                _plain(part.label),
                 *(show.number(part.values.get(name)) for name in names),
                 portion(given.rate) if given else "",
                 portion(given.unique_rate) if given else "",
-                cost,
+                without_it(part),
             ]
         )
     print()
-    show.table(["component", *names, "share of hits", "only from it", f"gain in {names[0]} by having it"], body)
+    show.table(["component", *names, "share of hits", "only from it", "without it"], body)
+    if any(part.without for part in parts):
+        print(f"without it: how {names[0]} changes without the part, below 0 where the search loses; 95 % interval")
 
 
 def _blame(evaluation: Evaluation) -> None:
@@ -183,6 +187,19 @@ def _advice(report: Report) -> None:
         print("\nRecommendations:")
     for index, one in enumerate(report.recommendations, 1):
         print(f"  {index}. {_plain(one.advice)}")
+
+
+def _judging(report: Report) -> None:
+    """Say how to judge what was only measured."""
+    from ringtrue.cli.gate import BASELINE
+
+    folder = report.evaluation.run_dir
+    if report.verdict is not None or report.comparison is not None or folder is None:
+        return
+    if BASELINE.is_file():
+        print(f"\nTo judge it by {BASELINE}: ringtrue gate --run {folder}")
+    else:
+        print(f"\nTo hold later runs to it: ringtrue baseline update --run {folder}, then ringtrue gate")
 
 
 def _notes(report: Report) -> None:

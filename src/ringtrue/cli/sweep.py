@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,14 +14,14 @@ from ringtrue.cli.experiment import FILE
 from ringtrue.errors import OK, REGRESSION, UNDECIDED
 
 if TYPE_CHECKING:
-    from ringtrue.experiment import HeldOut, Sweep, Trial, Tuning
+    from ringtrue.experiment import Effect, HeldOut, Sweep, Trial, Tuning
     from ringtrue.records import GoldenSet
     from ringtrue.retrieve import Collection
 
 JOURNALS = Path(".ringtrue/sweeps")
 CODES = {"confirmed": OK, "baseline": OK, "worse": REGRESSION, "not enough evidence": UNDECIDED}
-_BAR = 30
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_WIDTH = 40
+"""Characters of the axis of effects."""
 
 
 def sweep_command(
@@ -154,7 +156,9 @@ def record(found: Sweep) -> dict[str, Any]:
         if held is None
         else {
             **{name: getattr(held, name) for name in ("n", "baseline", "best", "diff", "p", "p_corrected", "looks")},
+            "looks_at_other_versions": held.earlier,
             "winners_tested": held.confirmations,
+            "undefined": held.undefined,
             "ci": [held.comparison.measures[found.measure].low, held.comparison.measures[found.measure].high],
             "verdict": held.comparison.verdict,
         },
@@ -194,15 +198,20 @@ def print_sweep(found: Sweep, *, limit: int | None) -> None:
         print(f"… and {len(found.trials) - limit} more (--all lists them)")
     for name, steps in effects(found).items():
         if len(steps) > 1:
-            print(f"\n{name}: mean {found.measure} over the trials at each value")
-            low, high = min(step.mean for step in steps), max(step.mean for step in steps)
-            width = max(len(step.label) for step in steps)
-            for step in steps:
-                print(f"  {step.label.rjust(width)}  {step.mean:.4f} {_bar(step.mean, low, high)}")
+            print(f"\n{name}: mean {found.measure} over the trials at each value, with what chance makes of it (95 %)")
+            _print_effects(steps)
     told, held = found.tuning, found.held_out
     print()
-    shown = [_side("tuning", told), *([] if held is None else [_side("held out", held)])]
-    show.table(["queries", "n", "baseline", "best", "Δ", "p", "p corrected"], shown)
+    sides: dict[str, Tuning | HeldOut] = {"tuning": told} | ({} if held is None else {"held out": held})
+    shown = [_side(name, side) for name, side in sides.items()]
+    heads = ["queries", "n", "baseline", "best", "Δ", "p", "p corrected"]
+    if any(side.undefined.baseline or side.undefined.best for side in sides.values()):
+        heads.append("undefined")
+        shown = [
+            [*row, f"{side.undefined.baseline} → {side.undefined.best}"]
+            for row, side in zip(shown, sides.values(), strict=True)
+        ]
+    show.table(heads, shown)
     print(f"\nbaseline: {_told(found.baseline.retriever, found.baseline.chunks)}")
     if found.best is not None:
         print(f"best:     {_told(found.best.point.retriever, found.best.point.chunks)}")
@@ -245,8 +254,25 @@ def _told(retriever: str, chunks: str | None) -> str:
     return retriever if chunks is None else f"{retriever} over {chunks}"
 
 
-def _bar(value: float, low: float, high: float) -> str:
-    """Return a bar that is longest at the highest value and a third of that at the lowest: small differences show."""
-    share = 1.0 if high == low else 1 / 3 + 2 / 3 * (value - low) / (high - low)
-    eighths = round(share * _BAR * 8)
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+def _print_effects(steps: Sequence[Effect]) -> None:
+    """Dots with their intervals on one axis, whose ends are written below: no length stands for a value."""
+    ends = [value for step in steps for value in (step.mean, step.low, step.high) if math.isfinite(value)]
+    low, high = min(ends), max(ends)
+    width = max(len(step.label) for step in steps)
+    for step in steps:
+        print(f"  {step.label.rjust(width)}  {step.mean:.4f}  {_dot(step, low, high)}".rstrip())
+    if high > low:
+        print(f"  {' ' * width}          {f'{low:.4f}':<{_WIDTH - 6}}{high:.4f}")
+
+
+def _dot(step: Effect, low: float, high: float) -> str:
+    def place(value: float) -> int:
+        return 0 if high == low else round((value - low) / (high - low) * (_WIDTH - 1))
+
+    line = [" "] * _WIDTH
+    if math.isfinite(step.low):
+        left, right = place(step.low), place(step.high)
+        line[left : right + 1] = "─" * (right - left + 1)
+        line[left], line[right] = "├", "┤"
+    line[place(step.mean)] = "●"
+    return "".join(line)

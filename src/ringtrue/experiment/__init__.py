@@ -11,7 +11,7 @@ from ringtrue.experiment.exchange import read_experiments, write_experiments
 from ringtrue.experiment.judge import describe, experiment_of, judge, open_arm
 from ringtrue.experiment.ledger import ExperimentFile, Ledger, find, numbered
 from ringtrue.experiment.methods import METHODS, size
-from ringtrue.experiment.outcome import HeldOut, Overfitting, Sweep, Trial, Tuning
+from ringtrue.experiment.outcome import HeldOut, Overfitting, Sweep, Trial, Tuning, Undefined
 from ringtrue.experiment.record import Experiment, check_verdict
 from ringtrue.experiment.space import Space, parameter
 from ringtrue.experiment.sweep import sweep
@@ -30,6 +30,7 @@ __all__ = [
     "Sweep",
     "Trial",
     "Tuning",
+    "Undefined",
     "Variants",
     "changes",
     "check_verdict",

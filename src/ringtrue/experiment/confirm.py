@@ -1,22 +1,24 @@
 """Is the best of many better, or only the luckiest? Tests on both parts of a golden set (X-2).
 
 On the tuning queries the best of N trials was chosen because it looked best there, so its p counts N times. On the held-out
-queries it is one claim, fixed before they were asked, and one test; only the winners of other sweeps on the same part add to
-it.
+queries it is one claim, fixed before they were asked, and one test; only the claims of other sweeps on the same part add to it:
+other winners, other measures, other scopes, also at other versions of the set. What is better because it leaves queries
+unanswered, where the measure then has no value, is not confirmed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from ringtrue.experiment.outcome import HeldOut, Outcome, Overfitting, Tuning
-from ringtrue.golden import read_looks, record_look
+from ringtrue.experiment.outcome import HeldOut, Outcome, Overfitting, Tuning, Undefined
+from ringtrue.golden import read_looks, record_look, version_name
 from ringtrue.measures import Measure
-from ringtrue.records import Floats
+from ringtrue.records import Floats, GoldenSet
 from ringtrue.run import Evaluation
 from ringtrue.stats import compare_paired
 from ringtrue.verdict import compare
@@ -43,27 +45,50 @@ def on_tuning(
         gains[:, None], rng=np.random.default_rng(seed), alpha=alpha, correction="none", resamples=resamples
     ).verdicts[0]
     then = baseline.metrics[measure]
-    return Tuning(found.n, then, value, value - then, found.p, min(1.0, found.p * max(1, tests)), tests)
+    missing = Undefined(nowhere(before.values()), nowhere(best.values()), len(before))
+    return Tuning(found.n, then, value, value - then, found.p, min(1.0, found.p * max(1, tests)), tests, missing)
 
 
-def on_held_out(
-    baseline: Evaluation, best: Evaluation, measure: str, *, looks: int, confirmations: int, alpha: float, seed: int
-) -> HeldOut:
+def on_held_out(baseline: Evaluation, best: Evaluation, measure: str, *, looks: Looks, alpha: float, seed: int) -> HeldOut:
     """Return how the winner stands against the baseline on the held-out queries: one test."""
     found = compare(baseline, best, measures=[measure], primary=measure, alpha=alpha, seed=seed)
     main = found.measures[measure]
-    corrected = min(1.0, main.p * confirmations)
-    return HeldOut(main.n, main.a, main.b, main.diff, main.p, corrected, found, looks, confirmations)
+    values = [evaluation.scores.of(measure).tolist() for evaluation in (baseline, best)]
+    missing = Undefined(nowhere(values[0]), nowhere(values[1]), len(values[0]))
+    corrected = min(1.0, main.p * looks.claims)
+    return HeldOut(
+        main.n, main.a, main.b, main.diff, main.p, corrected, found, looks.count, looks.earlier, looks.claims, missing
+    )
 
 
-def look(ledger: Path, claim: str, *, when: str, version: str) -> tuple[int, int]:
-    """Record a look at the held-out part before it is taken; return all looks, and the different claims of sweeps among them.
+def nowhere(values: Iterable[float]) -> int:
+    """Return for how many queries a measure has no value."""
+    return sum(math.isnan(value) for value in values)
 
-    The same claim again is the same test again, not another chance.
+
+@dataclass(frozen=True)
+class Looks:
+    """What the ledger says about a held-out part."""
+
+    count: int
+    """Looks at any version of it, this one included."""
+    earlier: int
+    """Those of them at other versions."""
+    claims: int
+    """The different claims of sweeps among them."""
+
+
+def look(ledger: Path, claim: str, *, when: str, golden: GoldenSet) -> Looks:
+    """Record a look at the held-out part before it is taken; return all looks there were at this part.
+
+    The same claim again is the same test again, not another chance. A new version of the set has most queries of the old one,
+    so what was tried on that counts on.
     """
-    count = record_look(ledger, who=WHO, what=claim, when=when, version=version)
-    claims = {seen.what for seen in read_looks(ledger) if seen.who == WHO and seen.version == version}
-    return count, len(claims)
+    version = version_name(golden)
+    record_look(ledger, who=WHO, what=claim, when=when, version=version)
+    seen = [one for one in read_looks(ledger) if not one.version or one.version.startswith(f"{golden.id}-v")]
+    earlier = sum(one.version not in ("", version) for one in seen)
+    return Looks(len(seen), earlier, len({one.what for one in seen if one.who == WHO}))
 
 
 def overfitting(tuning: Floats, held_out: Floats) -> Overfitting:
@@ -102,13 +127,20 @@ def outcome_of(found: HeldOut, measure: str, *, alpha: float) -> tuple[Outcome, 
     """Return the outcome of a confirmation, and the same in plain words."""
     numbers = f"{measure} {found.baseline:.4f} → {found.best:.4f} ({found.diff:+.4f}, p = {found.p:.2g})"
     word, on = found.comparison.verdict, f"on {found.n} held-out queries"
+    missing = found.undefined.told(measure, "held-out")
+    besides = f"; {missing}" if missing else ""
+    if word == "better" and found.undefined.unfair:
+        return (
+            "not enough evidence",
+            f"not confirmed {on}: {numbers}, but {missing}, so the best may only have left out the hard ones",
+        )
     if word == "better" and found.p_corrected <= alpha:
-        return "confirmed", f"confirmed {on}: {numbers}"
+        return "confirmed", f"confirmed {on}: {numbers}{besides}"
     if word == "better":
         return "not enough evidence", (
-            f"not confirmed {on}: {numbers}, but {found.confirmations} winners were put to these queries by now, "
-            f"and p counts for each: {found.p_corrected:.2g} > {alpha:g}"
+            f"not confirmed {on}: {numbers}, but {found.confirmations} claims were put to these queries by now, "
+            f"and p counts for each: {found.p_corrected:.2g} > {alpha:g}{besides}"
         )
     if word == "worse":
-        return "worse", f"refuted {on}: {numbers}; keep the baseline"
-    return "not enough evidence", f"not confirmed {on}: not enough evidence, {found.comparison.reason}"
+        return "worse", f"refuted {on}: {numbers}; keep the baseline{besides}"
+    return "not enough evidence", f"not confirmed {on}: not enough evidence, {found.comparison.reason}{besides}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from ringtrue.experiment.outcome import Sweep, Trial
 from ringtrue.experiment.space import Parameter
+from ringtrue.stats import paired_t
 
 BINS = 6
 """Groups of neighbouring values that a range with many is shown in."""
@@ -23,6 +25,9 @@ class Effect:
     mean: float
     """Over all that the other parameters did meanwhile."""
     best: float
+    low: float
+    high: float
+    """What the mean may be by chance: the 95 % interval of its distance from the mean of all trials, over the same queries."""
 
 
 def effects(sweep: Sweep) -> dict[str, tuple[Effect, ...]]:
@@ -42,7 +47,23 @@ def _of(parameter: Parameter, trials: Sequence[Trial], up: int) -> tuple[Effect,
         groups = [part.tolist() for part in np.array_split(np.array(sorted(numbers), object), BINS)]
     found = []
     for group in groups:
-        reached = [trial.value for trial in trials if trial.values[parameter.name] in group]
+        members = [trial for trial in trials if trial.values[parameter.name] in group]
+        reached = [trial.value for trial in members]
         label = f"{group[0]}" if len(group) == 1 else f"{group[0]} … {group[-1]}"
-        found.append(Effect(label, len(reached), float(np.mean(reached)), up * max(up * value for value in reached)))
+        mean, best = float(np.mean(reached)), up * max(up * value for value in reached)
+        low, high = _noise(members, trials, mean)
+        found.append(Effect(label, len(reached), mean, best, low, high))
     return tuple(found)
+
+
+def _noise(members: Sequence[Trial], trials: Sequence[Trial], mean: float) -> tuple[float, float]:
+    """Return the interval around a mean, nan where too few queries tell; pairing by query takes out that some are harder."""
+    queries = [query for query in trials[0].per_query if all(query in trial.per_query for trial in trials)]
+    if len(queries) < 2:
+        return math.nan, math.nan
+    here, everywhere = (
+        np.mean([[trial.per_query[query] for query in queries] for trial in group], axis=0) for group in (members, trials)
+    )
+    test = paired_t(here - everywhere)
+    reach = float(test.high[0] - test.mean[0])
+    return mean - reach, mean + reach

@@ -41,6 +41,30 @@ class Impossible:
 
 
 @dataclass(frozen=True)
+class Undefined:
+    """For how many queries of a part the measure has no value, such as the precision of an empty answer."""
+
+    baseline: int
+    best: int
+    queries: int
+    """All queries of the part."""
+
+    @property
+    def unfair(self) -> bool:
+        """True where the best leaves more queries out of its mean than the baseline: the hard ones may be among them."""
+        return self.best > self.baseline
+
+    def told(self, measure: str, part: str) -> str:
+        """Return the same in plain words; empty where every query has a value on both sides."""
+        if not self.baseline and not self.best:
+            return ""
+        return (
+            f"{measure} is not defined for {self.best} of {self.queries} {part} queries with the best and for "
+            f"{self.baseline} with the baseline"
+        )
+
+
+@dataclass(frozen=True)
 class Tuning:
     """Best against baseline on the queries that chose the best."""
 
@@ -54,6 +78,7 @@ class Tuning:
     """Times the number of trials (Bonferroni): what 'the best of so many is better' may claim."""
     tests: int
     """Trials other than the baseline."""
+    undefined: Undefined
 
 
 @dataclass(frozen=True)
@@ -67,12 +92,15 @@ class HeldOut:
     p: float
     """Of the one test that is made here."""
     p_corrected: float
-    """Times the different winners that sweeps have confirmed on this part so far."""
+    """Times the different claims that sweeps have put to this part so far."""
     comparison: Comparison
     looks: int
-    """How often anybody has looked at this part, this time included."""
+    """How often anybody has looked at this part, in any version of the set, this time included."""
+    earlier: int
+    """How many of these looks were at other versions of the set."""
     confirmations: int
-    """How many different winners were put to it by sweeps, this one included."""
+    """How many different claims (winner, baseline, measure, scope) were put to it by sweeps, this one included."""
+    undefined: Undefined
 
 
 @dataclass(frozen=True)
@@ -104,7 +132,7 @@ class Sweep:
     """None where no trial beat the baseline."""
     tuning: Tuning
     held_out: HeldOut | None
-    """None where there was nothing to confirm; the held-out part was then not looked at."""
+    """None where there was nothing that could be confirmed; the held-out part was then not looked at."""
     overfitting: Overfitting | None
     outcome: Outcome
     sentence: str

@@ -19,7 +19,7 @@ from ringtrue.errors import CannotDecide, InputError, MissingInput, RingtrueErro
 from ringtrue.experiment import confirm
 from ringtrue.experiment.journal import Journal, Values
 from ringtrue.experiment.methods import Walk, walk
-from ringtrue.experiment.outcome import HeldOut, Impossible, Outcome, Overfitting, Sweep, Trial
+from ringtrue.experiment.outcome import HeldOut, Impossible, Outcome, Overfitting, Sweep, Trial, Tuning
 from ringtrue.experiment.shared import Memory
 from ringtrue.experiment.space import Point, Range, Space
 from ringtrue.golden import content_hash, leakage, split, version_name
@@ -99,12 +99,26 @@ def sweep(
                 "the search does not always answer alike"
             )
         made = replace(made, best=again.metrics[name], diff=again.metrics[name] - made.baseline)
-        claim = f"{_told(winner.point)} against {_told(start)}"
-        looks, claims = confirm.look(ledger, claim, when=when, version=version_name(rest))
-        pair = bench.evaluate(start, rest), bench.evaluate(winner.point, rest)
-        confirmed = confirm.on_held_out(*pair, name, looks=looks, confirmations=claims, alpha=alpha, seed=seed)
-        outcome, sentence = confirm.outcome_of(confirmed, name, alpha=alpha)
-        overfit = confirm.overfitting(confirm.gains(first, again, name), confirm.gains(*pair, name))
+        if made.undefined.unfair:  # whatever the held-out queries said, it could not be believed
+            outcome = "not enough evidence"
+            sentence = (
+                f"not confirmed: {made.undefined.told(name, 'tuning')}, so the best may only have left out the hard ones; "
+                "the held-out queries were not looked at"
+            )
+            notes += _comparable(ranked, made, up)
+        else:
+            within = f" within {scope}" if scope else ""
+            claim = f"{name}{within} of {_told(winner.point)} against {_told(start)}"
+            looks = confirm.look(ledger, claim, when=when, golden=rest)
+            if looks.earlier:
+                notes.append(
+                    f"{looks.earlier} of the {looks.count} looks at '{rest.id}' were at other versions of it; what was tried "
+                    "there counts on"
+                )
+            pair = bench.evaluate(start, rest), bench.evaluate(winner.point, rest)
+            confirmed = confirm.on_held_out(*pair, name, looks=looks, alpha=alpha, seed=seed)
+            outcome, sentence = confirm.outcome_of(confirmed, name, alpha=alpha)
+            overfit = confirm.overfitting(confirm.gains(first, again, name), confirm.gains(*pair, name))
     reused = sum(trial.reused for trial in tried)
     if reused:
         notes.append(f"{reused} of {len(tried)} trials were made before and were not made again")
@@ -246,6 +260,15 @@ def _values(point: Point, bench: _Bench, kept: Journal) -> tuple[Values, bool]:
     made = bench.values(point)
     kept.write(of_point, made, retriever=point.retriever, chunks=point.chunks)
     return made, False
+
+
+def _comparable(ranked: Iterable[Trial], made: Tuning, up: int) -> list[str]:
+    """Return which trial is best among those that leave no more queries undefined than the baseline, if one beats it."""
+    fair = (one for one in ranked if confirm.nowhere(one.per_query.values()) <= made.undefined.baseline)
+    best = next((one for one in fair if up * (one.value - made.baseline) > _SAME), None)
+    if best is None:
+        return []
+    return [f"trial {best.number} leaves no more undefined than the baseline and reaches {best.value:.4f}: {_told(best.point)}"]
 
 
 def _told(point: Point) -> str:

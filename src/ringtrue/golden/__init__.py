@@ -1,17 +1,19 @@
 """Golden sets: files ⇄ GoldenSet, and everything that is done to a set before and after it is measured with.
 
-Comes in: files and folders in a dozen formats, names of shipped sets, GoldenSets, runs for pooling and planning.
-Goes out: GoldenSets, validation reports, differences, splits, plans, pools; files written from a set, and what they
-lost. May not: measure, print, read the environment or the clock, or know the database; it imports only errors, records,
-the file formats and the statistics.
+Comes in: files and folders in a dozen formats, names of shipped sets, GoldenSets, runs for pooling and planning, searches
+and ratings for a refresh. Goes out: GoldenSets, validation reports, differences, splits, plans, pools, proposals; files
+written from a set, and what they lost. May not: measure, print, read the environment or the clock, or know the database;
+it imports only errors, records, the file formats and the statistics.
 """
 
 from __future__ import annotations
 
-from ringtrue.golden.bootstrap import KnownItems, known_item
+from ringtrue.golden.bootstrap import Bootstrapped, KnownItems, Row, confirmed, id_from_text, known_item, rewrite
+from ringtrue.golden.citations import Citation, Cited, cited, read_citations
 from ringtrue.golden.convert import convert
 from ringtrue.golden.duplicates import near_duplicates, normalise
 from ringtrue.golden.formats import FORMATS, Format, format_named, save
+from ringtrue.golden.generate import Generated, Generator, Made, OfflineGenerator, generate
 from ringtrue.golden.load import holds_golden_set, load, load_test_set, locate, shipped
 from ringtrue.golden.overlap import (
     Copied,
@@ -25,9 +27,12 @@ from ringtrue.golden.overlap import (
 from ringtrue.golden.plan import Candidate, Plan, Size, SliceSize, plan, worth_judging
 from ringtrue.golden.pool import Contribution, Pool, pool
 from ringtrue.golden.profiles import PROFILES
+from ringtrue.golden.ratings import RULES, Dispute, Rating, Rule, agreement, disputes, settle
+from ringtrue.golden.refresh import Proposal, Refreshed, age_in_days, age_warning, propose, refresh
 from ringtrue.golden.report import Problem, Report
 from ringtrue.golden.slices import slice_fields, slice_of
 from ringtrue.golden.split import Leak, Look, leakage, ledger_beside, looks, read_looks, record_look, split
+from ringtrue.golden.traffic import Asked, Coverage, Question, Search, choose, coverage, questions
 from ringtrue.golden.validate import validate, validate_file
 from ringtrue.golden.version import (
     Changes,
@@ -44,31 +49,59 @@ from ringtrue.golden.version import (
 __all__ = [
     "FORMATS",
     "PROFILES",
+    "RULES",
+    "Asked",
+    "Bootstrapped",
     "Candidate",
     "Changes",
+    "Citation",
+    "Cited",
     "Contribution",
     "Copied",
+    "Coverage",
     "Difference",
+    "Dispute",
     "Format",
+    "Generated",
+    "Generator",
     "JudgmentChange",
     "KnownItems",
     "Leak",
     "Look",
+    "Made",
+    "OfflineGenerator",
     "OverlapSummary",
     "Plan",
     "Pool",
     "Problem",
+    "Proposal",
+    "Question",
+    "Rating",
+    "Refreshed",
     "Report",
+    "Row",
+    "Rule",
+    "Search",
     "Size",
     "SliceSize",
     "Version",
+    "age_in_days",
+    "age_warning",
+    "agreement",
+    "choose",
+    "cited",
+    "confirmed",
     "content_hash",
     "content_words",
     "convert",
     "corpus_hash",
+    "coverage",
     "diff",
+    "disputes",
     "format_named",
+    "generate",
     "holds_golden_set",
+    "id_from_text",
     "is_copied",
     "known_item",
     "leakage",
@@ -84,9 +117,15 @@ __all__ = [
     "parse_version",
     "plan",
     "pool",
+    "propose",
+    "questions",
+    "read_citations",
     "read_looks",
     "record_look",
+    "refresh",
+    "rewrite",
     "save",
+    "settle",
     "shipped",
     "slice_fields",
     "slice_of",

@@ -1,15 +1,127 @@
-"""A first golden set without hand labels: each document's name is a query, and the document its answer (G-7a)."""
+"""Golden sets without hand labels (G-7): rows that a method makes, written into a set beside everything else that is in it.
+
+Every method has a source of its own (bootstrap, citation, implicit, synthetic). A re-run takes out what the method wrote before
+and writes it anew; what other methods wrote stays, and a query that a person confirmed is not touched at all.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from ringtrue.golden.duplicates import normalise
 from ringtrue.records import HUMAN_SOURCES, Document, GoldenSet, Judgment, Query
 
+T = TypeVar("T")
 SOURCE = "bootstrap"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A query that a method made, and the grade of each document it knows of."""
+
+    text: str
+    grades: Mapping[str, int]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Bootstrapped:
+    """A set with the rows of one method, and what happened on the way.
+
+    ``written`` counts the method's queries, ``judgments`` what it says of documents, ``kept`` the queries that were there
+    before and are not its own; ``confirmed`` are the texts it left alone because a person vouches for that query.
+    """
+
+    golden: GoldenSet
+    written: int
+    judgments: int
+    kept: int
+    confirmed: tuple[str, ...]
+
+
+def confirmed(golden: GoldenSet) -> frozenset[str]:
+    """Return the ids of the queries that a person vouches for, by a judgment or as a whole.
+
+    One judgment of a person's is enough: rewriting the rest of that query would change what they confirmed.
+    """
+    by_judgment = {judgment.query_id for judgment in golden.judgments if judgment.source in HUMAN_SOURCES}
+    whole = {query.query_id for query in golden.queries if query.metadata.get("source") in HUMAN_SOURCES}
+    return frozenset(by_judgment | whole)
+
+
+def id_from_text(prefix: str, text: str) -> str:
+    """Return the id of a query that has none of its own: the same for all spellings that normalise alike.
+
+    >>> id_from_text("live", "Wi-Fi?") == id_from_text("live", "wi fi")
+    True
+    """
+    return f"{prefix}-" + hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def rewrite(
+    base: GoldenSet, rows: Iterable[Row], *, source: str, prefix: str, documents: Sequence[Document] = ()
+) -> Bootstrapped:
+    """Return the set with this method's rows, in place of those that it wrote before.
+
+    A row whose query is in the set already adds its judgments there, except where a person vouches for that query; a pair that
+    somebody else judged stays as it is. The set's number of the version is not changed.
+    """
+    before, base = base, _without(base, source)
+    untouchable = confirmed(base)
+    by_text = {normalise(query.text): query for query in base.queries}
+    taken = {query.query_id for query in base.queries}
+    judged = {(judgment.query_id, judgment.doc_id) for judgment in base.judgments}
+    queries, judgments = list(base.queries), list(base.judgments)
+    said, left = 0, []
+    touched: set[str] = set()
+    for row in rows:
+        query = by_text.get(normalise(row.text))
+        if query is None:
+            query_id = id_from_text(prefix, row.text)
+            if query_id in taken:  # a person reworded the query that this row once made
+                left.append(row.text)
+                continue
+            query = by_text[normalise(row.text)] = Query(query_id, row.text.strip(), row.metadata)
+            taken.add(query_id)
+            queries.append(query)
+        elif query.query_id in untouchable:
+            left.append(row.text)
+            continue
+        touched.add(query.query_id)
+        for doc_id, grade in row.grades.items():
+            if (query.query_id, doc_id) not in judged:
+                judged.add((query.query_id, doc_id))
+                judgments.append(Judgment(query.query_id, doc_id, grade, source))
+                said += 1
+    corpus = {document.doc_id: document for document in (*base.documents, *documents)}
+    golden = replace(
+        base,
+        # What was there before keeps its place, so that a re-run which changes nothing changes no line of a file either.
+        queries=_in_place([query.query_id for query in before.queries], queries, lambda query: query.query_id),
+        judgments=_in_place([(j.query_id, j.doc_id) for j in before.judgments], judgments, lambda j: (j.query_id, j.doc_id)),
+        documents=tuple(corpus.values()),
+        corpus_hash=base.corpus_hash if not corpus else None,
+    )
+    return Bootstrapped(golden, len(touched), said, len(base.queries), tuple(left))
+
+
+def _in_place(before: Sequence[Hashable], after: Sequence[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
+    places = {name: place for place, name in enumerate(before)}
+    return tuple(sorted(after, key=lambda item: places.get(key(item), len(places))))
+
+
+def _without(golden: GoldenSet, source: str) -> GoldenSet:
+    """Return the set without what a method wrote in it before."""
+    untouchable = confirmed(golden)
+    own = [j for j in golden.judgments if j.source == source and j.query_id not in untouchable]
+    others = [j for j in golden.judgments if j.source != source or j.query_id in untouchable]
+    # A query that nobody else judged was the method's own; one without any judgment is somebody's work in progress.
+    emptied = {j.query_id for j in own} - {j.query_id for j in others}
+    kept = tuple(query for query in golden.queries if query.query_id not in emptied)
+    return replace(golden, queries=kept, judgments=tuple(others))
 
 
 def _title(document: Document) -> str:
@@ -34,7 +146,7 @@ def known_item(
     name: Callable[[Document], str] = _title,
     id: str = "known-item",
 ) -> KnownItems:
-    """Return a known-item set: one query per name, relevant to all documents that bear it.
+    """Return a known-item set: one query per name, relevant to all documents that bear it (G-7a).
 
     A re-run replaces the rows that an earlier run wrote in ``existing`` and leaves all others as they are: rows that a
     person confirmed, and rows from any other source. Documents without a name make no query and are reported.
@@ -45,38 +157,13 @@ def known_item(
     """
     documents = tuple(documents)
     base = existing or GoldenSet(id, "0.1.0", (), (), profile="known-item", relevance_threshold=1)
-    kept, judgments = _rows_to_keep(base)
-    taken = {query.query_id for query in kept} | {normalise(query.text) for query in kept}
     named: dict[str, list[Document]] = {}
     for document in documents:
         named.setdefault(normalise(name(document)), []).append(document)
     unnamed = tuple(document.doc_id for document in named.pop("", []))
-    queries: list[Query] = []
-    for key, bearers in named.items():
-        query_id = "known-" + hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-        if query_id in taken or key in taken:
-            continue
-        queries.append(Query(query_id, name(bearers[0]).strip()))
-        judgments += [Judgment(query_id, document.doc_id, base.relevance_threshold, SOURCE) for document in bearers]
-    corpus = {document.doc_id: document for document in (*base.documents, *documents)}
-    golden = replace(
-        base,
-        queries=(*kept, *queries),
-        judgments=tuple(judgments),
-        documents=tuple(corpus.values()),
-        corpus_hash=None,
-    )
+    rows = [
+        Row(name(bearers[0]), {document.doc_id: base.relevance_threshold for document in bearers}) for bearers in named.values()
+    ]
+    made = rewrite(base, rows, source=SOURCE, prefix="known", documents=documents)
     shared = tuple(tuple(d.doc_id for d in bearers) for bearers in named.values() if len(bearers) > 1)
-    return KnownItems(golden, len(queries), len(kept), unnamed, shared)
-
-
-def _rows_to_keep(golden: GoldenSet) -> tuple[list[Query], list[Judgment]]:
-    """Return the queries, with their judgments, that are not wholly the work of an earlier bootstrap."""
-    sources: dict[str, set[str | None]] = {query.query_id: set() for query in golden.queries}
-    for judgment in golden.judgments:
-        sources.setdefault(judgment.query_id, set()).add(judgment.source)
-    # A row is a person's when a single judgment in it is theirs: rewriting the rest would change what they confirmed.
-    own = {query_id for query_id, said in sources.items() if said == {SOURCE}}
-    own -= {query.query_id for query in golden.queries if query.metadata.get("source") in HUMAN_SOURCES}
-    kept = [query for query in golden.queries if query.query_id not in own]
-    return kept, [judgment for judgment in golden.judgments if judgment.query_id not in own]
+    return KnownItems(made.golden, made.written, made.kept, unnamed, shared)

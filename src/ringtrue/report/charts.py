@@ -166,16 +166,13 @@ def shares(whole: float, part: float, *, label: str) -> Markup:
 def ring(parts: Sequence[tuple[float, str]], middle: str, below: str, *, label: str) -> Markup:
     """Return a ring of parts, each (weight, tone), with a text in its middle."""
     total = sum(weight for weight, _ in parts) or 1.0
-    gap = 1.2 if len(parts) > 1 else 0.0
+    # A part of weight 0 is not drawn, so it needs no gap: a lone colour is a whole ring without a notch.
+    gap = 1.2 if sum(weight > 0 for weight, _ in parts) > 1 else 0.0
     arcs, start = [], 0.0
     for weight, tone in parts:
         length = 100 * weight / total
         if length > 0:
-            drawn = max(length - gap, 0.4)
-            arcs.append(
-                f'<circle class="arc {tone}" cx="100" cy="100" r="86" pathLength="100" transform="rotate(-90 100 100)" '
-                f'stroke-dasharray="{drawn:.3f} {100 - drawn:.3f}" stroke-dashoffset="{-start:.3f}"/>'
-            )
+            arcs.append(_arc(start, start + max(length - gap, 0.4), tone))
         start += length
     words = (
         f'<text class="middle" x="100" y="104" text-anchor="middle">{escape(middle)}</text>'
@@ -186,6 +183,17 @@ def ring(parts: Sequence[tuple[float, str]], middle: str, below: str, *, label: 
         f'<svg class="chart ring" viewBox="0 0 200 200" role="img" aria-label="{said}"><title>{said}</title>'
         f"{''.join(arcs)}{words}</svg>"
     )
+
+
+def _arc(start: float, end: float, tone: str) -> str:
+    """A piece of the ring from one percentage to another, clockwise from the top; as a path, since dashes on a circle leave
+    notches where a browser joins its quarters."""
+    if end - start >= 100:
+        return f'<circle class="arc {tone}" cx="100" cy="100" r="86"/>'
+    turns = [2 * math.pi * place / 100 for place in (start, end)]
+    (x, y), (to_x, to_y) = ((100 + 86 * math.sin(turn), 100 - 86 * math.cos(turn)) for turn in turns)
+    large = int(end - start > 50)
+    return f'<path class="arc {tone}" d="M{x:.2f} {y:.2f}A86 86 0 {large} 1 {to_x:.2f} {to_y:.2f}"/>'
 
 
 def per_query(values: Sequence[float], *, better: int, label: str, height: int = 200) -> Markup:

@@ -15,6 +15,7 @@ from ringtrue.report.records import Report
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
     from ringtrue.report.page.sides import Sides
 
@@ -35,7 +36,7 @@ def html(report: Report) -> str:
     from ringtrue.report.page import embedded, sections
     from ringtrue.report.page.sides import Sides
     from ringtrue.report.page.words import headline, moment
-    from ringtrue.report.story import counted
+    from ringtrue.report.story import counted, slice_terms
 
     sides = Sides(report)
     evaluation = report.evaluation
@@ -58,10 +59,12 @@ def html(report: Report) -> str:
         asked=counted(len(evaluation.queries), "query"),
         ring=sections.ring(sides),
         tiles=sections.tiles(sides),
+        judged_by=sections.judged_by(sides),
         checks=sections.checks(sides),
         measures=sections.measures(sides),
         differences=_differences(sides),
         slices=sections.slices(sides),
+        slice_terms=slice_terms(sides.comparison, intervals=False) if sides.comparison and sides.comparison.slices else "",
         components=sections.components(sides),
         blame=sections.blame(sides),
         latency=sections.latencies(sides),
@@ -99,7 +102,8 @@ def _differences(sides: Sides) -> dict[str, Any]:
 def _worst(sides: Sides, data: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows a reader without a script sees, as the script would draw them first: failed ones, then the worst."""
     from ringtrue.report.page.sections import tone_of
-    from ringtrue.report.page.words import lower_is_better, milliseconds, number, signed
+    from ringtrue.report.page.words import lower_is_better, number, signed
+    from ringtrue.report.story import milliseconds
 
     better = -1 if lower_is_better(sides.primary) else 1
     compared = sides.before_name is not None
@@ -154,8 +158,18 @@ def _templates() -> Environment:
     templates = Environment(
         loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    templates.filters |= {"fragment": _fragment, "tight": _tight}
+    templates.filters |= {"fragment": _fragment, "tight": _tight, "code": _code}
     return templates
+
+
+def _code(text: str) -> Markup:
+    """Return a text in which what stands between backticks, as in Markdown, is set as code."""
+    from markupsafe import Markup, escape
+
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # one without its other half is a character like any other
+        return escape(text)
+    return Markup("").join(Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(parts))
 
 
 def _fragment(query_id: str) -> str:

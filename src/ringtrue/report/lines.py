@@ -6,11 +6,22 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ringtrue.measures import Contribution, Latency, Measure, Scores
 from ringtrue.report.noise import Difference, paired
 from ringtrue.report.records import Report
-from ringtrue.report.story import BY_WEIGHT, PERCENTILES, against_baseline, comparison_of, depth, place, primary, same_golden
+from ringtrue.report.story import (
+    BY_WEIGHT,
+    PERCENTILES,
+    against_baseline,
+    comparison_of,
+    depth,
+    place,
+    primary,
+    same_golden,
+    signed,
+)
 from ringtrue.run import Evaluation, Loss
 from ringtrue.verdict import Check
 
@@ -36,6 +47,13 @@ class MeasureLine:
     word: str | None
     """That of the comparison, where there is one."""
     diff_interval: tuple[float, float] | None
+    same: bool = False
+    """True where both sides have the same value on every query: nothing is left open then."""
+
+    @property
+    def says(self) -> str | None:
+        """The word for people."""
+        return "the same" if self.same else self.word
 
     @property
     def diff(self) -> float:
@@ -86,6 +104,7 @@ def _line(name: str, current: float, checks: list[Check], known: Mapping[str, fl
         status=next((status for status in BY_WEIGHT if status in statuses), None),
         word=found.word if found else None,
         diff_interval=(found.low, found.high) if found else None,
+        same=found is not None and found.ties == found.n > 0 and found.diff == 0,
     )
 
 
@@ -194,19 +213,30 @@ def failing(report: Report) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class ComponentLine:
-    """A part of the retriever; for "without" rows ``cost`` is what the fusion gains by having the channel."""
+    """A part of the retriever, and what becomes of the search without it."""
 
     name: str
     kind: str
     values: Mapping[str, float]
     contribution: Contribution | None
     latency: Latency | None
-    cost: Difference | None = None
+    without: Difference | None = None
+    """How the first measure changes without the part, below 0 where the search loses; None where that is not known."""
+    label: str = ""
+    """The name for people."""
 
 
 def component_lines(report: Report) -> tuple[ComponentLine, ...]:
-    """Return the parts in their order."""
-    name, whole = primary(report), whole_of(report.evaluation)
+    """Return the parts in their order; what leaving a channel out does stands in the row of the channel."""
+    evaluation, name = report.evaluation, primary(report)
+    parts = evaluation.components
+    channels = {part.name for part in parts if part.kind == "channel"}
+    lacking = {part.name: paired(whole_of(evaluation), part.scores, name) for part in parts if part.kind == "without"}
+    changes = {left_out.removeprefix("without "): change for left_out, change in lacking.items()}
+    # Without a later step the search is what came before it.
+    steps = [part for part in parts if part.kind in ("fusion", "stage")]
+    changes |= {step.name: paired(step.scores, before.scores, name) for before, step in pairwise(steps)}
+    changes |= {left_out: change for left_out, change in lacking.items() if left_out.removeprefix("without ") not in channels}
     return tuple(
         ComponentLine(
             part.name,
@@ -214,10 +244,29 @@ def component_lines(report: Report) -> tuple[ComponentLine, ...]:
             part.scores.aggregate,
             part.contribution,
             part.latency,
-            paired(part.scores, whole, name) if part.kind == "without" else None,
+            changes.get(part.name),
+            part_label(part.name, evaluation),
         )
-        for part in report.evaluation.components
+        for part in parts
     )
+
+
+def without_it(line: ComponentLine) -> str:
+    """Return ``−0.0646 (−0.0868 to −0.0424)``; '' where it is not known."""
+    change = line.without
+    if change is None:
+        return ""
+    return f"{signed(change.mean)} ({signed(change.low)} to {signed(change.high)})"
+
+
+def part_label(name: str, evaluation: Evaluation) -> str:
+    """Return a part's name with the one that its user wrote: ``hybrid (weighted)`` where ``hybrid`` was asked for."""
+    written = evaluation.name.split(">>")[0].strip()
+    fusion = next((part.name for part in evaluation.components if part.kind == "fusion"), None)
+    if fusion is None or written == fusion or not written.isidentifier():
+        return name
+    fused = name == fusion or name.startswith(f"{fusion} >> ")
+    return f"{written} ({fusion}){name.removeprefix(fusion)}" if fused else name
 
 
 def whole_of(evaluation: Evaluation) -> Scores:
@@ -268,22 +317,24 @@ def shown_measures(report: Report, most: int = 4) -> list[str]:
 
 
 def notes(report: Report) -> tuple[str, ...]:
-    """Return everything a reader should know before trusting a number, each once."""
+    """Return everything a reader should know before trusting a number, each once.
+
+    That the judgments are provisional is no note here: every format labels it where it names the golden set.
+    """
     evaluation = report.evaluation
     said = [*report.notes, *evaluation.notes, *evaluation.scores.counted.notes(), *evaluation.scores.counted.gain]
-    if evaluation.setup.golden.provisional:
-        said.append("the golden set is provisional: no person confirmed its judgments")
     share = evaluation.scores.judged_share
     if share < 1:
         said.append(f"Judged@10 is {share:.4f}; unjudged documents count as not relevant")
-    said += [
-        f"{one.name}: {one.status}{': ' if one.detail else ''}{one.detail}"
-        for one in evaluation.setup.preconditions
-        if one.status != "met"
-    ]
     said += report.verdict.notes if report.verdict else ()
     comparison = comparison_of(report)
     said += comparison.notes if comparison else ()
+    said += [
+        f"{one.name}: {one.status}{': ' if one.detail else ''}{one.detail}"
+        for one in evaluation.setup.preconditions
+        # Evaluation and gate tell some of these themselves, in their own words.
+        if one.status != "met" and not any(one.detail and one.detail in text for text in said)
+    ]
     if evaluation.cached:
         said.append(f"answers from the cache, made at {evaluation.setup.recorded_at}")
-    return tuple(dict.fromkeys(said))
+    return tuple(dict.fromkeys(text for text in said if "is provisional: no person confirmed" not in text))

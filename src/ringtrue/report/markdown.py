@@ -15,6 +15,10 @@ from ringtrue.report.story import (
     PERCENTILES,
     SIGN,
     STATUS,
+    adjusted,
+    against,
+    against_baseline,
+    all_the_same,
     amount,
     comparison_of,
     counted,
@@ -27,13 +31,18 @@ from ringtrue.report.story import (
     place,
     portion,
     primary,
+    probability,
     reasons,
+    same,
     same_golden,
     setting,
     signed,
+    slice_terms,
     span,
+    tests_of,
     title,
 )
+from ringtrue.verdict import Comparison, MeasureComparison
 
 IN_FULL = 20
 """Questions told in full; of a larger set the worst, and the others in a table."""
@@ -71,6 +80,10 @@ def _top(report: Report) -> Iterator[str]:
         yield f"- {md(reason, most=1000)}"
     if reasons(report):
         yield ""
+    beside = against(report)
+    if beside:
+        yield f"{md(beside, most=2000)}."
+        yield ""
     evaluation, baseline = report.evaluation, report.baseline
     setup, golden = evaluation.setup, evaluation.setup.golden
     yield f"- **Date**: {md(report.made_at)}"
@@ -106,13 +119,18 @@ def _short(digest: str | None) -> str:
 def _summary(report: Report) -> Iterator[str]:
     yield "## Metrics summary"
     yield ""
-    yield from header("Metric", "Current", "Baseline", "Threshold", "Status")
-    for line in rows.measure_lines(report):
+    found = rows.measure_lines(report)
+    compared = against_baseline(report)
+    words = any(line.word for line in found)
+    more = [f"Against {md(compared.a, most=100)}"] if words and compared else []
+    yield from header("Metric", "Current", "Baseline", "Change", "Threshold", "Status", *more)
+    for line in found:
         current = amount(line.measure, line.current)
         if line.interval is not None:
             current += f" ({span(line.interval)})"
         name = f"Latency {line.measure}" if line.measure in PERCENTILES else md(line.measure)
-        yield row(name, current, amount(line.measure, line.baseline), amount(line.measure, line.threshold), status_of(line))
+        numbers = [amount(line.measure, line.baseline), percent(line.change), amount(line.measure, line.threshold)]
+        yield row(name, current, *numbers, status_of(line), *([line.says or DASH] if more else []))
     yield ""
     yield "In brackets: the 95 % interval of the mean."
     yield ""
@@ -123,11 +141,11 @@ def _summary(report: Report) -> Iterator[str]:
 
 
 def status_of(line: MeasureLine) -> str:
-    """Return a measure's status with its change: ``✅ PASS (+2.4 %)``; the comparison's word where no rule looked at it."""
-    change = "" if math.isnan(line.change) else f" ({percent(line.change)})"
-    if line.status is not None:
-        return f"{SIGN[line.status]} {STATUS[line.status]}{change}"
-    return f"{line.word or DASH}{change}"
+    """Return what the gate says of a measure: ``✅ PASS``, or a dash where no rule looked at it."""
+    if line.status is None:
+        return DASH
+    within = " within tolerance" if line.status == "degraded" else ""
+    return f"{SIGN[line.status]} {STATUS[line.status]}{within}"
 
 
 def _checks(report: Report) -> Iterator[str]:
@@ -153,9 +171,12 @@ def _comparison(report: Report) -> Iterator[str]:
         return
     yield f"## {md(comparison.b)} against {md(comparison.a)}"
     yield ""
-    yield f"**{md(comparison.verdict)}** by {md(comparison.primary)}: {md(comparison.reason, most=1000)}."
+    if same(comparison):
+        yield f"**The two are the same**: {md(all_the_same(comparison))}."
+    else:
+        yield f"**{md(comparison.verdict)}** by {md(comparison.primary)}: {md(comparison.reason, most=1000)}."
     yield ""
-    names = ("Measure", "A", "B", "Δ", "Interval of Δ", "p", "p adjusted", "P(B better)", "Win / tie / loss", "Word")
+    names = ("Measure", "A", "B", "Δ", "Interval of Δ", "p", "Adjusted p", "P(B better)", "Win / tie / loss", "Verdict")
     yield from header(*names)
     for found in comparison.measures.values():
         yield row(
@@ -164,39 +185,52 @@ def _comparison(report: Report) -> Iterator[str]:
             number(found.b),
             signed(found.diff),
             f"{signed(found.low)} to {signed(found.high)}",
-            _p(found.p),
-            _p(found.p_adjusted),
+            probability(found.p),
+            probability(adjusted(found)),
             number(found.prob_better, 3),
             f"{found.wins} / {found.ties} / {found.losses}",
             found.word,
         )
     yield ""
     yield (
-        f"Interval at {100 * (1 - comparison.alpha):g} %; p of the paired randomisation test, adjusted by "
-        f"{md(comparison.correction)}; {comparison.resamples:,} resamples, seed {comparison.seed}."
+        f"A is {md(comparison.a)}, B is {md(comparison.b)}. Interval at {100 * (1 - comparison.alpha):g} %; p of the paired "
+        f"randomisation test; the adjusted p is the larger of this one and that of the interval, {_corrected(comparison)}; "
+        f"{comparison.resamples:,} resamples, seed {comparison.seed}."
     )
     yield ""
 
 
-def _p(value: float) -> str:
-    return DASH if math.isnan(value) else f"{value:.2g}"
+def _corrected(comparison: Comparison) -> str:
+    if comparison.correction == "none":
+        return "not corrected for the number of measures"
+    return f"corrected by {md(comparison.correction)} over {counted(tests_of(comparison), 'measure')}"
 
 
 def _slices(report: Report) -> Iterator[str]:
     evaluation, name = report.evaluation, primary(report)
     comparison = comparison_of(report)
     for field in rows.slice_fields(evaluation):
-        against = comparison.slices.get(field, {}) if comparison else {}
+        pairs = comparison.slices.get(field, {}) if comparison else {}
         yield f"## {md(name)} by {md(field)}"
         yield ""
-        yield from header(md(field), "Queries", "Mean", "Median", "Deviation", *(["Δ", "Interval of Δ"] if against else []))
+        more = ["Δ", "Interval of Δ", "Adjusted p", "Verdict"] if pairs else []
+        yield from header(md(field), "Queries", "Mean", "Median", "Deviation", *more)
         for value, found in evaluation.scores.by(field, name).items():
             cells = [md(value), str(found.count), number(found.mean), number(found.median), number(found.std)]
-            if against:
-                pair = against.get(value, {}).get(name)
-                cells += [signed(pair.diff), f"{signed(pair.low)} to {signed(pair.high)}"] if pair else [DASH, DASH]
+            if pairs:
+                cells += _sliced(pairs.get(value, {}).get(name))
             yield row(*cells)
         yield ""
+        if pairs and comparison:
+            yield f"Δ against {md(comparison.a)}. {slice_terms(comparison)}"
+            yield ""
+
+
+def _sliced(pair: MeasureComparison | None) -> list[str]:
+    if pair is None:
+        return [DASH] * 4
+    interval = DASH if math.isnan(pair.low) else f"{signed(pair.low)} to {signed(pair.high)}"
+    return [signed(pair.diff), interval, probability(adjusted(pair)), pair.word]
 
 
 def _components(report: Report) -> Iterator[str]:
@@ -206,21 +240,20 @@ def _components(report: Report) -> Iterator[str]:
     names = rows.shown_measures(report)
     yield "## Components"
     yield ""
-    yield from header("Part", "Kind", *map(md, names), "Share of hits", "Only from it", "Cost of leaving out", text_columns=2)
+    yield from header("Part", "Kind", *map(md, names), "Share of hits", "Only from it", "Without it", text_columns=2)
     for part in parts:
         given = part.contribution
-        cost = f"{signed(part.cost.mean)} ({signed(part.cost.low)} to {signed(part.cost.high)})" if part.cost else ""
         yield row(
-            md(part.name),
+            md(part.label),
             part.kind,
             *(number(part.values.get(name)) for name in names),
             portion(given.rate) if given else "",
             portion(given.unique_rate) if given else "",
-            cost,
+            rows.without_it(part),
         )
     yield ""
-    if any(part.cost for part in parts):
-        yield f"Cost of leaving out: how much {md(names[0])} the fusion loses without the channel, with its 95 % interval."
+    if any(part.without for part in parts):
+        yield f"Without it: how {md(names[0])} changes without the part, below 0 where the search loses; 95 % interval."
         yield ""
 
 
@@ -253,7 +286,7 @@ def _latency(report: Report) -> Iterator[str]:
     yield _latency_row("whole retriever", found)
     for part in report.evaluation.components:
         if part.latency is not None and part.latency.count:
-            yield _latency_row(part.name, part.latency)
+            yield _latency_row(rows.part_label(part.name, report.evaluation), part.latency)
     yield ""
     comparison = comparison_of(report)
     if comparison is not None and comparison.latency is not None:

@@ -15,6 +15,7 @@ from ringtrue.report.story import (
     PERCENTILES,
     SIGN,
     STATUS,
+    against,
     against_baseline,
     amount,
     comparison_of,
@@ -28,6 +29,8 @@ from ringtrue.report.story import (
     reasons,
     setting,
     signed,
+    signed_milliseconds,
+    slice_terms,
     span,
 )
 
@@ -73,6 +76,9 @@ def _verdict(report: Report) -> Iterator[Block]:
         shown = [f"- {md(reason, most=400)}" for reason in found[:REASONS]]
         shown += [f"- and {len(found) - REASONS} more"] if len(found) > REASONS else []
         yield Block([], shown, [""])
+    beside = against(report)
+    if beside:
+        yield Block([f"{md(beside, most=600)}.", ""])
 
 
 def _measures(report: Report) -> Iterator[Block]:
@@ -81,7 +87,7 @@ def _measures(report: Report) -> Iterator[Block]:
     for line in lines.measure_lines(report):
         name = f"latency {line.measure}" if line.measure in PERCENTILES else md(line.measure)
         if line.measure in PERCENTILES:
-            difference, interval = f"{signed(line.diff, 0)} ms" if not math.isnan(line.diff) else DASH, DASH
+            difference, interval = signed_milliseconds(line.diff), DASH
         elif comparison is not None:
             difference = signed(line.diff)
             interval = f"{signed(line.diff_interval[0])} to {signed(line.diff_interval[1])}" if line.diff_interval else DASH
@@ -89,7 +95,9 @@ def _measures(report: Report) -> Iterator[Block]:
             difference, interval = signed(line.diff), span(line.interval)
         if not math.isnan(line.change):
             difference += f" ({percent(line.change)})"
-        status = f"{SIGN[line.status]} {STATUS[line.status]}" if line.status else (line.word or DASH)
+        # Without a gate the column holds the words of the comparison; the two are never mixed.
+        status = f"{SIGN[line.status]} {STATUS[line.status]}" if line.status else DASH
+        status = status if report.verdict else (line.says or DASH)
         body.append(
             row(name, amount(line.measure, line.baseline), amount(line.measure, line.current), difference, interval, status)
         )
@@ -115,19 +123,24 @@ def _kinds(report: Report) -> Iterator[Block]:
     if not fields:
         return
     name, comparison = primary(report), comparison_of(report)
-    against = comparison.slices.get(fields[0], {}) if comparison else {}
+    pairs = comparison.slices.get(fields[0], {}) if comparison else {}
     body = []
     for value, found in report.evaluation.scores.by(fields[0], name).items():
-        pair = against.get(value, {}).get(name)
+        pair = pairs.get(value, {}).get(name)
         cells = [md(value, most=80), str(found.count), number(pair.a) if pair else DASH, number(found.mean)]
-        cells += [signed(pair.diff), f"{signed(pair.low)} to {signed(pair.high)}"] if pair else [DASH, DASH]
+        if pair:
+            interval = DASH if math.isnan(pair.low) else f"{signed(pair.low)} to {signed(pair.high)}"
+            cells += [signed(pair.diff), interval, pair.word]
+        else:
+            cells += [DASH, DASH, DASH]
         body.append(row(*cells))
     opening = [
-        f"**{md(name)} by {md(fields[0])}**",
+        f"**{md(name)} by {md(fields[0])}**" + (f" against {md(comparison.a, most=100)}" if comparison and pairs else ""),
         "",
-        *header(md(fields[0]), "queries", "baseline", "current", "Δ", "interval"),
+        *header(md(fields[0]), "queries", "before", "current", "Δ", "interval", "verdict"),
     ]
-    yield Block(opening, body, [""])
+    closing = [f"<sub>{slice_terms(comparison)}</sub>", ""] if comparison and pairs else []
+    yield Block(opening, body, ["", *closing])
 
 
 def _worst(report: Report) -> Iterator[Block]:

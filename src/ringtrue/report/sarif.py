@@ -12,7 +12,6 @@ from ringtrue.report.story import headline, place
 from ringtrue.verdict import Check
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-HOME = "https://pypi.org/project/ringtrue/"
 LEVEL = {"fail": "error", "undecided": "error", "degraded": "warning", "advisory": "note"}
 RULES = {
     "floor": "A measure is below its floor.",
@@ -45,7 +44,6 @@ def sarif(report: Report, *, golden_file: str | None = None, baseline_file: str 
                     "driver": {
                         "name": "Ringtrue",
                         "version": setup.ringtrue,
-                        "informationUri": HOME,
                         "rules": [_rule(name) for name in used],
                     }
                 },
@@ -85,7 +83,6 @@ def _rule(name: str) -> dict[str, Any]:
         "shortDescription": {"text": text},
         "fullDescription": {"text": text},
         "defaultConfiguration": {"level": "error"},
-        "helpUri": HOME,
     }
 
 

@@ -12,12 +12,14 @@ from typing import Any, Literal
 from ringtrue.measures import Measure
 from ringtrue.report.records import Report
 from ringtrue.run import Evaluation
-from ringtrue.verdict import Check, Comparison, Verdict
+from ringtrue.verdict import Check, Comparison, MeasureComparison, Verdict
 
 DASH = "—"
 PERCENTILES = ("p50", "p95", "p99")
 STATUS = {"pass": "PASS", "degraded": "DEGRADED", "fail": "FAIL", "advisory": "ADVISORY", "undecided": "UNDECIDED"}
 SIGN = {"pass": "✅", "degraded": "⚠️", "fail": "❌", "advisory": "ℹ️", "undecided": "❔"}
+POWER = 0.80
+"""With which a size is planned (G-5), everywhere."""
 USUAL_DEPTH = 10
 """How far people look, for a measure without a cut-off."""
 BY_WEIGHT = ("fail", "undecided", "degraded", "advisory", "pass")
@@ -59,8 +61,30 @@ def amount(measure: str, value: float | None) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """Return ``175 ms``, or ``2.4 ms`` where a whole number would say too little."""
-    return DASH if value is None or math.isnan(value) else f"{value:.{1 if value < 10 else 0}f} ms"
+    """Return ``175 ms``, with decimals where a whole number would say too little; what is not 0 never reads as 0.
+
+    >>> milliseconds(175.2), milliseconds(2.44), milliseconds(0.0421), milliseconds(0.0009), milliseconds(0.0)
+    ('175 ms', '2.4 ms', '0.04 ms', '< 0.01 ms', '0 ms')
+    """
+    if value is None or not math.isfinite(value):
+        return DASH
+    if 0 < value < 0.005:
+        return "< 0.01 ms"
+    return f"{value:,.{_places_after(value)}f} ms"
+
+
+def signed_milliseconds(value: float | None) -> str:
+    """Return a difference of latencies with as many decimals as a latency of that size has.
+
+    >>> signed_milliseconds(43.3), signed_milliseconds(-0.12), signed_milliseconds(0.0)
+    ('+43 ms', '−0.12 ms', '0 ms')
+    """
+    return DASH if value is None or math.isnan(value) else f"{signed(value, _places_after(value))} ms"
+
+
+def _places_after(milliseconds: float) -> int:
+    size = abs(milliseconds)
+    return 0 if size >= 9.95 or size == 0 else 1 if size >= 0.95 else 2
 
 
 def span(interval: tuple[float, float] | None, digits: int = 4) -> str:
@@ -104,6 +128,79 @@ def against_baseline(report: Report) -> Comparison | None:
         return comparison_of(report)
     made = (report.comparison, report.verdict.comparison if report.verdict else None)
     return next((one for one in made if one is not None and one.a == report.baseline.name and same_golden(report)), None)
+
+
+def same(comparison: Comparison) -> bool:
+    """True where both sides scored every query alike by every measure: there is then nothing left open."""
+    return all(found.ties == found.n > 0 and found.diff == 0 for found in comparison.measures.values())
+
+
+def adjusted(found: MeasureComparison) -> float:
+    """Return the p that a word rests on: the larger of the two adjusted ones, since both must be at most alpha."""
+    return max(found.p_adjusted, found.interval_p)
+
+
+def tests_of(comparison: Comparison) -> int:
+    """Return how many measures a comparison of two was corrected for."""
+    if comparison.correction == "none":
+        return 1
+    return max(1, sum(found.n > 1 for found in comparison.measures.values()))
+
+
+def terms(alpha: float, tests: int) -> str:
+    """Return under what conditions a number of queries finds a difference; every text about sizes names the same ones."""
+    corrected = f", corrected for {tests} measures" if tests > 1 else ""
+    return f"{100 * POWER:g} % power, alpha {alpha:g}{corrected}"
+
+
+def slice_terms(comparison: Comparison, *, intervals: bool = True) -> str:
+    """Return how the slices of a comparison were tested, so that no interval is taken for a verdict."""
+    if comparison.correction == "none":
+        return "Nothing is corrected for the number of slices. They take no part in the verdict on the whole."
+    shown = ", the interval is not: one that leaves out 0 may still be not enough evidence" if intervals else ""
+    return (
+        f"The verdict on a slice is corrected by {comparison.correction} over all values of the field and all measures{shown}. "
+        "Slices take no part in the verdict on the whole."
+    )
+
+
+def probability(value: float) -> str:
+    """Return a p for a table."""
+    return DASH if math.isnan(value) else f"{value:.2g}"
+
+
+def against(report: Report) -> str:
+    """Return the comparison as a sentence of its own that names the other side; '' where the headline is that sentence.
+
+    The gate judges by floors and by its baseline; a comparison may be with another run, so neither speaks for the other.
+    """
+    comparison = comparison_of(report)
+    return "" if report.verdict is None or comparison is None else told_against(comparison)
+
+
+def told_against(comparison: Comparison) -> str:
+    """Return C-2's word with what it is said of: ``Against bm25: better, nDCG@10 +0.0612 (…)``."""
+    found = comparison.measures.get(comparison.primary)
+    if found is None or found.n < 2:
+        return f"Against {comparison.a}: {comparison.verdict}; {comparison.reason}"
+    if same(comparison):
+        return f"Against {comparison.a}: the same; {all_the_same(comparison)}"
+    level = f"{100 * (1 - comparison.alpha):.4g} %"
+    text = (
+        f"Against {comparison.a}: {comparison.verdict}, {found.measure} {signed(found.diff)} ({number(found.a)} → "
+        f"{number(found.b)}, {level} interval {signed(found.low)} to {signed(found.high)}, adjusted p = "
+        f"{probability(adjusted(found))} over {counted(found.n, 'paired query')})"
+    )
+    if comparison.verdict == "not enough evidence" and found.more_queries:
+        text += f"; about {counted(found.more_queries, 'more query')} would settle a true difference of this size"
+    return text
+
+
+def all_the_same(comparison: Comparison) -> str:
+    """Return in words that no difference was seen."""
+    found = comparison.measures[comparison.primary]
+    every = f"all {len(comparison.measures)} measures" if len(comparison.measures) > 1 else found.measure
+    return f"every difference is 0, by {every} over {counted(found.n, 'query')}"
 
 
 def primary(report: Report) -> str:
@@ -153,11 +250,13 @@ def measured(evaluation: Evaluation) -> str:
     text += f" over {queries}"
     if evaluation.failures:
         text += f"; {counted(len(evaluation.failures), 'query')} got no answer"
-    return text + "; there is nothing to judge it by"
+    return text + "; not judged"
 
 
 def compared(comparison: Comparison) -> str:
     """Return a comparison as a sentence."""
+    if same(comparison):
+        return f"{comparison.b} and {comparison.a} are the same: {all_the_same(comparison)}"
     if comparison.verdict == "not enough evidence":
         return (
             f"Not enough evidence that {comparison.b} differs from {comparison.a} by {comparison.primary}: {comparison.reason}"

@@ -55,7 +55,8 @@ def _mmr(use: Use) -> Step:
     from ringtrue.retrieve.channels.dense import Dense
 
     options = dict(use.options)
-    return Mmr(Dense(use.documents, model=options.pop("model")).document_vectors, **options)
+    dense = Dense(use.documents, model=options.pop("model"))
+    return Mmr(dense.document_vectors, **options, made_with=dense.encoder.key)
 
 
 def _rerank(use: Use) -> Step:

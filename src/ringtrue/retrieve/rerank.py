@@ -104,6 +104,11 @@ class CrossEncoder(Reranker):
     def _model(self) -> Model:
         return Model.named(str(self.model))
 
+    @property
+    def made_with(self) -> str:
+        """Key of the model's files, which decide the answers like any option."""
+        return self._model.key
+
     def scores(self, text: str, documents: Sequence[str]) -> Sequence[float]:
         found = self._model.run([text] * len(documents), documents)
         if found.shape[1] not in (1, 2):

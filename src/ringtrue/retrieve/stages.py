@@ -119,8 +119,10 @@ class Mmr:
 
     name = "mmr"
 
-    def __init__(self, vectors: Vectors, *, weight: float = 0.7, depth: int = DEPTH) -> None:
+    def __init__(self, vectors: Vectors, *, weight: float = 0.7, depth: int = DEPTH, made_with: str = "") -> None:
         self.vectors = vectors
+        self.made_with = made_with
+        """Key of the model behind the vectors, which decides the answers like any option."""
         self.weight = _number("mmr", "weight", weight, low=0, high=1)
         self.candidates = _count("mmr", "depth", depth)
 

@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ringtrue.errors import AccessDenied, CannotDecide, RingtrueError, SearchFailed, TimedOut, Unreachable
+from ringtrue.errors import AccessDenied, BadAnswer, CannotDecide, RingtrueError, SearchFailed, TimedOut, Unreachable
 from ringtrue.records import Hit, Ranking
 from ringtrue.retrieve import Retriever
 from ringtrue.retrieve.observe import Seen, observing
+from ringtrue.retrieve.protocol import plain
 
 PAUSE = 0.2
 """Seconds before the first retry; each further one waits twice as long."""
@@ -159,6 +160,8 @@ def _work(
             results.put((turn, _answer(turn.question, timed)))
         except Exception as problem:
             results.put((turn, problem))
+        except BaseException as problem:  # a search that wants to end the program ends its own question only
+            results.put((turn, RuntimeError(f"the search raised {type(problem).__name__}({problem})")))
         if turn.given_up:
             return  # another thread has taken this one's place
 
@@ -168,4 +171,7 @@ def _answer(question: Question, timed: bool) -> Answer:
         start = time.perf_counter()
         hits: Sequence[Hit] = question.retriever.search(question.text, **question.options)
         spent = (time.perf_counter() - start) * 1000
+    for hit in hits:
+        if not hit.doc_id.isascii() and plain(hit.doc_id) != hit.doc_id:
+            raise BadAnswer(f"the document id {hit.doc_id!r:.60} holds half a character, which no file can hold; mend it there")
     return Answer(Ranking(question.query_id, tuple(hits), latency_ms=spent if timed else None), seen.root)

@@ -150,6 +150,8 @@ class Evaluation:
     """95 % interval of each measure's mean."""
     components: tuple[Component, ...] = ()
     losses: tuple[Loss, ...] = ()
+    classes: tuple[tuple[str, ...], ...] = ()
+    """Documents that are interchangeable; a class counts as one."""
     relevant: int | None = None
     """Relevant documents of the answered questions, interchangeable ones counted once: what ``losses`` are losses of."""
     cached: bool = False

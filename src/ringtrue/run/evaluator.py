@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ringtrue.config import cache_folder
-from ringtrue.errors import CannotDecide, InputError
+from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.golden import content_hash, load
 from ringtrue.golden import split as split_set
 from ringtrue.measures import Measure, Scores, score
@@ -38,7 +38,7 @@ Failed = Literal["list", "exclude", "zero"]
 Split = Literal["all", "tuning", "held_out"]
 SESSIONS = ("session", "transcript_context", "sessionContext")
 """Where golden sets keep what was said before a question."""
-SEED = 0
+SEED, ALPHA = 0, 0.05
 
 
 @dataclass(frozen=True)
@@ -107,17 +107,26 @@ def evaluate(
     subjects = _subjects(
         retriever, whole, collection=collection, chunks=chunks, name=name, version=version, watch=watch, route_by=route_by
     )
-    depth = _depth(k, wanted, subjects)
+    depth = _depth(k, wanted, subjects, merging=ids is not None)
     told.start("preparing", 1)
     met = preconditions.settle(
-        chain.from_iterable(preconditions.before(one, asked, wanted, id_of=id_of, there=there) for one in subjects.all), allowed
+        chain.from_iterable(
+            preconditions.before(one, part, wanted, id_of=id_of, there=there) for one, part in subjects.parts_of(asked)
+        ),
+        allowed,
     )
     key = key_of(
         {
             "fingerprint": subjects.fingerprint,
             "code": code_hash(),
             "corpus": subjects.corpus,
-            "golden": [content_hash(asked), asked.corpus_hash, asked.relevance_threshold],
+            "golden": [
+                content_hash(asked),
+                asked.corpus_hash,
+                asked.relevance_threshold,
+                vars(Origin.of(asked)),
+                asked.metadata,
+            ],
             "measures": [str(measure) for measure in wanted],
             "asked": [depth, session, scope, ids if isinstance(ids, str) else repr(ids), sorted(allowed), failed, workers],
             "told": [components, blame_at],
@@ -155,8 +164,9 @@ def evaluate(
     errors = [ranking.error for ranking in rankings if ranking.error is not None]
     if failed == "zero":
         rankings = tuple(replace(one, error=None, hits=()) if one.error is not None else one for one in rankings)
-    answered = _answered(asked, rankings)
-    scores = score([one for one in rankings if one.error is None], answered, wanted)
+    answered, unjudged = _answered(asked, rankings)
+    known = {query.query_id for query in answered.queries}
+    scores = score([one for one in rankings if one.query_id in known], answered, wanted)
     seen = {query_id: answer.seen for query_id, answer in answers.items() if answer.seen is not None}
     parts: tuple[Component, ...] = ()
     if components and len(subjects.all) == 1:
@@ -195,11 +205,13 @@ def evaluate(
             id_of=id_of,
             chunks=_chunks_named(asked, subjects),
         ),
+        classes=asked.equivalence_classes,
         relevant=relevant_total(answered, rankings),
         notes=(
             *_notes(
                 errors, len(rankings), resumed=len(before), met=met, timed=timed, complete=subjects.complete, failed=failed
             ),
+            *([f"{unjudged} queries have no judgment and take no part in any mean"] if unjudged else []),
             *scores.counted.notes(),
         ),
     )
@@ -261,11 +273,11 @@ def _only(golden: GoldenSet, query_ids: Several[str]) -> GoldenSet:
     )
 
 
-def _depth(k: int | None, measures: Sequence[Measure], subjects: Routed) -> int:
-    """Return how many hits to ask for: as deep as measures look, and deeper where that is cheap."""
+def _depth(k: int | None, measures: Sequence[Measure], subjects: Routed, *, merging: bool) -> int:
+    """Return how many hits to ask for: as deep as measures look, and deeper where that is cheap or passages are merged."""
     deep = preconditions.deepest(measures) or 0
     if k is None:
-        return max(deep, DEEP if all(one.in_process for one in subjects.all) else SHALLOW)
+        return max(deep, DEEP if merging or all(one.in_process for one in subjects.all) else SHALLOW)
     if k < deep:
         raise InputError(f"k={k} is less than the rank {deep} that measures look at; ask for {deep} or more")
     return k
@@ -305,6 +317,10 @@ def _questions(golden: GoldenSet, subjects: Routed, *, k: int, session: bool, sc
     if not golden.queries:
         raise CannotDecide(f"golden set '{golden.id}' has no query to ask")
     field = scope or golden.scope
+    if scope is not None and not any(scope in query.metadata for query in golden.queries):
+        fields = sorted({name for query in golden.queries for name in query.metadata})
+        cure = f"did you mean {nearest(scope, fields)}?" if fields else "leave the scope out"
+        raise InputError(f"no query of '{golden.id}' has the field '{scope}' to be scoped by; {cure}")
     questions = []
     for query in golden.queries:
         subject = subjects.for_query(query)
@@ -346,11 +362,17 @@ def _warm_up(questions: Sequence[Question], timeout: float) -> None:
 # ── what comes of it ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _answered(golden: GoldenSet, rankings: Iterable[Ranking]) -> GoldenSet:
+def _answered(golden: GoldenSet, rankings: Iterable[Ranking]) -> tuple[GoldenSet, int]:
+    """Return the part of a set that can be scored, and how many answered queries nobody judged (M-3): they have no score."""
     failed = {ranking.query_id for ranking in rankings if ranking.error is not None}
     if len(failed) == len(golden.queries):
         raise CannotDecide(f"none of the {len(failed)} questions was answered")
-    return _only(golden, {query.query_id for query in golden.queries} - failed) if failed else golden
+    judged = {judgment.query_id for judgment in golden.judgments}
+    known = {query.query_id for query in golden.queries if query.query_id in judged or query.negative}
+    if not known - failed:
+        raise CannotDecide(f"golden set '{golden.id}' judges none of the queries that were answered; add judgments")
+    unjudged = len(golden.queries) - len(known)
+    return (_only(golden, known - failed) if failed or unjudged else golden), unjudged
 
 
 def intervals_of(scores: Scores) -> dict[str, tuple[float, float]]:
@@ -362,9 +384,15 @@ def intervals_of(scores: Scores) -> dict[str, tuple[float, float]]:
         return {}
     found = mean_interval(np.stack([scores.of(measure) for measure in averaged], axis=1), rng=np.random.default_rng(SEED))
     ends = {}
-    for measure, low, high in zip(averaged, found.low.tolist(), found.high.tolist(), strict=True):
-        # No mean of shares lies outside 0 to 1, whatever an interval that knows no bounds says.
-        ends[str(measure)] = (max(low, 0.0), min(high, 1.0)) if measure.definition.bounded else (low, high)
+    for column, measure in enumerate(averaged):
+        low, high, mean = float(found.low[column]), float(found.high[column]), float(found.mean[column])
+        if measure.definition.bounded:
+            # No mean of shares lies outside 0 to 1, whatever an interval that knows no bounds says. And n perfect scores do not
+            # make certain: were the true mean below alpha^(1/n), so many in a row would be rarer than alpha (likewise for 0).
+            least = (ALPHA / 2) ** (1 / int(found.n[column])) if found.constant[column] else 0.0
+            low = least if mean == 1 else max(low, 0.0)
+            high = 1 - least if mean == 0 else min(high, 1.0)
+        ends[str(measure)] = low, high
     return ends
 
 

@@ -134,6 +134,7 @@ def _write(evaluation: Evaluation, folder: Path) -> None:
             "failures": evaluation.failures,
             "counted": asdict(scores.counted),
             "relevant": evaluation.relevant,
+            "classes": [list(members) for members in evaluation.classes],
             "notes": list(evaluation.notes),
         },
         indent=1,
@@ -230,6 +231,10 @@ def _read(head: Mapping[str, Any], place: Path) -> Evaluation:
         np.asarray([_float(row["judged"]) for row in scored], np.float64),
         facts={query.query_id: query.metadata for query in queries},
     )
+    for name, mean in scores.aggregate.items():
+        if not math.isclose(mean, _float(head["metrics"][name]), rel_tol=1e-9, abs_tol=1e-12) and not math.isnan(mean):
+            said = f"{name} is {head['metrics'][name]} in run.json, but {mean} by scores.jsonl"
+            raise InputError(f"{place}: {said}; the two are not of one run: evaluate again")
     return Evaluation(
         name=head["name"],
         setup=_setup(head["setup"]),
@@ -243,6 +248,7 @@ def _read(head: Mapping[str, Any], place: Path) -> Evaluation:
         intervals={name: (_float(low), _float(high)) for name, (low, high) in head["intervals"].items()},
         components=tuple(_read_component(record, scores) for _, record in _maybe(place / "components.jsonl")),
         losses=tuple(Loss(**record) for _, record in _maybe(place / "losses.jsonl")),
+        classes=_tuples(head.get("classes", [])),
         relevant=head.get("relevant"),
         run_dir=place,
         notes=tuple(head["notes"]),

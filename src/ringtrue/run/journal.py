@@ -25,28 +25,34 @@ class Journal:
         answers: dict[str, Answer] = {}
         if not self.file.is_file():
             return answers
-        with self.file.open(encoding="utf-8") as lines:
-            for line in lines:
-                try:
-                    record = json.loads(line)
-                except ValueError:
-                    continue
+        for line in self.file.read_bytes().splitlines():
+            # A line that was cut off or damaged is a question to ask again.
+            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+                record = json.loads(line)
                 ranking = Ranking(record["query_id"], _hits(record["hits"]), record["latency_ms"])
                 answers[ranking.query_id] = Answer(ranking, _seen(record["seen"]) if record["seen"] else None)
         return answers
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Callable[[Answer], None]]:
-        """Append answers; the file goes when all went well and stays after an interruption."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        # Beginning on a new line keeps what follows from being read together with a line that was cut off.
-        with self.file.open("a", encoding="utf-8") as lines:
-            lines.write("\n" if lines.tell() else "")
+        """Append answers; the file goes when all went well and stays after an interruption.
+
+        Where nothing can be written, a full or read-only disk, the evaluation goes on without.
+        """
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            lines = self.file.open("a", encoding="utf-8")
+        except OSError:
+            yield lambda answer: None
+            return
+        with lines:
 
             def note(answer: Answer) -> None:
                 if answer.ranking.error is None:  # a failure is worth another try
-                    lines.write(json.dumps(_record(answer)) + "\n")
-                    lines.flush()
+                    with contextlib.suppress(OSError):
+                        # On a new line of its own, whatever the one before was cut off at.
+                        lines.write("\n" + json.dumps(_record(answer)) + "\n")
+                        lines.flush()
 
             yield note
         self.file.unlink(missing_ok=True)

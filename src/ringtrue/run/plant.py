@@ -1,7 +1,8 @@
 """Planting: a golden set's documents are put into a connected system, waited for, and taken out again (E-1).
 
-They go in under ids of their own (``golden:hotel:entity-pool``) with source hash and tenant, so that a second run writes only
-what changed, and that removing them touches nothing else.
+They go in under ids of their own (``golden:hotel:entity-pool``) with a source hash that is sealed with id and tenant, so that a
+second run writes only what changed, and that neither writing nor removing them touches anything else. A connected system that
+cannot store that hash, or not show it again, is not written.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from ringtrue.errors import BadAnswer, InputError, RingtrueError, SearchFailed, TimedOut
 from ringtrue.records import Document, GoldenSet
-from ringtrue.retrieve.connectors.writing import Planted, Writable
+from ringtrue.retrieve.connectors.writing import SEAL, Planted, Writable, sealed
 from ringtrue.retrieve.protocol import plain
 
 PREFIX = "golden"
@@ -114,9 +115,10 @@ def plant(
 ) -> Planting:
     """Write the documents of a set into a system and return when all can be found.
 
-    What is there with the same source hash is not written again, so that an interrupted run is mended by another. Raises
-    InputError for a system that cannot be written, PartlyPlanted when it refused some documents, TimedOut when some cannot be
-    found after ``timeout`` seconds, and SearchFailed.
+    What is there with the same source hash is not written again, so that an interrupted run is mended by another. A record of
+    the same id that was not planted for this tenant stays as it is, and its document is refused. Raises InputError for a system
+    that cannot be written or does not tell what it holds, PartlyPlanted when it refused some documents, TimedOut when some
+    cannot be found after ``timeout`` seconds, and SearchFailed.
     """
     return _Bed.of(connector, golden, prefix, tenant).filled(_Patience(timeout, poll, clock, sleep), progress)
 
@@ -159,7 +161,10 @@ def remove_planted(
     prefix: str = PREFIX,
     progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Remove the documents of a set that were planted for a tenant, and return how many; nothing else is touched."""
+    """Remove the documents of a set that were planted for a tenant, and return how many.
+
+    What cannot be proven to be planted, by the seal of its source hash, stays: it is not counted, whatever its id.
+    """
     return _removed(_writable(connector), plantings(golden, tenant=tenant, prefix=prefix), tenant, progress)
 
 
@@ -195,8 +200,9 @@ def _as_planted(document: Document, start: str, tenant: str | None) -> Planted:
     tags = {"tags": list(document.tags)} if document.tags and "tags" not in document.metadata else {}
     facts = {**document.metadata, **tags}
     said = json.dumps([document.title, document.text, facts], sort_keys=True, default=str)
-    digest = hashlib.sha256(said.encode()).hexdigest()[:32]
-    return Planted(f"{start}{document.doc_id}", plain(document.title), plain(document.text), facts, digest, tenant)
+    doc_id = f"{start}{document.doc_id}"
+    digest = sealed(hashlib.sha256(said.encode()).hexdigest()[: 32 - SEAL], doc_id, tenant)
+    return Planted(doc_id, plain(document.title), plain(document.text), facts, digest, tenant)
 
 
 def _writable(connector: Any) -> Writable:

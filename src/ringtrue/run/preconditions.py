@@ -25,12 +25,13 @@ from ringtrue.run.subject import Subject
 
 NAMES = ("index", "documents", "cut-off", "ids", "depth")
 ENOUGH = 5
-"""So many answers of one length are no coincidence."""
+"""So many answers that all end above a rank are no coincidence."""
 _GUESSES = (
     (r"^[A-Za-z_-]+[:/](.+)$", "a prefix before the judged id"),
+    (r"^.*[:/]([^:/]+)$", "several prefixes before the judged id"),
+    (r"^.*/([^/]+)\.[A-Za-z0-9]{1,5}$", "a path before the judged id and a file ending after it"),
     (r"^(.+?)(?:#|::|@)[^#:@]+$", "a part after the judged id"),
     (r"^(.+?)[-_/.](?:chunk|passage|part|p|c)?[-_]?\d+$", "the number of a passage after the judged id"),
-    (r"^.*/([^/]+)$", "a path before the judged id"),
     (r"^(.+)\.[A-Za-z0-9]{1,5}$", "a file ending after the judged id"),
     (r"^0+(.+)$", "leading zeros before the judged id"),
 )
@@ -117,12 +118,17 @@ def _documents(subject: Subject, golden: GoldenSet, id_of: IdOf, there: IdOf | N
         found = None if there is None else subject.known([there(doc_id) for doc_id in judged])
         known = None if found is None else {id_of(doc_id) for doc_id in found}
     if known is None:
+        brought = {document.doc_id for document in golden.documents}
+        strays = [doc_id for doc_id in judged if brought and doc_id not in brought]
+        if strays:
+            problem = f"{len(strays)} of {len(judged)} judged documents are none of '{golden.id}', such as '{strays[0]}'"
+            return Found("documents", problem, "mend the judgments, or add the documents to the set")
         return Found("documents", detail="the system cannot be asked which documents it has", looked=False)
     missing = [doc_id for doc_id in judged if doc_id not in known]
     if missing:
         where = "the index" if collection is None else str(collection.folder)
         problem = f"{len(missing)} of {len(judged)} judged documents are not in {where}, such as '{missing[0]}'"
-        guess = _guess(here, missing)
+        guess = _guess(here, missing) or _planted(subject, golden, missing)
         cure = f"its ids look like '{guess[1]}': map them with --id-pattern '{guess[0]}'" if guess else "index these documents"
         return Found("documents", problem, cure)
     if collection is not None and golden.documents:
@@ -134,6 +140,15 @@ def _documents(subject: Subject, golden: GoldenSet, id_of: IdOf, there: IdOf | N
     return Found("documents", detail=f"all {len(judged)} judged documents are there")
 
 
+def _planted(subject: Subject, golden: GoldenSet, missing: Sequence[str]) -> tuple[str, str, str, int] | None:
+    """Return the mapping of ids that `golden ingest` gave, where the system knows such ids."""
+    some = {f"golden:{golden.id}:{doc_id}" for doc_id in missing[:10]}
+    found = None if subject.collection is not None else subject.known(sorted(some))
+    if not found:
+        return None
+    return f"^golden:{re.escape(golden.id)}:(.+)$", min(found), "the prefix of `golden ingest`", len(found)
+
+
 def _cut_off(subject: Subject, deep: int | None) -> Found:
     wanted = f"rank {deep}" if deep is not None else "every rank"
     for step in _steps(subject.retriever):
@@ -143,7 +158,9 @@ def _cut_off(subject: Subject, deep: int | None) -> Found:
         if isinstance(step, Top) and (deep is None or step.n < deep):
             problem = f"top({step.n}) cuts answers while measures look down to {wanted}"
             return Found("cut-off", problem, f"evaluate without it, or with measures down to {step.n}")
-    return Found("cut-off", detail=f"nothing is cut above {wanted}", looked=subject.in_process)
+    if subject.collection is None or not subject.in_process:
+        return Found("cut-off", detail="whether the search cuts its answers is out of sight", looked=False)
+    return Found("cut-off", detail=f"nothing is cut above {wanted}")
 
 
 def _steps(retriever: Any) -> Iterator[Any]:
@@ -166,6 +183,9 @@ def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Found:
     judged = {judgment.doc_id for judgment in golden.judgments}
     universe = judged | {document.doc_id for document in golden.documents}
     returned = Counter(hit.doc_id for ranking in rankings for hit in ranking.hits)
+    if not returned and judged and not all(query.negative for query in golden.queries):
+        problem = f"none of the {len(rankings)} answers has a single hit"
+        return Found("ids", problem, "see whether the search has documents at all")
     if not returned or not judged:
         return Found("ids", detail="there are no ids to compare", looked=False)
     strangers = [doc_id for doc_id in returned if doc_id not in universe]
@@ -191,20 +211,32 @@ def _guess(strangers: Iterable[str], wanted: Collection[str]) -> tuple[str, str,
     some = list(strangers)[:2000]
     known = set(wanted)
     best: tuple[str, str, str, int] | None = None
-    for pattern, means in _GUESSES:
+    for pattern, means in (*_GUESSES, *_marks(some, known)):
         fits = [doc_id for doc_id in some if (match := re.match(pattern, doc_id)) and match[1] in known]
         if fits and (best is None or len(fits) > best[3]):
             best = pattern, fits[0], means, len(fits)
     return best
 
 
+def _marks(strangers: Sequence[str], known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield a pattern for each sign after which, or before which, strangers carry a known id: d4~1, v2|d4."""
+    signs = Counter(char for stranger in strangers[:200] for char in set(stranger) if not char.isalnum())
+    for sign, _ in signs.most_common(8):
+        here = re.escape(sign)
+        if any(stranger.rpartition(sign)[0] in known for stranger in strangers):
+            yield f"^(.+){here}[^{here}]*$", f"what follows the last '{sign}'"
+        if any(stranger.partition(sign)[2] in known for stranger in strangers):
+            yield f"^[^{here}]*{here}(.+)$", f"what comes before the first '{sign}'"
+
+
 def _depth(rankings: Sequence[Ranking], golden: GoldenSet, deep: int | None) -> Found:
     lengths = Counter(len(ranking.hits) for ranking in rankings if ranking.error is None)
     if deep is None or not lengths:
         return Found("depth", detail="no measure has a cut-off", looked=False)
-    length, times = lengths.most_common(1)[0]
-    everything = len(golden.documents) == length
-    if 0 < length < deep and times == lengths.total() and times >= ENOUGH and not everything:
-        problem = f"every one of the {times} answers has exactly {length} hits, but measures look down to rank {deep}"
-        return Found("depth", problem, f"let the search return {deep}, or measure down to {length}")
+    longest = max(lengths)
+    times, everything = lengths[longest], len(golden.documents) == longest
+    if 0 < longest < deep and lengths.total() >= ENOUGH and not everything:
+        problem = f"no answer has more than {longest} hits, and {times} of {lengths.total()} have exactly so many"
+        cure = f"let the search return {deep}, or measure down to {longest}"
+        return Found("depth", f"{problem}, but measures look down to rank {deep}", cure)
     return Found("depth", detail=f"up to {max(lengths)} hits an answer")

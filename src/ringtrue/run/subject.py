@@ -7,18 +7,23 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError
 from ringtrue.records import GoldenSet, Query
-from ringtrue.retrieve import Collection, Retriever, as_retriever, build, canonical, indexes_of, names_documents
+from ringtrue.retrieve import Collection, Retriever, Staged, as_retriever, build, canonical, indexes_of, names_documents
 from ringtrue.retrieve.connectors.base import Connector
 from ringtrue.retrieve.expression import Source
 from ringtrue.spec import Expression, Pipeline
 
+DECIDING = ("numpy", "tantivy", "onnxruntime", "tokenizers", "faiss-cpu")
+"""Libraries whose version may move an answer."""
 FUSIONS = ("rrf", "weighted", "combsum", "combmnz", "adaptive")
 POLITE = 4
 """Questions that a connected system is asked at once, unless told otherwise."""
@@ -91,7 +96,8 @@ def subject_of(
             "retriever": str(expression),
             "chunks": documents.chunks if documents is not None else None,
             "indexes": sorted(index.folder.name for index in indexes_of(found)),
-            "settings": [_settings(part) for part in _connectors(found)],
+            "models": _models(found),
+            "settings": [part.deciding() for part in _connectors(found)],
         }
         shown = retriever if isinstance(retriever, str) else str(expression)
         return Subject(
@@ -108,7 +114,7 @@ def subject_of(
     found = as_retriever(retriever, name=name)
     own = isinstance(retriever, Connector)
     called = name or getattr(found, "name", None) or getattr(retriever, "__name__", None) or type(retriever).__name__
-    what = _settings(found) if own else {"source": _source_of(retriever)}
+    what = retriever.deciding() if isinstance(retriever, Connector) else {"source": _source_of(retriever)}
     kept = indexes_of(retriever)
     documents = kept[0].collection if kept else None
     return Subject(
@@ -148,6 +154,18 @@ class Routed:
             raise InputError(f"query '{query.query_id}' has {self.by}={value!r}, which no retriever answers; routes: {legal}")
         return self.routes[str(value)]
 
+    def parts_of(self, golden: GoldenSet) -> list[tuple[Subject, GoldenSet]]:
+        """Return each retriever with the part of a set that it answers."""
+        if not self.by:
+            return [(self.all[0], golden)]
+        parts = []
+        for one in self.all:
+            mine = {query.query_id for query in golden.queries if self.for_query(query) is one}
+            queries = tuple(query for query in golden.queries if query.query_id in mine)
+            judgments = tuple(judgment for judgment in golden.judgments if judgment.query_id in mine)
+            parts.append((one, replace(golden, queries=queries, judgments=judgments)))
+        return parts
+
     @property
     def name(self) -> str:
         return self.given_name or " · ".join(dict.fromkeys(one.name for one in self.all))
@@ -163,7 +181,7 @@ class Routed:
     @property
     def fingerprint(self) -> str:
         prints = {route: one.fingerprint for route, one in self.routes.items()}
-        return _hash(prints) if self.by else self.all[0].fingerprint
+        return _hash({"by": self.by, "routes": prints}) if self.by else self.all[0].fingerprint
 
     @property
     def corpus(self) -> str | None:
@@ -208,13 +226,19 @@ def corpus_of(golden: GoldenSet, root: Path, *, chunks: str | None = None) -> Co
 
 @cache
 def code_hash() -> str:
-    """Return a hash of the code that makes and scores answers: a changed line is another program, whatever its version says."""
+    """Return a hash of the code that makes and scores answers: a changed line is another program, whatever its version says.
+
+    The libraries that find and embed belong to it.
+    """
     here = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for room in ("spec.py", "records.py", "measures", "retrieve", "run", "stats", "golden"):
         files = [here / room] if room.endswith(".py") else sorted((here / room).rglob("*.py"))
         for file in files:
             digest.update(file.relative_to(here).as_posix().encode() + b"\0" + file.read_bytes())
+    for package in DECIDING:
+        with suppress(PackageNotFoundError):
+            digest.update(f"{package} {version_of(package)}".encode())
     return digest.hexdigest()[:16]
 
 
@@ -249,6 +273,13 @@ def _config(parts: Sequence[Expression], documents: Collection | None) -> dict[s
     }
 
 
+def _models(retriever: Any) -> list[str]:
+    """Return the keys of the models that steps use; those of channels are in the names of their indexes."""
+    steps = retriever.steps if isinstance(retriever, Staged) else ()
+    keys = [str(step.made_with) for step in steps if hasattr(step, "made_with")]
+    return keys + [key for part in getattr(retriever, "parts", ()) for key in _models(part)]
+
+
 def _connectors(retriever: Any) -> list[Connector]:
     if isinstance(retriever, Connector):
         return [retriever]
@@ -272,10 +303,42 @@ def _replays(retriever: Any) -> bool:
     return isinstance(retriever, RunFile)
 
 
-def _source_of(thing: Any) -> str:
-    """Return the text of a function or class; where there is none, its qualified name."""
+def _source_of(thing: Any) -> Any:
+    """Return what can be seen of a function or object: its text, what it was made with, what it holds.
+
+    Values are described by what they say, never by where they lie in memory: the same code must look the same tomorrow.
+    """
+    if isinstance(thing, partial):
+        return {"partial": _source_of(thing.func), "with": [_said(thing.args), _said(thing.keywords)]}
     target = thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
     try:
-        return inspect.getsource(target)
+        text = inspect.getsource(target)
     except (OSError, TypeError):
-        return f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', repr(target))}"
+        text = f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', repr(target))}"
+    plain = inspect.unwrap(thing) if callable(thing) else thing
+    held = {
+        "defaults": _said(getattr(plain, "__defaults__", None)),
+        "options": _said(getattr(plain, "__kwdefaults__", None)),
+        "closure": [_said(_content(cell)) for cell in getattr(plain, "__closure__", None) or ()],
+        "self": _said(vars(plain.__self__)) if hasattr(getattr(plain, "__self__", None), "__dict__") else None,
+        "state": _said(vars(plain)) if target is not thing and hasattr(plain, "__dict__") else None,
+    }
+    return {"text": text, **{name: value for name, value in held.items() if value}}
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
+
+
+def _said(value: Any) -> Any:
+    """Return a value as far as it can be written down; of anything else its kind."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _said(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_said(item) for item in (sorted(map(repr, value)) if isinstance(value, set | frozenset) else value)]
+    return f"{type(value).__module__}.{type(value).__qualname__}"

@@ -238,5 +238,5 @@ def _outcomes(
         "wilcoxon": (wilcoxon(differences).p <= alpha, None),
         "sign-flip": (flips, None),
         **{name: (~held, held) for name, held in holds.items()},
-        "verdict": (flips & (interval.p <= alpha) & ~holds["interval"], None),
+        "verdict": (flips & ~holds["interval"], None),
     }

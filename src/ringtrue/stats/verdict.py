@@ -1,11 +1,11 @@
 """Is it better? Every paired test of many measures at once, and a verdict for each in three words (C-1, C-2).
 
 A verdict is **better** or **worse** only if two things agree, each adjusted for all columns: the p of the sign-flip test, and
-that of the interval of the mean, which must leave out 0. Anything else is **not enough evidence**, with what the queries at
-hand could have found and how many more would settle it. The sign-flip test decides because it holds its level whatever the
-scores look like, as long as the two systems are exchangeable where they are equal; the interval must agree because it does
-not take the differences for symmetric. Wilcoxon's test, BCa and the posterior stand beside them for the reader.
-``simulate`` measures how often each of them errs.
+that of the interval of the mean, the smallest alpha at which it leaves out 0. Anything else is **not enough evidence**, with
+what the queries at hand could have found and how many more would settle it. The sign-flip test decides because it holds its
+level whatever the scores look like, as long as the two systems are exchangeable where they are equal; the interval must agree
+because it does not take the differences for symmetric. Wilcoxon's test, BCa and the posterior stand beside them for the
+reader. ``simulate`` measures how often each of them errs.
 """
 
 from __future__ import annotations
@@ -237,7 +237,8 @@ def _reason(
         return f"cannot decide: {seen}"
     level = f"{100 * (1 - alpha):.4g} % interval {low:+.4g} to {high:+.4g}"
     if word != "not enough evidence":
-        return f"{mean:+.4g} on average over {n} queries; {level} leaves out 0, adjusted p = {adjusted_p:.2g} ≤ {alpha:g}"
+        surest = max(adjusted_p, interval_p)
+        return f"{mean:+.4g} on average over {n} queries; {level} leaves out 0, adjusted p = {surest:.2g} ≤ {alpha:g}"
     if mean == 0 and math.isnan(detectable):
         return f"all {n} differences are 0"
     missing = []

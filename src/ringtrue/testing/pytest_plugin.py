@@ -6,8 +6,9 @@
     def test_search(ringtrue_eval):
         ringtrue_eval(my_search)
 
-A marked test passes only when a gate has said so: a failing gate fails it, a gate that could not decide fails it with the
-reason, and so does a test that never evaluated anything (trap 16).
+A marked test passes only when the last gate it asked has said so: a failing gate fails it, even where the test catches the
+error and goes on, a gate that could not decide fails it with the reason, and so does a test that never evaluated anything
+(trap 16). A look at a held-out part is counted in the ledger beside the set (G-4).
 
 Everybody who has Ringtrue loads this file in every pytest run, so it imports pytest and nothing else.
 """
@@ -30,7 +31,8 @@ MARK = (
     "it fails when the gate fails, cannot decide, or was never asked."
 )
 PROPERTY = "ringtrue"
-_GATED = pytest.StashKey[list["Verdict"]]()
+_GATED = pytest.StashKey[list[str]]()
+"""What each gate of a test had against it, in the order they were asked; empty where it passed."""
 _SEVERAL = pytest.StashKey[bool]()
 
 
@@ -69,15 +71,22 @@ def ringtrue_eval(request: pytest.FixtureRequest) -> Callable[..., Evaluation]:
         from ringtrue.errors import RingtrueError
 
         reason = ""
+        gated.append("the evaluation did not end")
         try:
             evaluation, verdict = _judged(node, retriever, _settings(node) | settings)
         except RingtrueError as problem:
             reason = str(problem)
         if reason:  # outside of the handler: one reason, not two tracebacks
-            pytest.fail(f"ringtrue could not decide: {reason}", pytrace=False)
-        gated.append(verdict)
-        node.user_properties.append((PROPERTY, _summary(evaluation, verdict)))
-        _check(verdict)
+            gated[-1] = f"ringtrue could not decide: {reason}"
+            pytest.fail(gated[-1], pytrace=False)
+        look = _counted(node, evaluation, (_settings(node) | settings)["golden"])
+        node.user_properties.append((PROPERTY, _summary(evaluation, verdict) + look))
+        try:
+            _check(verdict)
+        except BaseException as problem:
+            gated[-1] = str(problem)
+            raise
+        gated[-1] = ""
         return evaluation
 
     return evaluate_and_gate
@@ -85,13 +94,17 @@ def ringtrue_eval(request: pytest.FixtureRequest) -> Callable[..., Evaluation]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Fail a marked test that ended well without any gate having been asked (trap 16)."""
+    """Fail a marked test that ended well although no gate was asked, or the last one did not pass (trap 16)."""
     result = yield
-    if item.get_closest_marker("ringtrue") is not None and not item.stash.get(_GATED, []):
-        pytest.fail(
-            "marked with ringtrue, but nothing was evaluated: take the fixture ringtrue_eval and call it with your search",
-            pytrace=False,
-        )
+    if item.get_closest_marker("ringtrue") is not None:
+        gated = item.stash.get(_GATED, [])
+        if not gated:
+            pytest.fail(
+                "marked with ringtrue, but nothing was evaluated: take the fixture ringtrue_eval and call it with your search",
+                pytrace=False,
+            )
+        if gated[-1]:
+            pytest.fail(f"the test went on, but its last gate did not pass: {gated[-1]}", pytrace=False)
     return result
 
 
@@ -112,10 +125,37 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 def _settings(node: Any) -> dict[str, Any]:
     """Return what the marks of a test, its class and its module say, the nearest winning."""
+    from ringtrue.errors import InputError
+
     settings: dict[str, Any] = {}
     for mark in reversed(list(node.iter_markers("ringtrue"))):
+        if len(mark.args) > 1:
+            raise InputError(
+                f"the mark ringtrue takes the golden set and then names, and was given {mark.args[1]!r:.60} besides; "
+                "write it like floors={'R@5': 0.8}"
+            )
         settings |= dict(zip(("golden",), mark.args, strict=False)) | mark.kwargs
     return settings
+
+
+def _counted(node: Any, evaluation: Evaluation, golden: Any) -> str:
+    """Write a look at a held-out part into the ledger beside the set, and return which one it was, in words."""
+    origin = evaluation.setup.golden
+    if origin.split != "held_out":
+        return ""
+    from datetime import UTC, datetime
+
+    from ringtrue.golden import ledger_beside, record_look
+
+    root: Path = node.config.rootpath
+    count = record_look(
+        ledger_beside(root / golden if isinstance(golden, str | Path) else root),
+        who="pytest",
+        what=f"{node.nodeid}: {evaluation.name}",
+        when=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=origin.version,
+    )
+    return f" (look {count} at the held-out part)"
 
 
 def _judged(node: Any, retriever: Any, settings: dict[str, Any]) -> tuple[Evaluation, Verdict]:
@@ -188,7 +228,7 @@ def _report(node: Any, evaluation: Evaluation, verdict: Verdict, baseline: Any) 
 
     from ringtrue.report import Report, as_json, html, markdown, recommend
 
-    before = len(node.stash.get(_GATED, []))
+    before = len(node.stash.get(_GATED, [])) - 1  # the gate that is asked now is one of them
     if node.config.stash.get(_SEVERAL, False) or before:
         name = re.sub(r"[^\w.-]+", "-", node.nodeid.rpartition("/")[2]).strip("-")
         target = target.with_stem(f"{target.stem}-{name}" + (f"-{before + 1}" if before else ""))

@@ -52,6 +52,7 @@ def baseline_of(evaluation: Evaluation, *, version: str = "1.0.0", reason: str =
             for ranking in sorted(evaluation.rankings, key=lambda ranking: ranking.query_id)
             if ranking.error is None
         },
+        workers=setup.workers,
         reason=reason,
     )
 
@@ -197,6 +198,7 @@ def _own(record: dict[str, Any], place: Place) -> Baseline:
         per_query=per_query,
         latencies=_each(record, "latencies", place, _milliseconds),
         rankings=_each(record, "rankings", place, documents),
+        workers=field_of(record, "workers", int, place, default=1),
         reason=field_of(record, "reason", str, place, default=""),
     )
 

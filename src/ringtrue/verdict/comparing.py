@@ -253,6 +253,11 @@ def _notes(pair: _Pair) -> Iterator[str]:
         only = [query for query in here.scores.query_ids if query not in other]
         if only:
             yield f"{len(only)} queries have a score in {here.name} only and take no part: {some(only)}"
+    depths = {arm.setup.k for arm in (pair.a, pair.b) if isinstance(arm, Evaluation)}
+    uncut = [name for name in pair.measures if Measure.parse(name).at is None]
+    if len(depths) > 1 and uncut:
+        asked = " and ".join(map(str, sorted(depths)))
+        yield f"the two were asked for {asked} hits, and {some(uncut)} look down to the last: evaluate both with the same -k"
     corpora = [
         arm.setup.corpus if isinstance(arm, Evaluation) else arm.corpus if isinstance(arm, Baseline) else None
         for arm in (pair.a, pair.b)
@@ -292,6 +297,7 @@ def _judged(pair: _Pair, name: str, everything: PairedComparison, column: int) -
         detectable=verdict.detectable,
         more_queries=verdict.more_queries,
         warnings=(*verdict.warnings, *_left_out(pair, place)),
+        interval_p=verdict.interval_p,
         bca=(float(everything.bca.low[column]), float(everything.bca.high[column])),
     )
 

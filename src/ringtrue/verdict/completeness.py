@@ -27,6 +27,16 @@ def completeness_checks(evaluation: Evaluation, baseline: Baseline | None, polic
             asked,
             list(failed),
         )
+    scored = len(evaluation.scores.query_ids)
+    if scored < policy.minimum_queries:
+        yield _missing(
+            "queries",
+            f"{scored} scored queries are too few for a verdict, {policy.minimum_queries} are needed; add queries to the set, "
+            "or lower minimum_queries under [gate]",
+            scored,
+            policy.minimum_queries,
+            [],
+        )
     if baseline is None:
         return
     if other_golden(evaluation, baseline):
@@ -62,6 +72,28 @@ def completeness_checks(evaluation: Evaluation, baseline: Baseline | None, polic
             known,
             lacking,
         )
+
+
+def undefined_checks(evaluation: Evaluation, baseline: Baseline, policy: Policy) -> Iterator[Check]:
+    """Yield an undecided check for every gated measure that lost its value for queries: their mean is over easier ones now.
+
+    A share of an empty answer, for one, is no number; a search that falls silent would seem to get better.
+    """
+    for name in policy.measures:
+        if name not in baseline.metrics or name not in evaluation.metrics:
+            continue
+        now = dict(zip(evaluation.scores.query_ids, evaluation.scores.of(name).tolist(), strict=True))
+        had = [query for query, values in baseline.per_query.items() if not math.isnan(values.get(name, math.nan))]
+        lost = [query for query in had if query in now and math.isnan(now[query])]
+        if lost:
+            yield _missing(
+                name,
+                f"{name} has no value for {len(lost)} queries that have one in {baseline.name}, such as {some(lost)}; "
+                "see why they got no answer, or gate a measure that counts an empty one",
+                len(had) - len(lost),
+                len(had),
+                lost,
+            )
 
 
 def other_golden(evaluation: Evaluation, baseline: Baseline) -> bool:

@@ -37,7 +37,7 @@ class Against:
     def means(self, measure: str, queries: Sequence[str] | None = None) -> tuple[float, float]:
         """Return the measure then and now, over the same queries."""
         scores, before = self.evaluation.scores, self.baseline
-        if queries is None and (not before.per_query or set(before.per_query) == set(scores.query_ids)):
+        if queries is None and not before.per_query:
             return before.metrics[measure], scores[measure]
         chosen = self.shared if queries is None else queries
         then, now = (_values(side, measure, chosen) for side in (before.scores, scores))
@@ -121,12 +121,20 @@ def _drop(against: Against, measure: str, name: str | None, queries: Sequence[st
         status,
         message,
         now,
+        _lowest(measure, then, against.policy),
         baseline=then,
         degradation=degradation,
         interval=None if compared is None else (compared.low, compared.high),
         slice=name,
         queries=guilty,
     )
+
+
+def _lowest(measure: str, then: float, policy: Policy) -> float | None:
+    """Return the lowest value that passes whatever chance says; where lower is better, the highest."""
+    if math.isnan(then):
+        return None
+    return then - upside(measure) * (policy.max_drop * abs(then) if policy.mode == "relative" else policy.min_effect)
 
 
 def _relative(
@@ -223,14 +231,19 @@ def latency_increase_checks(against: Against) -> Iterator[Check]:
             "advisory",
             f"measured on {there or 'an unknown machine'}, now on {here or 'an unknown one'}: for reading only",
         )
+    elif evaluation.cached:
+        when = evaluation.setup.recorded_at
+        status, why = "advisory", f"served from the cache, measured {when}: measure now with --no-cache"
+    elif evaluation.setup.workers != baseline.workers:
+        status, why = "advisory", f"asked {baseline.workers} at once, now {evaluation.setup.workers}: for reading only"
     elif not comparable(evaluation, baseline, against.policy):
         status, why = "advisory", "for reading only"
     else:
         why = f"less than {100 * limit:g} % allowed"
     queries = _slowed(evaluation, baseline) if status == "fail" else ()
-    yield Check(
-        "latency increase", "p95", status, f"{grown}; {why})", now, baseline=then, degradation=increase, queries=queries
-    )
+    most = then + max(limit * then, against.policy.latency_slack)
+    message = f"{grown}; {why})"
+    yield Check("latency increase", "p95", status, message, now, most, baseline=then, degradation=increase, queries=queries)
 
 
 def _slowed(evaluation: Evaluation, baseline: Baseline) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Literal
 from ringtrue.measures import Measure
 from ringtrue.run import Evaluation
 from ringtrue.verdict.comparing import compare
-from ringtrue.verdict.completeness import completeness_checks, other_golden
+from ringtrue.verdict.completeness import completeness_checks, other_golden, undefined_checks
 from ringtrue.verdict.drops import Against, drop_checks, latency_increase_checks, small_slices
 from ringtrue.verdict.floors import floor_checks, latency_checks
 from ringtrue.verdict.policy import Policy
@@ -37,6 +37,7 @@ def gate(evaluation: Evaluation, policy: Policy = DEFAULT_POLICY, *, baseline: B
     if baseline is not None:
         comparison = _compared(whole, policy, baseline)
         against = Against(whole, baseline, policy, comparison)
+        checks += undefined_checks(whole, baseline, policy)
         checks += drop_checks(against, problems)
         few = small_slices(against)
         if few:
@@ -48,10 +49,10 @@ def gate(evaluation: Evaluation, policy: Policy = DEFAULT_POLICY, *, baseline: B
     return Verdict(word_of(checks), tuple(checks), evaluation.name, version, comparison, policy.mode, tuple(notes))
 
 
-def with_checks(verdict: Verdict, checks: Iterable[Check]) -> Verdict:
-    """Return the verdict with further checks in front, and the word that follows from all of them."""
+def with_checks(verdict: Verdict, checks: Iterable[Check], *, notes: Iterable[str] = ()) -> Verdict:
+    """Return the verdict with further checks in front, further notes, and the word that follows from all checks."""
     every = (*checks, *verdict.checks)
-    return replace(verdict, checks=every, word=word_of(every))
+    return replace(verdict, checks=every, word=word_of(every), notes=(*notes, *verdict.notes))
 
 
 def word_of(checks: Iterable[Check]) -> Literal["pass", "fail", "undecided"]:

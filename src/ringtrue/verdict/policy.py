@@ -47,6 +47,8 @@ class Policy:
     slice_drop: bool = False
     """Whether every slice with at least slice_minimum queries is compared with the baseline, too."""
     slice_minimum: int = 20
+    minimum_queries: int = 5
+    """Fewest scored queries that a verdict may rest on; percentages of fewer are alarms without meaning."""
     same_corpus: bool = True
     """Whether a run over other documents than the baseline's is undecided; False compares all the same."""
 
@@ -74,8 +76,10 @@ class Policy:
             raise InputError(f"latency_increase = {self.latency_increase!r} is not above 0; write a share such as 0.2, or inf")
         if not _number(self.latency_slack, "latency_slack") >= 0:
             raise InputError(f"latency_slack = {self.latency_slack!r} is below 0; write milliseconds, such as 5")
-        if not isinstance(self.slice_minimum, int) or isinstance(self.slice_minimum, bool) or self.slice_minimum < 1:
-            raise InputError(f"slice_minimum = {self.slice_minimum!r} is no number of queries; write a whole one such as 20")
+        for name, usual in (("slice_minimum", 20), ("minimum_queries", 5)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise InputError(f"{name} = {value!r} is no number of queries; write a whole one such as {usual}")
         for name in ("slice_drop", "same_corpus"):
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name} = {getattr(self, name)!r} is neither true nor false; write one of the two")

@@ -84,7 +84,7 @@ def _computed(evaluation: Evaluation, measure: Measure) -> Floats:
     place = {query: index for index, query in enumerate(found.query_ids)}
     order = [place[query] for query in evaluation.scores.query_ids]
     for other in known:
-        # A set with interchangeable documents is scored on their classes, which a run does not keep.
+        # Facts that a run does not keep, such as a scope, may have taken part when it was scored.
         if not np.allclose(found.of(other)[order], evaluation.scores.of(other), atol=1e-9, equal_nan=True):
             raise CannotDecide(f"{measure} was not scored, and the run's answers do not reproduce its {other}; {CURE}")
     values: Floats = found.of(measure)[order]
@@ -101,6 +101,7 @@ def _golden(evaluation: Evaluation) -> GoldenSet:
         tuple(Judgment(*row) for row in evaluation.qrels if row[0] in scored),
         relevance_threshold=origin.relevance_threshold,
         scale=origin.scale,
+        equivalence_classes=evaluation.classes,
     )
 
 

@@ -66,6 +66,8 @@ class MeasureComparison:
     warnings: tuple[str, ...] = ()
     deltas: Mapping[str, float] = field(default_factory=dict)
     """b − a by query."""
+    interval_p: float = math.nan
+    """The smallest alpha at which the interval leaves out 0, adjusted like ``p_adjusted``; the word needs both."""
     bca: tuple[float, float] = (math.nan, math.nan)
     """The BCa bootstrap interval, for readers who want that one; the word rests on ``low`` and ``high``."""
 
@@ -182,6 +184,8 @@ class Baseline:
     latencies: Mapping[str, float] = field(default_factory=dict)
     rankings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The first ten documents by query, to say what was lost."""
+    workers: int = 1
+    """Questions asked at once when the latencies were measured."""
     reason: str = ""
     """Why a worse run was accepted, when it was (``--force --reason``)."""
 

@@ -97,13 +97,17 @@ def test_written_pipelines_are_valid_and_run_the_job(forges) -> None:
         assert flow["permissions"] == {"contents": "read", "pull-requests": "write"}
         steps = flow["jobs"]["ringtrue"]["steps"]
         scripts = [step["run"] for step in steps if "run" in step]
-        assert scripts == [f"pip install 'ringtrue[search]=={version('ringtrue')}'", "ringtrue ci"]
+        assert scripts == ['python -m pip install "$RINGTRUE_INSTALL"', "ringtrue ci"]
+        installed = flow["jobs"]["ringtrue"]["env"]["RINGTRUE_INSTALL"]
+        assert installed == f"${{{{ vars.RINGTRUE_INSTALL || 'ringtrue[search]=={version('ringtrue')}' }}}}"
+        assert "git+https://" in files[".github/workflows/ringtrue.yml"], "where no index has it"
         assert steps[-1]["if"] == "always()"
         for script in scripts:
             check_shell(script)
     if forges in ("gitlab", "both"):
         job = loaded(files[".gitlab/ringtrue.yml"])["ringtrue"]
-        assert job["script"][-1] == "ringtrue ci"
+        assert job["script"] == ['python -m pip install "$RINGTRUE_INSTALL"', "ringtrue ci"]
+        assert job["variables"]["RINGTRUE_INSTALL"] == f"ringtrue[search]=={version('ringtrue')}"
         assert job["artifacts"]["reports"]["junit"] == "ringtrue-out/junit.xml"
         assert job["artifacts"]["when"] == "always"
         assert "documents/**" in job["rules"][0]["changes"]
@@ -172,10 +176,47 @@ def test_samples_follow_the_folder_and_the_name_that_were_chosen(tmp_path) -> No
     assert settings["ci"]["setup"].startswith("ringtrue ingest help ")
 
 
+def test_what_a_golden_set_says_about_ids_fits_the_search(tmp_path) -> None:
+    """A Python function has no connection to ask."""
+    own = starter(Start(search="python", where="shop/search.py:find"), function="here")["golden/start.yaml"]
+    assert "connect(" not in own
+    assert "import shop.search as m; print(m.find(" in own
+    assert "connect('search')" in starter(Start(search="http"))["golden/start.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("place", "module"),
+    [("my_search.py:find", "my_search.py"), ("a/b.py:find", "a/b.py"), ("shop.search:find", "shop/search.py")],
+)
+def test_a_function_that_is_missing_is_written_where_it_is_named(place, module) -> None:
+    files = starter(Start(search="python", where=place), samples="tried")
+    compile(files[module], module, "exec")
+    assert "TODO" in files[module]
+    assert 'Path("tried")' in files[module]
+    settings = tomllib.loads(files["ringtrue.toml"])["eval"]
+    assert (settings["python"], settings["watch"]) == (place, [module, "tried/*"])
+    judged = {j["doc_id"] for q in yaml.safe_load(files["golden/start.yaml"])["queries"] for j in q["relevant_docs"]}
+    assert judged == {name for name in files if name.startswith("tried/")}
+    there = starter(Start(search="python", where=place), function="here")
+    assert module not in there
+    assert tomllib.loads(there["ringtrue.toml"])["eval"]["watch"] == [module]
+    assert (
+        "watch"
+        not in tomllib.loads(starter(Start(search="python", where=place), function="installed")["ringtrue.toml"])["eval"]
+    )
+
+
+@pytest.mark.parametrize("place", ["../out.py:find", "/tmp/out.py:find", "my_search.py:Engine.find"])
+def test_a_function_that_cannot_be_written_here_is_told(place) -> None:
+    with pytest.raises(InputError, match="is not there"):
+        starter(Start(search="python", where=place))
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"search": "solr"}, "choose"),
+        ({"search": "solr"}, "choose one of documents, python, http, opensearch"),
+        ({"search": "python", "where": "my_search.py"}, "my_search.py:find"),
         ({"search": "opensearh"}, "'opensearch'"),
         ({"forges": "githbu"}, "'github'"),
         ({"name": "../up"}, "letters, digits"),

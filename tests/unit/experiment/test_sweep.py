@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from ringtrue.errors import CannotDecide, InputError, MissingInput, SpecError
-from ringtrue.experiment import Space, effects, parameter, sweep, tracked
+from ringtrue.experiment import Space, Undefined, effects, parameter, sweep, tracked
 from ringtrue.experiment import sweep as sweep_function
-from ringtrue.experiment.confirm import overfitting
+from ringtrue.experiment.confirm import outcome_of, overfitting
 from ringtrue.golden import read_looks, split
+from ringtrue.retrieve import Collection, build
 from ringtrue.run import evaluate
 
 WHEN = "2026-11-16T08:00:00+00:00"
@@ -94,7 +95,7 @@ def test_x2_the_held_out_queries_are_never_asked_by_a_trial(planted, planted_doc
     assert found.held_out.looks == 1
     (look,) = read_looks(ledger)
     assert look.who == "ringtrue sweep"
-    assert look.what == "fts5(title=4, tags=1, body=1) against fts5(title=0.5, tags=1, body=1)"
+    assert look.what == "nDCG@10 of fts5(title=4, tags=1, body=1) against fts5(title=0.5, tags=1, body=1)"
     assert look.when == WHEN
 
 
@@ -133,6 +134,72 @@ def test_x2_earlier_winners_on_the_same_held_out_part_count(planted_sweep) -> No
     assert other.held_out.p_corrected == pytest.approx(2 * other.held_out.p)
 
 
+def test_x2_every_measure_and_scope_is_a_claim_of_its_own(planted, planted_documents, tmp_path) -> None:
+    """The same pair, put to the same queries until some measure likes it, is not one test."""
+    scoped = replace(
+        planted,
+        queries=tuple(replace(query, metadata={"lang": "en"}) for query in planted.queries),
+        documents=tuple(replace(document, metadata={"lang": "en"}) for document in planted.documents),
+    )
+    documents = Collection.create(tmp_path / "documents")
+    documents.ingest(scoped.documents)
+    space = Space(TITLE, (parameter("t=0.5,4"),))
+    found = [
+        run(scoped, documents, space, tmp_path, measure=measure, scope=scope)
+        for measure, scope in (("nDCG@10", None), ("RR", None), ("P@1", None), ("P@1", None), ("P@1", "lang"))
+    ]
+    assert [one.held_out.confirmations for one in found] == [1, 2, 3, 3, 4]
+    assert [one.held_out.looks for one in found] == [1, 2, 3, 4, 5]
+    assert found[-1].held_out.p_corrected == pytest.approx(4 * found[-1].held_out.p)
+    assert read_looks(tmp_path / "looks.jsonl")[-1].what.startswith("P@1 within lang of fts5(")
+
+
+def test_x2_a_new_version_of_the_set_does_not_start_the_count_anew(planted, planted_documents, tmp_path) -> None:
+    space = Space(TITLE, (parameter("t=0.5,4"),))
+    first = run(planted, planted_documents, space, tmp_path)
+    newer = replace(planted, version="1.1.0")
+    second = run(newer, planted_documents, space, tmp_path, measure="RR")
+    assert (first.held_out.looks, first.held_out.earlier, first.held_out.confirmations) == (1, 0, 1)
+    assert (second.held_out.looks, second.held_out.earlier, second.held_out.confirmations) == (2, 1, 2)
+    assert not any("other versions" in note for note in first.notes)
+    assert any("1 of the 2 looks at 'planted-held-out' were at other versions of it" in note for note in second.notes)
+    other = run(
+        replace(planted, id="another"), planted_documents, space, tmp_path
+    )  # its ledger is the same, its queries are not
+    assert (other.held_out.looks, other.held_out.confirmations) == (1, 1)
+
+
+def test_x2_a_winner_that_leaves_queries_undefined_is_not_confirmed(planted, planted_documents, tmp_path) -> None:
+    """The precision of an empty answer has no value: a threshold that empties answers looks better for it."""
+    retriever = build("fts5(title=0.5)", planted_documents)
+    middle = float(np.median([retriever.search(query.text, k=1)[0].score for query in planted.queries]))
+    space = Space("fts5(title=0.5) >> threshold(min={m})", (parameter(f"m=0.0,{middle}"),))
+    found = run(planted, planted_documents, space, tmp_path, measure="SetP", allow=["cut-off"])
+    assert found.best is not None
+    assert found.best.values["m"] == middle
+    assert found.tuning.undefined.baseline == 0
+    assert 0 < found.tuning.undefined.best == found.tuning.undefined.queries - found.tuning.n
+    assert found.outcome == "not enough evidence"
+    assert (
+        f"SetP is not defined for {found.tuning.undefined.best} of 80 tuning queries with the best and for 0" in found.sentence
+    )
+    assert found.held_out is None
+    assert not (tmp_path / "looks.jsonl").exists()
+
+
+def test_x2_undefined_held_out_queries_are_told_and_may_not_be_more_than_the_baselines(planted_sweep) -> None:
+    held = planted_sweep(Space(TITLE, (parameter("t=0.5,4"),))).held_out
+    assert held.undefined == Undefined(0, 0, 20)
+    assert outcome_of(held, "nDCG@10", alpha=0.05)[0] == "confirmed"
+    assert "not defined" not in outcome_of(held, "nDCG@10", alpha=0.05)[1]
+    word, sentence = outcome_of(replace(held, undefined=Undefined(1, 3, 20)), "SetP", alpha=0.05)
+    assert word == "not enough evidence"
+    assert "SetP is not defined for 3 of 20 held-out queries with the best and for 1 with the baseline" in sentence
+    word, sentence = outcome_of(replace(held, undefined=Undefined(3, 1, 20)), "SetP", alpha=0.05)
+    assert word == "confirmed"
+    assert "not defined for 1 of 20" in sentence
+
+
 def test_x2_a_winner_that_needed_too_many_chances_is_not_confirmed(planted_sweep, tmp_path) -> None:
     rows = [
         {"who": "ringtrue sweep", "what": f"claim {n}", "when": WHEN, "version": "planted-held-out-v1.0.0"} for n in range(300)
@@ -140,7 +207,7 @@ def test_x2_a_winner_that_needed_too_many_chances_is_not_confirmed(planted_sweep
     (tmp_path / "looks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = planted_sweep(Space(TITLE, (parameter("t=0.5,4"),)))
     assert found.outcome == "not enough evidence"
-    assert "301 winners were put to these queries" in found.sentence
+    assert "301 claims were put to these queries" in found.sentence
 
 
 def test_x2_trials_that_differ_in_fusion_only_do_not_search_again(planted_sweep, planted) -> None:
@@ -179,7 +246,6 @@ def test_x2_an_interrupted_sweep_goes_on_where_it_ended(planted_sweep, tmp_path,
 
 def test_x2_a_changed_collection_is_another_sweep(planted, tmp_path) -> None:
     from ringtrue.records import Document
-    from ringtrue.retrieve import Collection
 
     documents = Collection.create(tmp_path / "documents")
     documents.ingest(planted.documents)
@@ -343,3 +409,7 @@ def test_x2_effects_tell_how_each_parameter_moved_the_measure(planted_sweep) -> 
     assert shown["k"][0].label == "1 … 7"
     mean = np.mean([trial.value for trial in found.trials if trial.values["t"] == 1])
     assert shown["t"][0].mean == pytest.approx(mean)
+    for steps in shown.values():
+        assert all(step.low <= step.mean <= step.high for step in steps)
+    # Two halves lie equally far from their middle, and so do their intervals.
+    assert shown["t"][0].high - shown["t"][0].low == pytest.approx(shown["t"][1].high - shown["t"][1].low)

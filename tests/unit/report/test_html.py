@@ -21,7 +21,7 @@ from ringtrue.records import Hit, Ranking
 from ringtrue.report import Recommendation, Report, charts, html
 from ringtrue.report.page import embedded, sections
 from ringtrue.report.page.sides import Sides
-from ringtrue.report.page.words import headline
+from ringtrue.report.page.words import headline, signed
 from ringtrue.run import Loss, Precondition
 from ringtrue.verdict import Check, baseline_of, compare, gate
 
@@ -84,6 +84,58 @@ def test_a_failed_gate_names_its_worst_failure() -> None:
     advisory = Check("latency", "p95", "advisory", "p95 is only advice", 900.0, 500.0)
     found = headline(clean(verdict=made_verdict(small, large, advisory, word="fail")))
     assert found.why == "2 of 2 checks failed: R@5 fell by 40 % against baseline 1.0.0."
+
+
+def test_c2_the_hero_says_against_what_the_run_is_better() -> None:
+    other = comparison(compared_measure(diff=0.05, p_adjusted=0.001, interval_p=0.02), a="bm25")
+    words = text_of(html(clean(comparison=other)))
+    assert "against baseline 1.0.0. Against bm25 : better, nDCG@10 +0.050 (0.900" in words
+    assert "nDCG@10 differs from that of bm25 by +0.050" in words
+    assert "adjusted p = 0.020" in words  # the larger of the two that must hold
+    assert "The gate judged by baseline 1.0.0 ." in words
+
+
+def test_a_change_without_enough_evidence_is_in_words_and_in_no_colour_of_news() -> None:
+    unsure = compared_measure(diff=0.004)
+    sides = Sides(clean(comparison=comparison(unsure, slices={"query_type": {"factual": {"nDCG@10": unsure}}})))
+    assert sections.tiles(sides)[0]["tone"] == "plain"
+    row = sections.measures(sides)["rows"][0]
+    assert (row["tone"], row["word"]["text"]) == ("plain", "not enough evidence")
+    (panel,) = sections.slices(sides)
+    sliced = next(row for row in panel["rows"] if row["value"] == "factual")
+    assert (sliced["tone"], sliced["word"][2]) == ("plain", "not enough evidence")
+    page = html(sides.report)
+    assert "unclear" not in page
+    assert "The verdict on a slice is corrected by holm over all values of the field and all measures." in text_of(page)
+
+
+def test_runs_that_scored_alike_are_called_the_same() -> None:
+    golden = golden_set(20)
+    one = evaluation(golden)
+    words = text_of(html(Report(one, WHEN, comparison=compare(one, replace(one, name="again"), resamples=1000))))
+    assert "The same “again” and “bm25” scored alike: every difference is 0, by all 8 measures over 20 queries." in words
+
+
+def test_numbers_of_one_kind_have_the_same_number_of_decimals() -> None:
+    assert [signed(value) for value in (0.0781, -0.0005, -0.0002, 0.0)] == ["+0.078", "−0.001", "−0.000", "0.000"]
+
+
+def test_commands_in_advice_are_set_as_code_and_cannot_be_markup() -> None:
+    advice = Recommendation("judge-more", "Judge them (`ringtrue golden pool`) <b>now</b>.", {})
+    page = html(clean(recommendations=(advice,)))
+    assert "Judge them (<code>ringtrue golden pool</code>) &lt;b&gt;now&lt;/b&gt;." in page
+    odd = html(clean(recommendations=(replace(advice, advice="one ` alone <i>"),)))
+    assert "one ` alone &lt;i&gt;" in odd
+
+
+def test_a_ring_of_one_colour_has_no_notch() -> None:
+    whole = charts.ring([(5.0, "good"), (0.0, "even"), (0.0, "bad")], "5", "x", label="x")
+    assert (whole.count("<circle"), whole.count("<path")) == (1, 0)
+    mixed = charts.ring([(5.0, "good"), (1.0, "bad")], "5", "x", label="x")
+    assert (mixed.count("<circle"), mixed.count("<path")) == (0, 2)
+    # Dashes on a circle leave notches at its quarters, so there are none.
+    assert "dash" not in whole + mixed
+    assert 'd="M100.00 14.00A86 86 0 1 1 ' in mixed
 
 
 def test_not_enough_evidence_says_how_many_more_queries() -> None:
@@ -168,10 +220,13 @@ def test_slices_carry_their_counts_and_their_change() -> None:
 
 def test_a_step_that_harms_shows_what_would_be_gained_without_it() -> None:
     harmful = part("rrf >> rerank", "stage", skill=0.3, seed=9)
-    rows = {row["name"]: row for row in sections.components(Sides(clean(evaluation=healthy(components=parts(harmful)))))}
-    assert set(rows) == {"bm25", "dense", "rrf", "rrf >> rerank"}  # leave-one-out stands in the row of its channel
-    assert rows["rrf >> rerank"]["without"].startswith("+")
-    assert rows["rrf >> rerank"]["tone"] == "bad"
+    told = sections.components(Sides(clean(evaluation=healthy(components=parts(harmful)))))
+    rows = {row["name"]: row for row in told["rows"]}
+    # Leave-one-out stands in the row of its channel.
+    assert set(rows) == {"bm25", "dense", "hybrid (rrf)", "hybrid (rrf) >> rerank"}
+    assert rows["hybrid (rrf) >> rerank"]["without"].startswith("+")
+    assert rows["hybrid (rrf) >> rerank"]["tone"] == "bad"
+    assert re.findall(r">([\d.]+)</text>", told["axis"]) == ["0", "0.25", "0.5", "0.75", "1"]
     assert rows["bm25"]["without"].startswith("−")
     assert rows["bm25"]["given"]["rate"] == "70 %"
 

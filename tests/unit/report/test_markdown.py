@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from made import WHEN
-from made_reports import GOLDEN, answered, clean, healthy, judged_set, lost, verdict
+from made_reports import GOLDEN, answered, clean, compared, comparison, healthy, judged_set, lost, verdict
 from ringtrue.records import Query, Ranking
 from ringtrue.report import Report, markdown, report_on
 from ringtrue.verdict import Check, baseline_of
@@ -54,12 +54,12 @@ def test_p1_it_names_everything_needed_to_repeat_it(worse: str) -> None:
 
 
 def test_p1_the_summary_has_the_columns_and_words_of_the_specification(worse: str) -> None:
-    assert "| Metric | Current | Baseline | Threshold | Status |" in worse
+    assert "| Metric | Current | Baseline | Change | Threshold | Status | Against baseline 1.0.0 |" in worse
     row = next(line for line in worse.splitlines() if line.startswith("| R@5 |"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells[2:4] == ["1.0000", "0.8000"]
-    assert re.fullmatch(r"❌ FAIL \(−\d+\.\d %\)", cells[4])
-    assert re.search(r"^\| Latency p95 \| \d+ ms \| \d+ ms \| 500 ms \| ✅ PASS", worse, re.MULTILINE)
+    assert (cells[2], *cells[4:]) == ("1.0000", "0.8000", "❌ FAIL", "worse")
+    assert re.fullmatch(r"−\d+\.\d %", cells[3])
+    assert re.search(r"^\| Latency p95 \| \d+ ms \| \d+ ms \| [+−]\d+\.\d % \| 500 ms \| ✅ PASS", worse, re.MULTILINE)
     assert "**Overall**: ❌ FAIL" in worse
 
 
@@ -69,8 +69,25 @@ def test_p1_degraded_within_tolerance_is_told_apart_from_pass_and_fail() -> None
         Check("drop", "P@5", "degraded", "P@5 fell by 2.9 %", 0.66, 0.646, 0.68, 0.0294),
     ]
     told = markdown(clean(verdict=verdict(*checks)))
-    assert "⚠️ DEGRADED" in told
+    assert "| ⚠️ DEGRADED within tolerance |" in told
+    # What no rule looked at has no status; the comparison's word has a column of its own.
+    assert re.search(r"^\| nDCG@10 .* \| — \| not enough evidence \|$", told, re.MULTILINE)
     assert "**Overall**: ✅ PASS: all 2 checks hold against baseline 1.0.0; 1 degraded within tolerance: P@5 −2.9 %" in told
+
+
+def test_c1_the_word_on_a_slice_is_corrected_and_its_interval_is_said_not_to_be() -> None:
+    open_one = compared(diff=0.05, word="not enough evidence", p_adjusted=0.09, interval_p=0.07)
+    slices = {"query_type": {"factual": {"nDCG@10": open_one}}}
+    told = markdown(clean(comparison=comparison(slices=slices)))
+    part = told.split("## nDCG@10 by query_type")[1].split("\n## ")[0]
+    assert re.search(r"^\| factual .* \| \+0\.0400 to \+0\.0600 \| 0\.09 \| not enough evidence \|$", part, re.MULTILINE)
+    assert "corrected by holm over all values of the field and all measures, the interval is not: one that leaves" in part
+
+
+def test_e3_without_it_is_below_0_where_the_search_loses(worse: str) -> None:
+    part = worse.split("## Components")[1].split("\n## ")[0]
+    assert "| Only from it | Without it |" in part
+    assert re.search(r"^\| bm25 \| channel .* \| −0\.\d{4} \(−0\.\d{4} to −0\.\d{4}\) \|$", part, re.MULTILINE)
 
 
 def test_p1_a_provisional_set_says_so() -> None:

@@ -34,6 +34,21 @@ def test_b4_the_table_has_the_columns_of_the_specification(worse: str) -> None:
     assert "interval: 95 % of Δ over paired queries" in worse
 
 
+def test_b4_a_small_change_of_latency_is_a_number_and_not_0(worse: str) -> None:
+    fast = healthy(answered(skill=1.0, latency=0.2))
+    slower = healthy(answered(skill=1.0, latency=0.4))
+    told = pull_request(report_on(fast, made_at=WHEN, baseline=baseline_of(slower, version="1.0.0")))
+    assert re.search(r"^\| latency p50 \| 0\.\d\d ms \| 0\.\d\d ms \| −0\.\d\d ms \(−50\.0 %\) \|", told, re.MULTILINE)
+
+
+def test_b4_words_of_a_comparison_do_not_mix_with_the_status_of_the_gate() -> None:
+    gated = pull_request(clean(comparison=comparison(compared(diff=0.05), a="bm25")))
+    assert re.search(r"^\| nDCG@10 .* \| — \|$", gated, re.MULTILINE)
+    assert "Against bm25: better, nDCG@10 +0.0500" in gated
+    compared_only = pull_request(clean(verdict=None, comparison=comparison(compared(diff=0.05))))
+    assert re.search(r"^\| nDCG@10 .* \| better \|$", compared_only, re.MULTILINE)
+
+
 def test_b4_improved_and_regressed_are_counted_and_kinds_listed() -> None:
     told = pull_request(clean(comparison=comparison(compared(diff=-0.05))))
     assert "**20 queries improved, 10 regressed**, 30 unchanged against before by nDCG@10." in told

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from made import golden_set
+from made import WHEN, answers, evaluation, golden_set
 from made_reports import GOLDEN, answered, clean, compared, comparison, healthy, lost, part, parts, verdict
 from ringtrue.measures import Contribution
 from ringtrue.records import Ranking
-from ringtrue.report import Report, recommend
+from ringtrue.report import Report, recommend, report_on
 from ringtrue.report.recommend import RULES
+from ringtrue.stats import paired_sample_size
 from ringtrue.verdict import Check
 
 
@@ -133,8 +134,11 @@ def test_p2_advice_names_what_it_is_about() -> None:
     assert by_rule["check-rerank"].evidence["demoted"] > by_rule["check-rerank"].evidence["lifted"]
     assert by_rule["check-rerank"].advice.startswith("rerank pushed")
     assert by_rule["weak-slice"].evidence["slice"] == "query_type=comparative"
-    # 60 queries find 0.12; 0.05 takes (0.12 ÷ 0.05)² as many.
-    assert by_rule["more-queries"].evidence["more"] == math.ceil(60 * 2.4**2) - 60
+    # 60 queries find 0.12; 0.05 takes nearly (0.12 ÷ 0.05)² as many, with the same power, alpha and correction.
+    more = by_rule["more-queries"]
+    assert more.evidence["detectable"] == pytest.approx(0.12)
+    assert 0.93 * 60 * 2.4**2 < 60 + more.evidence["more"] < 60 * 2.4**2
+    assert "(80 % power, alpha 0.05; with the spread of differences seen here, 0.326)" in more.advice
     # Its clock starts with the question, so the 20 ms of the fusion are taken off its 300.
     assert by_rule["latency"].evidence["component"] == "rrf >> rerank"
     means = {one.name: one.latency.mean for one in too_slow().evaluation.components if one.latency}
@@ -189,7 +193,26 @@ def test_p2_few_queries_alone_say_how_many_more() -> None:
     )
     found = recommend(clean(evaluation=healthy(golden=small, losses=(), components=()), comparison=None))
     assert [one.rule for one in found] == ["more-queries"]
-    assert found[0].evidence["more"] == 73 - 20  # G-5: 73 queries find 0.05
+    # A comparison of this run is corrected for its eight measures, so the size is planned for that.
+    needed = paired_sample_size(sd=0.15, difference=0.05, alpha=0.05 / 8)
+    assert found[0].evidence["more"] == needed - 20
+    assert "80 % power, alpha 0.05, corrected for 8 measures" in found[0].advice
+
+
+def test_g5_one_question_has_one_answer_in_comparison_and_advice() -> None:
+    golden = golden_set(25)
+    before, now = (evaluation(golden, answers(golden, skill=skill, seed=seed)) for skill, seed in ((0.5, 1), (0.5, 4)))
+    report = report_on(now, made_at=WHEN, other=before)
+    advice = next(one for one in report.recommendations if one.rule == "more-queries")
+    assert report.comparison is not None
+    assert advice.evidence["detectable"] == pytest.approx(report.comparison.measures["nDCG@10"].detectable)
+
+
+def test_p2_two_runs_that_are_the_same_need_no_more_queries() -> None:
+    golden = golden_set(25)
+    one = evaluation(golden, answers(golden))
+    report = report_on(one, made_at=WHEN, other=replace(one, name="again"))
+    assert "more-queries" not in [advice.rule for advice in report.recommendations]
 
 
 def test_p2_the_ceiling_is_the_gates_own() -> None:

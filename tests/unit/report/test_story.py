@@ -9,9 +9,23 @@ import pytest
 
 from made import WHEN
 from made_reports import clean, compared, comparison, healthy, verdict
-from ringtrue.report import Report
-from ringtrue.report.lines import measure_lines
-from ringtrue.report.story import amount, counted, headline, milliseconds, number, percent, reasons, signed, span
+from ringtrue.report import Report, markdown
+from ringtrue.report.lines import component_lines, measure_lines, notes
+from ringtrue.report.story import (
+    against,
+    amount,
+    counted,
+    headline,
+    milliseconds,
+    number,
+    percent,
+    reasons,
+    same,
+    signed,
+    signed_milliseconds,
+    span,
+)
+from ringtrue.run import Precondition
 from ringtrue.verdict import Check, baseline_of
 
 FELL = Check("drop", "P@5", "degraded", "P@5 fell by 2.9 %", 0.66, 0.646, 0.68, 0.029)
@@ -60,7 +74,61 @@ def test_p1_without_a_gate_the_comparison_speaks_and_without_one_the_result() ->
     assert headline(unsure).startswith("Not enough evidence that hybrid differs from before by nDCG@10")
     alone = Report(healthy(), WHEN)
     assert headline(alone).startswith("nDCG@10 is 0.9")
-    assert "(95 % interval 0.9000 to 0.9900) over 60 queries; there is nothing to judge it by" in headline(alone)
+    assert "(95 % interval 0.9000 to 0.9900) over 60 queries; not judged" in headline(alone)
+
+
+def test_c2_a_gated_run_that_was_compared_says_with_what_in_a_sentence_of_its_own() -> None:
+    report = clean(comparison=comparison(compared(diff=0.05, p_adjusted=0.001, interval_p=0.02), a="bm25"))
+    assert "bm25" not in headline(report)  # the gate judges by its baseline
+    assert against(report) == (
+        "Against bm25: better, nDCG@10 +0.0500 (0.9000 → 0.9500, 95 % interval +0.0400 to +0.0600, adjusted p = 0.02 over 60 "
+        "paired queries)"
+    )
+    unsure = clean(comparison=comparison(compared(diff=0.004, more_queries=82), a="bm25"))
+    assert against(unsure).startswith("Against bm25: not enough evidence, nDCG@10 +0.0040 (")
+    assert against(unsure).endswith("; about 82 more queries would settle a true difference of this size")
+    assert against(clean(verdict=None)) == ""  # the headline says it
+
+
+def test_c2_runs_that_scored_alike_are_the_same_and_nothing_is_open() -> None:
+    zero = {"diff": 0.0, "b": 0.9, "wins": 0, "ties": 60, "losses": 0}
+    twins = comparison(compared(**zero), compared("P@5", **zero))
+    assert headline(clean(verdict=None, comparison=twins)) == (
+        "hybrid and before are the same: every difference is 0, by all 2 measures over 60 queries"
+    )
+    assert against(clean(comparison=twins)).startswith("Against before: the same; every difference is 0")
+    assert not same(comparison(compared(**zero), compared("P@5")))
+    assert "| the same |" in markdown(clean(comparison=twins))
+
+
+def test_latencies_that_are_not_0_never_read_as_0() -> None:
+    assert (milliseconds(0.04), milliseconds(0.0004), milliseconds(0.0)) == ("0.04 ms", "< 0.01 ms", "0 ms")
+    assert (signed_milliseconds(-0.12), signed_milliseconds(3.21), signed_milliseconds(-45.6)) == (
+        "−0.12 ms",
+        "+3.2 ms",
+        "−46 ms",
+    )
+
+
+def test_every_note_is_told_once() -> None:
+    """That judgments are provisional is a label beside the golden set; notes do not repeat it."""
+    found = healthy(notes=("not checked: the index is out of sight",))
+    unmet = (Precondition("index", "not checked", "the index is out of sight"),)
+    setup = replace(found.setup, golden=replace(found.setup.golden, provisional=True), preconditions=unmet)
+    told = "made-v1.0.0 is provisional: no person confirmed a judgment"
+    report = clean(evaluation=replace(found, setup=setup), verdict=verdict(notes=(told,)))
+    said = notes(report)
+    assert sum("out of sight" in note for note in said) == 1
+    assert not any("provisional" in note for note in said)
+    assert markdown(report).count("provisional") == 1
+    assert markdown(report).count("out of sight") == 1
+
+
+def test_e3_the_fusion_is_called_what_its_user_called_it() -> None:
+    labels = [line.label for line in component_lines(clean())]
+    assert labels == ["bm25", "dense", "hybrid (rrf)", "without bm25", "without dense", "hybrid (rrf) >> rerank"]
+    written_out = replace(healthy(), name="rrf(bm25, dense)")
+    assert "rrf" in [line.label for line in component_lines(clean(evaluation=written_out))]
 
 
 def test_p1_of_several_checks_on_a_measure_the_gravest_is_its_status() -> None:

@@ -162,3 +162,18 @@ def test_a_wrong_question_is_said_once_and_not_fifty_times() -> None:
     wrong = [Question("q", "a", as_retriever(search, name="mine"), {"k": 5, "scope": {"city": "Bath"}})]
     with pytest.raises(InputError, match="mine takes no scope"):
         ask_all(wrong)
+
+
+def test_a_search_that_wants_to_end_the_program_ends_its_own_question() -> None:
+    def search(text: str, k: int) -> list[str]:
+        if text == "bad":
+            raise SystemExit(0)
+        return [text]
+
+    answers = ask_all(questions(search, ["good", "bad", "good"]))
+    assert answers[1].ranking.error == "RuntimeError: the search raised SystemExit(0)"
+
+
+def test_an_id_that_no_file_can_hold_is_that_answers_error() -> None:
+    answers = ask_all(questions(lambda text, k: ["a\ud800" if text == "bad" else "a"], ["good", "bad"]))
+    assert "holds half a character" in (answers[1].ranking.error or "")

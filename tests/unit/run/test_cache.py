@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -198,3 +199,80 @@ def test_a_line_cut_off_by_a_crash_is_asked_again(tmp_path: Path) -> None:
         note(Answer(Ranking("q3", (Hit("dogs", 1.0),), 5.0)))
         assert list(journal.read()) == ["q1", "q3"]
     assert not journal.file.exists()
+
+
+def test_trap_15_a_closure_a_partial_and_an_objects_state_are_other_retrievers(golden: GoldenSet) -> None:
+    """With the same word for their state, what they were made with tells them apart."""
+
+    def made(first: str) -> Callable[..., list[str]]:
+        return lambda text, k: [first, "towels"]
+
+    class Held:
+        def __init__(self, first: str) -> None:
+            self.first = first
+
+        def search(self, text: str, *, k: int = 10) -> list[str]:
+            return [self.first, "towels"]
+
+    def plain(text: str, k: int, first: str = "pool") -> list[str]:
+        return [first, "towels"]
+
+    pairs = [
+        (made("pool"), made("spa")),
+        (Held("pool"), Held("spa")),
+        (functools.partial(plain, first="pool"), functools.partial(plain, first="spa")),
+    ]
+    for one, other in pairs:
+        options: dict[str, Any] = {"measures": ["RR"], "version": "1"}
+        assert evaluate(one, golden, **options).cached is False
+        assert evaluate(one, golden, **options).cached is True
+        assert evaluate(other, golden, **options).cached is False
+
+
+def test_trap_15_another_golden_version_is_another_result(golden: GoldenSet, collection: Collection) -> None:
+    evaluate("bm25", golden, collection=collection, measures=MEASURES)
+    found = evaluate("bm25", replace(golden, version="2.0.0"), collection=collection, measures=MEASURES)
+    assert (found.cached, found.setup.golden.version) == (False, "small-v2.0.0")
+
+
+def test_trap_15_another_field_to_route_by_is_another_result(golden: GoldenSet, collection: Collection) -> None:
+    queries = tuple(replace(query, metadata={"corpus": "a", "topic": "b"}) for query in golden.queries)
+    routed = replace(golden, queries=queries, slices=())
+    options: dict[str, Any] = {"collection": collection, "measures": MEASURES}
+    assert evaluate({"a": "bm25", "b": "fts5"}, routed, **options).cached is False
+    assert evaluate({"a": "bm25", "b": "fts5"}, routed, route_by="topic", **options).cached is False
+
+
+def test_trap_15_other_weights_of_a_reranker_are_another_result(
+    golden: GoldenSet, collection: Collection, tmp_path: Path
+) -> None:
+    from unit.retrieve.tiny_models import tiny_bert
+
+    model = tiny_bert(tmp_path / "model", "classifier", seed=1)
+    options: dict[str, Any] = {"collection": collection, "measures": MEASURES}
+    first = evaluate(f"bm25 >> rerank('{model}')", golden, **options)
+    tiny_bert(model, "classifier", seed=2)
+    second = evaluate(f"bm25 >> rerank('{model}')", golden, **options)
+    assert second.cached is False
+    assert second.setup.fingerprint != first.setup.fingerprint
+
+
+@pytest.mark.parametrize("line", [b"null", b"5", b"{}", b"\xff\xfe", b'{"query_id": "q9", "hits": 3}'])
+def test_a_damaged_journal_is_asked_again(tmp_path: Path, line: bytes) -> None:
+    from ringtrue.records import Hit, Ranking
+    from ringtrue.run.ask import Answer
+    from ringtrue.run.journal import Journal
+
+    journal = Journal(tmp_path / "answers.jsonl")
+    journal.file.write_bytes(line + b"\n")
+    with journal.writing() as note:
+        note(Answer(Ranking("q1", (Hit("pool", 1.0),), 3.0)))
+        assert list(journal.read()) == ["q1"]
+
+
+def test_a_cache_that_cannot_be_written_does_not_stop_an_evaluation(
+    golden: GoldenSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("where a folder should be")
+    monkeypatch.setenv("RINGTRUE_CACHE", str(tmp_path / "file"))
+    assert evaluate(lambda text, k: ["pool"], golden, measures=["RR"], version="1").metrics["RR"] > 0

@@ -237,3 +237,11 @@ def test_intervals_hold_what_scipy_finds(golden: GoldenSet, collection: Collecti
     values = scores.of("nDCG@10")
     t_low, t_high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
     assert (low, high) == pytest.approx((t_low, t_high), abs=0.01)
+
+
+def test_perfect_scores_are_no_certainty(golden: GoldenSet) -> None:
+    """Six of six perfect: a true mean of 0.54 would give that once in forty times."""
+    found = evaluate(lambda text, k: ORDER[:k], golden, measures=["R@10", "R@20"], name="mine")
+    low, high = found.intervals["R@10"]
+    assert found.metrics["R@10"] == 1.0
+    assert (low, high) == (pytest.approx(0.025 ** (1 / 6)), 1.0)

@@ -115,3 +115,13 @@ def test_hits_that_do_not_fit_their_scores_are_refused(tmp_path: Path) -> None:
 def test_a_missing_folder_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(MissingInput, match="make one with `ringtrue eval --out"):
         open_run(tmp_path / "nowhere")
+
+
+def test_scores_that_were_edited_by_hand_are_refused(tmp_path: Path) -> None:
+    save(evaluation(golden_set(10)), tmp_path / "run")
+    lines = [json.loads(line) for line in (tmp_path / "run" / "scores.jsonl").read_text().splitlines()]
+    for line in lines:
+        line["scores"] = dict.fromkeys(line["scores"], 1.0)
+    (tmp_path / "run" / "scores.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(InputError, match="the two are not of one run"):
+        open_run(tmp_path / "run")

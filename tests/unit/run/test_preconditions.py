@@ -53,6 +53,7 @@ def test_where_all_holds_the_result_says_so(golden: GoldenSet, collection: Colle
         (lambda doc_id: f"mem:{doc_id}", "^mem:(.+)$"),
         (lambda doc_id: f"{doc_id}#4", r"^(.+?)#\d+$"),
         (lambda doc_id: f"docs/en/{doc_id}.md", r"^docs/en/(.+)\.md$"),
+        (lambda doc_id: f"golden:beir:{doc_id}", r"^golden:beir:(.+)$"),
     ],
 )
 def test_trap_11_ids_of_another_kind_are_no_dead_search(golden: GoldenSet, name: Callable[[str], str], pattern: str) -> None:
@@ -63,8 +64,9 @@ def test_trap_11_ids_of_another_kind_are_no_dead_search(golden: GoldenSet, name:
     assert found.metrics == {"nDCG@5": 1.0, "R@5": 1.0}
 
 
-def test_trap_11_the_cure_names_a_pattern_that_works(golden: GoldenSet) -> None:
-    search = answering(golden, lambda doc_id: f"mem:{doc_id}")
+@pytest.mark.parametrize("form", ["mem:{}", "docs/{}.md", "a/b/{}", "golden:beir:{}", "{}#3", "{}-chunk-2", "{}.txt", "00{}"])
+def test_trap_11_the_cure_names_a_pattern_that_works(golden: GoldenSet, form: str) -> None:
+    search = answering(golden, form.format)
     message = refused(search, golden)
     pattern = message.split("--id-pattern '")[1].split("'")[0]
     assert evaluate(search, golden, measures=MEASURES, ids=pattern).metrics["R@5"] == 1.0
@@ -108,7 +110,13 @@ def test_trap_12_answers_that_all_end_at_one_rank_are_refused(golden: GoldenSet)
     """A token budget or a server-side limit shows in the answers only: R@5 of lists of three is no R@5."""
     whole = answering(golden)
     message = refused(lambda text, k: whole(text, k)[:3], golden)
-    assert "every one of the 6 answers has exactly 3 hits, but measures look down to rank 5" in message
+    assert "no answer has more than 3 hits, and 6 of 6 have exactly so many, but measures look down to rank 5" in message
+
+
+def test_trap_12_a_limit_shows_although_some_answers_are_shorter(golden: GoldenSet) -> None:
+    whole = answering(golden)
+    message = refused(lambda text, k: whole(text, k)[: 2 if text.startswith("are dogs") else 3], golden)
+    assert "no answer has more than 3 hits, and 5 of 6 have exactly so many" in message
 
 
 def test_trap_13_golden_ids_from_another_database_are_refused(golden: GoldenSet, collection: Collection) -> None:
@@ -191,3 +199,68 @@ def test_a_system_with_ids_of_its_own_is_asked_for_those(golden: GoldenSet) -> N
     assert {one.name: one.status for one in found.setup.preconditions}["documents"] == "met"
     found = evaluate(Mine(), golden, measures=MEASURES, ids=r"^golden:\w+:(.+)$")
     assert {one.name: one.status for one in found.setup.preconditions}["documents"] == "not checked"
+
+
+def test_judged_documents_that_the_set_itself_lacks_are_refused_for_any_search(golden: GoldenSet) -> None:
+    """Nothing can find them; they would count as lost by a search that cannot be looked into."""
+    more = replace(golden, judgments=(*golden.judgments, Judgment("q1", "sauna-plan", 3)))
+    assert "1 of 8 judged documents are none of 'small', such as 'sauna-plan'" in refused(answering(golden), more)
+
+
+def test_ids_of_an_earlier_ingest_are_recognised(golden: GoldenSet) -> None:
+    class Mine:
+        def search(self, text: str, *, k: int = 10) -> list[str]:
+            return [f"golden:small:{document.doc_id}" for document in golden.documents][:k]
+
+        def known(self, doc_ids: Sequence[str]) -> list[str]:
+            return [doc_id for doc_id in doc_ids if doc_id.startswith("golden:small:")]
+
+    assert "--id-pattern '^golden:small:(.+)$'" in refused(Mine(), golden)
+
+
+def test_a_scope_that_no_query_has_is_bad_input(golden: GoldenSet, collection: Collection) -> None:
+    with pytest.raises(InputError, match="no query of 'small' has the field 'city' to be scoped by"):
+        evaluate("bm25", golden, collection=collection, scope="city")
+
+
+def test_no_hit_at_all_is_no_number(golden: GoldenSet) -> None:
+    assert "none of the 6 answers has a single hit" in refused(lambda text, k: [], golden)
+
+
+@pytest.mark.parametrize("form", ["{}|0", "{}~1", "v2|{}"])
+def test_trap_11_any_sign_between_document_and_chunk_is_seen(golden: GoldenSet, form: str) -> None:
+    search = answering(golden, lambda doc_id: form.format(doc_id) if doc_id > "d" else doc_id)
+    pattern = refused(search, golden).split("--id-pattern '")[1].split("'")[0]
+    assert evaluate(search, golden, measures=MEASURES, ids=pattern).metrics["R@5"] == 1.0
+
+
+def test_what_a_function_cuts_is_out_of_sight(golden: GoldenSet) -> None:
+    found = evaluate(answering(golden), golden, measures=MEASURES)
+    assert {one.name: one.status for one in found.setup.preconditions}["cut-off"] == "not checked"
+
+
+def test_each_route_is_asked_for_its_own_documents_only(golden: GoldenSet) -> None:
+    class Half:
+        def __init__(self, mine: set[str]) -> None:
+            self.mine = mine
+
+        def search(self, text: str, *, k: int = 10) -> list[str]:
+            return sorted(self.mine)
+
+        def known(self, doc_ids: Sequence[str]) -> list[str]:
+            return [doc_id for doc_id in doc_ids if doc_id in self.mine]
+
+    queries = tuple(replace(q, metadata={"corpus": "water" if q.query_id < "q3" else "house"}) for q in golden.queries)
+    routed = replace(golden, queries=queries, slices=())
+    water, house = Half({"pool", "spa", "towels"}), Half({"breakfast", "parking", "dogs", "refund"})
+    assert evaluate({"water": water, "house": house}, routed, measures=["RR"]).metrics["RR"] > 0
+
+
+def test_a_query_that_nobody_judged_has_no_score(golden: GoldenSet) -> None:
+    some = replace(golden, judgments=tuple(one for one in golden.judgments if one.query_id != "q2"))
+    found = evaluate(answering(golden), some, measures=["P@1"])
+    assert "q2" not in found.scores.per_query
+    assert found.metrics["P@1"] == 1.0
+    assert any("1 queries have no judgment" in note for note in found.notes)
+    with pytest.raises(CannotDecide, match="judges none of the queries"):
+        evaluate(answering(golden), replace(golden, judgments=()), measures=["P@1"])

@@ -1,4 +1,4 @@
-"""The reported interval: the wider of two, with a p that says the same."""
+"""The reported interval: the wider of two, within bounds, with a p that says the same."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from ringtrue.errors import InputError
 from ringtrue.stats import bootstrap_interval, mean_interval, paired_t
+from ringtrue.stats.interval import WIDEST
 
 
 def rng(seed: int = 1) -> np.random.Generator:
@@ -16,7 +17,7 @@ def rng(seed: int = 1) -> np.random.Generator:
 
 
 def test_each_end_is_the_wider_of_students_and_the_studentised_bootstraps() -> None:
-    data = np.column_stack([rng(3).normal(0.1, 1, 40), rng(4).lognormal(size=40), -rng(5).lognormal(size=40)])
+    data = np.column_stack([rng(3).normal(0.1, 1, 40), rng(4).exponential(size=40), -rng(5).exponential(size=40)])
     found, t = mean_interval(data, rng=rng()), paired_t(data)
     drawn = bootstrap_interval(data, rng=rng(), method="studentised")
     assert found.low.tolist() == np.minimum(t.low, drawn.low).tolist()
@@ -32,6 +33,17 @@ def test_the_interval_leaves_out_0_exactly_where_its_p_is_at_most_alpha() -> Non
     outside = (found.low > 0) | (found.high < 0)
     assert (outside == (found.p <= 0.05)).all()
     assert 10 < outside.sum() < 390
+
+
+def test_few_scores_with_many_ties_do_not_make_an_end_fly_off() -> None:
+    """28 scores, most of them 1: the bootstrap alone would go twice as far as Student's interval."""
+    scores = np.array([1.0] * 22 + [0.9, 0.8, 0.6, 0.5, 0.1, 0.0])
+    found, t = mean_interval(scores, rng=rng()), paired_t(scores)
+    drawn = bootstrap_interval(scores, rng=rng(), method="studentised")
+    far = (t.mean[0] - t.low[0]) * WIDEST
+    assert drawn.low[0] < t.mean[0] - far
+    assert found.low[0] == pytest.approx(t.mean[0] - far)
+    assert found.high[0] >= t.high[0]
 
 
 @pytest.mark.parametrize("n", [2, 5, 6, 40])

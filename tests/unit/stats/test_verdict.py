@@ -112,6 +112,13 @@ def test_the_interval_must_leave_out_0_after_the_correction_too() -> None:
     assert "once adjusted" in found.reason
 
 
+def test_a_catastrophe_over_few_queries_is_found_beside_many_measures() -> None:
+    """Twenty of 25 queries fall far, four rise; eight measures that say nearly the same are compared at once."""
+    falls = np.concatenate([np.full(20, -0.7), [0.3, 0.2, 0.4, 0.5, 0.0]]) + rng(1).normal(0, 0.1, 25)
+    data = np.column_stack([falls + rng(column).normal(0, 0.05, 25) for column in range(8)])
+    assert {found.word for found in compare_paired(data, rng=rng()).verdicts} == {"worse"}
+
+
 def test_turning_every_sign_turns_the_words_and_nothing_else() -> None:
     data = rng(8).normal([0.05, -0.06, 0.0], 0.1, (50, 3))
     up, down = (compare_paired(sign * data, rng=rng(2)).verdicts for sign in (1, -1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -488,3 +489,56 @@ def test_a_provisional_set_is_told() -> None:
     golden = golden_set(relevant=4)
     unread = replace(golden, judgments=tuple(replace(one, source="model") for one in golden.judgments))
     assert any("provisional" in note for note in gate(evaluation(unread, perfect(unread))).notes)
+
+
+def test_trap_22_one_query_is_no_verdict_and_no_percentage_alarm() -> None:
+    """B-3: too few queries is 'could not decide', whichever way the one query went."""
+    golden = golden_set(1)
+    good, bad = (answers(golden, skill=skill) for skill in (1.0, 0.0))
+    baseline = baseline_of(evaluation(golden, good))
+    policy = Policy(floors={}, latency={})
+    assert gate(evaluation(golden, good), policy, baseline=baseline).exit_code == 3
+    assert any("too few for a verdict" in check.message for check in gate(evaluation(golden, bad), policy).checks)
+
+
+def test_a_search_that_falls_silent_is_not_better() -> None:
+    """SetP has no value for an empty answer: the mean of the one query that still answers says nothing about the others."""
+    golden = golden_set(20)
+    before = evaluation(golden, answers(golden, k=5), measures=["SetP", "R@5"])
+    silent = [replace(ranking, hits=ranking.hits if number == 0 else ()) for number, ranking in enumerate(before.rankings)]
+    policy = Policy(floors={}, latency={}, drop_measures=("SetP",))
+    verdict = gate(evaluation(golden, silent, measures=["SetP", "R@5"]), policy, baseline=baseline_of(before))
+    assert verdict.exit_code == 3
+    assert any("SetP has no value for 19 queries" in check.message for check in verdict.checks)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [({"cached": True}, "served from the cache"), ({"setup": {"workers": 8}}, "asked 1 at once, now 8")],
+)
+def test_latencies_that_were_not_measured_alike_are_for_reading_only(change: dict[str, Any], says: str) -> None:
+    golden = golden_set(20)
+    baseline = baseline_of(evaluation(golden, answers(golden, latency=20.0)))
+    slow = evaluation(golden, answers(golden, latency=100.0), **change)
+    (check,) = [one for one in gate(slow, baseline=baseline).checks if one.rule == "latency increase"]
+    assert check.status == "advisory"
+    assert says in check.message
+
+
+@pytest.mark.parametrize("mode", ["relative", "statistical"])
+def test_b2_a_fall_names_the_lowest_value_that_always_passes(mode) -> None:
+    golden = golden_set(relevant=4)
+    before = baseline_of(evaluation(golden, perfect(golden)))
+    rules = replace(ONLY_DROPS, mode=mode, max_drop=0.1, min_effect=0.03, drop_measures=("R@5",))
+    found = gate(evaluation(golden, spoiled(perfect(golden), ["q001"])), rules, baseline=before).checks[-1]
+    assert found.baseline == 1.0
+    assert found.threshold == pytest.approx(0.9 if mode == "relative" else 0.97)
+
+
+def test_b2_a_latency_that_grew_names_the_highest_value_that_passes() -> None:
+    golden = golden_set(relevant=4)
+    found = evaluation(golden, perfect(golden))
+    rules = Policy(floors={}, latency={}, drop_measures=(), latency_increase=0.2, latency_slack=5.0)
+    for then, most in ((10.0, 15.0), (100.0, 120.0)):
+        (check,) = gate(found, rules, baseline=replace(baseline_of(found), latency={"p95": then})).checks
+        assert check.threshold == pytest.approx(most)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from ringtrue.records import Ranking
-from ringtrue.report.lines import whole_of
+from ringtrue.report.lines import part_label, whole_of
 from ringtrue.report.noise import Difference, paired
 from ringtrue.report.records import Recommendation, Report
 from ringtrue.report.story import counted, depth, milliseconds, number, portion, primary, signed
@@ -82,7 +82,8 @@ def harmful_fusion(report: Report) -> Iterator[Recommendation]:
             _, best, gain = min(worse, key=lambda one: one[:2])
             yield Recommendation(
                 "harmful-fusion",
-                f"{fusion.name} is worse than {best} alone: {name} {signed(gain.mean)} (interval {signed(gain.low)} to "
+                f"{part_label(fusion.name, evaluation)} is worse than {best} alone: {name} {signed(gain.mean)} (interval "
+                f"{signed(gain.low)} to "
                 f"{signed(gain.high)} over {counted(gain.n, 'query')}). Give {best} more weight, or fuse less.",
                 {"fusion": fusion.name, "channel": best, name: gain.mean, "low": gain.low, "high": gain.high},
             )
@@ -123,7 +124,7 @@ def latency(report: Report) -> Iterator[Recommendation]:
         if own:
             slowest = max(own, key=lambda part: own[part])
             evidence |= {"component": slowest, "component mean ms": own[slowest]}
-            cost = f" {slowest} takes the most time, {milliseconds(own[slowest])} on average."
+            cost = f" {part_label(slowest, evaluation)} takes the most time, {milliseconds(own[slowest])} on average."
         yield Recommendation(
             "latency",
             f"p95 is {milliseconds(p95)}, {'over' if p95 > ceiling else 'close to'} the ceiling of {milliseconds(ceiling)}."

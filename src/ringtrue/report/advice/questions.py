@@ -11,7 +11,7 @@ from ringtrue.measures import Measure
 from ringtrue.report.lines import slice_fields
 from ringtrue.report.noise import unpaired
 from ringtrue.report.records import Recommendation, Report
-from ringtrue.report.story import comparison_of, counted, number, portion, primary, signed
+from ringtrue.report.story import POWER, comparison_of, counted, number, portion, primary, same, signed, terms, tests_of
 
 ALPHA = 0.05
 SLICE_QUERIES = 10
@@ -87,29 +87,37 @@ def judge_more(report: Report) -> Iterator[Recommendation]:
 
 def more_queries(report: Report) -> Iterator[Recommendation]:
     """Too few questions to see a difference that matters."""
+    from ringtrue.stats import minimum_detectable_effect
+
     comparison, evaluation = comparison_of(report), report.evaluation
     name = primary(report)
     found = comparison.measures.get(name) if comparison is not None else None
-    if found is not None and found.word == "not enough evidence" and found.detectable > WORTH_FINDING:
-        # The spread is known from these very pairs; n grows with the square of what is to be found.
-        more = math.ceil(found.n * (found.detectable / WORTH_FINDING) ** 2) - found.n
-        yield Recommendation(
-            "more-queries",
-            f"{counted(found.n, 'query')} find a true difference of {number(found.detectable, 3)} in {name}, not the "
-            f"{WORTH_FINDING} that matters. About {more:,} more would.",
-            {"queries": found.n, "detectable": found.detectable, "more": more, "difference seen": found.diff},
-        )
-    elif comparison is None and 0 < (n := evaluation.scores.summary(name).count) < FEW_QUERIES:
-        from ringtrue.stats import minimum_detectable_effect, paired_sample_size
+    if comparison is not None and found is not None and found.word == "not enough evidence" and not same(comparison):
+        if found.detectable > WORTH_FINDING:
+            tests = tests_of(comparison)
+            # The spread is that of these very pairs: the one with which so many queries find so much.
+            unit = minimum_detectable_effect(n=found.n, sd=1.0, alpha=comparison.alpha / tests, power=POWER)
+            spread = found.detectable / unit
+            yield _too_few(name, found.n, spread, "seen here", comparison.alpha, tests)
+    elif comparison is None and 1 < (n := evaluation.scores.summary(name).count) < FEW_QUERIES:
+        # A comparison of this run will be over all its measures, and corrected for them.
+        tests = sum(measure.definition.average == "mean" for measure in evaluation.scores.measures)
+        yield _too_few(name, n, USUAL_SPREAD, "that is usual", ALPHA, max(1, tests))
 
-        more = paired_sample_size(sd=USUAL_SPREAD, difference=WORTH_FINDING) - n
-        seen = minimum_detectable_effect(n=n, sd=USUAL_SPREAD) if n > 1 else math.nan
-        yield Recommendation(
-            "more-queries",
-            f"{counted(n, 'query')} are few: with the usual spread of {USUAL_SPREAD} a comparison over them finds a "
-            f"difference of {number(seen, 3)} at best. {more} more would find {WORTH_FINDING}.",
-            {"queries": n, "detectable": seen, "more": more},
-        )
+
+def _too_few(name: str, n: int, spread: float, whose: str, alpha: float, tests: int) -> Recommendation:
+    from ringtrue.stats import minimum_detectable_effect, queries_to_settle
+
+    seen = minimum_detectable_effect(n=n, sd=spread, alpha=alpha / tests, power=POWER)
+    more = queries_to_settle(n=n, sd=spread, difference=WORTH_FINDING, alpha=alpha, power=POWER, tests=tests)
+    evidence = {"queries": n, "detectable": seen, "more": more or 0, "spread": spread}
+    return Recommendation(
+        "more-queries",
+        f"{counted(n, 'query')} find a true difference of {number(seen, 3)} in {name} or a larger one, not the {WORTH_FINDING} "
+        f"that matters. About {counted(more or 0, 'more query')} would find that ({terms(alpha, tests)}; with the spread of "
+        f"differences {whose}, {number(spread, 3)}).",
+        evidence | {"alpha": alpha, "power": POWER, "measures": tests},
+    )
 
 
 def overfitting(report: Report) -> Iterator[Recommendation]:

@@ -31,12 +31,12 @@
   function signed(value) {
     if (value === null) return UNKNOWN;
     if (value === 0) return "0.000";
-    const text = Math.abs(value) < 0.0005 ? String(Number(value.toPrecision(1))) : value.toFixed(3);
-    return (value > 0 ? "+" : "") + minus(text);
+    return (value > 0 ? "+" : "") + minus(value.toFixed(3));
   }
   function milliseconds(value) {
     if (value === null) return UNKNOWN;
-    return (value >= 100 ? Math.round(value).toLocaleString("en") : value >= 1 ? value.toFixed(1) : String(Number(value.toPrecision(2)))) + " ms";
+    if (value > 0 && value < 0.005) return "< 0.01 ms";
+    return (value >= 9.95 || value === 0 ? Math.round(value).toLocaleString("en") : value.toFixed(value >= 0.95 ? 1 : 2)) + " ms";
   }
   const direction = (m) => (data.lower[m] ? -1 : 1);
   function delta(query, m) {

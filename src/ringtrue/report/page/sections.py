@@ -8,7 +8,6 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from markupsafe import Markup
@@ -18,17 +17,9 @@ from ringtrue.measures import Measure, Summary, latency
 from ringtrue.report import charts
 from ringtrue.report.lines import STAGES, ComponentLine, component_lines
 from ringtrue.report.lines import notes as notes_of
-from ringtrue.report.noise import Difference, paired
 from ringtrue.report.page.sides import Sides
-from ringtrue.report.page.words import (
-    lower_is_better,
-    milliseconds,
-    number,
-    percent,
-    probability,
-    signed,
-)
-from ringtrue.report.story import DASH, counted
+from ringtrue.report.page.words import lower_is_better, number, percent, probability, signed
+from ringtrue.report.story import DASH, adjusted, counted, milliseconds, portion, signed_milliseconds, terms, tests_of
 from ringtrue.run import DEFAULT_MEASURES, Evaluation
 from ringtrue.verdict import Check, MeasureComparison
 
@@ -41,7 +32,11 @@ STATUS = {
     "advisory": ("plain", "i", "Advisory"),
     "pass": ("good", "✓", "Pass"),
 }
-WORDS = {"better": ("good", "▲", "better"), "worse": ("bad", "▼", "worse"), "not enough evidence": ("unsure", "~", "unclear")}
+WORDS = {
+    "better": ("good", "▲", "better"),
+    "worse": ("bad", "▼", "worse"),
+    "not enough evidence": ("unsure", "~", "not enough evidence"),
+}
 WHY_LOST = {
     "not in corpus": "the index does not hold it",
     "not in any list": "no channel found it",
@@ -63,28 +58,46 @@ def tone_of(measure: str, diff: float) -> str:
     return "bad" if (diff < 0) != lower_is_better(measure) else "good"
 
 
+def certain_tone(measure: str, diff: float, found: MeasureComparison | None) -> str:
+    """Return the tone of a difference of means: one that was tested is news only where the evidence is enough."""
+    return tone_of(measure, diff) if found is None or found.word != "not enough evidence" else "plain"
+
+
 def tiles(sides: Sides) -> list[Row]:
     """Return the headline numbers: the first measures and the 95th percentile of latency."""
     rows: list[Row] = []
     for measure in sides.measures[:4]:
         now, before = sides.now.metrics[measure], sides.before_mean(measure)
+        found = sides.comparison.measures.get(measure) if sides.comparison else None
         rows.append({
             "name": measure,
             "value": number(now),
             "delta": signed(now - before) if math.isfinite(now - before) else "",
             "before": number(before) if math.isfinite(before) else "",
-            "tone": tone_of(measure, now - before),
+            "tone": certain_tone(measure, now - before, found),
+            "open": found is not None and found.word == "not enough evidence",
         })  # fmt: skip
     now, before = sides.now.latency.p95, latency(sides.before_latencies.values()).p95
     if math.isfinite(now):
         known = math.isfinite(before) and comparable(sides)
-        delta = f"{signed(now - before, digits=1)} ms" if known else ""
-        tone = "plain" if not known or now == before else "bad" if now > before else "good"
+        delta = signed_milliseconds(now - before) if known else ""
+        timed = sides.comparison.latency if sides.comparison else None
+        sure = timed is not None and (timed.low > 0 or timed.high < 0)
+        tone = "plain" if not known or not sure or now == before else "bad" if now > before else "good"
         rows.append({
             "name": "Latency p95", "value": milliseconds(now), "delta": delta, "tone": tone,
-            "before": milliseconds(before) if known else "",
+            "before": milliseconds(before) if known else "", "open": False,
         })  # fmt: skip
     return rows
+
+
+def judged_by(sides: Sides) -> str:
+    """Return what the gate held the run against; '' where that is the other side of the page, too."""
+    verdict = sides.report.verdict
+    if verdict is None or sides.before_name is None:
+        return ""
+    baseline = f"baseline {verdict.baseline}" if verdict.baseline else "floors and ceilings alone"
+    return "" if baseline == sides.before_name else baseline
 
 
 def ring(sides: Sides) -> Markup:
@@ -162,6 +175,7 @@ def measures(sides: Sides) -> Mapping[str, Any]:
         "axis": charts.axis(scale, sign=bool(compared)) if scale else "",
         "compared": bool(compared),
         "before": any(row["before"] != DASH for row in rows),
+        "terms": terms(sides.comparison.alpha, tests_of(sides.comparison)) if sides.comparison else "",
         "warnings": list(dict.fromkeys(text for found in compared.values() for text in found.warnings)),
     }
 
@@ -180,7 +194,7 @@ def _measure(sides: Sides, name: str, found: MeasureComparison | None, scale: ch
         "diff": signed(found.diff if found else now - before),
         "interval": f"{number(low)} to {number(high)}" if math.isfinite(low) else DASH,
         "chart": Markup(""),
-        "tone": tone_of(name, found.diff if found else now - before),
+        "tone": certain_tone(name, found.diff if found else now - before, found),
         "word": None,
     }
     if found:
@@ -188,7 +202,7 @@ def _measure(sides: Sides, name: str, found: MeasureComparison | None, scale: ch
         more = f"{found.word}; {found.reason}"
         row |= {
             "interval": f"{signed(found.low)} to {signed(found.high)}" if math.isfinite(found.low) else DASH,
-            "p": probability(found.p_adjusted),
+            "p": probability(adjusted(found)),
             "chance": probability(found.prob_better),
             "effect": signed(found.effect, digits=2),
             "wins": found.wins, "ties": found.ties, "losses": found.losses,
@@ -249,7 +263,7 @@ def _panel(
             "now": number(summary.mean),
             "mean": summary.mean,
             "diff": signed(diff),
-            "tone": tone_of(sides.primary, diff),
+            "tone": certain_tone(sides.primary, diff, found),
             "word": WORDS[found.word] if found else None,
             "chart": charts.interval(
                 scale, summary.mean, math.nan, math.nan, tone="plain", label=words, zero=None, before=was
@@ -263,48 +277,43 @@ def _panel(
         "rest": rows[SHOWN_SLICES:],
         "axis": charts.axis(scale) if scale else "",
         "differs": any(row["diff"] != DASH for row in rows),
+        "open": any(row["word"] and row["word"][0] == "unsure" for row in rows),
     }
 
 
-def components(sides: Sides) -> list[Row]:
-    """Return what each part of a fused retriever does alone, what it brings, and what the fusion loses without it."""
+def components(sides: Sides) -> Mapping[str, Any]:
+    """Return what each part of a fused retriever does alone, what it brings, and how the search changes without it."""
     lines = component_lines(sides.report)
-    costs = {line.name.removeprefix("without "): line.cost for line in lines if line.cost} | _steps(sides)
     parts = [line for line in lines if not (line.kind == "without" and line.name.removeprefix("without ") in _channels(lines))]
     values = [line.values.get(sides.primary, math.nan) for line in parts]
     bounded = Measure.parse(sides.primary).definition.bounded
     scale = charts.Scale(0.0, 1.0 if bounded else max([1e-9, *filter(math.isfinite, values)]), margin=0.0)
     rows: list[Row] = []
     for line, value in zip(parts, values, strict=True):
-        cost = costs.get(line.name)
+        change = line.without
         given = line.contribution
         rows.append({
-            "name": line.name,
+            "name": line.label,
             "kind": {"channel": "channel alone", "without": "leave-one-out"}.get(line.kind, line.kind),
             "value": number(value),
             "chart": charts.bar(
-                scale, value, tone="channel" if line.kind == "channel" else "whole", label=f"{line.name}: {number(value)}"
+                scale, value, tone="channel" if line.kind == "channel" else "whole", label=f"{line.label}: {number(value)}"
             ),
             "given": given and {
-                "rate": percent(given.rate), "unique": percent(given.unique_rate),
+                "rate": portion(given.rate), "unique": portion(given.unique_rate),
                 "chart": charts.shares(
                     given.rate, given.unique_rate,
-                    label=f"{line.name} holds {percent(given.rate)} of the final hits, {percent(given.unique_rate)} alone",
+                    label=f"{line.name} holds {portion(given.rate)} of the final hits, {portion(given.unique_rate)} alone",
                 ),
             },
-            "without": signed(-cost.mean) if cost else DASH,
-            "interval": f"{signed(-cost.high)} to {signed(-cost.low)}" if cost and math.isfinite(cost.low) else "",
-            "certain": bool(cost and (cost.low > 0 or cost.high < 0)),
-            "tone": "bad" if cost and cost.high < 0 else "plain",
+            "without": signed(change.mean) if change else DASH,
+            "interval": f"{signed(change.low)} to {signed(change.high)}" if change and math.isfinite(change.low) else "",
+            "certain": bool(change and (change.low > 0 or change.high < 0)),
+            # Better without it: the part does harm.
+            "tone": "bad" if change and change.low > 0 else "plain",
             "latency": milliseconds(line.latency.p50) if line.latency else DASH,
         })  # fmt: skip
-    return rows
-
-
-def _steps(sides: Sides) -> dict[str, Difference | None]:
-    """Return what every later step gains over what came before it."""
-    whole = [part for part in sides.now.components if part.kind in ("fusion", "stage")]
-    return {part.name: paired(before.scores, part.scores, sides.primary) for before, part in pairwise(whole)}
+    return {"rows": rows, "axis": charts.axis(scale)}
 
 
 def _channels(lines: Iterable[ComponentLine]) -> set[str]:
@@ -397,9 +406,9 @@ def latencies(sides: Sides) -> Mapping[str, Any]:
     compared = sides.comparison.latency if sides.comparison else None
     difference = ""
     if compared and math.isfinite(compared.mean_diff):
-        low, high = signed(compared.low, digits=1), signed(compared.high, digits=1)
-        mean, over = signed(compared.mean_diff, digits=1), counted(compared.n, "paired query")
-        difference = f"{mean} ms on average over {over}, interval {low} to {high} ms"
+        low, high = signed_milliseconds(compared.low), signed_milliseconds(compared.high)
+        mean, over = signed_milliseconds(compared.mean_diff), counted(compared.n, "paired query")
+        difference = f"{mean} on average over {over}, interval {low} to {high}"
     return {
         "rows": rows,
         "chart": charts.cumulative(series, label=f"Share of queries answered within a time. {words}."),
@@ -491,9 +500,8 @@ def _quoted(text: str) -> str:
 
 def notes(sides: Sides) -> list[str]:
     """Return every remark, as sentences; preconditions have a list of their own."""
-    told = {f"{one.name}: {one.status}" for one in sides.now.setup.preconditions if one.status != "met"}
+    unmet = [one for one in sides.now.setup.preconditions if one.status != "met"]
+    told = {f"{one.name}: {one.status}" for one in unmet} | {f"{one.status}: {one.detail}" for one in unmet if one.detail}
     kept = [note for note in notes_of(sides.report) if not any(map(note.startswith, told))]
-    # The page labels provisional judgments at its top; of the notes that say it again one is enough.
-    again = [note for note in kept if "is provisional" in note][1:]
     # A name or a measure at the beginning keeps its spelling.
-    return [note[0].upper() + note[1:] if re.match("[a-z]+ ", note) else note for note in kept if note not in again]
+    return [note[0].upper() + note[1:] if re.match("[a-z]+ ", note) else note for note in kept]

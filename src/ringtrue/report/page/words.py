@@ -10,7 +10,7 @@ from typing import Literal
 
 from ringtrue.measures import Measure
 from ringtrue.report.records import Report
-from ringtrue.report.story import DASH, comparison_of, counted, primary
+from ringtrue.report.story import DASH, adjusted, all_the_same, comparison_of, counted, primary, same
 from ringtrue.verdict import Check, Comparison, MeasureComparison
 
 Tone = Literal["good", "bad", "unsure", "plain"]
@@ -24,6 +24,8 @@ class Headline:
     tone: Tone
     why: str
     """One sentence with the number behind the word."""
+    against: tuple[str, Tone, str] | None
+    """Of a gated run that was compared, too: the other side, tone and sentence of that comparison; else None."""
     sure: str
     """How sure that is; '' where nothing was tested."""
 
@@ -40,17 +42,14 @@ def number(value: float | None, *, digits: int = 3) -> str:
 
 
 def signed(value: float | None, *, digits: int = 3) -> str:
-    """Return a difference with its sign; one that is not 0 never reads as 0.
+    """Return a difference with its sign, always with as many digits: one that is not 0 but rounds to it keeps the sign.
 
     >>> signed(0.0781), signed(-0.03), signed(0.0), signed(-0.0002)
-    ('+0.078', '−0.030', '0.000', '−0.0002')
+    ('+0.078', '−0.030', '0.000', '−0.000')
     """
     if value is None or not math.isfinite(value):
         return DASH
-    if value == 0:
-        return f"{0:.{digits}f}"
-    small = abs(value) < 0.5 * 10**-digits
-    return (f"{value:+.1g}" if small else f"{value:+,.{digits}f}").replace("-", "−")
+    return f"{0:.{digits}f}" if value == 0 else f"{value:+,.{digits}f}".replace("-", "−")
 
 
 def percent(share: float | None, *, sign: bool = False) -> str:
@@ -63,17 +62,6 @@ def percent(share: float | None, *, sign: bool = False) -> str:
         return DASH
     text = f"{100 * share:{'+' if sign and share else ''}.1f}".removesuffix(".0")
     return text.replace("-", "−") + " %"
-
-
-def milliseconds(value: float | None) -> str:
-    """Return a latency with as many digits as it deserves.
-
-    >>> milliseconds(7.123), milliseconds(342.4), milliseconds(None)
-    ('7.1 ms', '342 ms', '—')
-    """
-    if value is None or not math.isfinite(value):
-        return DASH
-    return f"{value:,.0f} ms" if value >= 100 else f"{value:.1f} ms" if value >= 1 else f"{value:.2g} ms"
 
 
 def probability(value: float) -> str:
@@ -117,11 +105,32 @@ def headline(report: Report) -> Headline:
     if report.verdict is not None:
         tones: dict[str, Tone] = {"pass": "good", "fail": "bad", "undecided": "unsure"}
         why = _gate(report.verdict.word, report.verdict.checks, report.verdict.baseline, report.verdict.notes)
-        return Headline(report.verdict.word.upper(), tones[report.verdict.word], why, _sure(report, comparison))
+        return Headline(
+            report.verdict.word.upper(), tones[report.verdict.word], why, _against(comparison), _sure(report, comparison)
+        )
     if comparison is not None:
-        tone: Tone = {"better": "good", "worse": "bad"}.get(comparison.verdict, "unsure")  # type: ignore[assignment]
-        return Headline(comparison.verdict.capitalize(), tone, _compared(comparison), _sure(report, comparison))
-    return Headline("Measured", "plain", _measured(report), _sure(report, None))
+        word = "The same" if same(comparison) else comparison.verdict.capitalize()
+        return Headline(word, _tone(comparison), _compared(comparison), None, _sure(report, comparison))
+    return Headline("Measured", "plain", _measured(report), None, _sure(report, None))
+
+
+def _tone(comparison: Comparison) -> Tone:
+    tones: dict[str, Tone] = {"better": "good", "worse": "bad"}
+    return "plain" if same(comparison) else tones.get(comparison.verdict, "unsure")
+
+
+def _against(comparison: Comparison | None) -> tuple[str, Tone, str] | None:
+    """The gate's baseline and the other run may be two things, so the comparison names its own."""
+    found = comparison.measures.get(comparison.primary) if comparison else None
+    if comparison is None or found is None:
+        return None
+    if same(comparison):
+        text = f"the same, {all_the_same(comparison)}."
+    elif found.n < 2:
+        text = _sentence(f"{comparison.verdict}, {comparison.reason}")
+    else:
+        text = f"{comparison.verdict}, {found.measure} {signed(found.diff)} ({number(found.a)} → {number(found.b)})."
+    return comparison.a, _tone(comparison), text
 
 
 def _gate(word: str, checks: tuple[Check, ...], baseline: str | None, notes: tuple[str, ...]) -> str:
@@ -148,6 +157,8 @@ def _compared(comparison: Comparison) -> str:
     found = comparison.measures.get(comparison.primary)
     if found is None or found.n < 2:
         return _sentence(comparison.reason)
+    if same(comparison):
+        return f"“{comparison.b}” and “{comparison.a}” scored alike: {all_the_same(comparison)}."
     move = f"{found.measure} {number(found.a)} → {number(found.b)}"
     if comparison.verdict == "not enough evidence":
         return (
@@ -162,25 +173,27 @@ def _measured(report: Report) -> str:
     answered = len(evaluation.queries) - len(evaluation.failures)
     failed = f"; {counted(len(evaluation.failures), 'query')} got no answer" if evaluation.failures else ""
     asked = counted(answered, "query")
-    return f"{name} is {number(evaluation.metrics[name])} on average over {asked}{failed}. Nothing to compare with yet."
+    return f"{name} is {number(evaluation.metrics[name])} on average over {asked}{failed}. Not judged: no baseline, no rules."
 
 
 def _sure(report: Report, comparison: Comparison | None) -> str:
     if comparison is not None:
         found = comparison.measures.get(comparison.primary)
-        return "" if found is None or found.n < 2 else _tested(found, comparison.alpha)
+        return "" if found is None or found.n < 2 or same(comparison) else _tested(found, comparison)
     interval = report.evaluation.intervals.get(primary(report))
     if interval is None or not all(map(math.isfinite, interval)):
         return ""
-    return f"95 % interval of the mean: {number(interval[0])} to {number(interval[1])}."
+    name = primary(report)
+    mean = number(report.evaluation.metrics[name])
+    return f"{name} is {mean} on average, 95 % interval {number(interval[0])} to {number(interval[1])}."
 
 
-def _tested(found: MeasureComparison, alpha: float) -> str:
-    level = f"{100 * (1 - alpha):.4g} %"
+def _tested(found: MeasureComparison, comparison: Comparison) -> str:
+    level = f"{100 * (1 - comparison.alpha):.4g} %"
     text = (
-        f"How sure: over {found.n:,} paired queries {found.measure} differs by {signed(found.diff)}, {level} interval "
-        f"{signed(found.low)} to {signed(found.high)}, adjusted p {_equals(found.p_adjusted)}, "
-        f"probability of being better {_equals(found.prob_better)}."
+        f"How sure: over {found.n:,} paired queries {found.measure} differs from that of {comparison.a} by "
+        f"{signed(found.diff)}, {level} interval {signed(found.low)} to {signed(found.high)}, adjusted p "
+        f"{_equals(adjusted(found))}, probability of being better {_equals(found.prob_better)}."
     )
     if found.word == "not enough evidence" and found.more_queries:
         more = counted(found.more_queries, "more query")

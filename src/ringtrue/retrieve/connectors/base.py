@@ -12,11 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from ringtrue import config
 from ringtrue.errors import BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable
 from ringtrue.records import Hit
+from ringtrue.retrieve.connectors.deciding import model, settled
 from ringtrue.retrieve.connectors.redact import redacted
 from ringtrue.retrieve.protocol import Scope, as_hits, check_k, plain
 
@@ -48,6 +50,8 @@ class Connector(ABC):
 
     PATHS: ClassVar[tuple[str, ...]] = ("ca_file",)
     """Settings that are paths; in ringtrue.toml they are meant from the folder of that file."""
+    ASIDE: ClassVar[frozenset[str]] = frozenset({"name", "timeout", "retries", "ca_file"})
+    """Settings that say where a system is, who asks it and how patiently, and not what it answers; those of secrets besides."""
 
     name: str = ""
     """How hits and errors call it; the kind of connector when empty."""
@@ -75,6 +79,21 @@ class Connector(ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Settings travel to another process; connections, programs and answers that were kept do not."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    def deciding(self) -> dict[str, Any]:
+        """Return every setting that decides the answers, the hidden ones too, to be hashed and never shown.
+
+        Neither addresses nor credentials are among them, nor what is written: the same search elsewhere is the same search.
+        """
+        found: dict[str, Any] = {"kind": type(self).__name__.lower()}
+        for item in fields(self):
+            if item.name in self.ASIDE or item.name.endswith("_env"):
+                continue
+            value = getattr(self, item.name)
+            if item.name in self.PATHS and isinstance(value, str) and value:
+                value = Path(value)
+            found[item.name] = model(value) if item.name == "model" and isinstance(value, str) else settled(value)
+        return found
 
     @abstractmethod
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:

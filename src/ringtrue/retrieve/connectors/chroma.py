@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote
 
 from ringtrue.errors import BadAnswer, InputError, TimedOut
@@ -37,6 +37,8 @@ class Chroma(Store):
 
     Scores are similarities: the cosine, the inner product, or the negative squared distance, as the collection measures.
     """
+
+    ASIDE: ClassVar[frozenset[str]] = Store.ASIDE | {"token_header"}
 
     url: str = hidden("http://localhost:8000")
     """The server, without a path: https://chroma.example.com."""

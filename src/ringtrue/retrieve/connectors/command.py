@@ -11,7 +11,10 @@ A second program, ``plant``, may write documents; it is spoken to in the same wa
     → {"remove": "golden:hotel:d1", "tenant": null}
     ← {"ok": true}      or      {"error": "why not"}
     → {"held": ["golden:hotel:d1", "d2"]}
-    ← {"held": {"golden:hotel:d1": "its source hash", "d2": null}}      or      {"held": null} where that cannot be told
+    ← {"held": {"golden:hotel:d1": "its source hash", "d2": null}}      only what is there; null for what it was not given
+
+A document is replaced or removed only where the program tells the source hash that it was given; one that answers
+``{"held": null}`` is not written through.
 
 It is started without a shell, in a process group of its own that ends with it, and sees no more of the environment than it
 needs.
@@ -34,6 +37,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ringtrue.errors import BadAnswer, InputError, MissingInput, TimedOut, Unreachable
+from ringtrue.retrieve.connectors.deciding import words
 from ringtrue.retrieve.connectors.redact import one_line, redacted
 from ringtrue.retrieve.connectors.writing import Mark, Planted, WritingConnector
 from ringtrue.retrieve.protocol import Scope, plain
@@ -53,6 +57,8 @@ class Command(WritingConnector):
     """A program that answers JSON lines."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("folder",)
+    ASIDE: ClassVar[frozenset[str]] = WritingConnector.ASIDE | {"folder"}
+    TELLING: ClassVar[str] = "let the program of plant answer {'held': [ids]} with {'held': {id: its source hash, or null}}"
 
     command: Sequence[str] = field(repr=False)
     """Program and arguments, ``["python", "search.py"]``; no shell reads them."""
@@ -79,6 +85,9 @@ class Command(WritingConnector):
         if self.folder is not None and (not isinstance(self.folder, str | Path) or not Path(self.folder).is_dir()):
             raise MissingInput(f"{self.name}: there is no folder {self.folder}; name the one that the program runs in")
 
+    def deciding(self) -> dict[str, Any]:
+        return super().deciding() | {"command": words(self.command, self.folder)}
+
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
         """Return the hits of one answer line; a blank question is asked like any other."""
         wanted = {name: plain(str(value)) for name, value in (scope or {}).items()}
@@ -98,7 +107,7 @@ class Command(WritingConnector):
             raise BadAnswer(f"{self.name} says: {said:.160}; mend what it complains about")
         return answer
 
-    def check_planting(self, documents: Sequence[Planted]) -> None:
+    def check_plant(self, documents: Sequence[Planted]) -> None:
         if not self.plant:
             raise InputError(
                 f"{self.name} is only read; name the program that writes documents, plant = ['python', 'write.py']"
@@ -109,9 +118,6 @@ class Command(WritingConnector):
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
         return set(self.look_up(doc_ids))
-
-    def marked(self) -> tuple[bool, bool]:
-        return False, False  # what it says of a hash is taken, but whose a document is, only the program knows
 
     def looks_up(self) -> bool:
         return self.resolves()

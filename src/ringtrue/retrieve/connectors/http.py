@@ -21,16 +21,17 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from ringtrue.errors import BadAnswer, InputError, TimedOut, nearest
 from ringtrue.retrieve.connectors.base import hidden
+from ringtrue.retrieve.connectors.deciding import template
 from ringtrue.retrieve.connectors.passages import Row, enough
 from ringtrue.retrieve.connectors.template import QUESTION as _PLACE
 from ringtrue.retrieve.connectors.template import filled, places, texts
 from ringtrue.retrieve.connectors.web import call, keys_of
-from ringtrue.retrieve.connectors.writing import PLACE, Mark, Planted, WritingConnector, check_template, check_tenant
+from ringtrue.retrieve.connectors.writing import PLACE, Mark, Planted, WritingConnector, check_template, check_tenant, no_mark
 from ringtrue.retrieve.protocol import Scope, plain
 
 _LOOKS_LIKE_ONE = re.compile(r"\{[A-Za-z_][\w.]*\}")
@@ -43,6 +44,9 @@ _SCALARS = (str, int, float, bool)
 @dataclass(frozen=True, kw_only=True)
 class Http(WritingConnector):
     """A JSON endpoint."""
+
+    ASIDE: ClassVar[frozenset[str]] = WritingConnector.ASIDE | {"headers", "token_header", "token_prefix"}
+    TELLING: ClassVar[str] = "say which request shows one, lookup = {url = 'https://…/documents/{id}', source_hash = 'path'}"
 
     url: str = field(repr=False)
     """Where it is asked, http:// or https://."""
@@ -156,6 +160,9 @@ class Http(WritingConnector):
         if self.user_env and self.token_env and self.token_header.lower() == "authorization":
             raise InputError(f"{self.name}: token_env and user_env would both fill Authorization; give one of them")
 
+    def deciding(self) -> dict[str, Any]:
+        return super().deciding() | {"body": template(self.body), "params": template(self.params)}
+
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
         """Return the mapped hits of one request; a blank question is not asked, since most endpoints refuse it."""
         wanted = {f"scope.{name}": plain(str(value)) for name, value in (scope or {}).items()}
@@ -195,7 +202,7 @@ class Http(WritingConnector):
             **sent,
         )
 
-    def check_planting(self, documents: Sequence[Planted]) -> None:
+    def check_plant(self, documents: Sequence[Planted]) -> None:
         if self.plant is None:
             raise InputError(
                 f"{self.name} is only read; say which request writes a document, "
@@ -206,6 +213,8 @@ class Http(WritingConnector):
                 f"{self.name} has no unplant, so what is written would stay for ever; say which request removes a document, "
                 "unplant = {url = 'https://…/documents/{id}', method = 'DELETE'}"
             )
+        if "{source_hash}" not in texts([self.plant.get("body"), self.plant.get("params")]):
+            raise no_mark(self.name, "source_hash = '{source_hash}' in its body")
         check_tenant(self.name, "plant", self.plant, documents)
 
     def resolves(self) -> bool:
@@ -215,7 +224,7 @@ class Http(WritingConnector):
         return set(self.look_up(doc_ids))
 
     def looks_up(self) -> bool:
-        return self.lookup is not None
+        return "source_hash" in (self.lookup or {})
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
         found: dict[str, Mark] = {}
@@ -230,10 +239,6 @@ class Http(WritingConnector):
             marks = [at(answer, path, self.name, "the answer to lookup", default=None) if path else None for path in paths]
             found[doc_id] = Mark(*(None if mark is None else str(mark) for mark in marks))
         return found
-
-    def marked(self) -> tuple[bool, bool]:
-        paths = self.lookup or {}
-        return "source_hash" in paths, "tenant" in paths
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
         for document in documents:

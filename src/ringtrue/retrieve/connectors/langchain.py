@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from ringtrue.errors import BadAnswer, InputError
 from ringtrue.retrieve.connectors.objects import ObjectConnector, awaited, within
@@ -24,6 +24,8 @@ class LangChain(ObjectConnector):
 
     A retriever's documents have no scores unless ``score`` names the metadata field that holds them.
     """
+
+    TELLING: ClassVar[str] = "take a vector store that has get_by_ids, or connect to the store itself"
 
     score: str | None = None
     """The metadata field of a retriever's documents that holds their score."""
@@ -113,8 +115,8 @@ class LangChain(ObjectConnector):
         wanted = ("add_documents", "delete")
         return next((thing for thing in both if all(callable(getattr(thing, name, None)) for name in wanted)), None)
 
-    def check_planting(self, documents: Sequence[Planted]) -> None:
-        super().check_planting(documents)
+    def check_plant(self, documents: Sequence[Planted]) -> None:
+        super().check_plant(documents)
         if self._store() is None:
             kind = type(self.target()).__name__
             raise InputError(

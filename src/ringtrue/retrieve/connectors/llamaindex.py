@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from ringtrue.errors import BadAnswer, InputError
 from ringtrue.retrieve.connectors.objects import ObjectConnector, within
@@ -24,6 +24,8 @@ class LlamaIndex(ObjectConnector):
 
     The document is the one a node was cut from (``ref_doc_id``), else the node; the node names the passage.
     """
+
+    TELLING: ClassVar[str] = "take an index that keeps its documents (ref_doc_info), or connect to the store itself"
 
     def check(self, target: Any) -> None:
         if not any(callable(getattr(target, name, None)) for name in ("retrieve", "aretrieve", "as_retriever")):
@@ -58,8 +60,8 @@ class LlamaIndex(ObjectConnector):
             raise BadAnswer(f"{self.name} returned {type(item).__name__} where a node is due; return nodes with metadata")
         return metadata
 
-    def check_planting(self, documents: Sequence[Planted]) -> None:
-        super().check_planting(documents)
+    def check_plant(self, documents: Sequence[Planted]) -> None:
+        super().check_plant(documents)
         target = self.target()
         if not all(callable(getattr(target, name, None)) for name in ("insert", "delete_ref_doc")):
             raise InputError(
@@ -78,9 +80,10 @@ class LlamaIndex(ObjectConnector):
         return set(self._sources()) & set(doc_ids)
 
     def looks_up(self) -> bool:
-        target = self.target()
+        if not hasattr(type(self.target()), "ref_doc_info"):  # to ask the object itself would be to read it
+            return False
         try:
-            return hasattr(target, "ref_doc_info") and self._sources() is not None
+            return self._sources() is not None
         except BadAnswer as problem:  # stores that keep the texts themselves do not tell
             if isinstance(problem.__cause__, NotImplementedError):
                 return False

@@ -10,7 +10,7 @@
 
 The protocol is spoken by the official SDK, which is asynchronous. One session lives in a thread of its own and serves all
 questions; it ends, and a server that was started ends with it, when the connection is closed or Python ends.
-Documents are planted by tools of the same server (``plant``, ``unplant``).
+Documents are planted by tools of the same server (``plant``, ``unplant``, ``lookup``).
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ from ringtrue.errors import (
     nearest,
 )
 from ringtrue.retrieve.connectors.base import check_seconds, hidden
+from ringtrue.retrieve.connectors.deciding import template, words
 from ringtrue.retrieve.connectors.http import at, shown
 from ringtrue.retrieve.connectors.passages import Row, enough
 from ringtrue.retrieve.connectors.redact import one_line, redacted
-from ringtrue.retrieve.connectors.template import filled, places
+from ringtrue.retrieve.connectors.template import filled, places, texts
 from ringtrue.retrieve.connectors.web import words_of
-from ringtrue.retrieve.connectors.writing import PLACE, Mark, Planted, WritingConnector, check_template, check_tenant
+from ringtrue.retrieve.connectors.writing import PLACE, Mark, Planted, WritingConnector, check_template, check_tenant, no_mark
 from ringtrue.retrieve.protocol import Scope, plain
 
 _GRACE = 10.0
@@ -64,6 +65,10 @@ class Mcp(WritingConnector):
     """A tool of an MCP server."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("folder", "ca_file")
+    ASIDE: ClassVar[frozenset[str]] = WritingConnector.ASIDE | {"folder", "args", "start_timeout"}
+    TELLING: ClassVar[str] = (
+        "say which tool shows one, lookup = {tool = '…', arguments = {id = '{id}'}, source_hash = 'path in its answer'}"
+    )
 
     tool: str
     """Name of the tool."""
@@ -100,6 +105,9 @@ class Mcp(WritingConnector):
     and {metadata.NAME}; without it the server is only read."""
     unplant: Mapping[str, Any] | None = field(default=None, repr=False)
     """The tool that removes one, in the same words; {id} and {tenant} are known then."""
+    lookup: Mapping[str, Any] | None = field(default=None, repr=False)
+    """The tool that shows one, by {id}, and answers null or an empty object where there is none. ``source_hash`` and ``tenant``
+    in it are the dotted paths to these in the answer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,15 +136,15 @@ class Mcp(WritingConnector):
         if not self.id:
             raise InputError(f"{self.name}: id is empty; write the path to the document id in a hit, like 'document.id'")
         check_seconds(self.name, "start_timeout", self.start_timeout)
-        for setting in ("plant", "unplant"):
-            self._check_call(setting, getattr(self, setting))
+        for setting, further in (("plant", set()), ("unplant", set()), ("lookup", set(Mark._fields))):
+            self._check_call(setting, getattr(self, setting), further)
 
-    def _check_call(self, setting: str, used: Mapping[str, Any] | None) -> None:
+    def _check_call(self, setting: str, used: Mapping[str, Any] | None, further: set[str]) -> None:
         if used is None:
             return
         check_template(self.name, setting, used)
         if (
-            set(used) != {"tool", "arguments"}
+            set(used) - further != {"tool", "arguments"}
             or not isinstance(used["tool"], str)
             or not isinstance(used["arguments"], Mapping)
         ):
@@ -144,6 +152,10 @@ class Mcp(WritingConnector):
             raise InputError(f"{self.name}: {setting} names no tool and its arguments; write it like {example}")
         if "id" not in places(used["arguments"], place=PLACE):
             raise InputError(f"{self.name}: '{{id}}' stands nowhere in {setting}; write where the document's id goes")
+
+    def deciding(self) -> dict[str, Any]:
+        run = words([*self.command, *self.args], self.folder)
+        return super().deciding() | {"command": run, "arguments": template(self.arguments)}
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         """Return the mapped hits of one call; a blank question is not asked, since most tools refuse it."""
@@ -165,39 +177,55 @@ class Mcp(WritingConnector):
 
         return enough(fetch, k) if self.chunk and "k" in offered else fetch(k)
 
-    def check_planting(self, documents: Sequence[Planted]) -> None:
+    def check_plant(self, documents: Sequence[Planted]) -> None:
         if self.plant is None or self.unplant is None:
             lacking = "plant" if self.plant is None else "unplant"
             raise InputError(
                 f"{self.name} is only read, it has no {lacking}; say which tools write and remove a document, "
                 f"{lacking} = {{tool = '…', arguments = {{id = '{{id}}'}}}}"
             )
+        if "{source_hash}" not in texts(self.plant["arguments"]):
+            raise no_mark(self.name, "an argument like hash = '{source_hash}'")
         check_tenant(self.name, "plant", self.plant, documents)
 
-    def marked(self) -> tuple[bool, bool]:
-        return False, False
+    def resolves(self) -> bool:
+        return self.lookup is not None
+
+    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
+        return set(self.look_up(doc_ids))
 
     def looks_up(self) -> bool:
-        return False
+        return "source_hash" in (self.lookup or {})
+
+    def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
+        used = self.lookup or {}
+        found: dict[str, Mark] = {}
+        for doc_id in ids:
+            answer = _only(self._read(self._used(used, {"id": doc_id})))
+            if answer:
+                paths = [used.get(name) for name in Mark._fields]
+                marks = [at(answer, path, self.name, "the answer to lookup", default=None) if path else None for path in paths]
+                found[doc_id] = Mark(*(None if mark is None else str(mark) for mark in marks))
+        return found
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
         for document in documents:
-            self._use(self.plant or {}, document.values())
+            self._change(self.plant or {}, document.values())
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
         for doc_id in ids:
-            self._use(self.unplant or {}, {"id": doc_id} if tenant is None else {"id": doc_id, "tenant": tenant})
+            self._change(self.unplant or {}, {"id": doc_id} if tenant is None else {"id": doc_id, "tenant": tenant})
 
-    def _use(self, used: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    def _change(self, used: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         """Call a tool whose answer says nothing but that it did not fail."""
+        self.tried(lambda: self._used(used, values))
+
+    def _used(self, used: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
+        """Return the result of a tool with its arguments filled in."""
         arguments = filled(used["arguments"], values, place=PLACE)
-
-        def call() -> None:
-            link = self._link()
-            self._check_tool(link.tools, used["tool"], arguments)
-            self._call(link, used["tool"], arguments, time.monotonic() + self.timeout)
-
-        self.tried(call)
+        link = self._link()
+        self._check_tool(link.tools, used["tool"], arguments)
+        return self._call(link, used["tool"], arguments, time.monotonic() + self.timeout)
 
     def close(self) -> None:
         """End the session, and the server where one was started; the next question opens another."""
@@ -533,3 +561,10 @@ def _is_hit(value: Any, path: str) -> bool:
     except BadAnswer:
         return False
     return True
+
+
+def _only(answer: Any) -> Any:
+    """Return the one thing a tool answered, out of what the protocol wraps it in; None for nothing."""
+    if isinstance(answer, Mapping) and set(answer) == {"result"}:
+        answer = answer["result"]
+    return (answer[0] if answer else None) if isinstance(answer, list) else answer

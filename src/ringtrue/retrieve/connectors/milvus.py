@@ -22,7 +22,7 @@ from typing import Any
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, RingtrueError, TimedOut, Unreachable, nearest
 from ringtrue.retrieve.connectors.base import hidden
 from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
-from ringtrue.retrieve.connectors.writing import Mark, Planted, Store, scalar
+from ringtrue.retrieve.connectors.writing import Mark, Planted, Store, one_each, scalar
 from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
 from ringtrue.retrieve.protocol import Scope, plain
 
@@ -129,7 +129,7 @@ class Milvus(Store):
             names = [opened.id, *(name for name in self.mark_fields() if name)]
             where = opened.one_of(opened.id, ids)
             rows = self._queried(opened, where, names, MOST, end) if where else []
-            return {str(row[opened.id]): self.mark_of(row) for row in rows}
+            return one_each((str(row[opened.id]), self.mark_of(row)) for row in rows)
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
         vectors = encoder(self.model).encode([document.whole for document in documents])
@@ -142,7 +142,7 @@ class Milvus(Store):
                 rows = [
                     self._row_of(opened, document, vector.tolist()) for document, vector in zip(documents, vectors, strict=True)
                 ]
-                self._delete(opened, [document.id for document in documents if document.id in there], end)
+                self._delete(opened, [document.id for document in documents if document.id in there], there, end)
                 opened.client.insert(self.collection, rows, timeout=_left(end))
 
         self.tried(write)
@@ -151,7 +151,7 @@ class Milvus(Store):
         def delete() -> None:
             end = time.monotonic() + self.timeout
             with self._failures():
-                self._delete(self._opened.within(self, end), ids, end)
+                self._delete(self._opened.within(self, end), ids, there, end)
 
         self.tried(delete)
 
@@ -176,10 +176,12 @@ class Milvus(Store):
                 )
         return row
 
-    def _delete(self, opened: _Opened, ids: Sequence[str], end: float) -> None:
-        """Delete the records of these ids by their keys; who asks has seen that they are ours."""
+    def _delete(self, opened: _Opened, ids: Sequence[str], there: Mapping[str, Mark], end: float) -> None:
+        """Delete the records of these ids by their keys, those with the marks that were seen to be ours."""
         where = opened.one_of(opened.id, ids) if ids else ""
-        rows = self._queried(opened, where, [opened.key], MOST, end) if where else []
+        names = [opened.key, opened.id, *(name for name in self.mark_fields() if name)]
+        found = self._queried(opened, where, names, MOST, end) if where else []
+        rows = [row for row in found if self.mark_of(row) == there.get(str(row[opened.id]))]
         if rows:
             # Not ids=: pymilvus puts them between quotes as they are, and an apostrophe would end one.
             keys = ", ".join(_literal(row[opened.key]) for row in rows)

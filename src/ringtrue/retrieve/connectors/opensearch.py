@@ -194,8 +194,8 @@ class _Rest(Store):
                 found |= {name: self._value(hit, name, 1)} if name else {}
         return found
 
-    def check_planting(self, documents: Sequence[Planted]) -> None:
-        super().check_planting(documents)
+    def check_plant(self, documents: Sequence[Planted]) -> None:
+        super().check_plant(documents)
         if "*" in self.index or "," in self.index:
             raise InputError(f"{self.name}: index='{self.index}' is a pattern; name the one index that is to be written")
 

@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ringtrue.errors import (
     AccessDenied,
@@ -55,6 +55,8 @@ def library() -> Any:
 @dataclass(frozen=True, kw_only=True)
 class Server(Store):
     """A PostgreSQL server: its settings, ``fetch``, which asks it, and ``change``, which writes to it."""
+
+    ASIDE: ClassVar[frozenset[str]] = Store.ASIDE | {"host", "port", "user", "sslmode"}
 
     dsn_env: str | None = None
     """Environment variable with the address, ``postgresql://user:password@host/dbname`` or ``host=… dbname=…``."""

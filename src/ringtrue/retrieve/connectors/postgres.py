@@ -20,7 +20,7 @@ from uuid import UUID
 from ringtrue.errors import InputError, nearest
 from ringtrue.retrieve.connectors.passages import Row, enough
 from ringtrue.retrieve.connectors.pg_connection import Server, library
-from ringtrue.retrieve.connectors.writing import Mark, Planted
+from ringtrue.retrieve.connectors.writing import Mark, Planted, one_each
 from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
 from ringtrue.retrieve.protocol import Scope, plain
 
@@ -148,10 +148,10 @@ class Database(Server):
             sql.SQL(", ").join(columns), _named(*self._table()), self._is_one_of(sql)
         )
         rows = self.fetch(statement, {"ids": list(ids)}, session={})
-        return {row["doc_id"]: Mark(row.get("source_hash"), row.get("tenant")) for row in rows}
+        return one_each((row["doc_id"], Mark(row.get("source_hash"), row.get("tenant"))) for row in rows)
 
-    def check_planting(self, documents: Sequence[Planted]) -> None:
-        super().check_planting(documents)
+    def check_plant(self, documents: Sequence[Planted]) -> None:
+        super().check_plant(documents)
         if self.table is None:
             raise InputError(f"{self.name}: a statement of one's own cannot be written to; name the table instead of sql")
 
@@ -160,11 +160,8 @@ class Database(Server):
         from psycopg import sql
 
         rows = [self._row_of(document, own) for document, own in zip(documents, self.own(documents), strict=True)]
-        by_tenant: dict[str | None, list[str]] = {}
-        for document in documents:
-            by_tenant.setdefault(document.tenant, []).append(document.id)
         # Delete and insert: not every table has a key that an upsert could go by.
-        statements = [self._deletion(sql, ids, tenant) for tenant, ids in by_tenant.items()]
+        statements = [self._deletion(sql, [document.id for document in documents], there)]
         statements += [self._insertion(sql, row) for row in rows]
         statements += self.afterwards(sql, documents)
         self.tried(lambda: self.change(statements))
@@ -173,7 +170,7 @@ class Database(Server):
         library()
         from psycopg import sql
 
-        self.tried(lambda: self.change([self._deletion(sql, ids, tenant)]))
+        self.tried(lambda: self.change([self._deletion(sql, ids, there)]))
 
     def own(self, documents: Sequence[Planted]) -> Sequence[Mapping[str, Any]]:
         """Return the columns that the connector fills itself, for each document."""
@@ -196,17 +193,14 @@ class Database(Server):
         )
         return statement, values
 
-    def _deletion(self, sql: Any, ids: Sequence[str], tenant: str | None) -> tuple[Any, Mapping[str, Any]]:
-        hashed, owned = self.mark_fields()
-        conditions = [self._is_one_of(sql)]
-        if hashed:
-            conditions.append(sql.SQL("coalesce(document.{}::text, '') <> ''").format(_named(hashed)))
-        if owned:
-            conditions.append(sql.SQL("coalesce(document.{}::text, '') = coalesce(%(tenant)s::text, '')").format(_named(owned)))
-        statement = sql.SQL("DELETE FROM {} AS document WHERE {}").format(
-            _named(*self._table()), sql.SQL(" AND ").join(conditions)
+    def _deletion(self, sql: Any, ids: Sequence[str], there: Mapping[str, Mark]) -> tuple[Any, Mapping[str, Any]]:
+        """Return the statement that deletes rows with the marks that were seen; what came to be since then stays."""
+        hashed = self.mark_fields()[0]
+        assert hashed is not None  # check_plant has seen it
+        statement = sql.SQL("DELETE FROM {} AS document WHERE {} AND document.{}::text = ANY(%(marks)s::text[])").format(
+            _named(*self._table()), self._is_one_of(sql), _named(hashed)
         )
-        return statement, {"ids": list(ids), "tenant": tenant}
+        return statement, {"ids": list(ids), "marks": [there[doc_id].source_hash for doc_id in ids if doc_id in there]}
 
     def _is_one_of(self, sql: Any) -> Any:
         return sql.SQL("document.{}::text = ANY(%(ids)s::text[])").format(_named(self.id))

@@ -132,8 +132,8 @@ class Qdrant(Store):
 
         return within(self.name, self.timeout, scroll)
 
-    def check_planting(self, documents: Sequence[Planted]) -> None:
-        super().check_planting(documents)
+    def check_plant(self, documents: Sequence[Planted]) -> None:
+        super().check_plant(documents)
         if self.document is None:
             raise InputError(
                 f"{self.name}: ids of planted documents are texts, and Qdrant's are numbers or UUIDs; "

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable, nearest
-from ringtrue.retrieve.connectors.writing import Mark, Planted, Store, scalar
+from ringtrue.retrieve.connectors.writing import Mark, Planted, Store, one_each, scalar
 from ringtrue.retrieve.protocol import Scope, plain
 
 MAX_WORDS = 256
@@ -87,7 +87,7 @@ class Sqlite(Store):
             wanted = [name for name in self.mark_fields() if name]
             self._check_columns("plant", wanted, known, holder)
             rows = self._stored(database, holder, ids, wanted)
-            return {row[0]: self.mark_of(dict(zip(wanted, row[2:], strict=True))) for row in rows}
+            return one_each((row[0], self.mark_of(dict(zip(wanted, row[2:], strict=True)))) for row in rows)
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
         def write() -> None:
@@ -132,7 +132,7 @@ class Sqlite(Store):
         """Delete the rows of these ids that bear our marks."""
         names = [name for name in self.mark_fields() if name]
         for row in self._stored(database, place.holder, ids, names):
-            if self._ours(self.mark_of(dict(zip(names, row[2:], strict=True))), tenant):
+            if self.mark_of(dict(zip(names, row[2:], strict=True))).proves(row[0], tenant):
                 place.delete(database, row[1])
 
     @contextmanager

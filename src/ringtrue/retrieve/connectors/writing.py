@@ -2,17 +2,19 @@
 
 A connector may write where its setting ``plant`` says what a document is made of there; without it a system is only read.
 Only records are written, into what is there already: no table, index or collection is ever made, changed or dropped. Records
-that were not planted are neither replaced nor removed, whatever id they have.
+that were not planted are neither replaced nor removed, whatever id they have: the source hash of a planted one is sealed with
+its id and tenant, and where it cannot be stored and read again, nothing is written at all.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.retrieve.connectors.base import AT_ONCE, Connector
@@ -23,6 +25,8 @@ PARTS = ("id", "title", "text", "tenant", "source_hash", "metadata")
 """What a template may name of a document; ``metadata.NAME`` names one of its values."""
 PLACE = re.compile(r"\{(id|title|text|tenant|source_hash|metadata(?:\.[^{}]+)?)\}")
 EXAMPLE = "{title = '{title}', body = '{text}', company_id = '{tenant}', source_hash = '{source_hash}'}"
+SEAL = 8
+"""Letters at the end of a source hash that belong to its document's id and tenant."""
 _LOOKS_LIKE_ONE = re.compile(r"\{[A-Za-z_][\w.]*\}")
 
 
@@ -36,7 +40,7 @@ class Planted:
     text: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
     source_hash: str = ""
-    """Hash of what it says: a document whose hash is there already need not be written again."""
+    """Hash of what it says, ``sealed``: where it is there already the document need not be written again."""
     tenant: str | None = None
 
     @property
@@ -57,6 +61,30 @@ class Mark(NamedTuple):
     source_hash: str | None
     tenant: str | None
 
+    def proves(self, doc_id: str, tenant: str | None) -> bool:
+        """Return whether a record of this id was planted for this tenant; nobody else's hash carries the seal by chance."""
+        found = self.source_hash or ""
+        return len(found) > SEAL and found == sealed(found[:-SEAL], doc_id, tenant) and self.tenant in (None, "", tenant)
+
+
+def sealed(source_hash: str, doc_id: str, tenant: str | None) -> str:
+    """Return a source hash that shows, wherever it is read again, under which id and for whom it was planted.
+
+    >>> mark = Mark(sealed("c0ffee", "golden:hotel:pool", None), None)
+    >>> mark.proves("golden:hotel:pool", None), mark.proves("golden:hotel:bar", None), mark.proves("golden:hotel:pool", "acme")
+    (True, False, False)
+    """
+    said = json.dumps(["ringtrue", source_hash, doc_id, tenant])
+    return source_hash + hashlib.sha256(said.encode()).hexdigest()[:SEAL]
+
+
+def one_each(found: Iterable[tuple[str, Mark]]) -> dict[str, Mark]:
+    """Return the mark of each id; where records of one id differ, one that proves nothing: some are somebody else's."""
+    marks: dict[str, Mark] = {}
+    for doc_id, mark in found:
+        marks[doc_id] = mark if marks.get(doc_id, mark) == mark else Mark(None, None)
+    return marks
+
 
 @runtime_checkable
 class Writable(Protocol):
@@ -76,34 +104,39 @@ class Writable(Protocol):
 class WritingConnector(Connector):
     """A connector whose system can be written, where its settings say how."""
 
+    # How documents get in does not change how they are searched.
+    ASIDE: ClassVar[frozenset[str]] = Connector.ASIDE | {"plant", "unplant", "lookup"}
+    TELLING: ClassVar[str] = ""
+    """The cure for a system that does not tell what it holds."""
+
     def write(self, documents: Sequence[Planted]) -> None:
         """Add documents, or replace those planted earlier; raises InputError where an id is somebody else's."""
         wanted = list(documents)
         if not wanted:
             return
         self.check_planting(wanted)
+        for document in wanted:
+            if not Mark(document.source_hash, document.tenant).proves(document.id, document.tenant):
+                raise InputError(
+                    f"{self.name}: the source hash of document '{document.id}' is not sealed, so it could never be removed; "
+                    "write documents with ringtrue.run.plant"
+                )
         there = self.held([document.id for document in wanted]) or {}
         for document in wanted:
-            if document.id in there and not self._ours(there[document.id], document.tenant):
-                mark = there[document.id]
-                whose = f"belongs to {_tenant(mark.tenant)}" if mark.source_hash else "was not planted"
+            if document.id in there and not there[document.id].proves(document.id, document.tenant):
                 raise InputError(
-                    f"{self.name}: document '{document.id}' is there and {whose}; it stays as it is, choose another prefix"
+                    f"{self.name}: document '{document.id}' is there and {_whose(document.id, there[document.id])}; "
+                    "it stays as it is, choose another prefix"
                 )
         self.put(wanted, there)
 
     def remove(self, ids: Sequence[str], *, tenant: str | None = None) -> set[str]:
-        """Remove what was planted under these ids for a tenant; return the ids that were there, or all where none can tell."""
+        """Remove what was planted under these ids for a tenant, and return which; what cannot be proven ours stays."""
         self.check_planting([])
-        there = self.held(ids)
-        if there is None:
-            ours = list(dict.fromkeys(ids))
-            marks: Mapping[str, Mark] = {}
-        else:
-            ours = [doc_id for doc_id, mark in there.items() if self._ours(mark, tenant)]
-            marks = there
+        there = self.held(ids) or {}
+        ours = [doc_id for doc_id, mark in there.items() if mark.proves(doc_id, tenant)]
         for start in range(0, len(ours), AT_ONCE):
-            self.drop(ours[start : start + AT_ONCE], tenant, marks)
+            self.drop(ours[start : start + AT_ONCE], tenant, there)
         return set(ours)
 
     def held(self, ids: Sequence[str]) -> dict[str, Mark] | None:
@@ -117,21 +150,21 @@ class WritingConnector(Connector):
             found |= self.tried(lambda part=part: self.look_up(part))  # type: ignore[misc]
         return found
 
-    def _ours(self, mark: Mark, tenant: str | None) -> bool:
-        """Whether a record was planted for this tenant, as far as its system stores marks."""
-        hashed, owned = self.marked()
-        return (not hashed or bool(mark.source_hash)) and (not owned or (mark.tenant or None) == (tenant or None))
-
-    @abstractmethod
     def check_planting(self, documents: Sequence[Planted]) -> None:
-        """Raise InputError with the cure where this system is not set up to be written, or cannot hold what is given."""
+        """Raise InputError with the cure where this system may not be written: for want of settings, or of marks."""
+        self.check_plant(documents)
+        if not self.looks_up():
+            raise InputError(
+                f"{self.name} does not tell what it holds under an id, so a record of yours might be replaced or removed and "
+                f"nothing is written; {self.TELLING}"
+            )
 
     @abstractmethod
-    def marked(self) -> tuple[bool, bool]:
-        """Return whether (source hash, tenant) are stored and can be read again."""
+    def check_plant(self, documents: Sequence[Planted]) -> None:
+        """Raise InputError with the cure where the settings do not say how to write, or cannot hold what is given."""
 
     def looks_up(self) -> bool:
-        """Whether marks can be read."""
+        """Whether marks can be read by id."""
         return True
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
@@ -151,7 +184,6 @@ class WritingConnector(Connector):
 class Store(WritingConnector):
     """A system whose records have fields or columns; ``plant`` says what they become."""
 
-    # Not shown and so in no fingerprint: how documents get in does not change how they are searched.
     plant: Mapping[str, Any] | None = field(default=None, repr=False, hash=False)
     """Field or column → text with {title}, {text}, {tenant}, {source_hash}, {metadata} or {metadata.NAME}; id and vector go
     where the other settings say. Without it the system is only read."""
@@ -160,9 +192,11 @@ class Store(WritingConnector):
         super().__post_init__()
         check_template(self.name, "plant", self.plant)
 
-    def check_planting(self, documents: Sequence[Planted]) -> None:
+    def check_plant(self, documents: Sequence[Planted]) -> None:
         if self.plant is None:
             raise InputError(f"{self.name} is only read; say what a document is made of there to write it, plant = {EXAMPLE}")
+        if self.mark_fields()[0] is None:
+            raise no_mark(self.name, "a field like source_hash = '{source_hash}'")
         check_tenant(self.name, "plant", self.plant, documents)
 
     def record(self, document: Planted) -> dict[str, Any]:
@@ -174,10 +208,6 @@ class Store(WritingConnector):
         """Return the fields that hold (source hash, tenant), None where nothing does."""
         by_template = {template: name for name, template in (self.plant or {}).items() if isinstance(template, str)}
         return by_template.get("{source_hash}"), by_template.get("{tenant}")
-
-    def marked(self) -> tuple[bool, bool]:
-        hashed, owned = self.mark_fields()
-        return hashed is not None, owned is not None
 
     def mark_of(self, record: Mapping[str, Any]) -> Mark:
         """Return the mark of a record by its fields."""
@@ -203,6 +233,14 @@ def check_tenant(who: str, setting: str, template: Any, documents: Iterable[Plan
         )
 
 
+def no_mark(who: str, cure: str) -> InputError:
+    """Return the error of a plant that leaves no mark: what it writes could not be told from what is somebody else's."""
+    return InputError(
+        f"{who}: plant stores no '{{source_hash}}' as a whole value, by which planted records are told from yours; "
+        f"write {cure} into it"
+    )
+
+
 def scalar(value: Any) -> str | int | float | bool:
     """Return a value as systems hold it that know no lists and tables: those become JSON.
 
@@ -218,5 +256,7 @@ def _text(value: Any) -> str | None:
     return None if value is None or value == "" else str(value)
 
 
-def _tenant(tenant: str | None) -> str:
-    return "no tenant" if tenant is None else f"tenant '{tenant}'"
+def _whose(doc_id: str, mark: Mark) -> str:
+    if mark.proves(doc_id, mark.tenant or None):
+        return f"belongs to tenant '{mark.tenant}'" if mark.tenant else "belongs to no tenant"
+    return "was not planted, or for another tenant" if mark.source_hash else "was not planted"

@@ -1,0 +1,294 @@
+"""``ringtrue test``: is the treatment better? Sequential tests that may be looked at after every query (S-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ringtrue.cli.store import Json, Where
+from ringtrue.errors import REGRESSION, InputError
+
+if TYPE_CHECKING:
+    from ringtrue.online import Standing
+    from ringtrue.stats import SequentialRate
+    from ringtrue.store import ABStatus
+
+app = typer.Typer(
+    help="Sequential tests of a feature on live queries: decide as early as the evidence allows, looking whenever you like.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Feature = Annotated[str, typer.Argument(help="The feature under test, such as rerank-v2.")]
+Project = Annotated[str, typer.Option("--project", help="Whose test.")]
+Who = Annotated[str, typer.Option("--who", help="Who does it, for the audit trail.")]
+Alpha = Annotated[float, typer.Option("--alpha", help="At most this often a treatment without gain is accepted.")]
+Beta = Annotated[float, typer.Option("--beta", help="At most this often a gain of delta is missed.")]
+Delta = Annotated[float, typer.Option("--delta", help="The smallest gain worth finding.")]
+
+
+@app.command()
+def create(
+    feature: Feature,
+    method: Annotated[str, typer.Option("--method", help="sprt, confidence-sequence, or beta-binomial (0/1 scores).")] = "sprt",
+    measure: Annotated[
+        str, typer.Option("--measure", "-m", help="What the scores are: mrr, ndcg, …; 'credit' for interleaving.")
+    ] = "mrr",
+    alpha: Alpha = 0.05,
+    beta: Beta = 0.20,
+    delta: Delta = 0.05,
+    sigma: Annotated[
+        float | None,
+        typer.Option("--sigma", help="Standard deviation of the differences where it is known; estimated unless given."),
+    ] = None,
+    min_samples: Annotated[int, typer.Option("--min-samples", min=1, help="Queries before the feature may graduate.")] = 100,
+    threshold: Annotated[float, typer.Option("--graduation-threshold", help="Gain that graduation asks for.")] = 0.03,
+    again: Annotated[bool, typer.Option("--again", help="Begin anew where the feature has a test; nothing is kept.")] = False,
+    who: Who = "",
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Start the test of a feature.
+
+    \b
+    Example: ringtrue test create rerank-v2 --method confidence-sequence --delta 0.03
+    Example: ringtrue test create rerank-v2 --measure credit    (fed by ringtrue interleave)
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import create_test, standing
+    from ringtrue.store import Store
+
+    with Store.open(store) as opened:
+        made = create_test(
+            opened,
+            feature,
+            now=_now(),
+            method=method,
+            measure=None if measure == "credit" else measure,
+            alpha=alpha,
+            beta=beta,
+            delta=delta,
+            sigma=sigma,
+            min_samples=min_samples,
+            graduation_threshold=threshold,
+            again=again,
+            who=who,
+            project=project,
+        )
+    if json:
+        show.as_json(standing(made))
+        return
+    print(f"{feature}: {method} test started; decided at {made.upper_bound:+.2f} or {made.lower_bound:+.2f}")
+    if method == "beta-binomial":
+        show.note("beta-binomial is not error-controlled when looked at often; decide by sprt or confidence-sequence")
+
+
+@app.command()
+def status(
+    feature: Annotated[str | None, typer.Argument(help="The feature; all tests unless given.")] = None,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Show how a test stands, or all tests.
+
+    \b
+    Example: ringtrue test status
+    Example: ringtrue test status rerank-v2 --json
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import found_test, standing
+    from ringtrue.store import Store
+
+    with Store.open(store) as opened:
+        tests = opened.tests(project=project) if feature is None else [found_test(opened, feature, project=project)]
+    found = [standing(test) for test in tests]
+    if json:
+        show.as_json(found[0] if feature is not None else {"tests": found})
+        return
+    if not found:
+        show.note("there is no test yet; start one: ringtrue test create FEATURE")
+        return
+    headers = ["feature", "method", "status", "decision", "queries", "difference", "interval", "evidence", "bounds"]
+    show.table(headers, [_row(one) for one in found], text_columns=4)
+    for one in found:
+        print(f"{one.feature_id}: {one.reason}")
+
+
+@app.command()
+def update(
+    feature: Feature,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="CSV, TSV, JSON lines or Parquet with query_id, control and treatment; - is standard input (CSV)."),
+    ] = None,
+    query: Annotated[str | None, typer.Option("--query", "-q", help="One query instead of a file: its id,")] = None,
+    control: Annotated[float | None, typer.Option("--control", help="the control's score")] = None,
+    treatment: Annotated[float | None, typer.Option("--treatment", help="and the treatment's, in 0 to 1.")] = None,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Count the scores of both sides; a query counts once, however often it is reported.
+
+    \b
+    Example: ringtrue test update rerank-v2 scores.csv
+    Example: ringtrue test update rerank-v2 --query eq_17 --control 0.5 --treatment 1
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import found_test, record_scores, standing
+    from ringtrue.store import Store
+
+    if (file is None) == (query is None) or (query is not None and (control is None or treatment is None)):
+        raise InputError("name a file of scores, or one query with --query, --control and --treatment")
+    counted = passed_over = 0
+    refused = ""
+    with Store.open(store) as opened:
+        test = found_test(opened, feature, project=project)
+        rows = _scores(file) if file is not None else iter([(str(query), float(control or 0), float(treatment or 0))])
+        for query_id, before, after in rows:
+            recorded = record_scores(opened, feature, query_id, control=before, treatment=after, now=_now(), project=project)
+            test, counted, passed_over = recorded.test, counted + recorded.counted, passed_over + (not recorded.counted)
+            refused = recorded.why_not or refused
+    stands = standing(test)
+    if json:
+        show.as_json({"counted": counted, "passed_over": passed_over, "why_not": refused or None, "test": stands})
+        return
+    print(f"{feature}: {counted} queries counted" + (f", {passed_over} passed over ({refused})" if passed_over else ""))
+    print(stands.reason)
+
+
+@app.command()
+def pause(
+    feature: Feature,
+    why: Annotated[str, typer.Option("--why", help="The reason, for the audit trail.")] = "",
+    who: Who = "",
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Stop counting queries; what was counted stays.
+
+    Example: ringtrue test pause rerank-v2 --why "index is being rebuilt"
+    """
+    _set(feature, "paused", why, who, store, project, json)
+
+
+@app.command()
+def resume(
+    feature: Feature,
+    why: Annotated[str, typer.Option("--why", help="The reason, for the audit trail.")] = "",
+    who: Who = "",
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Go on counting queries.
+
+    Example: ringtrue test resume rerank-v2
+    """
+    _set(feature, "running", why, who, store, project, json)
+
+
+@app.command()
+def simulate(
+    simulations: Annotated[int, typer.Option("--simulations", min=1, help="Simulated tests per row.")] = 2_000,
+    queries: Annotated[int, typer.Option("--queries", min=1, help="The most queries a test may take.")] = 2_000,
+    alpha: Alpha = 0.05,
+    beta: Beta = 0.20,
+    delta: Delta = 0.05,
+    sd: Annotated[float, typer.Option("--sd", help="Standard deviation of the differences.")] = 0.2,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same table.")] = 0,
+    check: Annotated[
+        bool, typer.Option("--check", help="End with 1 where sprt or confidence sequence break alpha or beta.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show how often each method errs when looked at after every query: false accepts without a gain, power with one.
+
+    Differences are gaussian, skewed, zero-inflated and discrete, all within −1 to 1. "no variance" is a formula that an
+    earlier system shipped: it accepts a worthless treatment about once in three tests.
+
+    \b
+    Example: ringtrue test simulate --check
+    Example: ringtrue test simulate --sd 0.15 --delta 0.03 --queries 5000
+    """
+    from ringtrue.cli import show
+    from ringtrue.stats import SequentialPlan, broken_promises, peeking_rate, sequential_rates
+
+    plan = SequentialPlan(alpha, beta, delta)
+    rates = sequential_rates(seed=seed, simulations=simulations, most=queries, plan=plan, sd=sd)
+    peeking = peeking_rate(seed=seed, simulations=min(simulations, 500))
+    broken = broken_promises(rates, plan)
+    if json:
+        given = {"simulations": simulations, "queries": queries, "sd": sd, "seed": seed, "plan": plan}
+        show.as_json({**given, "rates": list(rates), "beta_binomial_false_accept": peeking, "broken": list(broken)})
+    else:
+        headers = ["differences", "method", "false accepts", "power", "queries, no gain", "queries, gain"]
+        title = (
+            f"{simulations:,} tests a row, at most {queries:,} queries each; "
+            f"sd {sd:g}, gain {delta:g}, alpha {alpha:g}, beta {beta:g}"
+        )
+        show.table(headers, [_rate_row(rate) for rate in rates], title=title, text_columns=2)
+        print(
+            f"beta-binomial read after every query: {100 * peeking:.1f} % false accepts in 300 queries (not error-controlled)"
+        )
+        for line in broken:
+            show.note(f"broken: {line}")
+    if check and broken:
+        raise typer.Exit(REGRESSION)
+
+
+def _set(feature: str, status: ABStatus, why: str, who: str, store: str | None, project: str, json: bool) -> None:
+    from ringtrue.cli import show
+    from ringtrue.online import set_status, standing
+    from ringtrue.store import Store
+
+    with Store.open(store) as opened:
+        stands = standing(set_status(opened, feature, status, now=_now(), who=who, why=why, project=project))
+    if json:
+        show.as_json(stands)
+        return
+    print(f"{feature}: {stands.status}, {stands.samples} queries counted")
+
+
+def _scores(file: Path) -> Iterator[tuple[str, float, float]]:
+    """The rows of a file of scores; raises InputError with the place of what cannot be used."""
+    from ringtrue.formats import kind_of
+    from ringtrue.formats.table import rows_of
+
+    kind = "csv" if str(file) == "-" else kind_of(file, None)
+    if kind == "trec":
+        raise InputError(f"{file}: is no table of scores; name a .csv, .tsv, .jsonl or .parquet file")
+    for place, row in rows_of(file, kind):
+        missing = [name for name in ("query_id", "control", "treatment") if row.get(name) in (None, "")]
+        if missing:
+            raise InputError(f"{place}: has no {missing[0]}; every row needs query_id, control and treatment")
+        try:
+            yield str(row["query_id"]), float(row["control"]), float(row["treatment"])
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{place}: the scores {row['control']!r:.40} and {row['treatment']!r:.40} are no numbers; write 0 to 1"
+            ) from None
+
+
+def _row(one: Standing) -> list[str]:
+    from ringtrue.cli import show
+
+    interval = "—" if one.interval is None else f"{one.interval[0]:+.3f} to {one.interval[1]:+.3f}"
+    decision = one.decision if one.error_controlled else f"{one.decision} (not error-controlled)"
+    numbers = [str(one.samples), show.number(one.mean_difference), interval, f"{one.evidence:+.2f}"]
+    return [one.feature_id, one.method, one.status, decision, *numbers, f"{one.lower_bound:+.2f} to {one.upper_bound:+.2f}"]
+
+
+def _rate_row(rate: SequentialRate) -> list[str]:
+    shares = [f"{100 * share:.1f} %" for share in (rate.false_accept, rate.power)]
+    return [rate.shape, rate.method, *shares, f"{rate.queries_without:.0f}", f"{rate.queries_with:.0f}"]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

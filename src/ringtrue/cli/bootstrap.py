@@ -1,0 +1,205 @@
+"""``ringtrue golden bootstrap``: golden sets without hand labels (G-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ringtrue.errors import CannotDecide, InputError
+
+if TYPE_CHECKING:
+    from ringtrue.golden import Row
+    from ringtrue.records import GoldenSet
+
+StoreAt = Annotated[
+    str | None, typer.Option("--store", help="A path, sqlite:///… or postgresql://…; the configured store unless given.")
+]
+Project = Annotated[str, typer.Option("--project", help="Whose log.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+METHODS = {
+    "names": ("bootstrap", "known"),
+    "citations": ("citation", "cited"),
+    "feedback": ("implicit", "live"),
+    "generated": ("synthetic", "made"),
+}
+"""Ways to make a set without hand labels: the source that their judgments carry, and how the ids of their queries begin."""
+
+
+def bootstrap_command(
+    source: Annotated[str, typer.Argument(metavar="CORPUS", help="A golden set or BEIR folder with the documents.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The set to write; rows a person confirmed in it are kept.")],
+    method: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            help="names (a document's name finds it), citations (what was cited answers the searches that showed it), "
+            "feedback (what people did with results), or generated (queries made from the documents).",
+        ),
+    ] = "names",
+    citations: Annotated[
+        Path | None,
+        typer.Option(
+            "--citations", help="CSV or JSON lines: doc_id, and where known cited_at, query_id, session_id, cited_by."
+        ),
+    ] = None,
+    llm: Annotated[
+        str | None, typer.Option("--llm", help="A connection of kind 'llm' that writes the queries; offline unless given.")
+    ] = None,
+    count: Annotated[int, typer.Option("--count", min=1, help="Queries to generate per document.")] = 1,
+    store: StoreAt = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Make a golden set without hand labels, from names, citations, feedback or generated queries.
+
+    A second run rewrites its own rows only; rows of other methods and queries that a person confirmed (source chair or
+    manual) stay as they are. Until a person confirms one, the set is provisional, and every report says so. A generated query
+    that shares more than 40 % of its content words with its document is refused.
+
+    \b
+    Example: ringtrue golden bootstrap ./my-corpus --out known-item.json
+    Example: ringtrue golden bootstrap cases.json --from citations --citations cited.csv --out gold.json
+    Example: ringtrue golden bootstrap hotel --from generated --out made.json
+    """
+    from ringtrue.errors import nearest
+    from ringtrue.golden import load
+    from ringtrue.records import GoldenSet
+
+    if method not in METHODS:
+        raise InputError(f"--from {method!r} is no way to make a set; write {nearest(method, METHODS)}")
+    for option, value, needed in (("--citations", citations, "citations"), ("--llm", llm, "generated")):
+        if value is not None and method != needed:
+            raise InputError(f"{option} belongs to --from {needed}; write that, or leave {option} out")
+    golden = load(source)
+    if not golden.documents:
+        raise InputError(f"{source}: has no documents to make queries from; name a set or BEIR folder with a corpus")
+    existing = load(out) if out.exists() else None
+    if method == "names":
+        _bootstrap_names(golden, existing, out, json=json)
+        return
+    base = existing or GoldenSet(out.stem, "0.1.0", (), (), golden.documents)
+    if method == "generated":
+        rows, facts, notes = _generated(golden, base, llm=llm, count=count)
+    else:
+        rows, facts, notes = _from_store(method, citations, store, project)
+    _bootstrap_rows(golden, base, rows, method, out, facts=facts, notes=notes, json=json)
+
+
+def _bootstrap_names(golden: GoldenSet, existing: GoldenSet | None, out: Path, *, json: bool) -> None:
+    from ringtrue.cli import show
+    from ringtrue.golden import known_item, save
+
+    made = known_item(golden.documents, existing=existing)
+    save(made.golden, out, overwrite=True)
+    if json:
+        show.as_json(
+            {"written": out, "queries": made.written, "kept": made.kept, "unnamed": made.unnamed, "shared": made.shared}
+        )
+        return
+    provisional = "; provisional until reviewed" if made.golden.provisional else ""
+    print(f"{made.written} known-item queries written to {out}, {made.kept} other queries kept{provisional}")
+    if made.unnamed:
+        show.note(f"{len(made.unnamed)} documents have no name and got no query: {', '.join(made.unnamed[:5])}")
+    for together in made.shared[:10]:
+        show.note(f"{len(together)} documents share a name and are all relevant to it: {', '.join(together[:5])}")
+
+
+def _generated(
+    golden: GoldenSet, base: GoldenSet, *, llm: str | None, count: int
+) -> tuple[Sequence[Row], dict[str, Any], list[str]]:
+    """Return the rows of generated queries, what is to be known of them, and what went wrong."""
+    from ringtrue.golden import Generator, OfflineGenerator, generate
+
+    generator: Generator = OfflineGenerator(golden.documents)
+    if llm is not None:
+        from ringtrue.online.generator import LlmGenerator
+
+        generator = LlmGenerator(llm)
+    made = generate(golden.documents, generator, count=count)
+    facts = {
+        "generator": made.generator,
+        "overlap": {"mean": made.mean_overlap, "largest": made.largest_overlap, "limit": made.limit},
+        "refused": made.refused,
+        "without": made.without,
+    }
+    notes = []
+    if made.refused:
+        shown = made.refused[0]
+        share = "no content word" if shown.overlap is None else f"{shown.overlap:.0%} of its words"
+        notes.append(f"{len(made.refused)} queries were refused, like '{shown.text:.60}' for '{shown.doc_id}' ({share} shared)")
+    if made.without:
+        notes.append(f"{len(made.without)} documents got no query: {', '.join(made.without[:5])}")
+    return made.rows(base.scale[1]), facts, notes
+
+
+def _from_store(
+    method: str, citations: Path | None, store: str | None, project: str
+) -> tuple[Sequence[Row], dict[str, Any], list[str]]:
+    """Return the rows that logged searches make with citations or feedback, what is known of them, and what is missing."""
+    from ringtrue.golden import cited, read_citations
+    from ringtrue.online import harvest
+    from ringtrue.store import Store
+
+    with Store.open(store) as opened:
+        if method == "feedback":
+            implied = harvest.implied(opened, project=project, allowed=harvest.screen())
+            left = {"judged_by_people": implied.human, "unknown_searches": implied.unknown, "screened": implied.screened}
+            facts: dict[str, Any] = {"signals": implied.judgments, **left}
+            notes = [f"{value} signals left out: {name.replace('_', ' ')}" for name, value in left.items() if value]
+            return implied.rows, facts, notes
+        told = read_citations(citations) if citations is not None else harvest.citations(opened, project=project)
+        found = cited(harvest.searches(opened, project=project), told, screen=harvest.screen())
+    facts = {"citations": len(told), "searches": found.searches, "unseen": found.unseen, "screened": found.screened}
+    notes = [f"{len(found.unseen)} cited documents were shown by no search before: {', '.join(found.unseen[:5])}"] * bool(
+        found.unseen
+    )
+    return found.rows, facts, notes + [f"{found.screened} searches hold personal data and were left out"] * bool(found.screened)
+
+
+def _bootstrap_rows(
+    golden: GoldenSet,
+    base: GoldenSet,
+    rows: Sequence[Row],
+    method: str,
+    out: Path,
+    *,
+    facts: dict[str, Any],
+    notes: list[str],
+    json: bool,
+) -> None:
+    from dataclasses import replace
+
+    from ringtrue.cli import show
+    from ringtrue.golden import rewrite, save
+
+    source, prefix = METHODS[method]
+    known = {document.doc_id for document in (*base.documents, *golden.documents)}
+    # A judgment of a document that the set does not have would break its own rules.
+    here = [replace(row, grades={doc: grade for doc, grade in row.grades.items() if doc in known}) for row in rows]
+    strange = sum(len(row.grades) for row in rows) - sum(len(row.grades) for row in here)
+    made = rewrite(base, [row for row in here if row.grades], source=source, prefix=prefix, documents=golden.documents)
+    if not made.golden.queries:
+        raise CannotDecide(f"nothing to make queries from was found ({method}); {out} is not written")
+    save(made.golden, out, overwrite=True)
+    if json:
+        record = {"written": out, "source": source, "queries": made.written, "judgments": made.judgments, "kept": made.kept}
+        more = {"confirmed": made.confirmed, "unknown_documents": strange, "provisional": made.golden.provisional}
+        show.as_json({**record, **more, **facts})
+        return
+    provisional = "; provisional until reviewed" if made.golden.provisional else ""
+    print(f"{made.written} queries with {made.judgments} judgments ({source}) written to {out}, {made.kept} kept{provisional}")
+    if "overlap" in facts:
+        shares = facts["overlap"]
+        print(
+            f"content words shared with their documents: {show.number(shares['mean'], 2)} on average, at most "
+            f"{show.number(shares['largest'], 2)} (limit {shares['limit']:g}), made by {facts['generator']}"
+        )
+    if made.confirmed:
+        notes.append(f"{len(made.confirmed)} queries are confirmed by a person and were left alone: '{made.confirmed[0]:.60}'")
+    if strange:
+        notes.append(f"{strange} judgments are of documents that are not in the corpus and were left out")
+    for text in notes:
+        show.note(text)

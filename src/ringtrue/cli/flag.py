@@ -1,0 +1,249 @@
+"""``ringtrue flag``: which feature reaches whom, and whether it may go on (S-4, S-5)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ringtrue.cli.store import Json, Where
+from ringtrue.errors import OK, REGRESSION, UNDECIDED, InputError
+
+if TYPE_CHECKING:
+    from ringtrue.online import Decision
+
+app = typer.Typer(
+    help="Flags: which feature reaches whom, and whether the evidence lets it go on.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Flagged = Annotated[str, typer.Argument(metavar="NAME", help="The feature, like multi-vector.")]
+Project = Annotated[str, typer.Option("--project", help="The project.")]
+Who = Annotated[
+    str | None, typer.Option("--who", help="Who does this, for the audit trail; the user of this machine unless given.")
+]
+
+
+def person(who: str | None) -> str:
+    """Return who acts: as given, else this machine's user."""
+    if who:
+        return who
+    try:
+        import os
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (ImportError, KeyError):  # Windows, or a user without a name
+        return "command line"
+
+
+@app.command("set")
+def set_flag(
+    name: Flagged,
+    rollout: Annotated[float | None, typer.Option("--rollout", help="Percent of identities that get it.")] = None,
+    state: Annotated[str | None, typer.Option("--state", help="running, paused, graduated or rejected.")] = None,
+    shadow: Annotated[bool | None, typer.Option("--shadow/--no-shadow", help="Run in the shadow.", show_default=False)] = None,
+    min_samples: Annotated[int | None, typer.Option("--min-samples", help="Queries that a decision needs.")] = None,
+    threshold: Annotated[float | None, typer.Option("--threshold", help="Improvement that graduation needs.")] = None,
+    measure: Annotated[str | None, typer.Option("--measure", help="Measure of the improvement; RR@10 at first.")] = None,
+    stage_hours: Annotated[float | None, typer.Option("--stage-hours", help="Least time of a stage; 24 at first.")] = None,
+    description: Annotated[str | None, typer.Option("--description", help="What the feature does.")] = None,
+    why: Annotated[str, typer.Option("--why", help="Why; kept in the audit trail.")] = "",
+    who: Who = None,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Make a flag or change it. New ones begin as their preset (multi-vector, graph-scoring), or off for everybody.
+
+    RINGTRUE_FLAG_MULTI_VECTOR=on, off or a percentage wins over the store, where it is set.
+
+    \b
+    Example: ringtrue flag set multi-vector --rollout 5 --why "first users"
+    Example: ringtrue flag set graph-scoring --min-samples 300 --threshold 0.02
+    """
+    from ringtrue.cli import show
+    from ringtrue.measures import Measure
+    from ringtrue.online import change_flag
+    from ringtrue.store import Store
+
+    if stage_hours is not None and stage_hours < 0:
+        raise InputError(f"--stage-hours {stage_hours:g} is no time; write hours from 0")
+    facts = {"measure": None if measure is None else str(Measure.parse(measure)), "stage_hours": stage_hours}
+    given: dict[str, Any] = {
+        "rollout": rollout, "state": state, "shadow": shadow, "min_samples": min_samples, "graduation_threshold": threshold,
+        "description": description,
+    }  # fmt: skip
+    changes = {field: value for field, value in given.items() if value is not None}
+    with Store.open(store) as opened:
+        old = opened.flag(name, project=project)
+        chosen = {field: value for field, value in facts.items() if value is not None}
+        if chosen:
+            changes["metadata"] = {**(old.metadata if old is not None else {}), **chosen}
+        flag = change_flag(opened, name, who=person(who), now=datetime.now(UTC), why=why, project=project, **changes)
+    if json:
+        show.as_json({"flag": flag, "before": old})
+        return
+    before = f" (was {old.rollout:g} %, {old.state})" if old is not None else ""
+    print(f"{name}: {flag.rollout:g} %, {flag.state}, shadow {'on' if flag.shadow else 'off'}{before}")
+    _note_override(name)
+
+
+@app.command("list")
+def list_flags(
+    audit: Annotated[
+        str | None, typer.Option("--audit", metavar="NAME", help="Who changed this flag, the newest first.")
+    ] = None,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """List the flags, with presets that nobody has set yet and what the environment overrides.
+
+    \b
+    Example: ringtrue flag list
+    Example: ringtrue flag list --audit multi-vector
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import PRESETS, existing_flag, overrides
+    from ringtrue.store import Store
+
+    forced = overrides()
+    with Store.open(store) as opened:
+        if audit is not None:
+            existing_flag(opened, audit, project=project)
+        flags = opened.flags(project=project)
+        trail = opened.audit(project=project, subject=audit) if audit is not None else []
+    known = {flag.name for flag in flags}
+    shown = [*flags, *(preset for name, preset in PRESETS.items() if name not in known)]
+    if json:
+        listed = {
+            flag.name: {**show.plain(flag), "preset": flag.name not in known, "override": forced.get(flag.name)}
+            for flag in shown
+        }
+        show.as_json({"flags": listed, **({"audit": trail} if audit is not None else {})})
+        return
+    if audit is not None:
+        rows = [[entry.at, entry.who, _change(entry.detail), str(entry.detail.get("why", ""))] for entry in trail]
+        show.table(["at", "who", "change", "why"], rows, text_columns=4)
+        return
+    rows = [
+        [
+            flag.name,
+            flag.state if flag.name in known else "preset, not set",
+            "on" if flag.shadow else "off",
+            f"{flag.rollout:g} %" + (f" (environment: {forced[flag.name]:g} %)" if flag.name in forced else ""),
+            str(flag.min_samples),
+            f"{flag.graduation_threshold:g}",
+        ]
+        for flag in shown
+    ]
+    show.table(["flag", "state", "shadow", "rollout", "min samples", "threshold"], rows, text_columns=3)
+
+
+@app.command()
+def graduate(
+    name: Annotated[str | None, typer.Argument(help="The feature.")] = None,
+    everyone: Annotated[bool, typer.Option("--all", help="Every flag that is running or paused; for a timer.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")] = False,
+    breach: Annotated[
+        list[str] | None, typer.Option("--breach", help="Something a watch of your own found; rolls back. Repeatable.")
+    ] = None,
+    who: Who = None,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Take a feature one stage further where the evidence allows it, back where a guardrail is broken; else say why not.
+
+    Exit code 0: moved on or done; 1: rolled back or rejected; 3: it waits. Run it as often as you like.
+
+    \b
+    Example: ringtrue flag graduate multi-vector --dry-run
+    Example: ringtrue flag graduate --all
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import decide, existing_flag, explain, gather, step
+    from ringtrue.store import Store
+
+    if (name is None) == (not everyone):
+        raise InputError("name one flag, or say --all")
+    if breach and name is None:
+        raise InputError("--breach is about one flag; name it")
+    now, found = datetime.now(UTC), tuple(breach or ())
+    decisions = []
+    with Store.open(store) as opened:
+        flags = opened.flags(project=project)
+        names = [name] if name is not None else [flag.name for flag in flags if flag.state in ("running", "paused")]
+        for one in names:
+            if dry_run:
+                flag = existing_flag(opened, one, project=project)
+                decisions.append(decide(flag, gather(opened, flag, now=now, breaches=found), now))
+            else:
+                decisions.append(step(opened, one, now=now, who=person(who), breaches=found, project=project))
+    if json:
+        show.as_json({"decisions": {decision.before.name: _facts(decision) for decision in decisions}, "dry_run": dry_run})
+    elif not decisions:
+        show.note("no flag is running")
+    else:
+        print("\n\n".join(explain(decision) for decision in decisions))
+    actions = {decision.action for decision in decisions}
+    code = REGRESSION if actions & {"rollback", "reject"} else UNDECIDED if "wait" in actions else OK
+    if code != OK:
+        raise typer.Exit(code)
+
+
+@app.command()
+def rollback(
+    name: Flagged,
+    why: Annotated[str, typer.Option("--why", help="Why; kept in the audit trail.")],
+    who: Who = None,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Take a feature away from everybody at once and pause it.
+
+    Example: ringtrue flag rollback multi-vector --why "complaints about missing bookings"
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import roll_back
+    from ringtrue.store import Store
+
+    if not why.strip():
+        raise InputError('--why is empty; write a reason that others can read later, like --why "complaints"')
+    with Store.open(store) as opened:
+        flag = roll_back(opened, name, now=datetime.now(UTC), who=person(who), why=why.strip(), project=project)
+    if json:
+        show.as_json({"flag": flag})
+        return
+    print(f"{name}: 0 %, paused; go on with `ringtrue flag set {name} --state running`")
+    _note_override(name)
+
+
+def _facts(decision: Decision) -> dict[str, Any]:
+    from ringtrue.online import explain
+
+    return {
+        "action": decision.action, "why": decision.why, "rollout": decision.flag.rollout, "state": decision.flag.state,
+        "before": {"rollout": decision.before.rollout, "state": decision.before.state},
+        "checks": [{"name": check.name, "holds": check.holds, "says": check.says} for check in decision.checks],
+        "breaches": list(decision.breaches), "page": explain(decision),
+    }  # fmt: skip
+
+
+def _change(detail: Any) -> str:
+    """Return in a few words what an entry of the audit trail changed."""
+    before, after = detail.get("before") or {}, detail.get("after") or {}
+    words = [f"{field} {before.get(field, '—')} → {after[field]}" for field in after if before.get(field) != after[field]]
+    return ", ".join(words if before else [f"made at {after.get('rollout', 0):g} %"])
+
+
+def _note_override(name: str) -> None:
+    from ringtrue.cli import show
+    from ringtrue.online import overrides
+
+    forced = overrides()
+    if name in forced:
+        show.note(f"the environment of this shell sets {name} to {forced[name]:g} %, which wins where it is set")

@@ -1,0 +1,45 @@
+"""``ringtrue health``: one look at everything that runs (O-3)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ringtrue.cli.flag import Project
+from ringtrue.cli.store import Json, Where
+
+
+def health_command(
+    index: Annotated[
+        Path | None, typer.Option("--index", help="Folder made by ringtrue ingest, whose indexes must be up to date.")
+    ] = None,
+    retriever: Annotated[str, typer.Option("--retriever", "-r", help="With --index: what searches there.")] = "hybrid",
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Show the log, losses, the last evaluation, the gate, reviews, shadow runs, tests, rollouts, indexes and the schema.
+
+    Exit code 0: healthy; 1: something is wrong; 3: something is not known.
+
+    \b
+    Example: ringtrue health
+    Example: ringtrue health --index .ringtrue/index --json
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import health_of
+    from ringtrue.store import Store
+
+    with Store.open(store) as opened:
+        found = health_of(opened, now=datetime.now(UTC), project=project, index=index, retriever=retriever)
+    if json:
+        parts = {part.name: {"state": part.state, "says": part.says, **part.figures} for part in found.parts}
+        show.as_json({"state": found.state, "project": project, "parts": parts})
+    else:
+        show.table(["part", "state", ""], [[part.name, part.state, part.says] for part in found.parts], text_columns=3)
+        print(f"\n{project}: {found.state}")
+    if found.exit_code:
+        raise typer.Exit(found.exit_code)

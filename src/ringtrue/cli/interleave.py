@@ -1,0 +1,207 @@
+"""``ringtrue interleave``: two rankings in one list, and what the clicks on it say (S-3)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ringtrue.cli.store import Json, Where
+from ringtrue.errors import InputError, MissingInput, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ringtrue.online import Interleaved, InterleavingOutcome
+
+Rankings = tuple[dict[str, list[str]], dict[str, list[str]]]
+
+
+def interleave_command(
+    control: Annotated[
+        str | None, typer.Argument(help="The run of production, in any format that ringtrue score reads.")
+    ] = None,
+    treatment: Annotated[str | None, typer.Argument(help="The run of the candidate.")] = None,
+    query: Annotated[str | None, typer.Option("--query", "-q", help="Show the list of this query, place by place.")] = None,
+    clicks: Annotated[
+        Path | None,
+        typer.Option(
+            "--clicks", help="CSV, TSV, JSON lines or Parquet with query_id, doc_id and, if lists were drawn anew, impression."
+        ),
+    ] = None,
+    feature: Annotated[
+        str | None, typer.Option("--feature", help="Instead of runs: weigh the logged impressions of this feature in its test.")
+    ] = None,
+    method: Annotated[str, typer.Option("--method", help="team-draft or optimised.")] = "team-draft",
+    k: Annotated[int, typer.Option("-k", min=1, help="Results in a list; at most 10 for optimised.")] = 10,
+    seed: Annotated[
+        int, typer.Option("--seed", help="The lists are drawn from it: clicks need the seed they were shown with.")
+    ] = 0,
+    by: Annotated[str, typer.Option("--by", help="What decides: confidence-sequence or sprt.")] = "confidence-sequence",
+    delta: Annotated[float, typer.Option("--delta", help="The smallest mean credit worth finding.")] = 0.05,
+    alpha: Annotated[float, typer.Option("--alpha", help="At most this often equal rankings are told apart.")] = 0.05,
+    settle: Annotated[
+        float, typer.Option("--settle", help="Minutes an impression waits for its clicks, with --feature.")
+    ] = 30.0,
+    store: Where = None,
+    project: Annotated[str, typer.Option("--project", help="Whose log, with --feature.")] = "default",
+    json: Json = False,
+) -> None:
+    """Make one list of two rankings; weigh the clicks on such lists; decide which ranking people prefer.
+
+    Without --clicks the lists are shown; a click on a place with a credit above 0 speaks for the treatment, below 0 for the
+    control. With --clicks the same lists are drawn again and their clicks weighed. With --feature the lists and clicks are
+    those of the log.
+
+    \b
+    Example: ringtrue interleave before.run after.run --query q7 -k 5
+    Example: ringtrue interleave before.run after.run --json > lists.json
+    Example: ringtrue interleave before.run after.run --clicks clicks.csv
+    Example: ringtrue interleave --feature rerank-v2
+    """
+    if feature is not None:
+        if control is not None or clicks is not None or query is not None:
+            raise InputError("--feature reads lists and clicks from the log; leave out runs, --clicks and --query")
+        _weigh_log(feature, settle, store, project, json)
+        return
+    if control is None or treatment is None:
+        raise InputError("name two runs, before.run after.run, or the logged feature with --feature")
+    rankings = _rankings(control, treatment)
+    if clicks is not None:
+        _weigh_clicks(rankings, clicks, query, method, k, seed, by, alpha, delta, json)
+        return
+    _show_lists(rankings, query, method, k, seed, json)
+
+
+def _rankings(control: str, treatment: str) -> Rankings:
+    from ringtrue.formats import read_run
+
+    if control == treatment == "-":
+        raise InputError("both runs cannot come from standard input; name a file for one of them")
+    ours, theirs = read_run(control).rankings(), read_run(treatment).rankings()
+    both = [query_id for query_id in ours if query_id in theirs]
+    if not both:
+        raise InputError(f"{control} and {treatment} answer no query in common; interleave runs of the same queries")
+    return {query_id: ours[query_id] for query_id in both}, {query_id: theirs[query_id] for query_id in both}
+
+
+def _drawn(rankings: Rankings, query_id: str, impression: str, method: str, k: int, seed: int) -> Interleaved:
+    from ringtrue.online import interleaved
+
+    if query_id not in rankings[0]:
+        raise MissingInput(f"no query {query_id!r} in both runs; did you mean {nearest(query_id, rankings[0])}?")
+    return interleaved(rankings[0][query_id], rankings[1][query_id], key=impression, method=method, k=k, seed=seed)
+
+
+def _show_lists(rankings: Rankings, query: str | None, method: str, k: int, seed: int, json: bool) -> None:
+    from ringtrue.cli import show
+
+    wanted = list(rankings[0]) if query is None else [query]
+    lists = {query_id: _drawn(rankings, query_id, query_id, method, k, seed) for query_id in wanted}
+    if json:
+        show.as_json({"method": method, "k": k, "seed": seed, "lists": lists})
+        return
+    if query is not None:
+        one = lists[query]
+        rows = [
+            [str(place), item, _speaks_for(credit), f"{credit:+.2f}"]
+            for place, (item, credit) in enumerate(zip(one.items, one.credits, strict=True), 1)
+        ]
+        show.table(["place", "document", "a click speaks for", "credit"], rows, text_columns=3)
+        return
+    rows = []
+    for query_id, one in lists.items():
+        counts = [sum(credit * side > 0 for credit in one.credits) for side in (-1, 1)]
+        rows.append([query_id, str(len(one.items)), *map(str, counts), str(len(one.items) - sum(counts))])
+    show.table(["query", "results", "control", "treatment", "no credit"], rows)
+
+
+def _weigh_clicks(
+    rankings: Rankings,
+    file: Path,
+    query: str | None,
+    method: str,
+    k: int,
+    seed: int,
+    by: str,
+    alpha: float,
+    delta: float,
+    json: bool,
+) -> None:
+    from ringtrue.cli import show
+    from ringtrue.online import judge_credits
+
+    credits = []
+    outside = 0
+    for (query_id, impression), chosen in _clicks(file).items():
+        if query is not None and query_id != query:
+            continue
+        one = _drawn(rankings, query_id, impression, method, k, seed)
+        credit = one.credit(chosen)
+        outside += len(chosen - set(one.items))
+        if credit is not None:
+            credits.append(credit)
+    if outside:
+        show.note(
+            f"{outside} clicks are on documents that the drawn lists do not show; are seed, k and method those of the lists?"
+        )
+    found = judge_credits(credits, method=by, alpha=alpha, delta=delta)
+    if json:
+        show.as_json({"interleaving": method, "k": k, "seed": seed, "by": by, "clicks_outside": outside, "outcome": found})
+        return
+    _print_outcome(found)
+
+
+def _clicks(file: Path) -> Mapping[tuple[str, str], set[str]]:
+    """Documents clicked by (query, impression), in the order of the file."""
+    from ringtrue.formats import kind_of
+    from ringtrue.formats.table import rows_of
+
+    kind = "csv" if str(file) == "-" else kind_of(file, None)
+    if kind == "trec":
+        raise InputError(f"{file}: is no table of clicks; name a .csv, .tsv, .jsonl or .parquet file")
+    found: dict[tuple[str, str], set[str]] = {}
+    for place, row in rows_of(file, kind):
+        missing = [name for name in ("query_id", "doc_id") if row.get(name) in (None, "")]
+        if missing:
+            raise InputError(f"{place}: has no {missing[0]}; every row needs query_id and doc_id")
+        query_id = str(row["query_id"])
+        found.setdefault((query_id, str(row.get("impression") or query_id)), set()).add(str(row["doc_id"]))
+    return found
+
+
+def _weigh_log(feature: str, settle: float, store: str | None, project: str, json: bool) -> None:
+    from ringtrue.cli import show
+    from ringtrue.online import count_log, standing
+    from ringtrue.store import Store
+
+    with Store.open(store) as opened:
+        counted = count_log(opened, feature, now=datetime.now(UTC), settle=timedelta(minutes=settle), project=project)
+    stands = standing(counted.test)
+    if json:
+        show.as_json({"impressions": counted.impressions, "clicked": counted.clicked, "counted": counted.new, "test": stands})
+        return
+    print(f"{feature}: {counted.impressions} interleaved lists, {counted.clicked} with a click, {counted.new} newly counted")
+    print(stands.reason)
+
+
+def _print_outcome(found: InterleavingOutcome) -> None:
+    from ringtrue.cli import show
+
+    interval: Sequence[float] | None = found.interval
+    rows = [
+        ["impressions with a click", str(found.impressions)],
+        ["treatment preferred", str(found.treatment_wins)],
+        ["control preferred", str(found.control_wins)],
+        ["neither", str(found.ties)],
+        ["mean credit", show.number(found.mean_credit)],
+        ["interval at every look", "—" if interval is None else f"{interval[0]:+.3f} to {interval[1]:+.3f}"],
+        ["decision", found.decision + (f" after {found.decided_after}" if found.decided_after else "")],
+    ]
+    show.table(["clicks", ""], rows)
+
+
+def _speaks_for(credit: float) -> str:
+    return "treatment" if credit > 0 else "control" if credit < 0 else "neither"

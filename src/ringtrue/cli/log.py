@@ -1,0 +1,330 @@
+"""``ringtrue log``: what was searched, in lines and in numbers; other systems' logs in, ours out (L-1 to L-3)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+
+from ringtrue.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from ringtrue.online import Figures
+    from ringtrue.store import EventType, LoggedQuery, Store
+
+app = typer.Typer(
+    help="The log of searches: look at it, count it, bring others in, take it out, prune it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+OVERLAP = 15
+"""Seconds that --follow looks back: batches of several processes may be written later than they happened."""
+PAUSE = 0.5
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        show_default=False,
+        help="A file or postgresql://…; unless given RINGTRUE_STORE, url under [store], or .ringtrue/store.sqlite.",
+    ),
+]
+Project = Annotated[str, typer.Option("--project", "-p", help="The project whose log it is.")]
+Since = Annotated[
+    str | None, typer.Option("--since", help="From a time on, 2026-03-01 or 2026-03-01T12:00Z, or for so long: 30m, 24h, 7d.")
+]
+Until = Annotated[str | None, typer.Option("--until", help="Before a time, or so long ago: 24h.")]
+Tool = Annotated[str | None, typer.Option("--tool", help="Only searches of this tool or surface.")]
+
+
+@app.command()
+def tail(
+    count: Annotated[int, typer.Option("-n", min=1, help="How many searches.")] = 20,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones until stopped.")] = False,
+    tool: Tool = None,
+    session: Annotated[str | None, typer.Option("--session", help="Only searches of this session.")] = None,
+    project: Project = "default",
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """Show the last searches, the newest at the end.
+
+    With --follow and --json every search is an object on a line of its own.
+
+    \b
+    Example: ringtrue log tail -n 5
+    Example: ringtrue log tail -f --tool shop
+    """
+    from ringtrue.cli import show
+
+    with _existing(store) as opened:
+        found = opened.queries(project=project, tool=tool, session_id=session, limit=count, newest=True)
+        if not follow:
+            if json:
+                show.as_json({"project": project, "searches": found})
+            else:
+                _print(found)
+                if not found:
+                    show.note(f"no search of project '{project}' is logged")
+            return
+        for row in _following(opened, found, project=project, tool=tool, session=session):
+            if json:
+                _json_line(row)
+            else:
+                _print([row], header=False)
+
+
+@app.command()
+def stats(
+    since: Since = "7d",
+    until: Until = None,
+    tool: Tool = None,
+    project: Project = "default",
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """Show the log in numbers: volume, latency, searches that found nothing, what is missing from the log.
+
+    The proxy is a health figure made of a search's own scores and latency (docs/log.md); it is not quality.
+
+    \b
+    Example: ringtrue log stats --since 24h
+    Example: ringtrue log stats --since 2026-03-01 --until 2026-04-01 --json
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import living, log_figures, log_folder, losses, queries_of
+
+    start, end = _moment(since), _moment(until)
+    with _existing(store) as opened:
+        found = log_figures(queries_of(opened, project=project, since=start, until=end, tool=tool))
+        missing = losses(opened, project=project, since=start)
+        folder = log_folder(opened)
+    now, ended = living(folder) if folder is not None else ([], [])
+    waiting, unsettled = (sum(counts.waiting for counts in some) for some in (now, ended))
+    unreported = sum(sum(counts.untold.values()) for counts in now)
+    if json:
+        show.as_json({
+            "project": project, "since": start, "until": end, "first": found.first, "last": found.last,
+            "total": found.total, "tools": found.tools, "intents": found.intents,
+            "missing": {"lost": missing.lost, "dropped": missing.dropped, "refused": missing.refused},
+            "processes": {
+                "logging": len(now), "waiting": waiting, "dropped_or_refused_since": unreported,
+                "ended_unsettled": len(ended), "unsettled": unsettled,
+            },
+        })  # fmt: skip
+        return
+    rows = [["all", *_cells(found.total)], *([name, *_cells(part)] for name, part in found.tools.items())]
+    headers = ["tool", "searches", "sessions", "errors", "nothing found", "degraded", "p50 ms", "p95 ms", "p99 ms", "proxy"]
+    show.table(headers, rows)
+    if found.intents:
+        show.table(["intent", "searches"], [[name, f"{count:,}"] for name, count in found.intents.items()])
+    print(
+        f"missing from the log: {missing.total:,} ({missing.lost:,} lost with a process, {missing.dropped:,} dropped, "
+        f"{missing.refused:,} refused)"
+    )
+    if now:
+        print(
+            f"{len(now)} processes log from this machine; {waiting:,} events wait, {unreported:,} were dropped or refused since"
+        )
+    if ended:
+        show.note(
+            f"{len(ended)} processes ended without closing; up to {unsettled:,} events are lost, the next start settles it"
+        )
+    if found.total.searches and found.total.with_proxy < found.total.searches - found.total.errors:
+        show.note(
+            f"the proxy is known for {found.total.with_proxy:,} of {found.total.searches:,} searches: scores in [0, 1] only"
+        )
+
+
+@app.command("import")
+def import_command(
+    files: Annotated[list[str], typer.Argument(help="Files of JSON lines, also .gz; - is standard input.")],
+    source: Annotated[
+        str,
+        typer.Option("--from", help="spans (OTLP/JSON, OpenInference), ubi, ringtrue; seen from the first line unless given."),
+    ] = "auto",
+    action: Annotated[
+        list[str] | None,
+        typer.Option("--action", help="What an action of UBI means: sample_order=selection. Repeatable."),
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--no-redact", help="Store texts as they are; else secrets and personal data go.")
+    ] = False,
+    project: Project = "default",
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """Bring in searches and feedback that other systems logged. Doing it again adds nothing.
+
+    \b
+    Example: ringtrue log import traces.jsonl --project shop
+    Example: ringtrue log import ubi_queries.jsonl ubi_events.jsonl --action sample_order=selection
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import ACTIONS, SOURCES, Redactor, Unredacted, import_files
+    from ringtrue.store import Store
+
+    if source not in SOURCES:
+        raise InputError(f"there is no kind of log '{source}'; did you mean {nearest(source, SOURCES)}?")
+    actions = {**ACTIONS, **dict(map(_action, action or ()))}
+    with Store.open(store) as opened:
+        found = import_files(
+            opened, files, cleaner=Unredacted() if raw else Redactor(), project=project, source=source, actions=actions
+        )
+    if json:
+        show.as_json({"project": project, **show.plain(found)})
+        return
+    print(f"{found.new_queries:,} new searches of {found.queries:,}, {found.new_feedback:,} new events of {found.feedback:,}")
+    for name, count in sorted(found.skipped.items()):
+        show.note(f"{count:,} × '{name}' is neither a search nor feedback and was passed over")
+
+
+@app.command()
+def export(
+    file: Annotated[Path, typer.Argument(help="The file to write: .jsonl, .csv or .parquet.")],
+    what: Annotated[str, typer.Option("--what", help="queries or feedback.")] = "queries",
+    since: Since = None,
+    until: Until = None,
+    tool: Tool = None,
+    project: Project = "default",
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """Write searches, or feedback, to a file. JSON lines can be imported again.
+
+    \b
+    Example: ringtrue log export searches.jsonl --since 30d
+    Example: ringtrue log export feedback.parquet --what feedback
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import export_rows, queries_of
+
+    if what not in ("queries", "feedback"):
+        raise InputError(f"cannot export '{what}'; did you mean {nearest(what, ['queries', 'feedback'])}?")
+    start, end = _moment(since), _moment(until)
+    with _existing(store) as opened:
+        if what == "queries":
+            count = export_rows(queries_of(opened, project=project, since=start, until=end, tool=tool), file)
+        else:
+            count = export_rows(opened.feedback(project=project, since=start, until=end), file)
+    if json:
+        show.as_json({"file": file, "rows": count})
+        return
+    print(f"{count:,} rows written to {file}")
+
+
+@app.command()
+def prune(
+    archive: Annotated[
+        Path | None, typer.Option("--archive", help="Folder for archived searches; 'archive' beside a SQLite store.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """Archive and delete what is older than it may be kept; the same as ringtrue store prune.
+
+    Example: ringtrue log prune --dry-run
+    """
+    from ringtrue.cli.store import prune as prune_store
+
+    prune_store(store=store, archive=archive, dry_run=dry_run, forget=None, json=json)
+
+
+def _existing(place: str | None) -> Store:
+    from ringtrue.cli.store import _existing as existing
+
+    return existing(place)
+
+
+def _following(
+    store: Store, found: list[LoggedQuery], *, project: str, tool: str | None, session: str | None
+) -> Iterator[LoggedQuery]:
+    """Yield the searches found, and new ones as they are written, until interrupted."""
+    from datetime import UTC, datetime, timedelta
+
+    yield from found
+    seen = {row.query_id: row.created_at for row in found}
+    while True:
+        time.sleep(PAUSE)
+        since = (datetime.now(UTC) - timedelta(seconds=OVERLAP)).isoformat()
+        for row in store.queries(project=project, tool=tool, session_id=session, since=since):
+            if row.query_id not in seen:
+                seen[row.query_id] = row.created_at
+                yield row
+        seen = {query_id: at for query_id, at in seen.items() if at >= since[:19]}
+
+
+def _print(rows: list[LoggedQuery], *, header: bool = True) -> None:
+    from ringtrue.cli import show
+
+    cells = [
+        [
+            row.created_at[:19].replace("T", " "),
+            row.tool_name,
+            row.session_id or "—",
+            _short(row.query),
+            ", ".join(row.result_ids[:3]) or (row.fallback or "nothing found")[:40],
+            str(row.result_count),
+            show.number(row.total_latency_ms, 1),
+        ]
+        for row in rows
+    ]
+    if header and cells:
+        show.table(["time (UTC)", "tool", "session", "query", "first results", "results", "ms"], cells, text_columns=5)
+    else:
+        for line in cells:
+            print("  ".join(line), flush=True)
+
+
+def _short(text: str, length: int = 48) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def _json_line(row: LoggedQuery) -> None:
+    from ringtrue.online import line_of
+
+    print(line_of(row), flush=True)
+
+
+def _cells(part: Figures) -> list[str]:
+    from ringtrue.cli import show
+
+    latency = [show.number(part.latency_ms.get(name), 1) for name in ("p50", "p95", "p99")]
+    rates = [_percent(part.zero_result_rate), _percent(part.degraded_rate)]
+    return [f"{part.searches:,}", f"{part.sessions:,}", f"{part.errors:,}", *rates, *latency, show.number(part.proxy, 3)]
+
+
+def _percent(share: float | None) -> str:
+    return "—" if share is None else f"{100 * share:.1f} %"
+
+
+def _moment(text: str | None) -> str | None:
+    """Return a time as the store has it, from a time or from so long ago; raises InputError."""
+    import re
+    from datetime import UTC, datetime, timedelta
+
+    from ringtrue.store import timestamp
+
+    if text is None:
+        return None
+    ago = re.fullmatch(r"(\d{1,6})\s*([mhdw])", text.strip())
+    if ago is None:
+        return timestamp(text)
+    unit = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}[ago[2]]
+    return timestamp(datetime.now(UTC) - timedelta(**{unit: int(ago[1])}))
+
+
+def _action(text: str) -> tuple[str, EventType]:
+    from ringtrue.store import EventType
+
+    name, _, kind = text.partition("=")
+    legal: tuple[Any, ...] = get_args(EventType)
+    if not name or kind not in legal:
+        raise InputError(f"--action {text!r} says nothing; write ACTION=KIND, the kind one of {', '.join(legal)}")
+    return name, kind  # type: ignore[return-value]

@@ -1,0 +1,219 @@
+"""``ringtrue golden refresh``: the next version of a set from what people really ask (G-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from ringtrue.errors import REGRESSION, CannotDecide
+
+if TYPE_CHECKING:
+    from ringtrue.golden import Refreshed, Rule
+    from ringtrue.online.refresh import Again, Situation
+    from ringtrue.records import GoldenSet
+
+StoreAt = Annotated[
+    str | None, typer.Option("--store", help="A path, sqlite:///… or postgresql://…; the configured store unless given.")
+]
+Project = Annotated[str, typer.Option("--project", help="Whose log and review queue.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def refresh_command(
+    source: Annotated[str, typer.Argument(metavar="SET", help="A file, a folder, or a shipped name such as hotel.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Finish a refresh that people have judged: write the next version.")
+    ] = None,
+    first: Annotated[
+        bool, typer.Option("--first", help="First harvest: the 50 most varied questions become a regression set of their own.")
+    ] = False,
+    weeks: Annotated[int, typer.Option("--weeks", min=1, help="Weeks of logged searches to look at.")] = 4,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="New queries (20; 50 with --first).")] = None,
+    reviewers: Annotated[int, typer.Option("--reviewers", min=2, help="How many people judge each pair, blind.")] = 2,
+    retriever: Annotated[
+        str | None,
+        typer.Option(
+            "--retriever", help="Ask the questions again with this, over the set's documents; else what the log shows."
+        ),
+    ] = None,
+    depth: Annotated[int, typer.Option("--depth", "-k", min=1, help="Documents to judge per question.")] = 20,
+    rule: Annotated[str, typer.Option("--rule", help="How several grades become one: majority, max, newest, adjudicated.")] = (
+        "majority"
+    ),
+    adjudicator: Annotated[
+        str | None, typer.Option("--adjudicator", help="Who decides disputes with --rule adjudicated; no rater.")
+    ] = None,
+    minimum: Annotated[float, typer.Option("--minimum", min=-1, max=1, help="Agreement that must be exceeded.")] = 0.6,
+    who: Annotated[str, typer.Option("--who", help="Who proposes, for the audit trail.")] = "ringtrue",
+    store: StoreAt = None,
+    project: Project = "default",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    json: Json = False,
+) -> None:
+    """Renew a golden set from logged searches: propose 20 questions, have them judged blind, replace as many old queries.
+
+    The first call puts the pairs into the review queue (ringtrue review next). Called again it shows how far the reviewers
+    are, and with --out it writes the next version, if they agree: Cohen's kappa (Krippendorff's alpha for more than two) must
+    exceed 0.6, or the refresh is refused with the disagreements listed (exit code 1). Queries that a person confirmed are
+    never replaced. With --first, 2 to 4 weeks of searches make a regression set of their own.
+
+    \b
+    Example: ringtrue golden refresh hotel
+    Example: ringtrue golden refresh hotel --out golden-dataset-v2.0.0.json
+    Example: ringtrue golden refresh hotel --first --retriever hybrid
+    """
+    from datetime import UTC, datetime
+
+    from ringtrue.golden import load, version_name
+    from ringtrue.online import refresh as steps
+    from ringtrue.store import Store
+
+    golden = load(source)
+    now = datetime.now(UTC)
+    with Store.open(store) as opened:
+        if out is None:
+            situation = steps.propose_from_log(
+                opened,
+                golden,
+                now=now,
+                who=who,
+                first=first,
+                weeks=weeks,
+                count=count,
+                again=_again(golden, retriever) if retriever else None,
+                depth=depth,
+                wanted=reviewers,
+                project=project,
+            )
+            _show_situation(situation, golden.id, weeks=weeks, json=json)
+            return
+        base = steps.regression_base(golden) if first else golden
+        proposal = steps.open_proposal(opened, base, project=project)
+        if proposal is None:
+            raise CannotDecide(f"no refresh of '{base.id}' {base.version} was proposed; run the command without --out first")
+        made = steps.finish(
+            opened, proposal, base, minimum=minimum, rule=cast("Rule", rule), adjudicator=adjudicator, project=project
+        )
+        lost: Sequence[str] = ()
+        if made.golden is not None:
+            lost = _save(made.golden, out, overwrite=overwrite)
+            # Marked only now: after a crash the same pairs make the same version again.
+            steps.released(opened, proposal, version_name(made.golden), now=now, project=project)
+    _show_finished(made, out, lost, minimum=minimum, json=json)
+
+
+def _save(golden: GoldenSet, out: Path, *, overwrite: bool) -> Sequence[str]:
+    """Write a version; a file that holds this very version already may be written again, so that a re-run is no error."""
+    from ringtrue.golden import content_hash, load, save, version_name
+
+    if out.exists() and not overwrite:
+        there = load(out)
+        overwrite = (version_name(there), content_hash(there)) == (version_name(golden), content_hash(golden))
+    return save(golden, out, overwrite=overwrite)
+
+
+def _show_situation(found: Situation, name: str, *, weeks: int, json: bool) -> None:
+    from ringtrue.cli import show
+
+    proposal, progress, asked, share = found.proposal, found.progress, found.asked, found.coverage
+    if json:
+        show.as_json(
+            {
+                "proposal": proposal.id,
+                "golden": proposal.golden,
+                "proposed_now": found.proposed_now,
+                "new": [
+                    {"query_id": query.query_id, "text": query.text, "intent": question.intent, "asked": question.count}
+                    for query, question in zip(proposal.new, proposal.questions, strict=True)
+                ],
+                "retire": proposal.retire,
+                "pairs": progress.pairs,
+                "judged": progress.judged,
+                "rejected": progress.rejected,
+                "waiting": progress.waiting,
+                "log": {
+                    "searches": asked.searches,
+                    "questions": len(asked.questions),
+                    "screened": asked.screened,
+                    "empty": asked.empty,
+                },
+                "age_days": found.age_days,
+                "coverage": share,
+                "warnings": found.warnings,
+            }
+        )
+        return
+    print(
+        f"{asked.searches} searches in {weeks} weeks: {len(asked.questions)} questions; {asked.screened} searches screened out"
+    )
+    if share.same is not None and share.close is not None:
+        print(f"'{name}' asks {share.same:.0%} of them in the same words, {share.close:.0%} in about the same")
+    if found.age_days is not None:
+        print(f"'{name}' is {found.age_days} days old")
+    print(f"{'proposed now' if found.proposed_now else 'proposed before'}: {proposal.id}")
+    rows = [
+        [query.query_id, question.intent, query.text, str(question.count)]
+        for query, question in zip(proposal.new, proposal.questions, strict=True)
+    ]
+    show.table(["query", "intent", "text", "asked"], rows, text_columns=3)
+    if proposal.retire:
+        print(f"may go for them: {', '.join(proposal.retire)}")
+    print(f"{progress.pairs} pairs: {progress.judged} judged, {progress.rejected} rejected, {progress.waiting} waiting")
+    for text in found.warnings:
+        show.note(text)
+
+
+def _again(golden: GoldenSet, retriever: str) -> Again:
+    """Return what asks a question again, over the documents of the set or a connected system."""
+    from ringtrue.config import cache_folder
+    from ringtrue.retrieve import build, names_documents
+    from ringtrue.run import corpus_of
+
+    collection = corpus_of(golden, cache_folder() / "corpora") if names_documents(retriever) else None
+    built = build(retriever, collection)
+    return lambda text, k: [hit.doc_id for hit in built.search(text, k=k)]
+
+
+def _show_finished(made: Refreshed, out: Path, lost: Sequence[str], *, minimum: float, json: bool) -> None:
+    """Show what became of a refresh; exits 1 where it was refused."""
+    from ringtrue.cli import show
+    from ringtrue.golden import version_name
+
+    version = None if made.golden is None else version_name(made.golden)
+    if json:
+        show.as_json(
+            {
+                "written": None if made.golden is None else out,
+                "version": version,
+                "refused": made.refused or None,
+                "agreement": made.agreement,
+                "minimum": minimum,
+                "disputes": made.disputes,
+                "added": made.added,
+                "retired": made.retired,
+                "left_out": made.left_out,
+                "lost": lost,
+            }
+        )
+    else:
+        found = made.agreement
+        print(f"{found.name} of {found.raters} reviewers over {found.items} pairs: {show.number(found.coefficient, 3)}")
+        if made.disputes:
+            print(f"{len(made.disputes)} pairs are judged differently, the widest gaps first:")
+            rows = [
+                [d.query_id, d.doc_id, ", ".join(f"{rater} {grade}" for rater, grade in d.grades.items())]
+                for d in made.disputes[: None if made.refused else 10]
+            ]
+            show.table(["query", "document", "grades"], rows, text_columns=3)
+        if made.golden is not None:
+            print(f"{version} written to {out}: {len(made.added)} queries new, {len(made.retired)} gone")
+            if made.left_out:
+                show.note(f"{len(made.left_out)} new queries had no relevant document and were left out: {made.left_out[0]}")
+            for loss in lost:
+                show.note(f"the file cannot hold: {loss}")
+    if made.refused:
+        show.note(f"refused: {made.refused}; talk the disputes over, judge them again, and run this again")
+        raise typer.Exit(REGRESSION)

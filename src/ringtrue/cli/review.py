@@ -1,0 +1,443 @@
+"""``ringtrue review``: pairs that people judge, one at a time and blind (G-8)."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from ringtrue.errors import InputError
+
+if TYPE_CHECKING:
+    from ringtrue.golden import Rule
+    from ringtrue.online.review import ReviewQueue
+    from ringtrue.store import ReviewItem
+
+app = typer.Typer(
+    help="The review queue: pairs of question and document that people judge, blind to each other.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Reviewer = Annotated[str, typer.Option("--reviewer", "-r", help="Who judges.")]
+StoreAt = Annotated[
+    str | None, typer.Option("--store", help="A path, sqlite:///… or postgresql://…; the configured store unless given.")
+]
+Project = Annotated[str, typer.Option("--project", help="Whose queue.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+RuleName = Annotated[str, typer.Option("--rule", help="How several grades become one: majority, max, newest or adjudicated.")]
+Adjudicator = Annotated[
+    str | None, typer.Option("--adjudicator", help="Who decides disputes with --rule adjudicated; no rater.")
+]
+KEYS = "0–3 grade   s skip   x reject   u undo   q quit"
+SHOWN = 1500
+"""Characters of a document that are shown; --whole shows all."""
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+COLUMNS = ("key", "query", "doc_id", "title", "text", "grade", "note")
+
+
+@app.command()
+def add(
+    source: Annotated[str, typer.Argument(metavar="SET", help="A golden set: a path or a shipped name.")],
+    runs: Annotated[list[str], typer.Option("--run", help="Runs of rival systems; repeat to name several.")],
+    k: Annotated[int, typer.Option("-k", min=1, help="Depth to look for unjudged documents.")] = 10,
+    wanted: Annotated[int, typer.Option("--reviewers", min=1, help="How many people judge each pair, blind.")] = 2,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many pairs, those worth most.")] = 100,
+    store: StoreAt = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Put unjudged documents into the queue, those first that would change a comparison of the runs most.
+
+    Example: ringtrue review add hotel --run before.run --run after.run --reviewers 2
+    """
+    from ringtrue.cli import show
+    from ringtrue.cli.golden import _named_runs
+    from ringtrue.golden import load, worth_judging
+    from ringtrue.online.review import ReviewQueue, pairs_of
+    from ringtrue.store import Store
+
+    golden = load(source)
+    found = worth_judging(golden, _named_runs(runs), k=k)
+    items = pairs_of(golden, found[:limit], now=_now(), wanted=wanted, project=project)
+    with Store.open(store) as opened:
+        new = ReviewQueue(opened, project=project).add(items)
+    if json:
+        show.as_json({"unjudged": len(found), "queued": len(items), "new": new})
+        return
+    print(f"{len(found)} unjudged documents in the top {k}; {len(items)} in the queue, {new} of them new")
+
+
+@app.command("list")
+def list_items(
+    state: Annotated[
+        str | None, typer.Option("--state", help="Only pending_review, approved, rejected or published ones.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
+    store: StoreAt = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """List the pairs in the queue, the most urgent first. Grades are not shown: reviewers are blind.
+
+    Example: ringtrue review list --state pending_review
+    """
+    from ringtrue.cli import show
+    from ringtrue.errors import nearest
+    from ringtrue.online.review import STATES, ReviewQueue
+    from ringtrue.store import Store
+
+    if state is not None and state not in STATES:
+        raise InputError(f"'{state}' is no state of a pair; write {nearest(state, STATES)}")
+    with Store.open(store) as opened:
+        items = opened.review_items(project=project, state=state, limit=limit)
+        counts = ReviewQueue(opened, project=project).counts()
+        backlog = opened.backlog(project=project)
+    if json:
+        rows = [{**_facts(item), "ratings": counts.get(item.item_key, 0)} for item in items]
+        show.as_json({"backlog": backlog, "items": rows})
+        return
+    if not items:
+        show.note("the queue holds no such pair")
+    table = [
+        [item.item_key, item.state, _short(item.query), item.doc_id, f"{counts.get(item.item_key, 0)}/{item.wanted}",
+         show.number(item.priority, 3)]
+        for item in items
+    ]  # fmt: skip
+    show.table(["key", "state", "query", "document", "judged", "priority"], table, text_columns=4)
+    _print_backlog(backlog)
+
+
+@app.command("next")
+def next_pair(
+    reviewer: Reviewer,
+    guidelines: Annotated[
+        Path | None, typer.Option("--guidelines", help="A text file with your own guidelines, shown in place of ours.")
+    ] = None,
+    minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="How long the pair is kept for you.")] = 15,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed, another order.")] = 0,
+    whole: Annotated[bool, typer.Option("--whole", help="Show long documents whole.")] = False,
+    store: StoreAt = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Show the next pair to judge and keep it for you for a while; on a terminal, judge with single keys until done.
+
+    Keys: 0 to 3 give a grade, s skips, x rejects (a pair that nobody should judge), u takes back the last thing you said, q
+    ends.
+
+    Example: ringtrue review next --reviewer ada
+    """
+    from ringtrue.cli import show
+    from ringtrue.online.review import GUIDELINES, ReviewQueue
+    from ringtrue.store import Store
+
+    text = guidelines.read_text(encoding="utf-8").rstrip() if guidelines else GUIDELINES
+    with Store.open(store) as opened:
+        queue = ReviewQueue(opened, project=project)
+        if not json and show.on_terminal():
+            print(f"{text}\n\n{KEYS}")
+            _judge_by_keys(queue, reviewer, minutes=minutes, seed=seed, whole=whole)
+            return
+        item = queue.next(reviewer, now=_now(), minutes=minutes, seed=seed)
+        backlog = opened.backlog(project=project)
+    if json:
+        pair = None if item is None else {**_facts(item), "text": item.text, "reserved_until": item.reserved_until}
+        show.as_json({"pair": pair, "guidelines": text, "backlog": backlog})
+        return
+    if item is None:
+        print(f"nothing is left for '{reviewer}' to judge")
+        return
+    print(f"{text}\n")
+    _print_pair(item, whole=whole)
+    print(f"\njudge it: ringtrue review judge {item.item_key} GRADE --reviewer {reviewer}")
+
+
+def read_key() -> str:
+    """Return one key from the terminal."""
+    return str(typer.getchar())
+
+
+def _judge_by_keys(queue: ReviewQueue, reviewer: str, *, minutes: float, seed: int, whole: bool) -> None:
+    """Show pair after pair and do what the keys say, until nothing is left or the reviewer ends."""
+    passing: set[str] = set()
+    done = 0
+    while (item := queue.next(reviewer, now=_now(), minutes=minutes, seed=seed, passing=passing)) is not None:
+        print()
+        _print_pair(item, whole=whole)
+        while (key := read_key().lower()) not in {*"0123sxuq", "\x03", "\x04"}:
+            print(f"  {KEYS}")
+        if key in "0123":
+            queue.judge(item.item_key, int(key), reviewer=reviewer, now=_now())
+            done += 1
+            print(f"  → {key}")
+        elif key == "x":
+            queue.reject(item.item_key, reviewer=reviewer, now=_now())
+            print("  → rejected")
+        elif key == "s":
+            queue.release(item.item_key, reviewer)
+            passing.add(item.item_key)
+            print("  → skipped")
+        elif key == "u":
+            queue.release(item.item_key, reviewer)
+            back = queue.undo(reviewer)
+            done -= back is not None
+            passing.discard(back.item_key if back else "")
+            print(f"  → taken back: {_short(back.query)} / {back.doc_id}" if back else "  → there is nothing to take back")
+        else:
+            queue.release(item.item_key, reviewer)
+            break
+    print(f"\n{done} judged" + ("" if item is not None else "; nothing is left for you to judge"))
+
+
+@app.command()
+def judge(
+    key: Annotated[str, typer.Argument(help="The pair's key, as shown by review next.")],
+    grade: Annotated[str, typer.Argument(help="0, 1, 2 or 3; or reject, for a pair that nobody should judge.")],
+    reviewer: Reviewer,
+    note: Annotated[str, typer.Option("--note", help="Why.")] = "",
+    store: StoreAt = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Judge one pair. Said again, the newest counts, until the pair is published.
+
+    \b
+    Example: ringtrue review judge 3f9a1c77b2 3 --reviewer ada
+    Example: ringtrue review judge 3f9a1c77b2 reject --reviewer ada --note "holds a guest's name"
+    """
+    from ringtrue.cli import show
+    from ringtrue.online.review import ReviewQueue
+    from ringtrue.store import Store
+
+    if grade != "reject" and grade not in ("0", "1", "2", "3"):
+        raise InputError(f"'{grade}' is no grade; write 0, 1, 2, 3 or reject")
+    with Store.open(store) as opened:
+        queue = ReviewQueue(opened, project=project)
+        if grade == "reject":
+            item = queue.reject(key, reviewer=reviewer, now=_now(), why=note)
+        else:
+            item = queue.judge(key, int(grade), reviewer=reviewer, now=_now(), note=note)
+        backlog = opened.backlog(project=project)
+    if json:
+        show.as_json({**_facts(item), "grade": None if grade == "reject" else int(grade), "backlog": backlog})
+        return
+    print(f"{item.item_key}: {grade}, {item.state}")
+    _print_backlog(backlog)
+
+
+@app.command()
+def undo(reviewer: Reviewer, store: StoreAt = None, project: Project = "default", json: Json = False) -> None:
+    """Take back the last thing that a reviewer said; what is published stays.
+
+    Example: ringtrue review undo --reviewer ada
+    """
+    from ringtrue.cli import show
+    from ringtrue.online.review import ReviewQueue
+    from ringtrue.store import Store
+
+    with Store.open(store) as opened:
+        item = ReviewQueue(opened, project=project).undo(reviewer)
+    if json:
+        show.as_json({"pair": None if item is None else _facts(item)})
+        return
+    print("there is nothing to take back" if item is None else f"taken back: {item.item_key} is {item.state} again")
+
+
+@app.command()
+def stats(adjudicator: Adjudicator = None, store: StoreAt = None, project: Project = "default", json: Json = False) -> None:
+    """Show the backlog, who judged how much, and how far they agree: Cohen's kappa for two, Krippendorff's alpha for more.
+
+    Agreement and disputes are over pairs that all wanted reviewers have judged, so that nobody's grade shows too early.
+
+    Example: ringtrue review stats
+    """
+    from ringtrue.cli import show
+    from ringtrue.online.review import ReviewQueue, key_of
+    from ringtrue.store import Store
+
+    with Store.open(store) as opened:
+        standing = ReviewQueue(opened, project=project).standing(adjudicator=adjudicator)
+    if json:
+        show.as_json(standing)
+        return
+    _print_backlog(standing.backlog)
+    rows = [
+        [rater.name, str(rater.ratings), *(str(rater.grades.get(grade, 0)) for grade in range(4))] for rater in standing.raters
+    ]
+    if rows:
+        show.table(["reviewer", "judged", "0", "1", "2", "3"], rows)
+    found = standing.agreement
+    if found is None:
+        show.note("agreement needs pairs that two people have judged")
+        return
+    print(f"{found.name} of {found.raters} reviewers over {found.items} pairs: {show.number(found.coefficient, 3)}")
+    if standing.disputes:
+        print(f"\n{len(standing.disputes)} pairs are judged differently, the widest gaps first:")
+        table = [[key_of(d.query_id, d.doc_id), d.query_id, d.doc_id, _said(d.grades)] for d in standing.disputes[:20]]
+        show.table(["key", "query", "document", "grades"], table, text_columns=4)
+        if len(standing.disputes) > 20:
+            print(f"… and {len(standing.disputes) - 20} more (--json lists all)")
+
+
+@app.command()
+def export(
+    reviewer: Reviewer,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The CSV file to write.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many pairs.")] = 200,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed, another order.")] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    store: StoreAt = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Write the pairs that wait for a reviewer as CSV, for people without this tool: they fill in the column grade.
+
+    Nothing is reserved, and nobody else's grades are in the file.
+
+    Example: ringtrue review export --reviewer ben --out for-ben.csv
+    """
+    from ringtrue.cli import show
+    from ringtrue.formats.table import write_rows
+    from ringtrue.online.review import ReviewQueue
+    from ringtrue.store import Store
+
+    if out.exists() and not overwrite:
+        raise InputError(f"{out}: exists already; choose another name, or overwrite it (--overwrite)")
+    with Store.open(store) as opened:
+        waiting = ReviewQueue(opened, project=project).waiting(reviewer, seed=seed)[:limit]
+    rows = [(item.item_key, item.query, item.doc_id, item.title, item.text, "", "") for item in waiting]
+    write_rows(COLUMNS, rows, out, "csv")
+    if json:
+        show.as_json({"written": out, "pairs": len(rows)})
+        return
+    print(f"{len(rows)} pairs for '{reviewer}' written to {out}; read the grades back with ringtrue review import")
+
+
+@app.command("import")
+def import_grades(
+    file: Annotated[Path, typer.Argument(help="A CSV file from ringtrue review export, with grades filled in.")],
+    reviewer: Reviewer,
+    store: StoreAt = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Read a reviewer's grades from CSV; rows without a grade are passed over. All rows are checked before any is kept.
+
+    Example: ringtrue review import for-ben.csv --reviewer ben
+    """
+    from ringtrue.cli import show
+    from ringtrue.formats.table import csv_rows
+    from ringtrue.online.review import ReviewQueue
+    from ringtrue.store import Store
+
+    grades: list[tuple[str, int, str]] = []
+    empty = 0
+    with Store.open(store) as opened:
+        queue = ReviewQueue(opened, project=project)
+        states = {item.item_key: item.state for item in queue.items()}
+        for place, row in csv_rows(file):
+            if "key" not in row or "grade" not in row:
+                raise place.error("the columns 'key' and 'grade' are needed", "use the file that review export wrote")
+            key, grade = str(row["key"]).strip(), str(row["grade"]).strip()
+            if not grade:
+                empty += 1
+                continue
+            if grade not in ("0", "1", "2", "3"):
+                raise place.at("grade").error(f"'{grade}' is no grade", "write 0, 1, 2 or 3, or leave it empty")
+            if states.get(key) not in ("pending_review", "approved"):
+                known = f"is {states[key]}" if key in states else "is not in the queue"
+                raise place.at("key").error(f"pair '{key}' {known}", "remove the row")
+            grades.append((key, int(grade), str(row.get("note") or "")))
+        now = _now()
+        for key, value, note in grades:
+            queue.judge(key, value, reviewer=reviewer, now=now, note=note)
+        backlog = opened.backlog(project=project)
+    if json:
+        show.as_json({"judged": len(grades), "empty": empty, "backlog": backlog})
+        return
+    print(f"{len(grades)} grades of '{reviewer}' read" + (f", {empty} rows without a grade passed over" if empty else ""))
+    _print_backlog(backlog)
+
+
+@app.command()
+def publish(
+    source: Annotated[str, typer.Argument(metavar="SET", help="The golden set whose pairs were judged.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the next version.")],
+    rule: RuleName = "majority",
+    adjudicator: Adjudicator = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    store: StoreAt = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Write the next version of a golden set with the judgments of its approved pairs, and mark them as published.
+
+    Example: ringtrue review publish hotel --out golden-dataset-v1.1.0.json --rule majority
+    """
+    from ringtrue.cli import show
+    from ringtrue.golden import load, save, version_name
+    from ringtrue.online.review import ReviewQueue
+    from ringtrue.store import Store
+
+    with Store.open(store) as opened:
+        queue = ReviewQueue(opened, project=project)
+        made = queue.publication(load(source), rule=cast("Rule", rule), adjudicator=adjudicator)
+        lost = save(made.golden, out, overwrite=overwrite)
+        version = version_name(made.golden)
+        # Marked only now: after a crash the same pairs are published again, into the same version.
+        published = queue.mark_published(made.keys, version, now=_now())
+        backlog = opened.backlog(project=project)
+    if json:
+        record = {"written": out, "version": version, "judgments": made.judgments, "published": published, "kept": made.kept}
+        show.as_json({**record, "lost": lost, "backlog": backlog})
+        return
+    print(f"{version} written to {out}: {made.judgments} judgments of {published} pairs")
+    if made.kept:
+        show.note(f"{len(made.kept)} pairs were judged by a person before; that judgment stays")
+    for loss in lost:
+        show.note(f"the file cannot hold: {loss}")
+    _print_backlog(backlog)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _facts(item: ReviewItem) -> dict[str, Any]:
+    """Return what may be shown of a pair: not who has it, and nobody's grade."""
+    names = ("item_key", "query_id", "query", "doc_id", "title", "state", "priority", "wanted", "created_at")
+    return {name: getattr(item, name) for name in names}
+
+
+def _print_pair(item: ReviewItem, *, whole: bool) -> None:
+    text = item.text if whole or len(item.text) <= SHOWN else item.text[:SHOWN].rstrip() + " … (--whole shows all)"
+    print(f"pair      {item.item_key}")
+    print(f"question  {_harmless(item.query)}")
+    print(f"document  {_harmless(item.doc_id)}" + (f"  {_harmless(item.title)}" if item.title else ""))
+    print(textwrap.indent(_harmless(text).strip() or "(no text is known of it)", "  "))
+
+
+def _harmless(text: str) -> str:
+    """Return a text whose control characters are written out: a stored text must not command the reviewer's terminal."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def _print_backlog(backlog: Any) -> None:
+    states = ("pending_review", "approved", "rejected", "published")
+    oldest = f", the oldest pending since {backlog['oldest_pending_at']}" if backlog["oldest_pending_at"] else ""
+    counts = ", ".join(f"{backlog[state]} {state.split('_')[0]}" for state in states)
+    print(f"{backlog['total']} pairs: {counts}{oldest}")
+
+
+def _short(text: str, length: int = 50) -> str:
+    return _harmless(text if len(text) <= length else text[: length - 1] + "…")
+
+
+def _said(grades: Any) -> str:
+    parts: Sequence[str] = [f"{rater} {grade}" for rater, grade in grades.items()]
+    return ", ".join(parts)

@@ -1,0 +1,149 @@
+"""``ringtrue sessions``: what sessions searched, found and achieved (F-6)."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+
+from ringtrue.cli.feedback import Project, Since, Until, existing, moment
+from ringtrue.cli.store import Json, Where
+from ringtrue.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from ringtrue.online import Correlation, SessionSummary, TaskOutcome
+
+LISTED = 50
+DERIVED = ("re_search_rate", "selected_rate", "turns_per_search")
+
+
+def sessions_command(
+    since: Since = None,
+    until: Until = None,
+    outcomes: Annotated[
+        Path | None,
+        typer.Option("--outcomes", help="How tasks ended: JSON lines with session_id, knowledge_delta, learning_index …"),
+    ] = None,
+    source: Annotated[
+        list[str] | None, typer.Option("--source", help="Judgments behind the mean RR; repeatable. manual when none.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the bootstrap behind the intervals.")] = 0,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Summarise sessions, and show how their searches go with the outcome of their tasks.
+
+    \b
+    Example: ringtrue sessions --since 7d
+    Example: ringtrue sessions --outcomes tasks.jsonl --json
+    """
+    import numpy as np
+
+    from ringtrue.cli import show
+    from ringtrue.online import correlations, session_summaries
+    from ringtrue.store import JudgmentSource
+
+    sources: list[JudgmentSource] = []
+    for name in source or ["manual"]:
+        if name not in get_args(JudgmentSource):
+            raise InputError(f"there is no source '{name}'; did you mean {nearest(name, get_args(JudgmentSource))}?")
+        sources.append(name)  # type: ignore[arg-type]
+    given = [] if outcomes is None else read_outcomes(outcomes)
+    now = datetime.now(UTC)
+    with existing(store) as opened:
+        start, end = moment(since, now), moment(until, now)
+        searches = opened.queries(project=project, since=start, until=end)
+        events = opened.feedback(project=project, since=start, until=end)
+        judged = [one for name in sources for one in opened.judgments(project=project, source=name)]
+    found = session_summaries(searches, events, judgments=judged, outcomes=given)
+    related = correlations(found, rng=np.random.default_rng(seed))
+    strangers = sorted({outcome.session_id for outcome in given} - {one.session_id for one in found})
+    if json:
+        record = {"sessions": [as_record(one) for one in found], "correlations": related, "outcomes_without_session": strangers}
+        show.as_json(record)
+        return
+    if not found:
+        show.note(f"project '{project}' has no session in this window")
+    else:
+        print_sessions(found[-LISTED:])
+    if len(found) > LISTED:
+        show.note(f"the newest {LISTED} of {len(found)} sessions are listed; --json has all")
+    if related:
+        print_correlations(related)
+    if strangers:
+        show.note(f"{len(strangers)} outcomes belong to no session of this window: {', '.join(strangers[:5])}")
+    if set(sources) & {"implicit", "validated"}:
+        show.note("implicit and validated judgments come from sessions like these: the mean RR then says where people chose")
+    if len({variant for one in found for variant in one.variants}) > 1:
+        show.note("several retrievers or flag settings answered in this window; --since separates before from after")
+
+
+def as_record(one: SessionSummary) -> dict[str, Any]:
+    """Return a session with the figures that follow from it."""
+    return {**asdict(one), **{name: getattr(one, name) for name in DERIVED}}
+
+
+def print_sessions(found: Sequence[SessionSummary]) -> None:
+    """Print a line per session."""
+    from ringtrue.cli import show
+
+    rows = [
+        [
+            one.session_id,
+            one.started_at[:16],
+            str(one.queries),
+            str(one.selected),
+            str(one.validated),
+            show.number(one.re_search_rate, 2),
+            str(one.items_accessed),
+            show.number(one.turns_per_search, 2),
+            show.number(one.duration_minutes, 1),
+            show.number(one.mean_rr, 3),
+            show.number(None if one.outcome is None else one.outcome.learning_index, 2),
+        ]
+        for one in found
+    ]
+    headers = ["session", "started", "searches", "selected", "validated", "re-search", "items", "turns/search", "minutes"]
+    show.table([*headers, "mean RR", "learning"], rows, text_columns=2)
+
+
+def print_correlations(related: Sequence[Correlation]) -> None:
+    """Print how figures of sessions go with outcomes."""
+    from ringtrue.cli import show
+
+    print()
+    rows = []
+    for one in related:
+        interval = one.why if one.low is None else f"{show.number(one.low, 2)} to {show.number(one.high, 2)}"
+        rows.append([one.quality, one.outcome, str(one.sessions), show.number(one.rho, 2), interval])
+    show.table(["search", "outcome", "sessions", "rho", "95 % interval"], rows, text_columns=2)
+
+
+def read_outcomes(path: Path) -> list[TaskOutcome]:
+    """Return the outcomes of a file of JSON lines; raises InputError naming file, line and value."""
+    from ringtrue.online import TaskOutcome
+    from ringtrue.online.sessions import OUTCOMES
+
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        place = f"{path}:{number}"
+        try:
+            row = json_module.loads(line)
+        except ValueError as problem:
+            raise InputError(f"{place}: not JSON: {problem}; write one object on each line") from problem
+        if not isinstance(row, dict) or not isinstance(row.get("session_id"), str):
+            raise InputError(f"{place}: has no session_id; write {{'session_id': 's-1', 'learning_index': 0.4}}")
+        for name in OUTCOMES:
+            value = row.get(name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise InputError(f"{place}: {name} is {value!r:.40}; write a number, or leave it out")
+        found.append(TaskOutcome(row["session_id"], str(row.get("task_id", "")), *(row.get(name) for name in OUTCOMES)))
+    return found

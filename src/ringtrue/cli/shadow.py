@@ -1,0 +1,296 @@
+"""``ringtrue shadow``: a candidate beside production (S-1)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ringtrue.cli.flag import Flagged, Project, Who, person
+from ringtrue.cli.ingest import DEFAULT_FOLDER
+from ringtrue.cli.store import Json, Where
+from ringtrue.errors import InputError, MissingInput
+
+if TYPE_CHECKING:
+    from ringtrue.online import OnGolden, ShadowCounts, ShadowSummary
+    from ringtrue.store import Flag, Store
+
+app = typer.Typer(
+    help="A candidate beside production: it answers too, and nobody sees it.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@app.command()
+def start(
+    name: Flagged,
+    candidate: Annotated[
+        str | None, typer.Option("--candidate", "-c", help="The candidate's expression; as it was last unless given.")
+    ] = None,
+    production: Annotated[
+        str | None, typer.Option("--production", "-p", help="Production's expression; as it was last, else hybrid.")
+    ] = None,
+    folder: Annotated[Path, typer.Option("--in", help="Folder made by ringtrue ingest.")] = DEFAULT_FOLDER,
+    golden: Annotated[
+        str | None, typer.Option("--golden", help="Ask both every question of this set now: evidence for graduation.")
+    ] = None,
+    log: Annotated[bool, typer.Option("--log", help="Ask both a sample of the logged searches now.")] = False,
+    since: Annotated[str | None, typer.Option("--since", help="With --log: only searches from this time on, like 7d.")] = None,
+    sample: Annotated[float, typer.Option("--sample", min=0, max=100, help="Percent of the searches, by their id.")] = 10.0,
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds for one answer of the candidate.")] = 5.0,
+    memory: Annotated[
+        int | None, typer.Option("--memory", min=1, help="Megabytes the candidate may take up; with --isolate process.")
+    ] = None,
+    isolate: Annotated[str, typer.Option("--isolate", help="thread, or process for hard limits.")] = "thread",
+    keep: Annotated[str, typer.Option("--keep", help="lists, or difference: only the ids that one side lacks.")] = "lists",
+    k: Annotated[int, typer.Option("-k", min=1, help="Hits asked for, with --log.")] = 10,
+    feed: Annotated[bool, typer.Option("--test", help="Feed the sequential test with queries judged by now.")] = False,
+    who: Who = None,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Let a candidate run in the shadow of production: at once on a golden set or the log, and from now on in live systems.
+
+    A live system shadows with ringtrue.online.Shadow(production, candidate, store, NAME). The same expression on both sides is
+    an A/A run: its figures are the noise floor.
+
+    \b
+    Example: ringtrue shadow start multi-vector --candidate 'rrf(bm25, dense)' --production bm25 --golden hotel
+    Example: ringtrue shadow start multi-vector --log --since 7d --isolate process --memory 1024
+    Example: ringtrue shadow start noise-floor --candidate hybrid --production hybrid --golden hotel
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import change_flag, existing_flag, feed_for_test, feed_judged
+    from ringtrue.online.evidence import SINCE
+    from ringtrue.store import Store, timestamp
+
+    now = datetime.now(UTC)
+    with Store.open(store) as opened:
+        old = opened.flag(name, project=project)
+        known: dict[str, Any] = dict(old.metadata) if old is not None else {}
+        pair = {
+            "candidate": candidate or known.get("candidate"),
+            "production": production or known.get("production") or "hybrid",
+        }
+        if (golden is not None or log) and pair["candidate"] is None:
+            raise InputError(f"nobody said what the candidate of '{name}' is; add --candidate EXPRESSION")
+        feeding = feed_for_test(opened, name, project=project) if feed else None
+        new = {part: text for part, text in pair.items() if text is not None}
+        if any(known.get(part, text) != text for part, text in new.items()):
+            known[SINCE] = timestamp(now)  # what the old pair showed says nothing about the new one
+        change_flag(
+            opened, name, who=person(who), now=now, why="shadow start", project=project, shadow=True, metadata={**known, **new}
+        )
+        on_golden = counts = None
+        if golden is not None:
+            on_golden = _golden(opened, name, pair, golden, folder, feeding, person(who), now=now, project=project)
+        if log:
+            options = {"timeout": timeout, "isolate": isolate, "keep": keep, "feed": feeding}
+            if memory is not None:
+                options["memory"] = memory * 2**20
+            counts = _log(opened, name, pair, folder, since, now=now, k=k, sample=sample / 100, project=project, **options)
+        flag = existing_flag(opened, name, project=project)
+        fed = None
+        if feeding is not None:
+            fed = feed_judged(opened, name, feeding, since=flag.metadata.get(SINCE), k=k, project=project)
+    if json:
+        show.as_json(
+            {
+                "flag": flag,
+                "golden": None if on_golden is None else _golden_facts(on_golden),
+                "log": counts,
+                "judged": fed,
+            }
+        )
+        return
+    print(f"{name}: the candidate runs in the shadow")
+    if on_golden is not None:
+        _print_golden(on_golden)
+    if counts is not None:
+        _print_counts(counts)
+    if fed is not None:
+        print(f"\n{fed} judged live queries told to the test; it counts each once")
+    if golden is None and not log and not feed:
+        show.note("live systems that shadow under this name go on within seconds; --golden and --log ask now")
+
+
+@app.command()
+def status(
+    name: Annotated[str | None, typer.Argument(help="The feature; all unless given.")] = None,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Show what shadow runs have found so far, of the candidate as it is now.
+
+    \b
+    Example: ringtrue shadow status
+    Example: ringtrue shadow status multi-vector --json
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import existing_flag, summarise
+    from ringtrue.online.evidence import NEWEST, SINCE
+    from ringtrue.store import Store
+
+    with Store.open(store) as opened:
+        flags = [existing_flag(opened, name, project=project)] if name else opened.flags(project=project)
+        found = {
+            flag.name: summarise(
+                opened.shadow_runs(
+                    feature_id=flag.name, project=project, since=flag.metadata.get(SINCE), limit=NEWEST, newest=True
+                )
+            )
+            for flag in flags
+        }
+    if json:
+        show.as_json({"shadow": {flag.name: _status(flag, found[flag.name]) for flag in flags}})
+        return
+    if not flags:
+        show.note("no feature has a shadow run; start one: ringtrue shadow start NAME --candidate EXPRESSION --golden SET")
+        return
+    rows = [_row(flag, found[flag.name]) for flag in flags]
+    headers = ["feature", "shadow", "candidate", "queries", "failed", "changed", "top-1", "overlap", "judged", "RR Δ", "p95 Δ"]
+    show.table(headers, rows, text_columns=3)
+
+
+@app.command()
+def stop(name: Flagged, who: Who = None, store: Where = None, project: Project = "default", json: Json = False) -> None:
+    """Stop the shadow runs of a feature; live systems follow within seconds. What was stored stays.
+
+    Example: ringtrue shadow stop multi-vector
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import change_flag, existing_flag
+    from ringtrue.store import Store
+
+    with Store.open(store) as opened:
+        existing_flag(opened, name, project=project)
+        flag = change_flag(
+            opened, name, who=person(who), now=datetime.now(UTC), why="shadow stop", project=project, shadow=False
+        )
+    if json:
+        show.as_json({"flag": flag})
+    else:
+        print(f"{name}: no shadow any more")
+
+
+def _golden(
+    store: Store,
+    name: str,
+    pair: dict[str, Any],
+    golden: str,
+    folder: Path,
+    feed: Any,
+    who: str,
+    *,
+    now: datetime,
+    project: str,
+) -> OnGolden:
+    """Evaluate both sides on a golden set; its own documents are searched where it has some, else those in the folder."""
+    from ringtrue.cli.search import opened as documents
+    from ringtrue.golden import load
+    from ringtrue.online import change_flag, measures_for, record_on_golden, without_constitutional
+    from ringtrue.online.graduate import MEASURE, NO_CONSTITUTIONAL
+    from ringtrue.retrieve import names_documents
+    from ringtrue.run import evaluate
+
+    questions = load(golden)
+    outside = any(names_documents(text) for text in pair.values()) and not questions.documents
+    collection = documents(folder) if outside else None
+    flag = store.flag(name, project=project)
+    extra = str(flag.metadata.get("measure", MEASURE)) if flag is not None else MEASURE
+    measures = tuple(dict.fromkeys((*measures_for(questions), extra)))
+    # Fresh answers on both sides, one after the other: latencies from a cache would be those of another day.
+    control, treatment = (
+        evaluate(pair[side], questions, measures=measures, collection=collection, failed="zero", cache=False)
+        for side in ("production", "candidate")
+    )
+    found = record_on_golden(store, name, control, treatment, now=now, feed=feed, project=project)
+    facts = {**(flag.metadata if flag is not None else {}), NO_CONSTITUTIONAL: without_constitutional(questions)}
+    change_flag(store, name, who=who, now=now, why=f"shadow on {found.treatment.golden}", project=project, metadata=facts)
+    return found
+
+
+def _log(
+    store: Store, name: str, pair: dict[str, Any], folder: Path, since: str | None, *, now: datetime, k: int, project: str,
+    **options: Any,
+) -> ShadowCounts:  # fmt: skip
+    """Ask both sides a sample of the logged searches, each once."""
+    from ringtrue.cli.feedback import moment
+    from ringtrue.online import Described, Shadow, grades_of, scorer
+
+    logged = store.queries(project=project, since=moment(since, now))
+    seen = {row.query_id for row in store.shadow_runs(feature_id=name, project=project)}
+    left = [row for row in logged if row.query_id not in seen]
+    if not left:
+        raise MissingInput("no logged search is left to be asked" + (f" since {since}" if since else ""))
+    judged = grades_of(store.judgments(project=project, query_ids=[row.query_id for row in left]))
+    production = Described(pair["production"], folder)
+    production.opened  # noqa: B018  # what is missing is said before anything is asked
+    shadow = Shadow(
+        production, Described(pair["candidate"], folder), store, name, waiting=max(64, len(left)), project=project,
+        scorer=scorer(judged), **options,
+    )  # fmt: skip
+    for row in left:
+        if shadow.in_sample(row.query_id):
+            shadow.search(row.query, k=k, query_id=row.query_id)
+    return shadow.close(timeout=options["timeout"] * (shadow.counts.waiting + 1) + 60)
+
+
+def _status(flag: Flag, found: ShadowSummary) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    facts = {part: flag.metadata.get(part) for part in ("candidate", "production", "candidate_since")}
+    return {"on": flag.shadow, **facts, **asdict(found), "p95_increase": found.p95_increase}
+
+
+def _row(flag: Flag, found: ShadowSummary) -> list[str]:
+    from ringtrue.cli import show
+
+    def percent(share: float | None, sign: str = "") -> str:
+        return "—" if share is None else f"{share:{sign}.1%}"
+
+    delta = "—" if found.mrr_delta is None else f"{found.mrr_delta:+.4f}"
+    return [
+        flag.name, "on" if flag.shadow else "off", str(flag.metadata.get("candidate", "—")), str(found.queries),
+        str(found.failures), percent(found.changed), percent(found.top_changed), show.number(found.overlap, 2),
+        str(found.judged), delta, percent(found.p95_increase, "+"),
+    ]  # fmt: skip
+
+
+def _golden_facts(found: OnGolden) -> dict[str, Any]:
+    return {
+        "golden": found.treatment.golden, "queries": found.treatment.query_count, "production": dict(found.control.metrics),
+        "candidate": dict(found.treatment.metrics), "deltas": dict(found.treatment.deltas), "p": found.treatment.p_value,
+        "run_id": found.treatment.run_id, "control_run_id": found.control.run_id,
+    }  # fmt: skip
+
+
+def _print_golden(found: OnGolden) -> None:
+    from ringtrue.cli import show
+
+    print(f"\non {found.treatment.golden}, {found.treatment.query_count} queries:")
+    rows = [
+        [
+            measure,
+            show.number(found.control.metrics.get(measure)),
+            show.number(found.treatment.metrics.get(measure)),
+            f"{delta:+.4f}",
+        ]
+        for measure, delta in found.treatment.deltas.items()
+    ]
+    show.table(["measure", "production", "candidate", "Δ"], rows)
+
+
+def _print_counts(counts: ShadowCounts) -> None:
+    from ringtrue.cli import show
+
+    print(
+        f"\nof the log: {counts.sampled} searches asked, {counts.answered} answered, {counts.failed + counts.gone} failed, "
+        f"{counts.dropped} dropped, {counts.saved} stored"
+    )
+    for text in (counts.paused, counts.problem):
+        if text is not None:
+            show.note(text)

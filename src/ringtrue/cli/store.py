@@ -1,0 +1,207 @@
+"""``ringtrue store``: the platform's database: its contents, schema, backups, moving, and retention (W-1, O-2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ringtrue.errors import InputError, MissingInput
+
+if TYPE_CHECKING:
+    from ringtrue.store import Pruned, Store
+
+app = typer.Typer(
+    help="The store of logged searches, feedback, judgments and tests: a SQLite file, or PostgreSQL.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        show_default=False,
+        help="A file or postgresql://…; unless given RINGTRUE_STORE, url under [store], or .ringtrue/store.sqlite.",
+    ),
+]
+
+
+@app.command()
+def info(store: Where = None, json: Json = False) -> None:
+    """Show where the store is, its schema, how many rows each table has, and its archives.
+
+    Example: ringtrue store info --store .ringtrue/store.sqlite
+    """
+    from ringtrue.cli import show
+
+    with _existing(store) as opened:
+        counts, archives, version = opened.counts(), opened.archives(), opened.schema_version()
+        place = str(opened.address)
+    if json:
+        show.as_json({"store": place, "schema": version, "rows": counts, "archives": archives})
+        return
+    print(f"store {place}, schema {version}")
+    _print_rows(counts)
+    for archive in archives:
+        print(f"archive {archive}" + ("" if archive.is_file() else " (is not there)"))
+
+
+@app.command()
+def upgrade(store: Where = None, json: Json = False) -> None:
+    """Bring the store to the schema of this Ringtrue, all of it or nothing. Make a backup before.
+
+    Example: ringtrue store upgrade
+    """
+    from ringtrue.cli import show
+    from ringtrue.store import Store
+
+    before, after = Store.upgrade(store)
+    if json:
+        show.as_json({"before": before, "after": after})
+    elif before == after:
+        print(f"the store has schema {after} already")
+    else:
+        print(f"the store has schema {after} now" + (f"; it was {before}" if before else "; it was empty"))
+
+
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(help="The file to write; .jsonl.gz restores on both databases.")],
+    store: Where = None,
+    json: Json = False,
+) -> None:
+    """Back the store up while it is in use: portable (NAME.jsonl.gz), or as a SQLite file (any other name).
+
+    Example: ringtrue store backup backups/store.jsonl.gz
+    """
+    from ringtrue.cli import show
+
+    with _existing(store) as opened:
+        counts = opened.backup(file, now=_now())
+    if json:
+        show.as_json({"file": file, "rows": counts})
+        return
+    _print_rows(counts)
+    print(f"{sum(counts.values()):,} rows are in {file}")
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="A backup of either kind.")],
+    store: Where = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace what the store holds.")] = False,
+    json: Json = False,
+) -> None:
+    """Take over a backup, all of it or nothing; the store must be empty unless --replace is given.
+
+    Example: ringtrue store restore backups/store.jsonl.gz --store postgresql://ringtrue@db/ringtrue
+    """
+    from ringtrue.cli import show
+    from ringtrue.store import Store
+
+    with Store.open(store) as opened:
+        counts, place = opened.restore(file, replace=replace), str(opened.address)
+    if json:
+        show.as_json({"file": file, "store": place, "rows": counts})
+        return
+    _print_rows(counts)
+    print(f"{sum(counts.values()):,} rows were restored to {place} and compared")
+
+
+@app.command()
+def migrate(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The store to read: a file or postgresql://….")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The store to write; created where there is none.")],
+    json: Json = False,
+) -> None:
+    """Copy a store to another database, all of it or nothing: table by table, counted and compared. Stop what writes first.
+
+    Example: ringtrue store migrate .ringtrue/store.sqlite postgresql://ringtrue@db/ringtrue
+    """
+    from ringtrue.cli import show
+    from ringtrue.store import Store
+
+    with _existing(source) as old, Store.open(target) as new:
+        counts = new.copy_from(old)
+        places = {"from": str(old.address), "to": str(new.address)}
+    if json:
+        show.as_json({**places, "rows": counts})
+        return
+    _print_rows(counts)
+    print(f"{sum(counts.values()):,} rows were copied from {places['from']} to {places['to']} and compared")
+
+
+@app.command()
+def prune(
+    store: Where = None,
+    archive: Annotated[
+        Path | None, typer.Option("--archive", help="Folder for archived searches; 'archive' beside a SQLite store.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    forget: Annotated[
+        Path | None, typer.Option("--forget", metavar="FILE", help="Only note that an archive exists nowhere any more.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Archive old searches, then delete them; delete old feedback and shadow runs. All else is kept.
+
+    Searches and feedback are kept 90 days, shadow runs 30, or what [store.retention] says.
+
+    Example: ringtrue store prune --dry-run
+    """
+    from ringtrue.cli import show
+    from ringtrue.config import load_config
+    from ringtrue.store import Retention
+
+    config = load_config()
+    settings = config.store.get("retention", {})
+    if not isinstance(settings, dict):
+        raise InputError(f"{config.file}: store.retention is no table; write [store.retention] with queries = 90 under it")
+    retention = Retention.of(settings, place=f"{config.file or 'ringtrue.toml'}: store.retention")
+    with _existing(store) as opened:
+        if forget is not None:
+            if not opened.forget_archive(forget):
+                raise MissingInput(f"{forget}: this store has no such archive; list them: ringtrue store info")
+            found: list[Pruned] = []
+        else:
+            folder = archive or (opened.address.sqlite.parent / "archive" if opened.address.sqlite else None)
+            if folder is None:
+                raise InputError("PostgreSQL has no folder of its own for archives; name one: --archive DIR")
+            found = opened.prune(now=_now(), archive=folder, retention=retention, dry_run=dry_run)
+    if json:
+        show.as_json({"dry_run": dry_run, "projects": {pruned.project: pruned for pruned in found}})
+        return
+    if forget is not None:
+        print(f"{forget} is no archive of this store any more")
+        return
+    rows = [[each.project, f"{each.queries:,}", f"{each.feedback:,}", f"{each.shadow:,}"] for each in found]
+    would = "would be " if dry_run else ""
+    show.table(["project", f"searches {would}archived", f"feedback {would}deleted", f"shadow runs {would}deleted"], rows)
+    for each in found:
+        for file in each.archives:
+            print(f"archive {file}")
+
+
+def _existing(place: str | None) -> Store:
+    """Return an open store; raises MissingInput where there is none: a command that only reads must not make one."""
+    from ringtrue.store import Store
+
+    file = Store.place(place).sqlite
+    if file is not None and not file.exists():
+        raise MissingInput(f"{file}: there is no store yet; it is made by the first logged search, or name one: --store URL")
+    return Store.open(place)
+
+
+def _now() -> str:
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).isoformat()
+
+
+def _print_rows(counts: dict[str, int]) -> None:
+    from ringtrue.cli import show
+
+    show.table(["table", "rows"], [[name, f"{count:,}"] for name, count in counts.items()])

@@ -1,0 +1,124 @@
+"""What several raters said of the same pairs: how far they agree, and the one grade that follows by a named rule (G-8)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from ringtrue.errors import CannotDecide, InputError, nearest
+
+if TYPE_CHECKING:
+    from ringtrue.stats import Agreement
+
+Rule = Literal["majority", "max", "newest", "adjudicated"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+Pair = tuple[str, str]
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """The grade that one rater gave to one document for one query, and when (ISO 8601 in UTC)."""
+
+    query_id: str
+    doc_id: str
+    rater: str
+    grade: int
+    at: str = ""
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """A pair on which raters differ: ``grades`` by rater."""
+
+    query_id: str
+    doc_id: str
+    grades: Mapping[str, int]
+
+
+def by_pair(ratings: Iterable[Rating]) -> dict[Pair, dict[str, Rating]]:
+    """Return ``{(query, document): {rater: rating}}``; of several ratings by one rater the newest counts.
+
+    >>> said = by_pair([Rating("q", "d", "ada", 1, "2026-01-01"), Rating("q", "d", "ada", 3, "2026-01-02")])
+    >>> said["q", "d"]["ada"].grade
+    3
+    """
+    found: dict[Pair, dict[str, Rating]] = {}
+    # Sorting keeps the given order where times are equal, so that the later of two counts there, too.
+    for rating in sorted(ratings, key=lambda rating: rating.at):
+        found.setdefault((rating.query_id, rating.doc_id), {})[rating.rater] = rating
+    return found
+
+
+def settle(ratings: Iterable[Rating], *, rule: Rule = "majority", adjudicator: str | None = None) -> dict[Pair, int]:
+    """Return one grade per pair by a named rule.
+
+    'majority': the grade that most gave, the lowest of those given equally often, so that doubt never makes a document better.
+    'max': the highest. 'newest': the last one given. 'adjudicated': what all agree on, else what ``adjudicator`` said; raises
+    CannotDecide naming the pairs that wait for them. Raises InputError for another rule, or no adjudicator where one is needed.
+
+    >>> said = [Rating("q", "d", "ada", 2), Rating("q", "d", "ben", 3), Rating("q", "d", "cy", 3)]
+    >>> settle(said), settle(said, rule="max"), settle(said, rule="adjudicated", adjudicator="ada")
+    ({('q', 'd'): 3}, {('q', 'd'): 3}, {('q', 'd'): 2})
+    """
+    if rule not in RULES:
+        raise InputError(f"'{rule}' is no rule to derive judgments by; write {nearest(str(rule), RULES)}")
+    if rule == "adjudicated" and not adjudicator:
+        raise InputError("the rule 'adjudicated' needs to know who decides; name the adjudicator")
+    found: dict[Pair, int] = {}
+    waiting: list[Pair] = []
+    for pair, said in by_pair(ratings).items():
+        grades = [rating.grade for rating in said.values()]
+        if rule == "max":
+            found[pair] = max(grades)
+        elif rule == "newest":
+            found[pair] = max(enumerate(said.values()), key=lambda numbered: (numbered[1].at, numbered[0]))[1].grade
+        elif rule == "majority":
+            found[pair] = _majority(grades)
+        elif adjudicator in said:
+            found[pair] = said[adjudicator].grade
+        elif len(set(grades)) == 1:
+            found[pair] = grades[0]
+        else:
+            waiting.append(pair)
+    if waiting:
+        shown = ", ".join(f"{query_id} / {doc_id}" for query_id, doc_id in waiting[:_SHOWN])
+        more = " …" if len(waiting) > _SHOWN else ""
+        raise CannotDecide(f"{len(waiting)} disputed pairs wait for '{adjudicator}': {shown}{more}; let them judge these")
+    return found
+
+
+def _majority(grades: Sequence[int]) -> int:
+    counts = Counter(grades)
+    most = max(counts.values())
+    return min(grade for grade, count in counts.items() if count == most)
+
+
+def disputes(ratings: Iterable[Rating]) -> tuple[Dispute, ...]:
+    """Return the pairs on which raters differ, the widest gaps first."""
+    found = [
+        Dispute(*pair, {rater: rating.grade for rater, rating in sorted(said.items())})
+        for pair, said in by_pair(ratings).items()
+        if len({rating.grade for rating in said.values()}) > 1
+    ]
+    return tuple(sorted(found, key=lambda d: (min(d.grades.values()) - max(d.grades.values()), d.query_id, d.doc_id)))
+
+
+def agreement(ratings: Iterable[Rating]) -> Agreement:
+    """Return Cohen's kappa of two raters, Krippendorff's alpha (nominal) of more; raises CannotDecide for fewer than two.
+
+    >>> said = [Rating(q, "d", who, grade) for q, pair in (("q1", (3, 3)), ("q2", (0, 0))) for who, grade in zip("ab", pair)]
+    >>> agreement(said).coefficient
+    1.0
+    """
+    from ringtrue.stats import cohen_kappa, krippendorff_alpha
+
+    said = by_pair(ratings)
+    raters = sorted({rater for grades in said.values() for rater in grades})
+    if len(raters) < 2:
+        who = f"only '{raters[0]}' has judged" if raters else "nobody has judged"
+        raise CannotDecide(f"agreement needs two raters, but {who}; let two people judge the same pairs")
+    table = [[grades[rater].grade if rater in grades else None for grades in said.values()] for rater in raters]
+    return cohen_kappa(*table) if len(raters) == 2 else krippendorff_alpha(table)

@@ -1,0 +1,288 @@
+"""Online: what real users and agents do → log, feedback, judgments, decisions. The SDK that live systems import.
+
+Comes in: searches and what became of them. Goes out: records in the store, judgments, states of tests and flags. May not: slow
+down or break the search it watches; print.
+
+The names are imported on first use: a live system pays only for those it takes.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ringtrue.online.abtest import (
+        Recorded,
+        Standing,
+        create_test,
+        found_test,
+        record_difference,
+        record_scores,
+        set_status,
+        standing,
+    )
+    from ringtrue.online.bias import Attraction, Examination, Shown, attractions
+    from ringtrue.online.buckets import bucket
+    from ringtrue.online.candidate import Described
+    from ringtrue.online.confidence import Confidence, confidences, to_validate, validate_batch
+    from ringtrue.online.derive import Derived, derive_into, derive_judgments
+    from ringtrue.online.detect import DetectionRules, file_read, re_searches, references, scroll_pasts
+    from ringtrue.online.evidence import Evidence, gather
+    from ringtrue.online.exchange import SOURCES, Imported, export_rows, import_files, queries_of
+    from ringtrue.online.feedback import check_event, link, link_all, record_feedback
+    from ringtrue.online.figures import Figures, LogFigures, Losses, log_figures, losses
+    from ringtrue.online.flags import PRESETS, Flags, change_flag, existing_flag, is_on, overrides
+    from ringtrue.online.graduate import Check, Decision, decide, explain, roll_back, step
+    from ringtrue.online.health import Health, Part, health_of
+    from ringtrue.online.identify import event_name, query_name
+    from ringtrue.online.interleave import Interleaved, as_flag, from_flags, interleaved
+    from ringtrue.online.interleave_outcome import InterleavingOutcome, count_log, judge_credits
+    from ringtrue.online.lines import line_of, row_of
+    from ringtrue.online.log import LoggedSearch, QueryLog, Watched, log_folder
+    from ringtrue.online.on_golden import OnGolden, measures_for, record_on_golden, without_constitutional
+    from ringtrue.online.precedence import qrels, winning
+    from ringtrue.online.proxy import quality_proxy, saturating
+    from ringtrue.online.redact import Redactor, Unredacted
+    from ringtrue.online.scoring import Scored, feed_for_test, feed_judged, golden_scorer, grades_of, scorer
+    from ringtrue.online.sessions import Correlation, SessionSummary, TaskOutcome, correlations, session_summaries
+    from ringtrue.online.shadow import Shadow, ShadowCounts
+    from ringtrue.online.spans import queries_in_spans
+    from ringtrue.online.summary import ShadowSummary, summarise
+    from ringtrue.online.tally import Counts, living
+    from ringtrue.online.triggers import (
+        LearnedTriggers,
+        Lesson,
+        Phrase,
+        Rehearsal,
+        Safeguards,
+        learn_from_selection,
+        learn_into,
+        learned_phrases,
+        rehearse,
+        roll_back_triggers,
+        serving_phrases,
+    )
+    from ringtrue.online.ubi import ACTIONS, rows_in_ubi
+    from ringtrue.online.writer import Recovered
+
+_HOME = {
+    "buckets": ("bucket",),
+    "candidate": ("Described",),
+    "evidence": (
+        "Evidence",
+        "gather",
+    ),
+    "flags": (
+        "PRESETS",
+        "Flags",
+        "change_flag",
+        "existing_flag",
+        "is_on",
+        "overrides",
+    ),
+    "graduate": (
+        "Check",
+        "Decision",
+        "decide",
+        "explain",
+        "roll_back",
+        "step",
+    ),
+    "health": (
+        "Health",
+        "Part",
+        "health_of",
+    ),
+    "on_golden": (
+        "OnGolden",
+        "measures_for",
+        "record_on_golden",
+        "without_constitutional",
+    ),
+    "scoring": (
+        "Scored",
+        "feed_for_test",
+        "feed_judged",
+        "golden_scorer",
+        "grades_of",
+        "scorer",
+    ),
+    "shadow": (
+        "Shadow",
+        "ShadowCounts",
+    ),
+    "summary": (
+        "ShadowSummary",
+        "summarise",
+    ),
+    "abtest": (
+        "Recorded",
+        "Standing",
+        "create_test",
+        "found_test",
+        "record_difference",
+        "record_scores",
+        "set_status",
+        "standing",
+    ),
+    "interleave": ("Interleaved", "as_flag", "from_flags", "interleaved"),
+    "interleave_outcome": ("InterleavingOutcome", "count_log", "judge_credits"),
+    "exchange": ("SOURCES", "Imported", "export_rows", "import_files", "queries_of"),
+    "figures": ("Figures", "LogFigures", "Losses", "log_figures", "losses"),
+    "identify": ("event_name", "query_name"),
+    "lines": ("line_of", "row_of"),
+    "log": ("LoggedSearch", "QueryLog", "Watched", "log_folder"),
+    "proxy": ("quality_proxy", "saturating"),
+    "redact": ("Redactor", "Unredacted"),
+    "spans": ("queries_in_spans",),
+    "tally": ("Counts", "living"),
+    "ubi": ("ACTIONS", "rows_in_ubi"),
+    "writer": ("Recovered",),
+    "bias": ("Attraction", "Examination", "Shown", "attractions"),
+    "confidence": ("Confidence", "confidences", "to_validate", "validate_batch"),
+    "derive": ("Derived", "derive_into", "derive_judgments"),
+    "detect": ("DetectionRules", "file_read", "re_searches", "references", "scroll_pasts"),
+    "feedback": ("check_event", "link", "link_all", "record_feedback"),
+    "precedence": ("qrels", "winning"),
+    "sessions": ("Correlation", "SessionSummary", "TaskOutcome", "correlations", "session_summaries"),
+    "triggers": (
+        "LearnedTriggers",
+        "Lesson",
+        "Phrase",
+        "Rehearsal",
+        "Safeguards",
+        "learn_from_selection",
+        "learn_into",
+        "learned_phrases",
+        "rehearse",
+        "roll_back_triggers",
+        "serving_phrases",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "ACTIONS",
+    "PRESETS",
+    "SOURCES",
+    "Attraction",
+    "Check",
+    "Confidence",
+    "Correlation",
+    "Counts",
+    "Decision",
+    "Derived",
+    "Described",
+    "DetectionRules",
+    "Evidence",
+    "Examination",
+    "Figures",
+    "Flags",
+    "Health",
+    "Imported",
+    "Interleaved",
+    "InterleavingOutcome",
+    "LearnedTriggers",
+    "Lesson",
+    "LogFigures",
+    "LoggedSearch",
+    "Losses",
+    "OnGolden",
+    "Part",
+    "Phrase",
+    "QueryLog",
+    "Recorded",
+    "Recovered",
+    "Redactor",
+    "Rehearsal",
+    "Safeguards",
+    "Scored",
+    "SessionSummary",
+    "Shadow",
+    "ShadowCounts",
+    "ShadowSummary",
+    "Shown",
+    "Standing",
+    "TaskOutcome",
+    "Unredacted",
+    "Watched",
+    "as_flag",
+    "attractions",
+    "bucket",
+    "change_flag",
+    "check_event",
+    "confidences",
+    "correlations",
+    "count_log",
+    "create_test",
+    "decide",
+    "derive_into",
+    "derive_judgments",
+    "event_name",
+    "existing_flag",
+    "explain",
+    "export_rows",
+    "feed_for_test",
+    "feed_judged",
+    "file_read",
+    "found_test",
+    "from_flags",
+    "gather",
+    "golden_scorer",
+    "grades_of",
+    "health_of",
+    "import_files",
+    "interleaved",
+    "is_on",
+    "judge_credits",
+    "learn_from_selection",
+    "learn_into",
+    "learned_phrases",
+    "line_of",
+    "link",
+    "link_all",
+    "living",
+    "log_figures",
+    "log_folder",
+    "losses",
+    "measures_for",
+    "overrides",
+    "qrels",
+    "quality_proxy",
+    "queries_in_spans",
+    "queries_of",
+    "query_name",
+    "re_searches",
+    "record_difference",
+    "record_feedback",
+    "record_on_golden",
+    "record_scores",
+    "references",
+    "rehearse",
+    "roll_back",
+    "roll_back_triggers",
+    "row_of",
+    "rows_in_ubi",
+    "saturating",
+    "scorer",
+    "scroll_pasts",
+    "serving_phrases",
+    "session_summaries",
+    "set_status",
+    "standing",
+    "step",
+    "summarise",
+    "to_validate",
+    "validate_batch",
+    "winning",
+    "without_constitutional",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(import_module(f"ringtrue.online.{_MODULE_OF[name]}"), name)
+    raise AttributeError(f"module 'ringtrue.online' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,337 @@
+"""How a candidate is asked where it can do no harm: in a thread that is left behind when it hangs, or a process that is killed.
+
+Each asker serves one worker, one question at a time. A thread cannot be stopped, nor its memory limited, and it shares the
+interpreter with production; a process can, and does not, at the price of its start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import multiprocessing
+import pickle
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ringtrue.errors import BadAnswer, InputError, RingtrueError
+
+if TYPE_CHECKING:
+    from ringtrue.records import Hit
+    from ringtrue.retrieve import Retriever
+
+START_SECONDS = 60.0
+"""A process may take so long to import and open what the candidate needs; it is no part of an answer's time."""
+LONGEST_ID = 1000
+LONGEST_ERROR = 300
+DEFAULT_MEMORY = 2 * 2**30 if sys.platform == "linux" else None
+"""Bytes a candidate's process may take up beyond what it has when it is ready; other systems do not hold processes to it."""
+NICE = 10
+"""A candidate's process yields the processor to production."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of one question: document ids and milliseconds, or an error; ``gone`` where the candidate hung or died."""
+
+    ids: tuple[str, ...] = ()
+    ms: float | None = None
+    error: str | None = None
+    gone: bool = False
+
+
+class Asker(Protocol):
+    """Asks the candidate; never raises, never takes much longer than ``timeout``."""
+
+    def ask(self, text: str, options: Mapping[str, Any], timeout: float) -> Reply: ...
+
+    def abort(self) -> None:
+        """Have a question that is being asked end, as far as that is possible; from another thread."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Described:
+    """A retriever as it is written down: an expression, and the folder of its documents where it searches any.
+
+    It is opened by the process that asks it, so it can be sent to one.
+    """
+
+    expression: str
+    folder: Path | None = None
+
+    def search(self, text: str, *, k: int = 10, scope: Mapping[str, str] | None = None) -> Sequence[Hit]:
+        return self.opened.search(text, k=k, scope=scope)
+
+    @cached_property
+    def opened(self) -> Retriever:
+        """The retriever itself; raises MissingInput where the folder holds no documents."""
+        from ringtrue.errors import MissingInput
+        from ringtrue.retrieve import Collection, build, names_documents
+
+        if not names_documents(self.expression):
+            return build(self.expression, None)
+        if self.folder is None:
+            raise InputError(f"'{self.expression}' searches documents; name the folder that ringtrue ingest made")
+        collection = Collection(self.folder)
+        if not len(collection):
+            raise MissingInput(f"{self.folder}: holds no documents; run `ringtrue ingest PATH… --into {self.folder}` first")
+        return build(self.expression, collection)
+
+    def __reduce__(self) -> tuple[type[Described], tuple[str, Path | None]]:
+        return Described, (self.expression, self.folder)  # not what was opened
+
+
+def answer(candidate: Any, text: str, options: Mapping[str, Any]) -> Reply:
+    """Return what a candidate says to a question; whatever it raises becomes an error."""
+    start = time.perf_counter()
+    try:
+        found = searching(candidate)(text, **options)
+        k = int(options["k"])
+        if isinstance(found, Iterator):  # it may have no end
+            found = list(itertools.islice(found, k))
+        spent = (time.perf_counter() - start) * 1000
+        return Reply(ids_of(found, "the candidate", k=k), spent)
+    except BaseException as problem:  # SystemExit of a candidate must not end its worker either
+        return Reply(error=said(problem))
+
+
+def searching(thing: Any) -> Callable[..., Any]:
+    """Return what is called to search: the method ``search``, or the thing itself; raises InputError where it is neither."""
+    asked = getattr(thing, "search", thing)
+    if not callable(asked):
+        raise InputError(f"{type(thing).__name__} cannot search; give it a method search(text, *, k), or pass a function")
+    return asked  # type: ignore[no-any-return]
+
+
+def ids_of(found: Any, name: str, *, k: int, duplicates: str = "error") -> tuple[str, ...]:
+    """Return the ids of an answer of any usual shape; raises BadAnswer for what is none."""
+    from ringtrue.retrieve.protocol import as_hits
+
+    ids = tuple(hit.doc_id for hit in as_hits(found, name, duplicates=duplicates)[:k])
+    for doc_id in ids:
+        if len(doc_id) > LONGEST_ID:
+            raise BadAnswer(f"{name} returned a document id of {len(doc_id):,} characters; at most {LONGEST_ID:,} are stored")
+    return ids
+
+
+def said(problem: BaseException) -> str:
+    """Return an error as one line."""
+    name = type(problem).__name__
+    try:
+        text = str(problem)
+    except Exception:
+        text = ""
+    whole = text if isinstance(problem, RingtrueError) else f"{name}: {text}" if text else name
+    return " ".join(whole.split())[:LONGEST_ERROR]
+
+
+class InThread:
+    """Asks in a thread of this process; one that does not come back in time is left behind and replaced."""
+
+    def __init__(self, candidate: Any, hanging: Hanging) -> None:
+        self._candidate, self._hanging = candidate, hanging
+        self._seat: _Seat | None = None
+
+    def ask(self, text: str, options: Mapping[str, Any], timeout: float) -> Reply:
+        seat = self._seat = self._seat or _Seat(self._candidate, self._hanging)
+        seat.questions.put((text, options))
+        try:
+            return seat.replies.get(timeout=timeout)
+        except queue.Empty:
+            self._seat = None
+            if not seat.leave():
+                return seat.replies.get()  # it came in this very moment
+            return Reply(error=f"took longer than {timeout:g} s; its thread was left behind", gone=True)
+
+    def abort(self) -> None:
+        pass  # nothing can stop a thread
+
+    def close(self) -> None:
+        if self._seat is not None:
+            self._seat.questions.put(None)
+            self._seat = None
+
+
+class Hanging:
+    """How many threads were left behind and have not come back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.count = 0
+
+    def add(self, change: int) -> None:
+        with self._lock:
+            self.count += change
+
+
+class _Seat:
+    """One thread and its two queues."""
+
+    def __init__(self, candidate: Any, hanging: Hanging) -> None:
+        self.questions: queue.SimpleQueue[tuple[str, Mapping[str, Any]] | None] = queue.SimpleQueue()
+        self.replies: queue.SimpleQueue[Reply] = queue.SimpleQueue()
+        self._hanging = hanging
+        self._lock = threading.Lock()
+        self._left = False
+        # A daemon: a search that hangs for ever must not keep the program from ending.
+        threading.Thread(target=self._sit, args=(candidate,), name="ringtrue-candidate", daemon=True).start()
+
+    def leave(self) -> bool:
+        """Give the thread up; False where it has replied meanwhile."""
+        with self._lock:
+            if not self.replies.empty():
+                self.questions.put(None)
+                return False
+            self._left = True
+            self._hanging.add(1)
+            return True
+
+    def _sit(self, candidate: Any) -> None:
+        while (question := self.questions.get()) is not None:
+            reply = answer(candidate, *question)
+            with self._lock:
+                if self._left:
+                    self._hanging.add(-1)
+                    return
+                self.replies.put(reply)
+
+
+class InProcess:
+    """Asks in a process with a limit on its memory; one that takes too long is killed, and the next question starts another.
+
+    Raises InputError at once where the candidate cannot be sent to a process.
+    """
+
+    def __init__(self, candidate: Any, memory: int | None) -> None:
+        self._pickled = as_sent(candidate)
+        self._memory = memory
+        self._child: tuple[SpawnProcess, Connection] | None = None
+
+    def ask(self, text: str, options: Mapping[str, Any], timeout: float) -> Reply:
+        try:
+            if self._child is None:
+                self._child = self._started()
+            pipe = self._child[1]
+            pipe.send((text, options))
+            if not pipe.poll(timeout):
+                self.close()
+                return Reply(error=f"took longer than {timeout:g} s; its process was killed", gone=True)
+            reply: Reply = pipe.recv()
+        except (EOFError, OSError):
+            return Reply(error=f"the candidate's process {self._end()}", gone=True)
+        except RingtrueError as problem:
+            self.close()
+            return Reply(error=said(problem), gone=True)
+        if reply.error is not None and reply.error.startswith("MemoryError"):
+            self.close()  # what it holds on to would starve the next question
+        return reply
+
+    def _started(self) -> tuple[SpawnProcess, Connection]:
+        # Not forked: this process has threads, whose locks a copy would inherit locked.
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(
+            target=serve, args=(theirs, self._pickled, self._memory), name="ringtrue-candidate", daemon=True
+        )
+        process.start()
+        theirs.close()
+        self._child = (process, ours)
+        if not ours.poll(START_SECONDS):
+            raise InputError(f"the candidate's process was not ready after {START_SECONDS:g} s")
+        problem = ours.recv()
+        if problem is not None:
+            raise InputError(f"the candidate cannot be opened in its process: {problem}")
+        return process, ours
+
+    def _end(self) -> str:
+        process = self._child[0] if self._child is not None else None
+        if process is not None:
+            process.join(1.0)
+        code = process.exitcode if process is not None else None
+        self.close()
+        if code is not None and code < 0:
+            with contextlib.suppress(ValueError):
+                return f"was ended by {signal.Signals(-code).name}"
+        return f"ended with exit code {code}" if code is not None else "went away"
+
+    def abort(self) -> None:
+        child = self._child
+        if child is not None:
+            with contextlib.suppress(ValueError):  # it has just been closed
+                child[0].kill()
+
+    def close(self) -> None:
+        if self._child is None:
+            return
+        process, pipe = self._child
+        self._child = None
+        process.kill()
+        process.join(5.0)
+        pipe.close()
+        if process.exitcode is not None:
+            process.close()
+
+
+def as_sent(candidate: Any) -> bytes:
+    """Return a candidate as it travels to a process; raises InputError where it cannot."""
+    try:
+        return pickle.dumps(candidate)
+    except Exception as problem:
+        raise InputError(
+            f"the candidate cannot be sent to a process ({said(problem)}); pass a function of a module, "
+            "Described(expression, folder), or isolate='thread'"
+        ) from problem
+
+
+def serve(pipe: Connection, pickled: bytes, memory: int | None) -> None:
+    """The candidate's process: open it, say so, then answer until the other side goes away."""
+    with contextlib.suppress(ValueError, OSError):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program in front
+    try:
+        candidate = pickle.loads(pickled)
+        if isinstance(candidate, Described):
+            candidate = candidate.opened
+        import ringtrue.retrieve.protocol  # noqa: F401  # imports are no part of the first answer's time, nor of its memory
+
+        _limit(memory)
+    except BaseException as problem:
+        pipe.send(said(problem))
+        return
+    pipe.send(None)
+    while True:
+        try:
+            text, options = pipe.recv()
+        except (EOFError, OSError):
+            return
+        reply = answer(candidate, text, options)
+        with contextlib.suppress(BrokenPipeError):
+            pipe.send(reply)
+
+
+def _limit(memory: int | None) -> None:
+    """Let this process take up so many bytes more than it has now, and stand back behind others."""
+    if sys.platform == "win32":
+        if memory is not None:
+            raise InputError("memory= needs a system with resource limits; this is Windows: pass memory=None")
+        return
+    import os
+    import resource
+
+    os.nice(NICE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory is not None:
+        with contextlib.suppress(OSError):
+            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+            memory += pages * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))

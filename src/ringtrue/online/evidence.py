@@ -1,0 +1,131 @@
+"""What is known about a feature when its rollout is decided: from the golden corpus, the shadow, the test and live traffic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from ringtrue.online.summary import ShadowSummary, percentile, summarise
+from ringtrue.store import ABTest, Flag, LoggedQuery, ShadowRun, StoredResult, timestamp
+
+NEWEST = 20_000
+"""So many of the newest rows are looked at, or as many as min_samples needs at the present percentage."""
+MOST = 200_000
+ON = (True, "on", "treatment")
+"""How a logged query says that the feature answered it."""
+SINCE = "candidate_since"
+"""The key of a flag's metadata that says since when its candidate is what it is; what is older counts for nothing."""
+LAST_CONTROL = "last_control"
+"""The key under which the figures of those without the feature are kept, when there are soon none of them left."""
+NOTHING = summarise([])
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Live searches of a stage, with the feature or without."""
+
+    queries: int
+    degraded: int
+    """Those that failed, fell back or ran in degraded mode."""
+    p95_ms: float | None
+    latencies: tuple[float, ...] = ()
+
+    def as_metadata(self) -> dict[str, Any]:
+        return {"queries": self.queries, "degraded": self.degraded, "p95_ms": self.p95_ms}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything a decision rests on; None where there is nothing."""
+
+    golden: StoredResult | None = None
+    """The candidate on the golden corpus, newest result."""
+    control: StoredResult | None = None
+    """Production on the same."""
+    shadow: ShadowSummary = NOTHING
+    test: ABTest | None = None
+    test_is_older: bool = False
+    """The test began before the candidate was changed: it is about another one."""
+    on: Side | None = None
+    off: Side | None = None
+    gate: str | None = None
+    """pass, fail or undecided: the feature's newest gate."""
+    breaches: tuple[str, ...] = ()
+    """What a watch outside Ringtrue says is wrong."""
+
+
+class EvidenceStore(Protocol):
+    """What gathering needs of the store."""
+
+    def results(
+        self,
+        *,
+        project: str = ...,
+        run_type: Any = ...,
+        feature_id: str | None = ...,
+        since: Any = ...,
+        limit: int | None = ...,
+    ) -> list[StoredResult]: ...
+
+    def shadow_runs(
+        self, *, feature_id: str, project: str = ..., since: Any = ..., limit: int | None = ..., newest: bool = ...
+    ) -> list[ShadowRun]: ...
+
+    def test(self, feature_id: str, *, project: str = ...) -> ABTest | None: ...
+
+    def queries(
+        self, *, project: str = ..., since: Any = ..., until: Any = ..., limit: int | None = ..., newest: bool = ...
+    ) -> list[LoggedQuery]: ...
+
+
+def gather(store: EvidenceStore, flag: Flag, *, now: datetime, breaches: Sequence[str] = ()) -> Evidence:
+    """Return what the store knows about a flag's feature, of the candidate as it is now and of the present stage."""
+    since = flag.metadata.get(SINCE)
+    results = store.results(project=flag.project, feature_id=flag.name, since=since, limit=200)
+    golden = next((one for one in results if one.run_type == "shadow" and one.control_run_id is not None), None)
+    control = next((one for one in results if golden is not None and one.run_id == golden.control_run_id), None)
+    test = store.test(flag.name, project=flag.project)
+    older = test is not None and since is not None and timestamp(test.started_at) < timestamp(since)
+    on, off = _sides(store, flag, now=now)
+    rows = store.shadow_runs(project=flag.project, feature_id=flag.name, since=since, limit=NEWEST, newest=True)
+    return Evidence(
+        golden=golden,
+        control=control,
+        shadow=summarise(rows),
+        test=None if older else test,
+        test_is_older=older,
+        on=on,
+        off=off,
+        gate=next((one.gate for one in results if one.gate is not None), None),
+        breaches=tuple(breaches),
+    )
+
+
+def _sides(store: EvidenceStore, flag: Flag, *, now: datetime) -> tuple[Side | None, Side | None]:
+    """Return the live searches of this stage with the feature and without; None before there is a stage."""
+    if flag.rollout <= 0 or flag.stage_since is None:
+        return None, None
+    needed = math.ceil(2 * flag.min_samples * 100 / flag.rollout)
+    rows = store.queries(
+        project=flag.project, since=flag.stage_since, until=now, limit=min(MOST, max(NEWEST, needed)), newest=True
+    )
+    on = side([row for row in rows if row.flags.get(flag.name) in ON])
+    off = side([row for row in rows if flag.name in row.flags and row.flags[flag.name] not in ON])
+    last = flag.metadata.get(LAST_CONTROL)
+    if flag.rollout >= 100 and last is not None:
+        off = Side(int(last["queries"]), int(last["degraded"]), last["p95_ms"])
+    return on, off
+
+
+def side(rows: Sequence[LoggedQuery]) -> Side:
+    """Return the figures of these searches."""
+    taken = tuple(row.total_latency_ms for row in rows if row.total_latency_ms is not None)
+    return Side(
+        queries=len(rows),
+        degraded=sum(row.degraded or row.fallback is not None for row in rows),
+        p95_ms=percentile(taken, 95),
+        latencies=taken,
+    )

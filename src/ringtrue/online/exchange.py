@@ -1,0 +1,194 @@
+"""Files ⇄ the log: spans and UBI lines come in, our own lines come in and go out, CSV and Parquet go out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ringtrue.errors import InputError, nearest
+from ringtrue.formats.text import Place, read_jsonl, write_text
+from ringtrue.online.lines import Row, data_of, line_of, row_of
+from ringtrue.online.spans import is_spans, queries_in_spans
+from ringtrue.online.ubi import ACTIONS, is_ubi, rows_in_ubi
+from ringtrue.online.writer import Cleaner
+from ringtrue.store import DEFAULT_PROJECT, EventType, FeedbackEvent, LoggedQuery
+
+if TYPE_CHECKING:
+    from ringtrue.store import Store
+
+Source = Literal["auto", "spans", "ubi", "ringtrue"]
+SOURCES: tuple[Source, ...] = ("auto", "spans", "ubi", "ringtrue")
+ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
+PAGE = 2_000
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What files held, and how much of it was new to the log."""
+
+    queries: int = 0
+    new_queries: int = 0
+    feedback: int = 0
+    new_feedback: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Spans and actions that are no searches and no feedback, by their kind."""
+
+
+def import_files(
+    store: Store,
+    paths: Sequence[str | Path],
+    *,
+    cleaner: Cleaner,
+    project: str = DEFAULT_PROJECT,
+    source: Source = "auto",
+    actions: Mapping[str, EventType] = ACTIONS,
+) -> Imported:
+    """Read files of JSON lines into the log; doing it again adds nothing.
+
+    Every file is read to its end before a row of it is written, so that a mistake in it, an InputError with line and field,
+    leaves nothing half done. Rows are redacted like those of a live log.
+    """
+    total = Imported()
+    for path in paths:
+        skipped: dict[str, int] = dict(total.skipped)
+        rows = list(_rows(path, source, project, actions, skipped))
+        queries = [cleaner.query(row) for row in rows if isinstance(row, LoggedQuery)]
+        events = [cleaner.feedback(row) for row in rows if isinstance(row, FeedbackEvent)]
+        total = Imported(
+            total.queries + len(queries),
+            total.new_queries + sum(map(store.add_queries, _pages(queries))),
+            total.feedback + len(events),
+            total.new_feedback + sum(map(store.add_feedback, _pages(events))),
+            skipped,
+        )
+    return total
+
+
+def _pages(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (rows[start : start + PAGE] for start in range(0, len(rows), PAGE))
+
+
+def _rows(
+    path: str | Path, source: Source, project: str, actions: Mapping[str, EventType], skipped: dict[str, int]
+) -> Iterator[Row]:
+    lines = read_jsonl(path)
+    first = next(lines, None)
+    if first is None:
+        return
+    place, record = first
+    kind = _kind(record, place) if source == "auto" else source
+
+    def every() -> Iterator[tuple[Place, dict[str, Any]]]:
+        yield place, record
+        yield from lines
+
+    if kind == "spans":
+        yield from queries_in_spans(every(), project=project, skipped=skipped)
+    elif kind == "ubi":
+        yield from rows_in_ubi(every(), project=project, actions=actions, skipped=skipped)
+    else:
+        for where, data in every():
+            yield replace(row_of(data, where), project=project)
+
+
+def _kind(record: Mapping[str, Any], place: Place) -> Source:
+    if is_spans(record):
+        return "spans"
+    if is_ubi(record):
+        return "ubi"
+    if "query_id" in record or "event_id" in record:
+        return "ringtrue"
+    names = ", ".join(list(record)[:6])
+    raise place.error(f"the line with {names} is neither spans, nor UBI, nor our own", "name the kind with --from")
+
+
+def export_rows(rows: Iterable[Row], path: str | Path, *, kind: str | None = None) -> int:
+    """Write rows to a file of JSON lines, CSV or Parquet, seen from its ending; return how many.
+
+    JSON lines hold everything and can be imported again; in CSV and Parquet structures are JSON texts. Raises InputError for
+    another ending.
+    """
+    place = Path(path)
+    found = kind or ENDINGS.get(place.suffix.lower())
+    if found not in ("jsonl", "csv", "parquet"):
+        raise InputError(f"{path}: cannot write '{place.suffix or path}'; end the name with {nearest(place.suffix, ENDINGS)}")
+    if found == "jsonl":
+        count = 0
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            for row in rows:
+                file.write(line_of(row) + "\n")
+                count += 1
+        return count
+    table = [_flat(row) for row in rows]
+    names = list(dict.fromkeys(name for row in table for name in row)) or ["query_id"]
+    if found == "csv":
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_text(_csv(names, table), place)
+    else:
+        _parquet(names, table, place)
+    return len(table)
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    """Return a row as cells: structures as JSON, so that a cell is a text or a number."""
+    data = data_of(row)
+    if isinstance(row, LoggedQuery):
+        data["result_count"] = row.result_count
+    return {
+        name: json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list | tuple) else value
+        for name, value in data.items()
+    }
+
+
+def _csv(names: Sequence[str], table: Sequence[Mapping[str, Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table)
+    return out.getvalue()
+
+
+def _parquet(names: Sequence[str], table: Sequence[Mapping[str, Any]], path: Path) -> None:
+    from ringtrue.formats.table import open_duckdb
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    types = {name: _type([row.get(name) for row in table]) for name in names}
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as lines:
+        for row in table:
+            lines.write(json.dumps(row, ensure_ascii=True) + "\n")
+        lines.flush()
+        columns = ", ".join(f"'{name}': '{kind}'" for name, kind in types.items())
+        read = f"read_json(?, format='newline_delimited', columns={{{columns}}})"
+        target = str(path).replace("'", "''")
+        open_duckdb().execute(f"COPY (SELECT * FROM {read}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)", [lines.name])
+
+
+def _type(values: Sequence[Any]) -> str:
+    known = [value for value in values if value is not None]
+    if known and all(isinstance(value, bool) for value in known):
+        return "BOOLEAN"
+    if known and all(isinstance(value, int) and not isinstance(value, bool) for value in known):
+        return "BIGINT"
+    if known and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
+        return "DOUBLE"
+    return "VARCHAR"
+
+
+def queries_of(
+    store: Store, *, project: str = DEFAULT_PROJECT, since: str | None = None, until: str | None = None, tool: str | None = None
+) -> Iterator[LoggedQuery]:
+    """Yield the logged searches of a time in its order, a page at a time."""
+    after: str | None = None
+    while True:
+        page = store.queries(project=project, since=since, until=until, tool=tool, limit=PAGE, after=after)
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1].query_id

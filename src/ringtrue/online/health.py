@@ -1,0 +1,218 @@
+"""Health (O-3): one look at everything that runs, as far as the store knows it. What is not known is said to be so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ringtrue.errors import OK, REGRESSION, UNDECIDED, RingtrueError
+from ringtrue.online.candidate import said
+from ringtrue.online.evidence import NEWEST, SINCE
+from ringtrue.online.graduate import FAILURE_SHARE
+from ringtrue.online.summary import summarise
+from ringtrue.online.writer import LOST
+from ringtrue.store import DEFAULT_PROJECT, StoredResult
+
+if TYPE_CHECKING:
+    from ringtrue.store import Store
+
+State = Literal["ok", "wrong", "unknown", "unused"]
+RECENT = timedelta(hours=24)
+COUNTED = 100_000
+"""The log's volume is counted up to here."""
+TOLD = 10_000
+"""So many of the newest entries of the audit trail are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of the platform: its state, one line for a reader, and the figures behind it."""
+
+    name: str
+    state: State
+    says: str
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """All parts, and what they come to."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def state(self) -> State:
+        """'wrong' where a part is, else 'unknown' where a part is, else 'ok'; parts that are not used do not count."""
+        states = {part.state for part in self.parts}
+        return "wrong" if "wrong" in states else "unknown" if "unknown" in states else "ok"
+
+    @property
+    def exit_code(self) -> int:
+        return {"ok": OK, "wrong": REGRESSION, "unknown": UNDECIDED, "unused": OK}[self.state]
+
+
+def health_of(
+    store: Store, *, now: datetime, project: str = DEFAULT_PROJECT, index: Path | None = None, retriever: str = "hybrid"
+) -> Health:
+    """Return the health of a project; ``index`` is a folder of documents whose indexes must be up to date for ``retriever``.
+
+    A part that cannot be read is unknown, and the others are still told.
+    """
+    results: list[StoredResult] = []
+
+    def evaluations() -> list[StoredResult]:
+        results.extend(store.results(project=project, limit=200))
+        return results
+
+    looks: dict[str, Callable[[], Part]] = {
+        "schema": lambda: Part("schema", "ok", f"version {store.schema_version()}", {"version": store.schema_version()}),
+        "log": lambda: _log(store, project, now),
+        "losses": lambda: _losses(store, project, now),
+        "evaluation": lambda: _evaluation(evaluations()),
+        "gate": lambda: _gate(results),
+        "constitutional": lambda: _constitutional(results),
+        "backlog": lambda: _backlog(store.backlog(project=project)),
+        "shadow": lambda: _shadow(store, project),
+        "tests": lambda: _tests(store, project),
+        "rollout": lambda: _rollout(store, project),
+        "index": lambda: _index(index, retriever),
+    }
+    parts = []
+    for name, look in looks.items():
+        try:
+            parts.append(look())
+        except (RingtrueError, OSError) as problem:
+            parts.append(Part(name, "unknown", said(problem)))
+    return Health(tuple(parts))
+
+
+def _log(store: Store, project: str, now: datetime) -> Part:
+    newest = store.queries(project=project, limit=1, newest=True)
+    if not newest:
+        return Part("log", "unknown", "no search was ever logged", {"last_24h": 0, "last_at": None})
+    count = len(store.queries(project=project, since=now - RECENT, limit=COUNTED, newest=True))
+    many = f"{count:,}{' or more' if count == COUNTED else ''} searches in 24 h"
+    return Part(
+        "log", "ok", f"{many}, the last at {newest[0].created_at}", {"last_24h": count, "last_at": newest[0].created_at}
+    )
+
+
+def _losses(store: Store, project: str, now: datetime) -> Part:
+    entries = [entry for entry in store.audit(project=project, limit=TOLD) if entry.what == LOST]
+    new = sum(int(entry.detail.get("new", 0)) for entry in entries if datetime.fromisoformat(entry.at) >= now - RECENT)
+    total = sum(int(entry.detail.get("new", 0)) for entry in entries)
+    figures = {"last_24h": new, "told": total}
+    return Part("losses", "wrong" if new else "ok", f"{new:,} events lost in 24 h, {total:,} in all", figures)
+
+
+def _evaluation(results: list[StoredResult]) -> Part:
+    newest = next((one for one in results if one.run_type in ("full", "regression")), None)
+    if newest is None:
+        return Part("evaluation", "unknown", "nothing was evaluated yet; run `ringtrue eval`")
+    shown = []
+    for measure, value in list(newest.metrics.items())[:3]:
+        low, high = newest.intervals.get(measure, (math.nan, math.nan))
+        shown.append(f"{measure} {value:.4f}" + ("" if math.isnan(low + high) else f" [{low:.4f}, {high:.4f}]"))
+    figures = {
+        "run_id": newest.run_id, "at": newest.created_at, "golden": newest.golden, "queries": newest.query_count,
+        "metrics": dict(newest.metrics), "intervals": {name: list(pair) for name, pair in newest.intervals.items()},
+    }  # fmt: skip
+    return Part("evaluation", "ok", f"{', '.join(shown)} at {newest.created_at}", figures)
+
+
+def _gate(results: list[StoredResult]) -> Part:
+    newest = next((one for one in results if one.gate is not None), None)
+    if newest is None:
+        return Part("gate", "unknown", "nothing was gated yet; run `ringtrue gate`")
+    states: dict[str, State] = {"pass": "ok", "fail": "wrong"}
+    figures = {"verdict": newest.gate, "at": newest.created_at, "run_id": newest.run_id}
+    return Part("gate", states.get(str(newest.gate), "unknown"), f"{newest.gate} at {newest.created_at}", figures)
+
+
+def _constitutional(results: list[StoredResult]) -> Part:
+    for one in results:
+        # The newest result about production: a candidate's surfacing is its own affair.
+        if one.control_run_id is None:
+            for measure, value in one.metrics.items():
+                if measure.startswith("Constitutional"):
+                    state: State = "ok" if value >= 1 else "wrong"
+                    return Part(
+                        "constitutional", state, f"{measure} {value:.4f}; 1 is wanted", {"rate": value, "measure": measure}
+                    )
+    return Part("constitutional", "unused", "not measured", {"rate": None})
+
+
+def _backlog(counts: Mapping[str, Any]) -> Part:
+    if not counts["total"]:
+        return Part("backlog", "unused", "nothing to review", counts)
+    oldest = f", the oldest of {counts['oldest_pending_at']}" if counts["oldest_pending_at"] else ""
+    return Part("backlog", "ok", f"{counts['pending_review']:,} of {counts['total']:,} wait for review{oldest}", counts)
+
+
+def _shadow(store: Store, project: str) -> Part:
+    running = [flag for flag in store.flags(project=project) if flag.shadow and flag.state in ("running", "paused")]
+    if not running:
+        return Part("shadow", "unused", "no candidate runs in the shadow")
+    figures: dict[str, Any] = {}
+    lines, states = [], set[State]()
+    for flag in running:
+        since = flag.metadata.get(SINCE)
+        found = summarise(store.shadow_runs(project=project, feature_id=flag.name, since=since, limit=NEWEST, newest=True))
+        share = found.failure_share
+        figures[flag.name] = {"queries": found.queries, "failures": found.failures, "p95_increase": found.p95_increase}
+        states.add("unknown" if share is None else "wrong" if share > FAILURE_SHARE else "ok")
+        lines.append(f"{flag.name}: {found.queries:,} queries, {found.failures:,} failed")
+    state: State = "wrong" if "wrong" in states else "unknown" if "unknown" in states else "ok"
+    return Part("shadow", state, "; ".join(lines), figures)
+
+
+def _tests(store: Store, project: str) -> Part:
+    tests = store.tests(project=project)
+    if not tests:
+        return Part("tests", "unused", "no sequential test")
+    lines = [f"{one.feature_id}: {one.decision or one.status} after {one.sample_count:,}" for one in tests]
+    figures = {
+        one.feature_id: {"status": one.status, "decision": one.decision, "samples": one.sample_count, "at": one.updated_at}
+        for one in tests
+    }
+    return Part("tests", "ok", "; ".join(lines), figures)
+
+
+def _rollout(store: Store, project: str) -> Part:
+    flags = store.flags(project=project)
+    if not flags:
+        return Part("rollout", "unused", "no flag")
+    back = {}
+    for flag in flags:
+        entry = next(iter(store.audit(project=project, subject=flag.name, limit=1)), None)
+        if flag.state == "paused" and entry is not None and str(entry.detail.get("why", "")).startswith("rollback"):
+            back[flag.name] = str(entry.detail["why"])
+    lines = [f"{flag.name}: {flag.rollout:g} %, {back.get(flag.name, flag.state)}" for flag in flags]
+    figures = {flag.name: {"rollout": flag.rollout, "state": flag.state, "why": back.get(flag.name)} for flag in flags}
+    return Part("rollout", "wrong" if back else "ok", "; ".join(lines), figures)
+
+
+def _index(folder: Path | None, retriever: str) -> Part:
+    if folder is None:
+        return Part("index", "unused", "no folder was named")
+    from ringtrue.retrieve import Collection, build, indexes_of
+
+    if not folder.is_dir():
+        return Part("index", "wrong", f"{folder} is not there")
+    collection = Collection(folder)
+    if collection.unfinished:
+        return Part("index", "wrong", f"the last ingest into {folder} did not finish; run it again")
+    behind = {index.folder.name: index.pending() for index in indexes_of(build(retriever, collection))}
+    figures = {"documents": len(collection), "behind": behind}
+    late = [f"{name} lacks {count:,}" for name, count in behind.items() if count]
+    if late:
+        return Part(
+            "index", "wrong", f"{len(collection):,} documents; {', '.join(late)}; the next search brings it up", figures
+        )
+    return Part(
+        "index", "ok" if len(collection) else "wrong", f"{len(collection):,} documents, every index up to date", figures
+    )

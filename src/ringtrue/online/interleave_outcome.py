@@ -1,0 +1,127 @@
+"""What the clicks on interleaved lists say: one credit per impression, and the sequential decision over them (S-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from ringtrue.errors import InputError, nearest
+from ringtrue.online.abtest import TrialStore, found_test, record_difference
+from ringtrue.online.interleave import from_flags
+from ringtrue.store import DEFAULT_PROJECT, ABTest, EventType, FeedbackEvent, LoggedQuery
+
+CHOSEN: tuple[EventType, ...] = ("click", "selection", "read_after_search", "reference", "cite", "validate_useful")
+"""Events that say a result was chosen."""
+DECIDERS = ("confidence-sequence", "sprt")
+
+
+@dataclass(frozen=True, slots=True)
+class InterleavingOutcome:
+    """Two rankings by what people chose."""
+
+    impressions: int
+    """Lists with at least one click; the others say nothing."""
+    treatment_wins: int
+    control_wins: int
+    ties: int
+    mean_credit: float | None
+    """Above 0 for the treatment; None without a click."""
+    interval: tuple[float, float] | None
+    """Of the mean credit, valid at every look; None where the sprt decides."""
+    decision: str
+    decided_after: int | None
+
+
+def judge_credits(
+    credits: Iterable[float],
+    *,
+    method: str = "confidence-sequence",
+    alpha: float = 0.05,
+    beta: float = 0.20,
+    delta: float = 0.05,
+) -> InterleavingOutcome:
+    """Return what the credits of impressions say, in the order in which they came; the first decision stays.
+
+    Raises InputError if a credit or an option is unusable.
+
+    >>> judge_credits([1.0, 0.0, 1.0] * 20).decision
+    'accept-treatment'
+    """
+    from ringtrue.stats import ConfidenceSequence, SequentialPlan, Sprt
+
+    if method not in DECIDERS:
+        raise InputError(f"cannot decide by {method!r}; write {nearest(method, DECIDERS)}")
+    plan = SequentialPlan(alpha, beta, delta)
+    state: ConfidenceSequence | Sprt = Sprt(plan) if method == "sprt" else ConfidenceSequence(plan)
+    decision, after = "continue", None
+    signs = [0, 0, 0]
+    for credit in credits:
+        state = state.add(credit)
+        signs[(credit > 0) - (credit < 0)] += 1
+        if decision == "continue" and state.decision != "continue":
+            decision, after = state.decision, state.n
+    return InterleavingOutcome(
+        impressions=state.n,
+        treatment_wins=signs[1],
+        control_wins=signs[-1],
+        ties=signs[0],
+        mean_credit=state.total / state.n if state.n else None,
+        interval=None if isinstance(state, Sprt) else (state.low, state.high),
+        decision=decision,
+        decided_after=after,
+    )
+
+
+class InterleavingStore(TrialStore, Protocol):
+    """What weighing logged impressions needs of the store."""
+
+    def queries(self, *, project: str = ..., since: str | None = ..., until: str | None = ...) -> list[LoggedQuery]: ...
+
+    def feedback(
+        self, *, project: str = ..., query_ids: Sequence[str] | None = ..., kinds: Sequence[EventType] | None = ...
+    ) -> list[FeedbackEvent]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What one pass over the log found."""
+
+    test: ABTest
+    impressions: int
+    """Interleaved lists of the feature, old enough that their clicks have come."""
+    clicked: int
+    new: int
+    """Counted in the test now; the others were before, or it does not run."""
+
+
+def count_log(
+    store: InterleavingStore, feature_id: str, *, now: datetime, settle: timedelta, project: str = DEFAULT_PROJECT
+) -> Counted:
+    """Weigh the clicks on the feature's interleaved lists in its sequential test, each impression once.
+
+    An impression is counted with the clicks it has; so those younger than ``settle`` wait for theirs. Raises MissingInput where
+    the feature has no test, InputError where that counts scores.
+    """
+    test = found_test(store, feature_id, project=project)
+    until = (now - settle).isoformat()
+    shown = {}
+    for query in store.queries(project=project, since=test.started_at, until=until):
+        found = from_flags(feature_id, query.flags)
+        if found is not None:
+            shown[query.query_id] = found
+    chosen: dict[str, set[str]] = {}
+    if shown:
+        for event in store.feedback(project=project, query_ids=list(shown), kinds=CHOSEN):
+            if event.query_id is not None and event.item_id is not None:
+                chosen.setdefault(event.query_id, set()).add(event.item_id)
+    clicked = new = 0
+    for query_id, one in shown.items():
+        credit = one.credit(chosen.get(query_id, ()))
+        if credit is None:
+            continue
+        clicked += 1
+        recorded = record_difference(store, feature_id, query_id, credit, now=now.isoformat(), project=project)
+        test, new = recorded.test, new + recorded.counted
+    return Counted(test, len(shown), clicked, new)

@@ -1,0 +1,182 @@
+"""Quality of both sides of a shadow run: C-3 figures for every query, reciprocal rank and nDCG for judged ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from ringtrue.errors import InputError
+from ringtrue.store import DEFAULT_PROJECT, JudgmentSource, ShadowRun, StoredJudgment, timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.online.abtest import TrialStore
+    from ringtrue.records import GoldenSet
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """How good one list is for one judged query."""
+
+    rr: float
+    ndcg: float
+
+
+Feed = Callable[[str, Scored, Scored], object]
+"""Hears of a judged query: its id, production's scores, the candidate's."""
+
+
+def scorer(
+    judged: Mapping[str, Mapping[str, int]], *, rel: int = 1, k: int = 10
+) -> Callable[[str, Sequence[str]], Scored | None]:
+    """Return a function (query id, ids) → reciprocal rank and nDCG at k; None for a query without a relevant document.
+
+    >>> scorer({"q1": {"a": 3, "b": 1}})("q1", ["b", "a"]).rr
+    1.0
+    >>> scorer({"q1": {"a": 3}})("q2", ["a"]) is None
+    True
+    """
+
+    def scored(query_id: str, ids: Sequence[str]) -> Scored | None:
+        from ringtrue.measures import score
+
+        grades = judged.get(query_id, {})
+        if not any(grade >= rel for grade in grades.values()):
+            return None
+        found = score({query_id: list(ids)}, {query_id: grades}, [f"RR@{k}", f"nDCG@{k}"], rel=rel).per_query[query_id]
+        return Scored(found[f"RR@{k}"], found[f"nDCG@{k}"])
+
+    return scored
+
+
+def golden_scorer(golden: GoldenSet, *, k: int = 10) -> Callable[[str, Sequence[str]], Scored | None]:
+    """Return the scorer of a golden set's judgments, for queries that are logged under its own ids."""
+    judged: dict[str, dict[str, int]] = {}
+    for judgment in golden.judgments:
+        judged.setdefault(judgment.query_id, {})[judgment.doc_id] = judgment.grade
+    return scorer(judged, rel=golden.relevance_threshold, k=k)
+
+
+def grades_of(judgments: Sequence[StoredJudgment]) -> dict[str, dict[str, int]]:
+    """Return grades by query and item from judgments of several sources; where they disagree the winning one (F-4)."""
+    from ringtrue.online.precedence import winning
+
+    by_query: dict[str, list[StoredJudgment]] = {}
+    for one in judgments:
+        by_query.setdefault(one.query_id, []).append(one)
+    return {query_id: {one.item_id: one.relevance for one in winning(said)} for query_id, said in by_query.items()}
+
+
+def feed_for_test(
+    store: TrialStore,
+    feature_id: str,
+    *,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    project: str = DEFAULT_PROJECT,
+) -> Feed:
+    """Return the feed of a feature's sequential test: reciprocal ranks, or nDCG where the test is of that.
+
+    Raises MissingInput where there is no such test, and InputError where it is of something else.
+    """
+    from ringtrue.online.abtest import found_test, measure_of, record_scores
+
+    measure = measure_of(found_test(store, feature_id, project=project))
+    if measure not in ("mrr", "ndcg"):
+        raise InputError(f"the test of '{feature_id}' is of {measure or 'differences'}; a shadow run scores mrr or ndcg")
+
+    def feed(query_id: str, control: Scored, treatment: Scored) -> object:
+        sides = (control.rr, treatment.rr) if measure == "mrr" else (control.ndcg, treatment.ndcg)
+        now = timestamp(clock())
+        return record_scores(store, feature_id, query_id, control=sides[0], treatment=sides[1], now=now, project=project)
+
+    return feed
+
+
+class JudgedStore(Protocol):
+    """What scoring after the fact needs of the store."""
+
+    def shadow_runs(
+        self, *, project: str = ..., feature_id: str, since: str | None = ..., limit: int | None = ...
+    ) -> list[ShadowRun]: ...
+
+    def judgments(
+        self, *, project: str = ..., query_ids: Sequence[str] | None = ..., source: JudgmentSource | None = ...
+    ) -> list[StoredJudgment]: ...
+
+
+def feed_judged(
+    store: JudgedStore,
+    feature_id: str,
+    feed: Feed,
+    *,
+    since: str | None = None,
+    rel: int = 1,
+    k: int = 10,
+    project: str = DEFAULT_PROJECT,
+) -> int:
+    """Hand the scores of both sides to a test, for every stored query that has been judged by now; return how many.
+
+    Judgments of live queries come after their answers, so this is run again from time to time. A test counts a query once, so
+    running it twice changes nothing. Rows without whole lists, and those where the candidate failed, are left out.
+    """
+    rows = [
+        row
+        for row in store.shadow_runs(project=project, feature_id=feature_id, since=since)
+        if row.error is None and has_whole_lists(row)
+    ]
+    scored = scorer(
+        grades_of(store.judgments(project=project, query_ids=[row.query_id for row in rows])) if rows else {}, rel=rel, k=k
+    )
+    fed = 0
+    for row in rows:
+        control, treatment = scored(row.query_id, row.control_result_ids), scored(row.query_id, row.treatment_result_ids)
+        if control is not None and treatment is not None:
+            feed(row.query_id, control, treatment)
+            fed += 1
+    return fed
+
+
+def compared(
+    row: ShadowRun,
+    *,
+    k: int,
+    scores: tuple[Scored, Scored] | None = None,
+    keep: Literal["lists", "difference"] = "lists",
+) -> ShadowRun:
+    """Return a row with its C-3 figures (production first) and, where both sides are scored, the differences in quality."""
+    from ringtrue.stats import ranking_difference
+
+    control, treatment = row.control_result_ids, row.treatment_result_ids
+    found = ranking_difference(
+        control,
+        treatment,
+        k=k,
+        rr=None if scores is None else (scores[0].rr, scores[1].rr),
+        ndcg=None if scores is None else (scores[0].ndcg, scores[1].ndcg),
+    )
+    if keep == "difference":
+        control, treatment = (
+            tuple(one for one in control if one not in treatment),
+            tuple(one for one in treatment if one not in control),
+        )
+    return replace(
+        row,
+        control_result_ids=control,
+        treatment_result_ids=treatment,
+        rank_correlation=None if math.isnan(found.tau) else found.tau,
+        set_overlap=None if math.isnan(found.overlap) else found.overlap,
+        top_result_changed=found.top1_changed,
+        order_differences=found.order_differences,
+        mrr_delta=found.rr_delta,
+        ndcg_delta=found.ndcg_delta,
+    )
+
+
+def has_whole_lists(row: ShadowRun) -> bool:
+    """Return whether a row holds both lists, not only what one has and the other lacks (``keep='difference'``)."""
+    control, treatment = set(row.control_result_ids), set(row.treatment_result_ids)
+    if row.set_overlap is None or not control | treatment:
+        return False
+    return math.isclose(len(control & treatment) / len(control | treatment), row.set_overlap, abs_tol=1e-9)

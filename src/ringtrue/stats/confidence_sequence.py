@@ -1,0 +1,191 @@
+"""An interval of the mean paired difference that holds at every look at once (S-2 b).
+
+Waudby-Smith & Ramdas, "Estimating means of bounded random variables by betting" (2023). Against each value m that the mean
+might have, a gambler bets that differences lie above m, another that they lie below. If the mean is at most m, the first
+gambler's capital is expected never to grow, so that it reaches 2 / alpha with a chance of alpha / 2 at most, however long and
+often one looks (Ville). A value whose gambler got that rich is out; the interval is what is left. Nothing is assumed but that
+differences lie in −1 to 1 and that their mean, given the past, stays the same.
+
+A bet may depend on what was seen before, never on the difference it is placed on. It aims at a gain of delta; past the
+number of queries that should settle that, at what those queries can tell apart, so that the interval goes on shrinking.
+
+The values m are a fixed grid, dense around 0 and ``delta``. The lower end is the last value up to which *all* were ruled out:
+that the true mean lies below it needs the one gambler just above the mean to get rich, so that no chances add up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ringtrue.stats.columns import Floats
+from ringtrue.stats.sequential import (
+    CONTROL,
+    DEFAULT_PLAN,
+    TREATMENT,
+    Codes,
+    Decision,
+    SequentialPlan,
+    check_difference,
+)
+
+# Share of the capital that the worst difference may take: a gambler who can lose everything never comes back.
+STAKE = 0.75
+# Points of the grid per delta, how far they reach, and how fast they spread out beyond.
+FINE, NEAR, SPREAD = 5, 4, 1.25
+
+
+@cache
+def candidate_means(delta: float) -> tuple[float, ...]:
+    """Return the values of the mean that are bet against: 0 and ±delta among them, every fifth of delta up to four deltas.
+
+    >>> means = candidate_means(0.05)
+    >>> len(means), 0.0 in means, 0.05 in means, means[-1] < 1
+    (55, True, True, True)
+    """
+    above = [delta * (step / FINE) for step in range(1, NEAR * FINE + 1)]
+    while above[-1] * SPREAD < 1:
+        above.append(above[-1] * SPREAD)
+    above = [mean for mean in above if mean < 1]
+    return (*(-mean for mean in reversed(above)), 0.0, *above)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceSequence:
+    """The interval as far as it has come; ``add`` returns the next state, whose size never grows.
+
+    >>> sequence = ConfidenceSequence()
+    >>> for _ in range(40):
+    ...     sequence = sequence.add(0.3)
+    >>> round(sequence.low, 2), sequence.high < 1, sequence.decision
+    (0.14, True, 'accept-treatment')
+    """
+
+    plan: SequentialPlan = DEFAULT_PLAN
+    n: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    low: float = -1.0
+    high: float = 1.0
+    up: tuple[float, ...] = field(default=(), repr=False)
+    """Log capital of those who bet on more, by candidate mean; empty before the first difference."""
+    down: tuple[float, ...] = field(default=(), repr=False)
+
+    def add(self, difference: float) -> ConfidenceSequence:
+        """Return the sequence one query later; raises InputError for a difference outside −1 to 1."""
+        check_difference(difference)
+        means = np.array(candidate_means(self.plan.delta))
+        bet = _bet(self.n, self.total, self.squares, self.plan)
+        up = (np.array(self.up) if self.up else np.zeros(len(means))) + _growth(bet, difference, means)
+        down = (np.array(self.down) if self.down else np.zeros(len(means))) + _growth(bet, -difference, -means)
+        rich = rich_from(self.plan)
+        low, high = self.low, self.high
+        for mean, capital in zip(means.tolist(), up.tolist()):
+            if mean > low:
+                if capital < rich:
+                    break
+                low = mean
+        for mean, capital in zip(reversed(means.tolist()), reversed(down.tolist())):
+            if mean < high:
+                if capital < rich:
+                    break
+                high = mean
+        return replace(
+            self,
+            n=self.n + 1,
+            total=self.total + difference,
+            squares=self.squares + difference * difference,
+            low=low,
+            high=high,
+            up=tuple(up.tolist()),
+            down=tuple(down.tolist()),
+        )
+
+    @property
+    def evidence(self) -> float:
+        """The larger log capital of the two who decide: against no gain, or, with a minus, against a gain of delta."""
+        if not self.up:
+            return 0.0
+        means = candidate_means(self.plan.delta)
+        gain, none = self.up[means.index(0.0)], self.down[means.index(self.plan.delta)]
+        return gain if gain >= none else -none
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The log capitals at which it decides."""
+        rich = rich_from(self.plan)
+        return rich, -rich
+
+    @property
+    def decision(self) -> Decision:
+        """Treatment when no gain is ruled out, control when a gain of delta is; the first one counts.
+
+        0 and delta are bet against on their own, so that a decision does not wait for the values beyond them.
+        """
+        upper, lower = self.bounds
+        evidence = self.evidence
+        return "accept-treatment" if evidence >= upper else "accept-control" if evidence <= lower else "continue"
+
+
+def rich_from(plan: SequentialPlan = DEFAULT_PLAN) -> float:
+    """Return the log capital at which a gambler has ruled his value out: each end of the interval has half of alpha.
+
+    >>> round(rich_from(), 4)
+    3.6889
+    """
+    return math.log(2 / plan.alpha)
+
+
+def sequence_decisions(differences: ArrayLike, *, plan: SequentialPlan = DEFAULT_PLAN) -> tuple[Codes, NDArray[np.int64]]:
+    """Return per column the first decision (0 none, 1 treatment, 2 control) and after how many queries it fell.
+
+    The same decisions as ``ConfidenceSequence`` makes one by one: only the gamblers at 0 and at delta are needed for them.
+
+    >>> codes, after = sequence_decisions(np.full((60, 1), 0.3))
+    >>> codes.tolist(), after.tolist()
+    ([1], [20])
+    """
+    values = np.asarray(differences, dtype=np.float64)
+    queries, count = values.shape
+    codes = np.zeros(count, dtype=np.int8)
+    after = np.full(count, queries, dtype=np.int64)
+    rich, delta = rich_from(plan), plan.delta
+    still = np.arange(count)
+    total, squares, gain, none = (np.zeros(count) for _ in range(4))
+    for row in range(queries):
+        seen = values[row, still]
+        bet = _bet(row, total, squares, plan)
+        gain += _growth(bet, seen, np.float64(0.0))
+        none += _growth(bet, -seen, np.float64(-delta))
+        total += seen
+        squares += seen * seen
+        done = np.maximum(gain, none) >= rich
+        if done.any():
+            ended = still[done]
+            codes[ended] = np.where(gain[done] >= none[done], TREATMENT, CONTROL)
+            after[ended] = row + 1
+            still = still[~done]
+            total, squares, gain, none = (array[~done] for array in (total, squares, gain, none))
+            if not still.size:
+                break
+    return codes, after
+
+
+def _bet(n: int, total: ArrayLike, squares: ArrayLike, plan: SequentialPlan) -> Floats:
+    """The stake per unit of difference, from the n differences before; a quarter is added to the squares as a first guess."""
+    sums = np.asarray(total, dtype=np.float64)
+    mean = sums / (n + 1)
+    variance = np.maximum((np.asarray(squares, dtype=np.float64) + 0.25) / (n + 1) - mean * mean, 1e-6)
+    aim = np.minimum(plan.delta, np.sqrt(2 * rich_from(plan) * variance / (n + 1)))
+    return np.asarray(aim / (variance + aim * aim))
+
+
+def _growth(bet: Floats, difference: ArrayLike, mean: ArrayLike) -> Floats:
+    """What one difference adds to the log capital of one who bets that differences lie above ``mean``."""
+    above = np.asarray(mean, dtype=np.float64)
+    stake = np.minimum(bet, STAKE / (1 + above))  # the worst difference, −1, takes 1 + mean times the stake
+    return np.asarray(np.log1p(stake * (np.asarray(difference, dtype=np.float64) - above)))

@@ -1,0 +1,216 @@
+"""How often sequential tests err when looked at after every query: accepted without a gain, missed with one (S-2).
+
+Five shapes of differences, all of them of one standard deviation and inside −1 to 1, with a true mean of 0 and then of delta.
+A simulated test is a column. The methods are those that judge live tests, and beside them the seed's formula without variance
+and a reading of the Beta-Binomial posterior, neither of which holds its error when looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtrue.errors import InputError, nearest
+from ringtrue.stats.beta_binomial import CERTAIN, probability_better
+from ringtrue.stats.columns import Floats, check_resamples
+from ringtrue.stats.confidence_sequence import sequence_decisions
+from ringtrue.stats.sequential import (
+    CONTROL,
+    DEFAULT_PLAN,
+    TREATMENT,
+    Codes,
+    SequentialPlan,
+    first_decisions,
+    sprt_ratios,
+    variance_free_ratios,
+)
+
+SequentialShape = Literal["gaussian", "skewed gains", "skewed losses", "zero-inflated", "discrete"]
+SEQUENTIAL_SHAPES: tuple[SequentialShape, ...] = get_args(SequentialShape)
+Method = Literal["sprt", "confidence sequence", "sprt, sigma known", "no variance"]
+METHODS: tuple[Method, ...] = get_args(Method)
+PROMISED: tuple[Method, ...] = METHODS[:2]
+"""Those that must hold alpha and beta; Wald's bounds with a known sigma promise alpha / (1 − beta)."""
+# Beta(0.2, 1.5): skewness 2.1, and at a standard deviation of 0.2 it still fits between −1 and 1.
+_A, _B = 0.2, 1.5
+_SKEWED_MEAN = _A / (_A + _B)
+_SKEWED_SD = math.sqrt(_A * _B / (_A + _B + 1)) / (_A + _B)
+CHANGED = 0.3
+"""Share of the queries that change at all, of zero-inflated differences."""
+STEP = 0.5
+"""Discrete differences are −STEP, 0 or STEP."""
+# So many tests at a time keep the arrays in the processor's cache.
+PART = 250
+
+
+@dataclass(frozen=True, slots=True)
+class SequentialRate:
+    """How one method did on one shape, looked at after every query, up to ``most`` queries."""
+
+    shape: SequentialShape
+    method: Method
+    false_accept: float
+    """Share of the tests without a gain that accepted the treatment."""
+    power: float
+    """Share of the tests with a gain of delta that accepted it."""
+    missed: float
+    """Share of those that accepted the control; the rest had not decided."""
+    queries_without: float
+    """Mean number of queries without a gain; a test that had not decided counts with all of them."""
+    queries_with: float
+    most: int
+    simulations: int
+
+
+def sequential_differences(
+    shape: SequentialShape, mean: float, queries: int, count: int, rng: np.random.Generator, *, sd: float = 0.2
+) -> Floats:
+    """Return ``count`` columns of differences with that true mean and standard deviation, all in −1 to 1.
+
+    ``gaussian``: normal, cut off at ±1 (five standard deviations away at 0.2). ``skewed gains``: mostly a little below, seldom
+    far above (a shifted Beta(0.2, 1.5), skewness 2.1); ``skewed losses`` its mirror image. ``zero-inflated``: seven queries in
+    ten do not change, the others uniformly. ``discrete``: −0.5, 0 or 0.5, as of scores 0, 0.5 and 1.
+
+    Raises InputError if the shape is unknown or cannot have that mean and spread inside −1 to 1.
+
+    >>> sequential_differences("discrete", 0.05, 100, 3, np.random.default_rng(1)).shape
+    (100, 3)
+    """
+    size = (queries, count)
+    if shape == "gaussian":
+        if 1 - abs(mean) < 3 * sd:
+            raise _does_not_fit(shape, mean, sd)
+        return np.clip(rng.normal(mean, sd, size), -1.0, 1.0)
+    if shape in ("skewed gains", "skewed losses"):
+        sign = 1.0 if shape == "skewed gains" else -1.0
+        scale = sd / _SKEWED_SD
+        if scale * (1 - _SKEWED_MEAN) > 1 - abs(mean):
+            raise _does_not_fit(shape, mean, sd)
+        return np.asarray(mean + sign * scale * (rng.beta(_A, _B, size) - _SKEWED_MEAN))
+    if shape == "zero-inflated":
+        centre = mean / CHANGED
+        half = math.sqrt(3 * max(0.0, (sd**2 + mean**2) / CHANGED - centre**2))
+        if half == 0 or abs(centre) + half > 1:
+            raise _does_not_fit(shape, mean, sd)
+        return np.where(rng.random(size) < CHANGED, rng.uniform(centre - half, centre + half, size), 0.0)
+    if shape == "discrete":
+        changed, tilt = (sd**2 + mean**2) / STEP**2, mean / STEP
+        if changed > 1 or abs(tilt) > changed:
+            raise _does_not_fit(shape, mean, sd)
+        chances = ((changed - tilt) / 2, 1 - changed, (changed + tilt) / 2)
+        return np.asarray(rng.choice((-STEP, 0.0, STEP), size, p=chances))
+    raise InputError(f"cannot use shape = {shape!r}; write {nearest(str(shape), SEQUENTIAL_SHAPES)}")
+
+
+def sequential_rates(
+    *,
+    seed: int = 0,
+    simulations: int = 2_000,
+    most: int = 2_000,
+    shapes: Sequence[SequentialShape] = SEQUENTIAL_SHAPES,
+    plan: SequentialPlan = DEFAULT_PLAN,
+    sd: float = 0.2,
+) -> tuple[SequentialRate, ...]:
+    """Return the error rates of every method on every shape; each shape draws from a generator of its own.
+
+    Raises InputError if an option is unusable.
+
+    >>> rates = sequential_rates(simulations=100, most=400, shapes=["discrete"])
+    >>> [rate.method for rate in rates]
+    ['sprt', 'confidence sequence', 'sprt, sigma known', 'no variance']
+    """
+    check_resamples(simulations, least=1)
+    check_resamples(most, least=1)
+    rates = []
+    for shape in shapes:
+        found: dict[tuple[Method, bool], list[tuple[Codes, NDArray[np.int64]]]] = {}
+        rng = np.random.default_rng([seed, SEQUENTIAL_SHAPES.index(shape) if shape in SEQUENTIAL_SHAPES else 0])
+        for count in _parts(simulations):
+            for gain in (False, True):
+                differences = sequential_differences(shape, plan.delta if gain else 0.0, most, count, rng, sd=sd)
+                for method, outcome in _outcomes(differences, plan, sd).items():
+                    found.setdefault((method, gain), []).append(outcome)
+        for method in METHODS:
+            null, null_after = (np.concatenate(part) for part in zip(*found[method, False]))
+            codes, after = (np.concatenate(part) for part in zip(*found[method, True]))
+            rates.append(
+                SequentialRate(
+                    shape=shape,
+                    method=method,
+                    false_accept=float((null == TREATMENT).mean()),
+                    power=float((codes == TREATMENT).mean()),
+                    missed=float((codes == CONTROL).mean()),
+                    queries_without=float(null_after.mean()),
+                    queries_with=float(after.mean()),
+                    most=most,
+                    simulations=simulations,
+                )
+            )
+    return tuple(rates)
+
+
+def broken_promises(rates: Sequence[SequentialRate], plan: SequentialPlan = DEFAULT_PLAN) -> tuple[str, ...]:
+    """Return, in words, where a method that promises alpha and beta did not keep them; empty where all did.
+
+    >>> rates = sequential_rates(simulations=100, most=600, shapes=["gaussian"])
+    >>> broken_promises(rates)
+    ()
+    """
+    broken = []
+    for rate in rates:
+        where = f"{rate.method}, {rate.shape}"
+        if rate.method in PROMISED and rate.false_accept > plan.alpha:
+            broken.append(f"{where}: {100 * rate.false_accept:.3g} % false accepts, at most {100 * plan.alpha:.3g} % wanted")
+        if rate.method in PROMISED and rate.power < 1 - plan.beta:
+            broken.append(f"{where}: {100 * rate.power:.3g} % power, at least {100 * (1 - plan.beta):.3g} % wanted")
+    return tuple(broken)
+
+
+def peeking_rate(*, seed: int = 0, simulations: int = 500, most: int = 300, success: float = 0.5) -> float:
+    """Return how often the Beta-Binomial posterior, read after every query, takes an equal treatment for the better one.
+
+    Raises InputError if an option is unusable.
+
+    >>> peeking_rate(simulations=100, most=100) > 0.05
+    True
+    """
+    check_resamples(simulations, least=1)
+    check_resamples(most, least=1)
+    if not 0 < success < 1:
+        raise InputError(f"cannot use success = {success!r}; write a number between 0 and 1")
+    rng = np.random.default_rng([seed, len(SEQUENTIAL_SHAPES)])
+    hits = np.cumsum(rng.random((2, most, simulations)) < success, axis=1)
+    undecided = np.ones(simulations, dtype=bool)
+    accepted = 0
+    for row in range(most):
+        pairs, place = np.unique(hits[:, row, undecided], axis=1, return_inverse=True)
+        chances = np.array([probability_better(control=(int(a), row + 1), treatment=(int(b), row + 1)) for a, b in pairs.T])[
+            place.ravel()
+        ]
+        accepted += int((chances > CERTAIN).sum())
+        undecided[undecided] = (chances <= CERTAIN) & (chances >= 1 - CERTAIN)
+        if not undecided.any():
+            break
+    return accepted / simulations
+
+
+def _outcomes(differences: Floats, plan: SequentialPlan, sd: float) -> dict[Method, tuple[Codes, NDArray[np.int64]]]:
+    return {
+        "sprt": first_decisions(sprt_ratios(differences, plan=plan), plan=plan),
+        "confidence sequence": sequence_decisions(differences, plan=plan),
+        "sprt, sigma known": first_decisions(sprt_ratios(differences, plan=plan, sigma=sd), plan=plan),
+        "no variance": first_decisions(variance_free_ratios(differences, plan=plan), plan=plan),
+    }
+
+
+def _parts(simulations: int) -> Iterator[int]:
+    return (min(PART, simulations - start) for start in range(0, simulations, PART))
+
+
+def _does_not_fit(shape: str, mean: float, sd: float) -> InputError:
+    return InputError(f"{shape} differences with mean {mean:g} and standard deviation {sd:g} leave −1 to 1; use a smaller sd")

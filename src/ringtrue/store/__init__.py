@@ -1,0 +1,75 @@
+"""The store: records ⇄ SQL, on SQLite or PostgreSQL. The only owner of the platform's database.
+
+Comes in: records, and questions about them. Goes out: records. May not: decide, print, or know what is done with them.
+The records and ``timestamp`` cost nothing to import; SQLAlchemy is loaded with the first use of ``Store``.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from ringtrue.store.records import (
+    DEFAULT_PROJECT,
+    ABStatus,
+    ABTest,
+    AuditEntry,
+    EventType,
+    FeedbackEvent,
+    Flag,
+    JudgmentSource,
+    LoggedQuery,
+    ReviewItem,
+    ReviewState,
+    RunType,
+    ShadowRun,
+    StageFigure,
+    StoredJudgment,
+    StoredResult,
+)
+from ringtrue.store.times import timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.store.archive import archived_queries
+    from ringtrue.store.retention import Pruned, Retention
+    from ringtrue.store.reviews import Rating
+    from ringtrue.store.store import Store
+
+__all__ = [
+    "DEFAULT_PROJECT",
+    "ABStatus",
+    "ABTest",
+    "AuditEntry",
+    "EventType",
+    "FeedbackEvent",
+    "Flag",
+    "JudgmentSource",
+    "LoggedQuery",
+    "Pruned",
+    "Rating",
+    "Retention",
+    "ReviewItem",
+    "ReviewState",
+    "RunType",
+    "ShadowRun",
+    "StageFigure",
+    "Store",
+    "StoredJudgment",
+    "StoredResult",
+    "archived_queries",
+    "timestamp",
+]
+
+_LATE = {
+    "Pruned": "retention",
+    "Rating": "reviews",
+    "Retention": "retention",
+    "Store": "store",
+    "archived_queries": "archive",
+}
+"""Names that need SQLAlchemy, and the module of each."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        from importlib import import_module
+
+        return getattr(import_module(f"ringtrue.store.{_LATE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,145 @@
+"""What every part of the store builds on: transactions, and the few statements that differ between the databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from sqlalchemy import ARRAY, BigInteger, ColumnElement, Connection, Select, Table, Text, any_, bindparam, func, literal, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.types import TypeEngine
+
+from ringtrue.errors import InputError
+from ringtrue.store import schema
+from ringtrue.store.engine import WRITES, Address, Engines, address
+from ringtrue.store.faults import explained
+from ringtrue.store.rows import Form, Row, structure, words
+
+Record = TypeVar("Record")
+
+
+class Base:
+    """An open database. Every call is a transaction of its own, so that any thread may use the store."""
+
+    def __init__(self, place: Address) -> None:
+        self.address = place
+        self._engines = Engines(place)
+
+    @staticmethod
+    def place(url_or_path: str | Path | None = None) -> Address:
+        """Return where ``open`` would look; nothing is opened."""
+        return address(url_or_path)
+
+    @classmethod
+    def open(cls, url_or_path: str | Path | None = None) -> Self:
+        """Return the store at an address, created where there is none; unless given, the configured one.
+
+        A path, ``sqlite:///…`` or ``postgresql://…``; else ``RINGTRUE_STORE``, ``url`` under ``[store]``, or
+        ``.ringtrue/store.sqlite``. Raises InputError for an address that cannot be used or a schema of another version,
+        AccessDenied for refused credentials, Unreachable for a database that does not answer.
+        """
+        store = cls(address(url_or_path))
+        try:
+            _make_folder(store.address)
+            with store._reading() as connection:
+                ready = schema.version(connection) == schema.HEAD
+            if not ready:
+                with store._writing() as connection:
+                    schema.prepare(connection, str(store.address))
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @classmethod
+    def upgrade(cls, url_or_path: str | Path | None = None) -> tuple[str | None, str]:
+        """Bring a store to this Ringtrue's schema, all of it or nothing; return the versions before and after.
+
+        None stands for a database that had no tables. Raises InputError for a schema that this Ringtrue does not know.
+        """
+        store = cls(address(url_or_path))
+        try:
+            _make_folder(store.address)
+            with store._writing() as connection:
+                return schema.upgrade(connection, str(store.address))
+        finally:
+            store.close()
+
+    def close(self) -> None:
+        """Close the connections; a closed store answers nothing."""
+        self._engines.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """One transaction that sees one state of the database."""
+        with explained(str(self.address)), self._engines.get().connect() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """One transaction that may write: all of it or nothing."""
+        with explained(str(self.address)), self._engines.get().connect() as connection:
+            connection.execution_options(**{WRITES: True})
+            with connection.begin():
+                yield connection
+
+    def _all(self, form: Form[Record], statement: Select[Any]) -> list[Record]:
+        with self._reading() as connection:
+            return [form.read(row) for row in connection.execute(statement).mappings()]
+
+    def _add(self, form: Form[Record], records: Sequence[Record], *, replace: bool = False) -> int:
+        """Add records in one transaction; return how many were written. One that is there stays, or is replaced."""
+        rows = form.rows(records)
+        if not rows:
+            return 0
+        with self._writing() as connection:
+            return insert(connection, form.table, rows, key=form.key, replace=replace)
+
+
+def insert(connection: Connection, table: Table, rows: Sequence[Row], *, key: Sequence[str] = (), replace: bool = False) -> int:
+    """Insert rows and return how many were written; one whose unique key is taken is passed over, or replaced by ``key``."""
+    made = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+    if replace:
+        changed = {column: made.excluded[column] for column in rows[0] if column not in key}
+        statement = made.on_conflict_do_update(index_elements=list(key), set_=changed)
+    else:
+        statement = made.on_conflict_do_nothing()
+    result = connection.execute(statement, list(rows), execution_options={"preserve_rowcount": True})
+    return int(result.rowcount)
+
+
+def among(kind: str, column: ColumnElement[Any], values: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition that a column is one of any number of texts, which travel as one parameter."""
+    return _listed(kind, column, [words(value) for value in values], Text())
+
+
+def numbered(kind: str, column: ColumnElement[Any], values: Sequence[int]) -> ColumnElement[bool]:
+    """Return the same for whole numbers."""
+    return _listed(kind, column, values, BigInteger())
+
+
+def _listed(kind: str, column: ColumnElement[Any], values: Sequence[Any], of: TypeEngine[Any]) -> ColumnElement[bool]:
+    if kind == "sqlite":
+        each = func.json_each(bindparam(None, structure(list(values)), Text, unique=True)).table_valued("value")
+        return column.in_(select(each.c.value))
+    return column == any_(literal(list(values), ARRAY(of)))
+
+
+def _make_folder(place: Address) -> None:
+    if place.sqlite is not None:
+        try:
+            place.sqlite.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise InputError(f"store {place}: its folder cannot be made: {problem.strerror}; choose another place") from problem

@@ -1,0 +1,225 @@
+"""Backup, restore, and moving from one database to another: rows in, the same rows out, counted and compared.
+
+A portable backup is one compressed file of JSON lines: a head, then for each table its columns, its rows as lists, and how
+many they were with their digest, then an end. It reads on either database. The other kind is a copy of the SQLite file, made
+while others write.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Table, delete, func, select
+
+from ringtrue.errors import InputError, MissingInput
+from ringtrue.store import schema
+from ringtrue.store.archive import read_lines, replace_file, sync_folder
+from ringtrue.store.base import Base
+from ringtrue.store.faults import explained
+from ringtrue.store.tables import TABLES
+from ringtrue.store.times import timestamp
+
+FORMAT = 1
+BATCH = 500
+PORTABLE = ".jsonl.gz"
+Values = Sequence[Any]
+
+
+class Copying(Base):
+    """The store as a whole."""
+
+    def backup(self, path: str | Path, *, now: datetime | str) -> dict[str, int]:
+        """Write a backup while others write, and return the rows of each table.
+
+        A name that ends with ``.jsonl.gz`` gets the portable form, which restores on either database; any other gets a copy of
+        the SQLite file. The file appears when it is whole. Raises InputError where it cannot be written.
+        """
+        file = Path(path)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if file.name.endswith(PORTABLE):
+                counts: dict[str, int] = {}
+                replace_file(file, self._dumped(timestamp(now), counts))
+                return counts
+            return self._copy_file(file)
+        except OSError as problem:
+            raise InputError(f"{file}: the backup cannot be written: {problem.strerror}; choose another place") from problem
+
+    def restore(self, path: str | Path, *, replace: bool = False) -> dict[str, int]:
+        """Take over a backup of either kind, all of it or nothing, and return the rows of each table.
+
+        Raises InputError where the store holds rows already and they are not to be replaced, for a backup of another schema,
+        and for one that is cut off or changed.
+        """
+        file = Path(path)
+        if not file.is_file():
+            raise MissingInput(f"{file}: there is no backup here")
+        with file.open("rb") as opened:
+            start = opened.read(16)
+        if start.startswith(b"SQLite format 3"):
+            with type(self).open(file) as source:
+                return self.copy_from(source, replace=replace)
+        if not start.startswith(b"\x1f\x8b"):
+            raise InputError(f"{file}: is no backup; name a file that ringtrue store backup has written")
+        return self._take(_tables_in(file), replace=replace)
+
+    def copy_from(self, source: Base, *, replace: bool = False) -> dict[str, int]:
+        """Take over all rows of another store, all of them or nothing, and return the rows of each table.
+
+        The source is seen as it was at the beginning. Every table is read again afterwards and compared. Raises InputError
+        where this store holds rows already and they are not to be replaced.
+        """
+        if source.address == self.address:
+            raise InputError(f"store {self.address} cannot be copied to itself; name another")
+        with source._reading() as connection:
+            found = ((table, _rows(connection, table, str(source.address))) for table in TABLES)
+            return self._take(found, replace=replace)
+
+    def _take(self, tables: Iterator[tuple[Table, Iterator[Values]]], *, replace: bool) -> dict[str, int]:
+        with self._writing() as connection:
+            _make_room(connection, str(self.address), replace=replace)
+            return {table.name: _fill(connection, table, rows) for table, rows in tables}
+
+    def _dumped(self, now: str, counts: dict[str, int]) -> Iterator[str]:
+        with self._reading() as connection:
+            yield json.dumps({"ringtrue store": FORMAT, "schema": schema.HEAD, "made_at": now})
+            for table in TABLES:
+                yield json.dumps({"table": table.name, "columns": [column.name for column in _columns(table)]})
+                digest, counts[table.name] = hashlib.sha256(), 0
+                for row in _rows(connection, table, str(self.address)):
+                    line = _line(row)
+                    digest.update(line.encode())
+                    counts[table.name] += 1
+                    yield line
+                yield json.dumps({"rows": counts[table.name], "sha256": digest.hexdigest()})
+            yield json.dumps({"end": now})
+
+    def _copy_file(self, file: Path) -> dict[str, int]:
+        if self.address.sqlite is None:
+            raise InputError(f"{file}: a backup of PostgreSQL needs a name that ends with {PORTABLE}")
+        part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
+        try:
+            with (
+                explained(str(self.address)),
+                closing(sqlite3.connect(self.address.sqlite)) as source,
+                closing(sqlite3.connect(part)) as target,
+            ):
+                source.backup(target)
+                target.execute("PRAGMA journal_mode = DELETE")  # one file, which needs no other beside it
+                found = target.execute("PRAGMA quick_check").fetchone()[0]
+                if found != "ok":
+                    raise InputError(f"store {self.address}: the copy is damaged ({found}); check the disk")
+                count = "SELECT count(*) FROM "
+                counts = {table.name: target.execute(count + table.name).fetchone()[0] for table in TABLES}
+            with part.open("rb") as written:
+                os.fsync(written.fileno())
+            part.replace(file)
+            sync_folder(file.parent)
+            return counts
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _columns(table: Table) -> list[Any]:
+    """Return the columns that mean something elsewhere: a row's number does not."""
+    return [column for column in table.columns if column.name != "id"]
+
+
+def _rows(connection: Connection, table: Table, place: str) -> Iterator[Values]:
+    """Yield the rows of a table in the order in which they were written."""
+    streamed = {"stream_results": True, "max_row_buffer": BATCH}
+    found = select(*_columns(table)).order_by(table.c.id)
+    with explained(place), connection.execute(found, execution_options=streamed) as result:
+        for part in result.partitions(BATCH):
+            yield from map(tuple, part)
+
+
+def _line(row: Values) -> str:
+    return json.dumps(row, separators=(",", ":"))
+
+
+def _make_room(connection: Connection, place: str, *, replace: bool) -> None:
+    for table in reversed(TABLES):
+        if replace:
+            connection.execute(delete(table))
+        elif connection.execute(select(func.count()).select_from(table)).scalar_one():
+            raise InputError(f"store {place} has rows in {table.name}; take an empty one, or replace them with --replace")
+
+
+def _fill(connection: Connection, table: Table, rows: Iterator[Values]) -> int:
+    """Insert rows and compare what is there afterwards with what came."""
+    names = [column.name for column in _columns(table)]
+    came, count, batch = hashlib.sha256(), 0, list[dict[str, Any]]()
+
+    def write() -> None:
+        if batch:
+            connection.execute(table.insert(), batch)
+            batch.clear()
+
+    for row in rows:
+        came.update(_line(row).encode())
+        count += 1
+        batch.append(dict(zip(names, row, strict=True)))
+        if len(batch) == BATCH:
+            write()
+    write()
+    there = hashlib.sha256()
+    for row in _rows(connection, table, "here"):
+        there.update(_line(row).encode())
+    if there.digest() != came.digest():
+        raise InputError(f"table {table.name} does not read back as it was written; nothing was kept")
+    return count
+
+
+def _tables_in(file: Path) -> Iterator[tuple[Table, Iterator[Values]]]:
+    """Yield the tables of a portable backup with their rows; raises InputError for one that is cut off or changed."""
+    lines = _values(file)
+    _, head = next(lines, ("", None))
+    if not isinstance(head, dict) or head.get("ringtrue store") != FORMAT:
+        raise InputError(f"{file}: is no backup of a store; name a file that ringtrue store backup has written")
+    if head.get("schema") != schema.HEAD:
+        raise InputError(
+            f"{file}: has schema {head.get('schema')}, this Ringtrue writes {schema.HEAD}; restore it with the Ringtrue that "
+            "wrote it, then run: ringtrue store upgrade"
+        )
+    for table in TABLES:
+        _, start = next(lines, ("", None))
+        if start != {"table": table.name, "columns": [column.name for column in _columns(table)]}:
+            raise _changed(file)
+        yield table, _rows_in(file, lines)
+    _, end = next(lines, ("", None))
+    if not isinstance(end, dict) or "end" not in end:
+        raise _changed(file)
+
+
+def _rows_in(file: Path, lines: Iterator[tuple[str, Any]]) -> Iterator[Values]:
+    digest = hashlib.sha256()
+    for count, (line, value) in enumerate(lines):
+        if isinstance(value, dict):
+            if value != {"rows": count, "sha256": digest.hexdigest()}:
+                break
+            return
+        digest.update(line.encode())
+        yield value
+    raise _changed(file)
+
+
+def _values(file: Path) -> Iterator[tuple[str, Any]]:
+    for line in read_lines(file):
+        try:
+            yield line, json.loads(line)
+        except ValueError:
+            raise _changed(file) from None
+
+
+def _changed(file: Path) -> InputError:
+    return InputError(f"{file}: is no whole backup, or was changed; take another")

@@ -1,0 +1,239 @@
+"""What the platform remembers, as frozen values: one record per table of O-1. Times are ISO 8601 in UTC, ids are texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+DEFAULT_PROJECT = "default"
+
+EventType = Literal[
+    "read_after_search", "re_search", "scroll_past", "reference", "validate_useful", "validate_not_useful",
+    "selection", "click", "dwell", "cite",
+]  # fmt: skip
+JudgmentSource = Literal["manual", "implicit", "bootstrapped", "validated"]
+RunType = Literal["full", "shadow", "regression", "ab_test"]
+ABStatus = Literal["running", "paused", "graduated", "rejected"]
+
+
+@dataclass(frozen=True, slots=True)
+class StageFigure:
+    """What one stage of a search took in and gave out (candidate, filter, fusion, rerank, fallback, final-rank)."""
+
+    name: str
+    input: int
+    output: int
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedQuery:
+    """One search as it happened (L-1, table eval_queries)."""
+
+    query_id: str
+    """``eq_`` + time + hash."""
+    query: str
+    tool_name: str
+    """The tool or surface that searched."""
+    created_at: str
+    project: str = DEFAULT_PROJECT
+    intent: str | None = None
+    mode: str | None = None
+    session_id: str | None = None
+    user_id: str | None = None
+    """Hashed or as given, for delete-by-user (L-3)."""
+    result_ids: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
+    channel_contributions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Channel → ids it had, in its order."""
+    total_latency_ms: float | None = None
+    stage_latency_ms: Mapping[str, float] = field(default_factory=dict)
+    """candidate, fusion, rerank, boost."""
+    stages: tuple[StageFigure, ...] = ()
+    fusion_weights: Mapping[str, float] = field(default_factory=dict)
+    quality_proxy_score: float | None = None
+    """L-2: a health figure, not quality."""
+    trace_id: str | None = None
+    prompt_id: str | None = None
+    retriever: str | None = None
+    """Fingerprint of the retriever that answered."""
+    fallback: str | None = None
+    """Why a fallback was triggered; None where none was."""
+    degraded: bool = False
+    mode_override: str | None = None
+    token_pressure_level: str | None = None
+    token_pressure_ratio: float | None = None
+    boost_delta: float | None = None
+    extraction_count: int | None = None
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """Flags in force and their variants."""
+    is_eval_corpus: bool = False
+    eval_category: str | None = None
+
+    @property
+    def result_count(self) -> int:
+        return len(self.result_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackEvent:
+    """Something that a person or an agent did with a result (F-1, table eval_feedback)."""
+
+    event_id: str
+    """Unique; adding the same event twice keeps one."""
+    event_type: EventType
+    session_id: str
+    created_at: str
+    project: str = DEFAULT_PROJECT
+    query_id: str | None = None
+    item_id: str | None = None
+    """Column memory_id."""
+    rank_in_results: int = -1
+    """From 1; −1 where it did not come from a search."""
+    actor: Literal["person", "agent", "unknown"] = "unknown"
+    user_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJudgment:
+    """A graded judgment with where it comes from (F-4, table eval_judgments); unique by query, item, source and annotator."""
+
+    query_id: str
+    item_id: str
+    relevance: int
+    source: JudgmentSource
+    created_at: str
+    project: str = DEFAULT_PROJECT
+    annotator: str = ""
+    confidence: float = 1.0
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    """One evaluation run's figures (table eval_results)."""
+
+    run_id: str
+    run_type: RunType
+    created_at: str
+    query_count: int
+    metrics: Mapping[str, float]
+    """By measure; the seed's columns (mrr_at_5, ndcg_at_10 …) are filled from it, the rest is kept as JSON."""
+    project: str = DEFAULT_PROJECT
+    feature_id: str | None = None
+    golden: str | None = None
+    retriever: str | None = None
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    latency_ms: Mapping[str, float] = field(default_factory=dict)
+    control_run_id: str | None = None
+    deltas: Mapping[str, float] = field(default_factory=dict)
+    p_value: float | None = None
+    is_significant: bool | None = None
+    gate: str | None = None
+    """pass, fail or undecided, where it was gated."""
+    per_query: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowRun:
+    """One query answered by production and by a candidate beside it (S-1, table eval_shadow_runs)."""
+
+    query_id: str
+    feature_id: str
+    created_at: str
+    control_result_ids: tuple[str, ...]
+    treatment_result_ids: tuple[str, ...]
+    project: str = DEFAULT_PROJECT
+    rank_correlation: float | None = None
+    set_overlap: float | None = None
+    top_result_changed: bool | None = None
+    order_differences: int | None = None
+    mrr_delta: float | None = None
+    ndcg_delta: float | None = None
+    control_latency_ms: float | None = None
+    treatment_latency_ms: float | None = None
+    error: str | None = None
+    """Why the candidate gave no answer; production's was returned all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class ABTest:
+    """A sequential test as far as it has come (S-2, table eval_ab_tests)."""
+
+    feature_id: str
+    status: ABStatus
+    alpha: float
+    beta: float
+    delta: float
+    started_at: str
+    updated_at: str
+    project: str = DEFAULT_PROJECT
+    method: str = "sprt"
+    sigma: float | None = None
+    """Known, or estimated from the burn-in; None while burning in."""
+    log_likelihood_ratio: float = 0.0
+    upper_bound: float = 0.0
+    lower_bound: float = 0.0
+    sample_count: int = 0
+    sums: Mapping[str, float] = field(default_factory=dict)
+    """Running sums: control, treatment, differences and their squares, and what else a method keeps."""
+    min_samples: int = 100
+    graduation_threshold: float = 0.03
+    decision: str | None = None
+    graduated_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A feature that reaches a share of the traffic (S-4)."""
+
+    name: str
+    rollout: float = 0.0
+    """Percent of identities, 0 to 100."""
+    project: str = DEFAULT_PROJECT
+    shadow: bool = False
+    min_samples: int = 100
+    graduation_threshold: float = 0.03
+    state: ABStatus = "running"
+    stage_since: str | None = None
+    description: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Who changed what, when and why."""
+
+    at: str
+    who: str
+    what: str
+    subject: str
+    project: str = DEFAULT_PROJECT
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+ReviewState = Literal["pending_review", "approved", "rejected", "published"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewItem:
+    """A pair to be judged (G-8)."""
+
+    item_key: str
+    """Unique: query and document."""
+    query_id: str
+    query: str
+    doc_id: str
+    created_at: str
+    project: str = DEFAULT_PROJECT
+    title: str = ""
+    text: str = ""
+    priority: float = 0.0
+    state: ReviewState = "pending_review"
+    wanted: int = 1
+    """How many blind reviewers."""
+    reserved_by: str | None = None
+    reserved_until: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,167 @@
+"""How long things are kept (O-2): queries go to archives, feedback and shadow runs go; all else stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, select
+
+from ringtrue.errors import InputError, nearest
+from ringtrue.store.archive import write_archive
+from ringtrue.store.base import Base, insert, numbered
+from ringtrue.store.rows import FEEDBACK, QUERY, SHADOW, words
+from ringtrue.store.tables import archives
+from ringtrue.store.times import timestamp
+
+BATCH = 20_000
+"""Rows that are archived and deleted in one transaction: few enough for writers to wait, enough for a file to be worth it."""
+_KEPT = {"queries": QUERY.table, "feedback": FEEDBACK.table, "shadow": SHADOW.table}
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Days that each kind of row is kept."""
+
+    queries: float = 90
+    feedback: float = 90
+    shadow: float = 30
+    projects: Mapping[str, Retention] = field(default_factory=dict)
+    """Projects that keep for longer or shorter."""
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], *, place: str = "retention") -> Retention:
+        """Return what settings say: days by kind, and the same by project under ``projects``.
+
+        Raises InputError for a kind that is none or a number of days that is none.
+
+        >>> Retention.of({"queries": 30, "projects": {"shop": {"shadow": 7}}}).of_project("shop")
+        Retention(queries=30, feedback=90, shadow=7, projects={})
+        """
+        own = {name: value for name, value in settings.items() if name != "projects"}
+        for name, value in own.items():
+            if name not in _KEPT:
+                raise InputError(f"{place}: there is no '{name}'; did you mean {nearest(name, [*_KEPT, 'projects'])}?")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 100_000:
+                raise InputError(f"{place}: {name} = {value!r} is no number of days; write a number from 0 on")
+        found = cls(**own)
+        projects = settings.get("projects", {})
+        if not isinstance(projects, Mapping) or not all(isinstance(value, Mapping) for value in projects.values()):
+            raise InputError(f"{place}: projects is no table of tables; write [store.retention.projects.NAME]")
+        named = {name: cls.of({**own, **value}, place=f"{place}.projects.{name}") for name, value in projects.items()}
+        return replace(found, projects=named)
+
+    def of_project(self, project: str) -> Retention:
+        """Return what holds in a project."""
+        return self.projects.get(project, replace(self, projects={}))
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What was, or with a dry run would be, taken out of one project."""
+
+    project: str
+    queries: int
+    feedback: int
+    shadow: int
+    archives: tuple[Path, ...] = ()
+
+
+class Keeping(Base):
+    """The store as it forgets."""
+
+    def prune(
+        self, *, now: datetime | str, archive: Path, retention: Retention | None = None, dry_run: bool = False
+    ) -> list[Pruned]:
+        """Archive the queries that are too old, delete them, and delete feedback and shadow runs that are too old.
+
+        Return what was taken out by project; with ``dry_run`` nothing is. A query is deleted in the transaction that notes
+        its archive, which is on the disk by then: stopped at any moment, a query is in the log, in an archive, or in both.
+        Raises InputError where the archive cannot be written.
+        """
+        keep = retention or Retention()
+        return [self._prune(project, now, archive, keep.of_project(project), dry_run) for project in self.projects()]
+
+    def projects(self) -> list[str]:
+        """Return the projects that have queries, feedback or shadow runs."""
+        with self._reading() as connection:
+            found = [connection.scalars(select(table.c.project).distinct()) for table in _KEPT.values()]
+            return sorted({project for projects in found for project in projects})
+
+    def archives(self, *, project: str | None = None) -> list[Path]:
+        """Return the archives that were written from this store."""
+        found = select(archives.c.path).order_by(archives.c.first_at, archives.c.id)
+        if project is not None:
+            found = found.where(archives.c.project == words(project))
+        with self._reading() as connection:
+            return [Path(path) for path in connection.scalars(found)]
+
+    def _prune(self, project: str, now: datetime | str, folder: Path, keep: Retention, dry_run: bool) -> Pruned:
+        old = {name: _older(table, project, now, getattr(keep, name)) for name, table in _KEPT.items()}
+        if dry_run:
+            with self._reading() as connection:
+                counts = {name: _count(connection, _KEPT[name], where) for name, where in old.items()}
+            return Pruned(project, counts["queries"], counts["feedback"], counts["shadow"])
+        files, queries = [], 0
+        while True:
+            file, count = self._archive(project, old["queries"], folder, now)
+            if file is None:
+                break
+            files.append(file)
+            queries += count
+        feedback, shadow = (self._delete_old(_KEPT[name], old[name]) for name in ("feedback", "shadow"))
+        return Pruned(project, queries, feedback, shadow, tuple(files))
+
+    def _archive(
+        self, project: str, old: list[ColumnElement[bool]], folder: Path, now: datetime | str
+    ) -> tuple[Path | None, int]:
+        """Archive and delete one batch; return its file, None where nothing is old."""
+        table = QUERY.table
+        with self._reading() as connection:
+            rows = connection.execute(select(table).where(*old).order_by(table.c.id).limit(BATCH)).mappings().all()
+        if not rows:
+            return None, 0
+        queries = sorted((QUERY.read(row) for row in rows), key=lambda query: (query.created_at, query.query_id))
+        file = write_archive(folder.absolute(), queries)
+        noted = {
+            "project": words(project), "path": str(file), "rows": len(rows), "created_at": timestamp(now),
+            "first_at": queries[0].created_at, "last_at": queries[-1].created_at,
+        }  # fmt: skip
+        try:
+            with self._writing() as connection:
+                ids = [row["id"] for row in rows]
+                gone = connection.execute(delete(table).where(numbered(connection.dialect.name, table.c.id, ids))).rowcount
+                if gone != len(rows):
+                    # Somebody deleted some of them meanwhile, a user perhaps; an archive must not keep them.
+                    raise _Changed
+                insert(connection, archives, [noted])
+        except _Changed:
+            file.unlink()
+            return self._archive(project, old, folder, now)
+        return file, len(rows)
+
+    def _delete_old(self, table: Table, old: list[ColumnElement[bool]]) -> int:
+        count = 0
+        batch = select(table.c.id).where(*old).order_by(table.c.id).limit(BATCH)
+        while True:
+            with self._writing() as connection:
+                gone = connection.execute(delete(table).where(table.c.id.in_(batch))).rowcount
+            if not gone:
+                return count
+            count += gone
+
+
+class _Changed(Exception):
+    """The rows that were archived are not the rows that are there."""
+
+
+def _older(table: Table, project: str, now: datetime | str, days: float) -> list[ColumnElement[bool]]:
+    limit = timestamp(datetime.fromisoformat(timestamp(now)) - timedelta(days=days))
+    return [table.c.project == words(project), table.c.created_at < limit]
+
+
+def _count(connection: Connection, table: Table, where: list[ColumnElement[bool]]) -> int:
+    return int(connection.execute(select(func.count()).select_from(table).where(*where)).scalar_one())

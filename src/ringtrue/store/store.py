@@ -1,0 +1,34 @@
+"""The store: everything the platform remembers, behind one name."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+
+from ringtrue.store import schema
+from ringtrue.store.copying import Copying
+from ringtrue.store.events import Events
+from ringtrue.store.forget import Forgetting
+from ringtrue.store.retention import Keeping
+from ringtrue.store.reviews import Reviews
+from ringtrue.store.tables import TABLES
+from ringtrue.store.trials import Trials
+
+
+class Store(Events, Trials, Reviews, Keeping, Forgetting, Copying):
+    """Records ⇄ SQL, on SQLite or PostgreSQL. Every call is one transaction; any thread, and a forked process, may call.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Store.open(f"{folder}/store.sqlite") as store:
+    ...     store.counts()["eval_queries"]
+    0
+    """
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows each table has, over all projects."""
+        with self._reading() as connection:
+            return {table.name: connection.execute(select(func.count()).select_from(table)).scalar_one() for table in TABLES}
+
+    def schema_version(self) -> str:
+        """Return the version of the schema."""
+        with self._reading() as connection:
+            return schema.version(connection) or "none"

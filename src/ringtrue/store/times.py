@@ -1,0 +1,25 @@
+"""One form for every moment, so that times sort as texts on both databases."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ringtrue.errors import InputError
+
+
+def timestamp(moment: datetime | str) -> str:
+    """Return a moment as the store keeps it: UTC, six digits of the second, ``Z``. One without a zone is UTC.
+
+    Raises InputError for a text that is no ISO 8601 time.
+
+    >>> timestamp("2026-03-01T12:00:00+02:00")
+    '2026-03-01T10:00:00.000000Z'
+    """
+    if not isinstance(moment, datetime):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except (ValueError, TypeError) as problem:
+            raise InputError(f"cannot read the time {moment!r}; write it like 2026-03-01T12:00:00Z") from problem
+    # Naive first: astimezone() would take it for local time.
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return moment.isoformat(timespec="microseconds")[:26] + "Z"

@@ -1,0 +1,158 @@
+"""O-3: one call that says what runs, what is wrong and what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringtrue.errors import Unreachable
+from ringtrue.online import change_flag, create_test, health_of, roll_back
+from ringtrue.store import AuditEntry, LoggedQuery, ReviewItem, ShadowRun, Store, StoredResult, timestamp
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+LATELY = timestamp(NOW - timedelta(hours=1))
+LONG_AGO = timestamp(NOW - timedelta(days=9))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "s.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def healthy(store: Store) -> Store:
+    store.add_queries([LoggedQuery(f"eq_{n}", "pool", "shop", LATELY if n else LONG_AGO) for n in range(5)])
+    store.add_result(evaluated())
+    return store
+
+
+def evaluated(**changes: Any) -> StoredResult:
+    result = StoredResult(
+        "r1", "full", LATELY, 60, {"nDCG@10": 0.8, "Constitutional@5": 1.0}, golden="hotel-v1.0.0",
+        intervals={"nDCG@10": (0.75, 0.85)}, gate="pass",
+    )  # fmt: skip
+    return replace(result, **changes)
+
+
+def states(store: Store, **options: Any) -> dict[str, str]:
+    return {part.name: part.state for part in health_of(store, now=NOW, **options).parts}
+
+
+def test_o3_an_empty_store_is_not_healthy_but_unknown(store: Store) -> None:
+    found = health_of(store, now=NOW)
+    assert (found.state, found.exit_code) == ("unknown", 3)
+    assert {part.name for part in found.parts if part.state == "unknown"} == {"log", "evaluation", "gate"}
+
+
+def test_o3_a_store_with_everything_in_order_is_healthy(healthy: Store) -> None:
+    found = health_of(healthy, now=NOW)
+    assert (found.state, found.exit_code) == ("ok", 0)
+    parts = {part.name: part for part in found.parts}
+    assert parts["log"].figures == {"last_24h": 4, "last_at": LATELY}
+    assert "nDCG@10 0.8000 [0.7500, 0.8500]" in parts["evaluation"].says
+    assert parts["evaluation"].figures["golden"] == "hotel-v1.0.0"
+    assert parts["schema"].figures["version"] == healthy.schema_version()
+    assert {name for name, part in parts.items() if part.state == "unused"} == {
+        "backlog",
+        "shadow",
+        "tests",
+        "rollout",
+        "index",
+    }
+
+
+def test_o3_events_that_were_lost_lately_are_wrong(healthy: Store) -> None:
+    healthy.add_audit(AuditEntry(LONG_AGO, "query log", "log.lost", "p1", detail={"dropped": 7, "refused": 0, "new": 7}))
+    assert states(healthy)["losses"] == "ok"
+    # A process tells its running total and how many of it are new; only the new ones add up.
+    for total in (3, 5):
+        new = 3 if total == 3 else 2
+        healthy.add_audit(
+            AuditEntry(LATELY, "query log", "log.lost", "p2", detail={"dropped": total, "refused": 0, "new": new})
+        )
+    found = health_of(healthy, now=NOW)
+    part = next(part for part in found.parts if part.name == "losses")
+    assert (part.state, part.figures, found.exit_code) == ("wrong", {"last_24h": 5, "told": 12}, 1)
+
+
+@pytest.mark.parametrize(("gate", "state"), [("pass", "ok"), ("fail", "wrong"), ("undecided", "unknown")])
+def test_o3_the_gate_is_as_the_newest_gated_result_says(healthy: Store, gate: str, state: str) -> None:
+    healthy.add_result(evaluated(run_id="r2", created_at=timestamp(NOW), gate=gate))
+    healthy.add_result(evaluated(run_id="r3", created_at=timestamp(NOW + timedelta(minutes=1)), gate=None))
+    assert states(healthy)["gate"] == state
+
+
+def test_o3_constitutional_documents_that_do_not_surface_are_wrong(healthy: Store) -> None:
+    healthy.add_result(evaluated(run_id="r2", created_at=timestamp(NOW), metrics={"Constitutional@5": 0.9}))
+    assert states(healthy)["constitutional"] == "wrong"
+
+
+def test_o3_the_backlog_is_told(healthy: Store) -> None:
+    healthy.add_review_items([ReviewItem("q:d", "q", "pool", "d", LONG_AGO)])
+    part = next(part for part in health_of(healthy, now=NOW).parts if part.name == "backlog")
+    assert part.state == "ok"
+    assert (part.figures["pending_review"], part.figures["total"]) == (1, 1)
+    assert part.says.startswith("1 of 1 wait for review")
+
+
+def test_o3_shadow_runs_and_tests_are_told(healthy: Store) -> None:
+    change_flag(healthy, "new", who="ada", now=NOW, shadow=True)
+    create_test(healthy, "new", now=LATELY)
+    assert (states(healthy)["shadow"], states(healthy)["tests"]) == ("unknown", "ok")
+    run = ShadowRun("q0", "new", LATELY, ("a",), ("a",))
+    healthy.add_shadow_runs([run])
+    assert states(healthy)["shadow"] == "ok"
+    healthy.add_shadow_runs([replace(run, query_id="q1", error="TimedOut")])
+    assert states(healthy)["shadow"] == "wrong"
+
+
+def test_o3_a_rollback_is_wrong_until_a_person_goes_on(healthy: Store) -> None:
+    change_flag(healthy, "new", who="ada", now=NOW, rollout=5)
+    assert states(healthy)["rollout"] == "ok"
+    roll_back(healthy, "new", now=NOW + timedelta(hours=1), who="ada", why="slow")
+    assert states(healthy)["rollout"] == "wrong"
+    change_flag(healthy, "new", who="ada", now=NOW + timedelta(hours=2), state="running")
+    assert states(healthy)["rollout"] == "ok"
+
+
+def test_o3_an_index_that_is_behind_its_documents_is_wrong(healthy: Store, tmp_path: Path) -> None:
+    from ringtrue.records import Document
+    from ringtrue.retrieve import Collection
+
+    assert states(healthy, index=tmp_path / "nowhere")["index"] == "wrong"
+    collection = Collection.create(tmp_path / "index")
+    collection.ingest([Document("a", "an indoor pool")])
+    assert states(healthy, index=tmp_path / "index", retriever="bm25")["index"] == "wrong"
+    collection.retriever("bm25").search("pool", k=1)
+    found = health_of(healthy, now=NOW, index=tmp_path / "index", retriever="bm25")
+    part = next(part for part in found.parts if part.name == "index")
+    assert (part.state, part.figures["documents"]) == ("ok", 1)
+    assert found.exit_code == 0
+
+
+def test_o3_a_part_that_cannot_be_read_is_unknown_and_the_others_are_told(
+    healthy: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(**_: Any) -> list[Any]:
+        raise Unreachable("the database went away")
+
+    monkeypatch.setattr(healthy, "tests", away)
+    found = health_of(healthy, now=NOW)
+    assert next(part for part in found.parts if part.name == "tests").says == "the database went away"
+    assert (found.state, len(found.parts)) == ("unknown", 11)
+
+
+def test_o3_health_on_the_command_line(ringtrue: Any, healthy: Store, tmp_path: Path) -> None:
+    printed = ringtrue("health", "--store", tmp_path / "s.sqlite")
+    assert printed.code == 0
+    assert printed.out.endswith("default: ok\n")
+    found = ringtrue("health", "--store", tmp_path / "s.sqlite", "--json").json
+    assert found["state"] == "ok"
+    assert found["parts"]["gate"]["verdict"] == "pass"
+    assert ringtrue("health", "--store", tmp_path / "s.sqlite", "--project", "other").code == 3

@@ -1,0 +1,142 @@
+"""L-3: secrets and personal data are taken out before anything is stored."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from made_secrets import harmless, planted
+from ringtrue.errors import InputError, MissingInput
+from ringtrue.online import Redactor
+from ringtrue.store import FeedbackEvent, LoggedQuery
+
+NOW = "2026-03-01T12:00:00.000000Z"
+
+
+def test_l3_at_least_95_percent_of_the_planted_secrets_and_personal_data_are_caught() -> None:
+    redactor = Redactor()
+    found = planted()
+    missed = [query for _, query, secret in found if secret in redactor.text(query)]
+    assert len(found) >= 200
+    assert len({query for _, query, _ in found}) == len(found)
+    assert 1 - len(missed) / len(found) >= 0.95, missed
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_l3_other_random_letters_are_caught_as_well(seed: int) -> None:
+    redactor = Redactor()
+    found = planted(seed)
+    missed = Counter(kind for kind, query, secret in found if secret in redactor.text(query))
+    total = Counter(kind for kind, _, _ in found)
+    assert sum(missed.values()) <= 0.05 * len(found), missed
+    assert all(missed[kind] <= 0.1 * total[kind] for kind in total), missed
+
+
+def test_l3_false_alarms_on_harmless_queries_are_counted_and_few() -> None:
+    redactor = Redactor()
+    queries = harmless()
+    alarms = {query: redactor.text(query) for query in queries if redactor.text(query) != query}
+    assert len(queries) >= 200
+    assert len(alarms) <= 0.01 * len(queries), alarms
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("mail ada@example.org now", "mail [email] now"),
+        ("card 4111 1111 1111 1111 declined", "card [card] declined"),
+        ("card 4111 1111 1111 1112 declined", "card 4111 1111 1111 1112 declined"),
+        ("pay GB82 WEST 1234 5698 7654 32 today", "pay [iban] today"),
+        ("pay GB83 WEST 1234 5698 7654 32 today", "pay GB83 WEST 1234 5698 7654 32 today"),
+        ("ping 192.0.2.7", "ping [ip]"),
+        ("firmware 192.0.2.7", "firmware 192.0.2.7"),
+        ("isbn 978-3-16-148410-0", "isbn 978-3-16-148410-0"),
+        ("password: hunter2 fails", "password: [key] fails"),
+        ("password reset", "password reset"),
+        ("https://bob:hunter2@example.org/x", "https://[key]@example.org/x"),
+        ("call +49 30 1234567 or write", "call [phone] or write"),
+        ("ssn 123-45-6789", "ssn [ssn]"),
+    ],
+)
+def test_l3_what_surrounds_a_find_stays(text: str, wanted: str) -> None:
+    assert Redactor().text(text) == wanted
+
+
+def test_l3_redacting_again_changes_nothing() -> None:
+    redactor = Redactor()
+    for _, query, _ in planted():
+        once = redactor.text(query)
+        assert redactor.text(once) == once
+
+
+def test_l3_reasons_flags_and_metadata_are_redacted_at_any_depth() -> None:
+    redactor = Redactor()
+    query = LoggedQuery(
+        "eq_1", "pool", "shop", NOW, fallback="error: no user ada@example.org", flags={"who": {"mail": ["ada@example.org"]}},
+        result_ids=("doc@example.org",),
+    )  # fmt: skip
+    made = redactor.query(query)
+    assert made.fallback == "error: no user [email]"
+    assert made.flags == {"who": {"mail": ["[email]"]}}
+    assert made.result_ids == ("doc@example.org",)  # ids join; they are the catalogue's
+    event = FeedbackEvent("ef_1", "click", "s", NOW, metadata={"password": "sesame", "count": 3, "note": "+49 30 1234567"})
+    assert redactor.feedback(event).metadata == {"password": "[key]", "count": 3, "note": "[phone]"}
+
+
+def test_l3_metadata_that_is_no_plain_data_becomes_text_and_what_nests_without_end_is_left_out() -> None:
+    class Odd:
+        def __str__(self) -> str:
+            return "ada@example.org"
+
+    endless: dict[str, object] = {}
+    endless["again"] = endless
+    event = FeedbackEvent("ef_1", "click", "s", NOW, metadata={"odd": Odd(), "endless": endless})
+    made = Redactor().feedback(event).metadata
+    assert made["odd"] == "[email]"
+    assert str(made["endless"]).count("again") < 10
+
+
+def test_l3_custom_patterns_and_functions() -> None:
+    redactor = Redactor(patterns={"room": r"\bR-\d+\b"}, functions=(lambda text: text.replace("Blofeld", "[villain]"),))
+    assert redactor.text("Blofeld in R-214") == "[villain] in [room]"
+    with pytest.raises(InputError, match="cannot be read"):
+        Redactor(patterns={"broken": "("})
+    with pytest.raises(InputError, match="did you mean 'email'"):
+        Redactor(kinds=("emial",))
+
+
+def test_l3_hash_only_keeps_equal_queries_equal_and_unreadable_with_a_key_of_each_project() -> None:
+    redactor = Redactor(hash_only=True, hash_users=True, salt="pepper")
+
+    def stored(text: str, project: str = "shop", salt: Redactor = redactor) -> LoggedQuery:
+        return salt.query(LoggedQuery("eq", text, "t", NOW, project, user_id="ada"))
+
+    assert re.fullmatch(r"h_[0-9a-f]{32}", stored("Quiet  Room").query)
+    assert stored("Quiet  Room").query == stored("quiet room").query != stored("quiet rooms").query
+    assert stored("quiet room").query != stored("quiet room", "other").query
+    assert stored("quiet room").query != stored("quiet room", salt=Redactor(hash_only=True, salt="other")).query
+    assert stored("quiet room").user_id == redactor.user("ada", "shop") != "ada"
+    assert "pepper" not in repr(redactor)
+
+
+def test_l3_a_hash_without_a_key_is_refused_since_guesses_could_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RINGTRUE_LOG_SALT", raising=False)
+    with pytest.raises(MissingInput, match="RINGTRUE_LOG_SALT"):
+        Redactor(hash_only=True)
+    monkeypatch.setenv("RINGTRUE_LOG_SALT", "pepper")
+    assert Redactor(hash_only=True).hashed("a", "p") == Redactor(hash_only=True, salt="pepper").hashed("a", "p")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["+1234567890" * 3000, "a@" * 15_000, "0 " * 15_000, "password " * 4000, "::" * 15_000, "A1" * 15_000, "DE89 " * 6000,
+     "-----BEGIN RSA PRIVATE KEY-----" * 1000, "://a:b" * 5000, "1." * 15_000],
+)  # fmt: skip
+def test_l3_no_text_makes_redaction_slow(text: str) -> None:
+    import time
+
+    start = time.process_time()
+    Redactor().text(text)
+    assert time.process_time() - start < 3.0  # linear takes hundredths; a pattern that backtracks takes minutes

@@ -1,0 +1,505 @@
+"""S-1: production's answer is returned untouched; what the candidate did is stored, whatever it did."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import candidates
+from ringtrue.errors import InputError, MissingInput
+from ringtrue.online.abtest import create_test
+from ringtrue.online.buckets import bucket
+from ringtrue.online.candidate import Described
+from ringtrue.online.scoring import Scored, feed_for_test, feed_judged, golden_scorer, grades_of, has_whole_lists, scorer
+from ringtrue.online.shadow import MOST_GONE, Shadow
+from ringtrue.online.summary import percentile, summarise
+from ringtrue.records import GoldenSet, Hit, Judgment, Query
+from ringtrue.store import Flag, LoggedQuery, ShadowRun, Store, StoredJudgment
+
+ANSWER = [Hit("a", 3.0), Hit("b", 2.0), Hit("c", 1.0)]
+WHEN = "2026-03-01T00:00:00+00:00"
+
+
+class Rows:
+    """A store that keeps rows in a list."""
+
+    def __init__(self) -> None:
+        self.rows: list[ShadowRun] = []
+        self.flags: dict[str, Flag] = {}
+
+    def add_shadow_runs(self, rows: Sequence[ShadowRun]) -> int:
+        self.rows.extend(rows)
+        return len(rows)
+
+    def flag(self, name: str, *, project: str = "default") -> Flag | None:
+        return self.flags.get(name)
+
+
+def production(text: str, *, k: int = 10) -> list[Hit]:
+    return ANSWER
+
+
+def shadowed(candidate: Any, *, queries: int = 1, text: str = "pool", **options: Any) -> tuple[list[ShadowRun], Any]:
+    store = Rows()
+    with Shadow(production, candidate, store, "new", sample=options.pop("sample", 1), **options) as search:
+        for number in range(queries):
+            assert search.search(text, query_id=f"q{number}") is ANSWER
+    return store.rows, search.counts
+
+
+def test_s1_both_lists_their_differences_and_latencies_are_stored() -> None:
+    [row], counts = shadowed(candidates.well)
+    assert (row.query_id, row.feature_id, row.error) == ("q0", "new", None)
+    assert row.control_result_ids == ("a", "b", "c")
+    assert row.treatment_result_ids == ("b", "a", "c")
+    assert row.rank_correlation == pytest.approx(1 / 3)
+    assert (row.set_overlap, row.top_result_changed, row.order_differences) == (1.0, True, 2)
+    assert (row.mrr_delta, row.ndcg_delta) == (None, None)
+    assert row.control_latency_ms is not None
+    assert row.treatment_latency_ms is not None
+    assert (counts.asked, counts.sampled, counts.answered, counts.saved, counts.waiting) == (1, 1, 1, 1, 0)
+
+
+def test_s1_the_difference_only_is_the_ids_that_one_side_lacks() -> None:
+    [row], _ = shadowed(lambda text, k: ["b", "z"], keep="difference")
+    assert (row.control_result_ids, row.treatment_result_ids) == (("a", "c"), ("z",))
+    assert row.set_overlap == 1 / 4
+    assert not has_whole_lists(row)
+    [same], _ = shadowed(candidates.well, keep="difference")
+    assert (same.control_result_ids, same.order_differences) == ((), 2)
+    assert not has_whole_lists(same)
+
+
+def test_s1_the_sample_is_the_same_queries_every_time_and_about_its_share() -> None:
+    first, _ = shadowed(candidates.well, queries=2000, sample=0.1, waiting=2000)
+    second, counts = shadowed(candidates.well, queries=2000, sample=0.1, waiting=2000)
+    assert sorted(row.query_id for row in first) == sorted(row.query_id for row in second)
+    assert 150 < len(first) < 250
+    assert counts.asked == 2000
+    assert counts.sampled == counts.answered == counts.saved == len(first)
+    none, _ = shadowed(candidates.well, queries=50, sample=0.0)
+    assert none == []
+
+
+def test_s1_samples_of_two_features_differ() -> None:
+    one, other = (Shadow(production, candidates.well, Rows(), name, sample=0.5) for name in ("one", "other"))
+    chosen = [(one.in_sample(f"q{n}"), other.in_sample(f"q{n}")) for n in range(400)]
+    assert 60 < sum(a and b for a, b in chosen) < 140
+    one.close()
+    other.close()
+
+
+@pytest.mark.parametrize("isolate", ["thread", "process"])
+@pytest.mark.parametrize(
+    ("candidate", "says"),
+    [
+        (candidates.crashes, "RuntimeError: no index"),
+        (candidates.exits, "SystemExit: 3"),
+        (candidates.rubbish, "returned {'error': 'over quota'}"),
+        (candidates.twice, "twice, at ranks 1 and 2"),
+        (candidates.long_ids, "5,000 characters"),
+    ],
+)
+def test_s1_a_candidate_that_fails_leaves_an_error(candidate: Any, says: str, isolate: Any) -> None:
+    [row], counts = shadowed(candidate, isolate=isolate, workers=1)
+    assert row.error is not None
+    assert says in row.error
+    assert row.control_result_ids == ("a", "b", "c")
+    assert (row.treatment_result_ids, row.set_overlap, row.treatment_latency_ms) == ((), None, None)
+    assert (counts.failed, counts.answered, counts.paused) == (1, 0, None)
+
+
+def test_s1_an_answer_without_end_is_cut_at_k() -> None:
+    [row], _ = shadowed(candidates.endless)
+    assert row.treatment_result_ids == tuple(f"d{n}" for n in range(1, 11))
+
+
+def test_s1_a_hanging_thread_is_left_behind_and_the_next_query_is_answered() -> None:
+    store = Rows()
+    with Shadow(production, candidates.sometimes_hangs, store, "new", sample=1, workers=1, timeout=0.2) as search:
+        search.search("hang", query_id="q0")
+        search.search("pool", query_id="q1")
+    errors = {row.query_id: row.error for row in store.rows}
+    assert errors == {"q0": "took longer than 0.2 s; its thread was left behind", "q1": None}
+    assert (search.counts.gone, search.counts.answered) == (1, 1)
+
+
+def test_s1_a_candidate_that_keeps_hanging_pauses_its_shadow_and_says_so() -> None:
+    store = Rows()
+    search = Shadow(production, candidates.hangs, store, "new", sample=1, workers=4, timeout=0.05)
+    for number in range(30):
+        search.search("pool", query_id=f"q{number}")
+    for _ in range(500):
+        if search.counts.paused:
+            break
+        time.sleep(0.01)
+    assert "hung or died 8 times" in (search.counts.paused or "")
+    threads = sum(thread.name == "ringtrue-candidate" for thread in threading.enumerate())
+    assert search.search("pool", query_id="later") is ANSWER
+    counts = search.close()
+    assert MOST_GONE <= counts.gone < MOST_GONE + 4  # those that were being asked when it paused
+    assert counts.gone + counts.dropped == 31
+    assert len(store.rows) == counts.gone
+    assert threads < 31
+
+
+def test_s1_a_thread_that_comes_back_late_is_no_longer_counted_as_hanging() -> None:
+    release = threading.Event()
+
+    def slow(text: str, *, k: int = 10) -> list[str]:
+        release.wait(20)
+        return ["a"]
+
+    search = Shadow(production, slow, Rows(), "new", sample=1, workers=1, timeout=0.05)
+    search.search("pool", query_id="q0")
+    for _ in range(500):
+        if search.counts.gone:
+            break
+        time.sleep(0.01)
+    assert search._hanging.count == 1
+    release.set()
+    for _ in range(500):
+        if not search._hanging.count:
+            break
+        time.sleep(0.01)
+    assert search._hanging.count == 0
+    search.close()
+
+
+def test_s1_a_process_that_hangs_is_killed_and_one_that_dies_is_replaced() -> None:
+    store = Rows()
+    options: dict[str, Any] = {"sample": 1, "workers": 1, "isolate": "process"}
+    with Shadow(production, candidates.sometimes_hangs, store, "new", timeout=0.5, **options) as search:
+        for number, text in enumerate(["pool", "hang", "pool"]):
+            search.search(text, query_id=f"q{number}")
+    errors = {row.query_id: row.error for row in store.rows}
+    assert errors == {"q0": None, "q1": "took longer than 0.5 s; its process was killed", "q2": None}
+    [row], counts = shadowed(candidates.dies, isolate="process", workers=1)
+    assert row.error == "the candidate's process ended with exit code 7"
+    assert counts.gone == 1
+
+
+def test_s1_a_process_cannot_take_more_memory_than_it_is_given() -> None:
+    [row], counts = shadowed(candidates.takes_all_memory, isolate="process", workers=1, memory=256 * 2**20, timeout=20)
+    assert row.error is not None
+    assert "MemoryError" in row.error
+    assert counts.failed == 1
+
+
+def test_s1_a_queue_that_is_full_drops_and_counts() -> None:
+    started, release = threading.Event(), threading.Event()
+
+    def slow(text: str, *, k: int = 10) -> list[str]:
+        started.set()
+        release.wait(20)
+        return ["a"]
+
+    store = Rows()
+    with Shadow(production, slow, store, "new", sample=1, workers=1, waiting=2, timeout=20) as search:
+        search.search("pool", query_id="q0")
+        assert started.wait(10)
+        for number in range(1, 11):
+            assert search.search("pool", query_id=f"q{number}") is ANSWER
+        assert search.counts.dropped == 8
+        release.set()
+    assert sorted(row.query_id for row in store.rows) == ["q0", "q1", "q2"]
+
+
+def test_s1_an_answer_that_cannot_be_read_twice_is_returned_unread() -> None:
+    answer = iter(["a", "b"])
+    store = Rows()
+    with Shadow(lambda text, k: answer, candidates.well, store, "new", sample=1) as search:
+        assert search.search("pool") is answer
+    assert list(answer) == ["a", "b"]
+    assert (search.counts.unreadable, store.rows) == (1, [])
+
+
+def test_s1_what_production_raises_is_raised_and_nothing_is_shadowed() -> None:
+    def broken(text: str, *, k: int = 10) -> list[str]:
+        raise KeyError("index")
+
+    with Shadow(broken, candidates.well, Rows(), "new", sample=1) as search, pytest.raises(KeyError, match="index"):
+        search.search("pool")
+    assert search.counts.sampled == 0
+
+
+def test_s1_changes_to_the_list_after_the_answer_do_not_reach_the_stored_row() -> None:
+    release = threading.Event()
+    mine = ["a", "b"]
+
+    def late(text: str, *, k: int = 10) -> list[str]:
+        release.wait(10)
+        return ["a"]
+
+    store = Rows()
+    with Shadow(lambda text, k: mine, late, store, "new", sample=1) as search:
+        search.search("pool", query_id="q0").clear()  # type: ignore[attr-defined]
+        release.set()
+    assert store.rows[0].control_result_ids == ("a", "b")
+
+
+def test_s1_a_store_that_fails_costs_rows_not_answers() -> None:
+    class Broken(Rows):
+        def add_shadow_runs(self, rows: Sequence[ShadowRun]) -> int:
+            raise OSError("disk full")
+
+    with Shadow(production, candidates.well, Broken(), "new", sample=1) as search:
+        assert search.search("pool") is ANSWER
+    assert (search.counts.unsaved, search.counts.saved, search.counts.problem) == (1, 0, "OSError: disk full")
+
+
+def test_s1_a_flag_that_says_no_shadow_stops_a_running_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringtrue.online.shadow.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("ringtrue.online.shadow.SAVE_SECONDS", 0.01)
+    store = Rows()
+    store.flags["new"] = Flag("new", shadow=True)
+
+    def state(wanted: bool) -> None:
+        store.flags["new"] = replace(store.flags["new"], shadow=wanted)
+        for _ in range(500):
+            if (search.counts.paused is None) is wanted:
+                return
+            time.sleep(0.01)
+        raise AssertionError("the flag was not read")
+
+    with Shadow(production, candidates.well, store, "new", sample=1) as search:
+        state(False)
+        assert not search.beside("q0", "pool", ["a"], 1.0)
+        assert search.counts.paused == "the flag 'new' says: no shadow"
+        state(True)
+        assert search.beside("q1", "pool", ["a"], 1.0)
+    assert [row.query_id for row in store.rows] == ["q1"]
+
+
+def test_s1_a_shadow_of_production_itself_measures_the_noise_floor() -> None:
+    rows, _ = shadowed(production, queries=40)
+    floor = summarise(rows)
+    assert (floor.queries, floor.failures, floor.changed, floor.top_changed, floor.overlap) == (40, 0, 0.0, 0.0, 1.0)
+
+    class Wavering:
+        """One pipeline that breaks ties by chance."""
+
+        def __init__(self, seed: int) -> None:
+            self.chance = random.Random(seed)
+
+        def search(self, text: str, *, k: int = 10) -> list[str]:
+            return ["a", "b"] if self.chance.random() < 0.8 else ["b", "a"]
+
+    store = Rows()
+    with Shadow(Wavering(1), Wavering(2), store, "a-a", sample=1, workers=1, waiting=200) as search:
+        for number in range(200):
+            search.search("pool", query_id=f"q{number}")
+    assert 0.2 < (summarise(store.rows).changed or 0) < 0.45  # 2 · 0.8 · 0.2 = 0.32
+
+
+def test_s1_judged_queries_carry_their_differences_and_feed_the_test() -> None:
+    golden = GoldenSet(
+        "g", "1.0.0", (Query("q0", "pool"),), (Judgment("q0", "b", 3), Judgment("q0", "a", 1)), (), relevance_threshold=2
+    )
+    fed: list[tuple[str, Scored, Scored]] = []
+    rows, counts = shadowed(candidates.well, queries=2, scorer=golden_scorer(golden), feed=lambda *scores: fed.append(scores))
+    by_id = {row.query_id: row for row in rows}
+    assert by_id["q0"].mrr_delta == 0.5
+    assert (by_id["q0"].ndcg_delta or 0) > 0
+    assert by_id["q1"].mrr_delta is None
+    [(query_id, control, treatment)] = fed
+    assert (query_id, control.rr, treatment.rr) == ("q0", 0.5, 1.0)
+    assert treatment.ndcg - control.ndcg == by_id["q0"].ndcg_delta
+    assert counts.problem is None
+
+
+def test_s1_a_test_that_cannot_be_fed_is_said_and_the_row_kept() -> None:
+    def feed(query_id: str, control: Scored, treatment: Scored) -> None:
+        raise OSError("locked")
+
+    rows, counts = shadowed(candidates.well, scorer=scorer({"q0": {"b": 1}}), feed=feed)
+    assert len(rows) == 1
+    assert counts.problem == "OSError: locked"
+
+
+def test_s1_judgments_that_come_later_feed_the_test_from_stored_rows() -> None:
+    whole, _ = shadowed(candidates.well, queries=3)
+    part, _ = shadowed(candidates.well, keep="difference")
+    failed, _ = shadowed(candidates.crashes)
+    rows = [*whole, replace(part[0], query_id="q8"), replace(failed[0], query_id="q9")]
+    judged = [StoredJudgment(f"q{n}", "b", 2, "implicit", WHEN) for n in (0, 1, 8, 9)]
+    judged.append(StoredJudgment("q1", "b", 0, "manual", WHEN))
+    judged.append(StoredJudgment("q1", "a", 3, "manual", WHEN))
+
+    class Judged:
+        def shadow_runs(self, **_: Any) -> list[ShadowRun]:
+            return rows
+
+        def judgments(self, *, query_ids: Sequence[str] | None = None, **_: Any) -> list[StoredJudgment]:
+            return [one for one in judged if one.query_id in (query_ids or ())]
+
+    fed: dict[str, tuple[float, float]] = {}
+    assert feed_judged(Judged(), "new", lambda name, one, other: fed.update({name: (one.rr, other.rr)})) == 2
+    assert fed == {"q0": (0.5, 1.0), "q1": (1.0, 0.5)}  # for q1 the person's word counts
+
+
+@pytest.mark.parametrize(("measure", "better"), [("mrr", 0.5), ("ndcg", 0.25)])
+def test_s1_the_test_is_fed_with_what_it_is_of_and_counts_a_query_once(tmp_path: Path, measure: str, better: float) -> None:
+    with Store.open(tmp_path / "s.sqlite") as store:
+        create_test(store, "new", now=WHEN, measure=measure)
+        feed = feed_for_test(store, "new", clock=lambda: datetime(2026, 3, 2, tzinfo=UTC))
+        for query_id in ("q1", "q2", "q1"):
+            feed(query_id, Scored(0.5, 0.5), Scored(1.0, 0.75))
+        test = store.test("new")
+        assert test is not None
+        assert (test.sample_count, test.sums["differences"]) == (2, 2 * better)
+
+
+def test_s1_a_test_of_something_else_cannot_be_fed(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s.sqlite") as store:
+        with pytest.raises(MissingInput, match="no test of feature 'new'"):
+            feed_for_test(store, "new")
+        create_test(store, "new", now=WHEN, measure=None)
+        with pytest.raises(InputError, match="of differences"):
+            feed_for_test(store, "new")
+
+
+def test_f4_of_several_judgments_the_persons_wins_then_the_newest() -> None:
+    later = "2026-03-02T00:00:00+00:00"
+    grades = grades_of(
+        [
+            StoredJudgment("q", "a", 3, "manual", WHEN),
+            StoredJudgment("q", "a", 0, "implicit", later),
+            StoredJudgment("q", "b", 1, "implicit", WHEN),
+            StoredJudgment("q", "b", 2, "implicit", later, annotator="other"),
+        ]
+    )
+    assert grades == {"q": {"a": 3, "b": 2}}
+
+
+def test_s1_failures_are_counted_and_not_averaged_away() -> None:
+    rows = [
+        ShadowRun("1", "f", WHEN, ("a",), ("a",), order_differences=0, control_latency_ms=10, treatment_latency_ms=11),
+        ShadowRun("2", "f", WHEN, ("a",), (), control_latency_ms=10, error="TimedOut"),
+    ]
+    found = summarise(rows)
+    assert (found.queries, found.failures, found.failure_share, found.timed) == (2, 1, 0.5, 1)
+    assert found.p95_increase == pytest.approx(0.1)
+    nothing = summarise([])
+    assert (nothing.changed, nothing.failure_share, nothing.p95_increase, nothing.mrr_delta) == (None, None, None, None)
+
+
+def test_percentiles_are_numpys() -> None:
+    np = pytest.importorskip("numpy")
+    values = [5.0, 1.0, 9.0, 2.5, 7.0]
+    for percent in (0, 50, 95, 100):
+        assert percentile(values, percent) == pytest.approx(np.percentile(values, percent))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"sample": 10}, "write one from 0 to 1"),
+        ({"timeout": 0}, "seconds above 0"),
+        ({"isolate": "fork"}, "'thread' or 'process'"),
+        ({"keep": "all"}, "'lists' or 'difference'"),
+        ({"memory": 10**9}, "add isolate='process'"),
+        ({"workers": 5, "waiting": 4}, "a place in the queue"),
+    ],
+)
+def test_s1_options_that_cannot_be_used_are_refused(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        Shadow(production, candidates.well, Rows(), "new", **options)
+
+
+def test_s1_a_candidate_that_cannot_travel_to_a_process_is_refused_at_once() -> None:
+    with pytest.raises(InputError, match="cannot be sent to a process"):
+        Shadow(production, lambda text, k: ["a"], Rows(), "new", isolate="process")
+
+
+def test_s1_a_described_candidate_that_cannot_be_opened_is_an_error_in_its_rows(tmp_path: Any) -> None:
+    [row], counts = shadowed(Described("bm25", tmp_path / "nothing"), isolate="process", workers=1)
+    assert "holds no documents" in (row.error or "")
+    assert counts.gone == 1
+
+
+def test_s1_a_golden_set_gives_evidence_for_both_sides(ringtrue: Any, tmp_path: Path) -> None:
+    store = tmp_path / "s.sqlite"
+    with Store.open(store) as opened:
+        create_test(opened, "new", now=WHEN)
+    started = ringtrue(
+        "shadow", "start", "new", "-c", "bm25(title=3)", "-p", "bm25", "--golden", "hotel", "--test", "--store", store, "--json"
+    )
+    assert started.code == 0
+    found = started.json["golden"]
+    assert found["deltas"]["RR@10"] == pytest.approx(found["candidate"]["RR@10"] - found["production"]["RR@10"])
+    assert (found["golden"], found["queries"]) == ("hotel-v1.0.0", 72)
+    with Store.open(store) as opened:
+        flag, test = opened.flag("new"), opened.test("new")
+        assert flag is not None
+        assert test is not None
+        assert (flag.shadow, flag.metadata["candidate"]) == (True, "bm25(title=3)")
+        assert "no constitutional documents" in flag.metadata["no_constitutional"]
+        assert test.sample_count == 72
+        assert test.sums["differences"] == pytest.approx(72 * found["deltas"]["RR@10"])
+        treatment, control = opened.results(feature_id="new", run_type="shadow")
+        assert treatment.control_run_id == control.run_id
+        rows = opened.shadow_runs(feature_id="new")
+        assert len(rows) == 72
+        assert sum(row.mrr_delta or 0 for row in rows) / 72 == pytest.approx(found["deltas"]["RR@10"])
+    status = ringtrue("shadow", "status", "--store", store, "--json").json["shadow"]["new"]
+    assert (status["on"], status["queries"], status["judged"], status["failures"]) == (True, 72, 72, 0)
+    assert "bm25(title=3)" in ringtrue("shadow", "status", "new", "--store", store).out
+
+    ringtrue("shadow", "start", "new", "-c", "bm25(title=2)", "--store", store)  # another candidate: the count begins anew
+    assert ringtrue("shadow", "status", "--store", store, "--json").json["shadow"]["new"]["queries"] == 0
+    assert ringtrue("shadow", "stop", "new", "--store", store, "--json").json["flag"]["shadow"] is False
+
+
+def test_s1_a_sample_of_the_log_is_asked_again_of_both_sides_and_each_once(ringtrue: Any, tmp_path: Path) -> None:
+    store, index = tmp_path / "s.sqlite", tmp_path / "index"
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    for name, text in (("pool", "an indoor pool to swim in"), ("spa", "sauna, massage and a pool"), ("bar", "wine and beer")):
+        (documents / f"{name}.txt").write_text(text)
+    assert ringtrue("ingest", documents, "--into", index).code == 0
+    with Store.open(store) as opened:
+        create_test(opened, "new", now=WHEN)
+        logged = [LoggedQuery(f"eq_{n}", "pool" if n % 2 else "beer", "shop", WHEN) for n in range(40)]
+        opened.add_queries(logged)
+        judged = next(query for query in logged if bucket(query.query_id, "shadow:new") < 50)
+        opened.add_judgments([StoredJudgment(judged.query_id, "pool.txt", 3, "manual", WHEN)])
+    start = ["shadow", "start", "new", "--in", index, "--log", "--sample", "50", "--store", store, "--json"]
+    first = ringtrue(*start, "-c", "bm25", "-p", "bm25", "--test").json
+    assert first["log"]["answered"] == first["log"]["saved"] == first["log"]["sampled"]
+    assert 8 < first["log"]["sampled"] < 32
+    assert first["judged"] == 1
+    with Store.open(store) as opened:
+        rows = opened.shadow_runs(feature_id="new")
+        assert all(row.order_differences == 0 and row.control_result_ids for row in rows)
+        test = opened.test("new")
+        assert test is not None
+        assert test.sample_count == 1
+    again = ringtrue(*start).json
+    assert again["log"]["sampled"] == 0
+    assert ringtrue(*start, "--since", "1h").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["start", "new", "--golden", "hotel"], "add --candidate EXPRESSION"),
+        (["start", "new", "-c", "bm25", "--log"], "no logged search is left"),
+        (["start", "new", "--test"], "ringtrue test create"),
+        (["stop", "nothing"], "no flag 'nothing'"),
+        (["status", "nothing"], "no flag 'nothing'"),
+    ],
+)
+def test_s1_bad_input_is_one_line_with_its_cure(ringtrue: Any, tmp_path: Path, arguments: list[str], says: str) -> None:
+    outcome = ringtrue("shadow", *arguments, "--store", tmp_path / "s.sqlite")
+    assert outcome.code == 2
+    assert says in outcome.err
+    assert outcome.out == ""

@@ -1,0 +1,164 @@
+"""Wald's test with variance, the seed's formula without, and the Beta-Binomial reading (S-2 a, c)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ringtrue.errors import InputError
+from ringtrue.stats import (
+    BetaBinomial,
+    SequentialPlan,
+    Sprt,
+    first_decisions,
+    probability_better,
+    sprt_ratios,
+    variance_free_ratios,
+    wald_bounds,
+)
+from ringtrue.stats.sequential import BURN_IN
+
+PLAN = SequentialPlan()
+
+
+def fed(test: Sprt, differences: list[float]) -> Sprt:
+    for difference in differences:
+        test = test.add(difference)
+    return test
+
+
+def test_s2_the_bounds_and_defaults_are_walds() -> None:
+    assert (PLAN.alpha, PLAN.beta, PLAN.delta) == (0.05, 0.20, 0.05)
+    assert wald_bounds() == (pytest.approx(math.log(0.8 / 0.05)), pytest.approx(math.log(0.2 / 0.95)))
+
+
+def test_s2_with_a_known_sigma_the_ratio_is_the_sum_of_the_formula() -> None:
+    differences = np.random.default_rng(1).normal(0.02, 0.2, 50).clip(-1, 1).tolist()
+    summed = 0.0
+    for difference in differences:
+        summed += (0.05 / 0.2**2) * (difference - 0.05 / 2)
+    found = fed(Sprt(sigma=0.2), differences)
+    assert found.llr == found.evidence == pytest.approx(summed, abs=1e-12)
+    assert found.sigma_used == 0.2
+    assert found.burn_in_left == 0
+
+
+@pytest.mark.parametrize("sigma", [None, 0.15])
+def test_s2_one_by_one_and_all_at_once_agree(sigma: float | None) -> None:
+    differences = np.random.default_rng(2).normal(0.01, 0.15, (80, 5)).clip(-1, 1)
+    table = sprt_ratios(differences, sigma=sigma)
+    for column in range(5):
+        test = Sprt(sigma=sigma)
+        for row in range(80):
+            test = test.add(float(differences[row, column]))
+            assert test.llr == pytest.approx(table[row, column], abs=1e-9)
+
+
+def test_s2_an_estimated_sigma_is_never_below_the_one_seen_and_comes_close_to_it() -> None:
+    differences = np.random.default_rng(3).normal(0.0, 0.2, 20_000).clip(-1, 1)
+    for n, most in ((BURN_IN, 2.5), (200, 1.3), (20_000, 1.05)):
+        seen = float(differences[:n].std())
+        test = Sprt(n=n, total=float(differences[:n].sum()), squares=float((differences[:n] ** 2).sum()))
+        assert test.sigma_used is not None
+        assert seen < test.sigma_used < most * seen
+
+
+def test_s2_nothing_is_decided_while_burning_in() -> None:
+    test = fed(Sprt(), [1.0] * (BURN_IN - 1))
+    assert (test.sigma_used, test.llr, test.decision, test.burn_in_left) == (None, 0.0, "continue", 1)
+    assert test.add(1.0).decision == "accept-treatment"
+
+
+def test_s2_equal_sides_are_decided_for_the_control_and_no_division_fails() -> None:
+    test = fed(Sprt(), [0.0] * 200)
+    assert test.decision == "accept-control"
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.10])
+@pytest.mark.parametrize("delta", [0.01, 0.05, 0.20])
+def test_s2_losses_not_yet_seen_are_reckoned_with(alpha: float, delta: float) -> None:
+    """A steady gain with rare losses of 1 and a mean of 0: the chance to accept before the first loss stays below alpha."""
+    plan = SequentialPlan(alpha=alpha, delta=delta)
+    for gain in delta * np.linspace(0.55, 6, 60):
+        if gain >= 1:
+            continue
+        chance_of_loss = gain / (1 + gain)
+        ratios = sprt_ratios(np.full((5_000, 1), gain), plan=plan)
+        codes, after = first_decisions(ratios, plan=plan)
+        if codes[0] == 1:
+            assert (1 - chance_of_loss) ** after[0] < alpha
+
+
+def test_trap_19_without_a_variance_delta_cancels_out_and_the_spread_does_not_matter() -> None:
+    """The seed's ``z = d / delta; llr += z * delta - delta**2 / 2`` is ``d - delta**2 / 2``, whatever the spread."""
+    differences = np.random.default_rng(4).normal(0.0, 0.2, (300, 1))
+    llr = 0.0
+    for d in differences.ravel():
+        z = d / 0.05
+        llr += z * 0.05 - 0.5 * 0.05 * 0.05
+    assert variance_free_ratios(differences)[-1, 0] == pytest.approx(llr)
+    # In units ten times as small nothing else has changed, and yet its steps are ten times as small; ours are the same.
+    small = SequentialPlan(delta=0.005)
+    steps = [
+        np.diff(variance_free_ratios(values, plan=plan), axis=0).std()
+        for values, plan in ((differences, PLAN), (differences / 10, small))
+    ]
+    assert steps[0] == pytest.approx(10 * steps[1])
+    assert sprt_ratios(differences / 10, plan=small, sigma=0.02)[-1, 0] == pytest.approx(
+        sprt_ratios(differences, sigma=0.2)[-1, 0]
+    )
+
+
+def test_s2_the_first_decision_counts_even_if_the_ratio_comes_back() -> None:
+    codes, after = first_decisions([[0.0, 0.0], [3.0, -1.6], [-5.0, 5.0]])
+    assert (codes.tolist(), after.tolist()) == ([1, 2], [2, 2])
+
+
+@pytest.mark.parametrize("options", [{"alpha": 0.0}, {"alpha": 0.5}, {"beta": 1.0}, {"delta": 0.0}, {"delta": math.nan}])
+def test_s2_an_unusable_plan_is_refused(options: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=next(iter(options))):
+        SequentialPlan(**options)
+
+
+@pytest.mark.parametrize("difference", [1.01, -1.01, math.nan, math.inf])
+def test_s2_differences_outside_their_range_are_refused(difference: float) -> None:
+    with pytest.raises(InputError, match="−1 to 1"):
+        Sprt().add(difference)
+
+
+@pytest.mark.parametrize("sigma", [0.0, -0.1, 1.5, math.nan])
+def test_s2_an_impossible_sigma_is_refused(sigma: float) -> None:
+    with pytest.raises(InputError, match="sigma"):
+        Sprt(sigma=sigma)
+
+
+@pytest.mark.parametrize(
+    ("control", "treatment"),
+    [((0, 0), (0, 0)), ((3, 10), (7, 10)), ((7, 10), (3, 10)), ((90, 100), (95, 120)), ((0, 5), (5, 5))],
+)
+def test_s2_the_beta_binomial_probability_is_that_of_an_integral(control: tuple[int, int], treatment: tuple[int, int]) -> None:
+    from scipy import integrate, stats
+
+    sides = [stats.beta(hits + 1, tries - hits + 1) for hits, tries in (control, treatment)]
+    expected, _ = integrate.quad(lambda rate: sides[1].pdf(rate) * sides[0].cdf(rate), 0, 1)
+    assert probability_better(control=control, treatment=treatment) == pytest.approx(expected, abs=1e-8)
+
+
+def test_s2_the_beta_binomial_decides_at_095_on_both_sides() -> None:
+    state = BetaBinomial()
+    for control, treatment in [(0, 1)] * 4:
+        state = state.add(control, treatment)
+    assert state.probability > 0.95
+    assert state.decision == "accept-treatment"
+    assert BetaBinomial(n=4, control=4).decision == "accept-control"
+    assert BetaBinomial(n=1, treatment=1).decision == "continue"
+    assert BetaBinomial(n=3_000, treatment=3_000).evidence < math.inf
+
+
+def test_s2_the_beta_binomial_takes_successes_only() -> None:
+    with pytest.raises(InputError, match="0 or 1"):
+        BetaBinomial().add(0.5, 1.0)
+    with pytest.raises(InputError, match="6 successes of 5"):
+        probability_better(control=(6, 5), treatment=(0, 5))

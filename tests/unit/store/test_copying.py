@@ -1,0 +1,206 @@
+"""Backup, restore and moving between databases: the same rows, all of them or none (W-1)."""
+
+from __future__ import annotations
+
+import gzip
+import sqlite3
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ringtrue.errors import InputError, MissingInput
+from ringtrue.store import Store
+from ringtrue.store import copying as module
+from store_contents import EXPECTED, FULL_QUERY, PLAIN_QUERY, contents, fill
+
+NOW = "2026-06-30T00:00:00Z"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def other(request: pytest.FixtureRequest, empty: Callable[[str], str]) -> str:
+    """The address of a second database, of either kind."""
+    return empty(request.param)
+
+
+def test_a_portable_backup_restores_on_either_database_W_1(store: Store, other: str, tmp_path: Path) -> None:
+    fill(store)
+    counts = store.backup(tmp_path / "b" / "store.jsonl.gz", now=NOW)
+    assert counts == store.counts()
+    with Store.open(other) as target:
+        assert target.restore(tmp_path / "b" / "store.jsonl.gz") == counts
+        assert contents(target) == contents(store)
+        assert target.add_queries([replace(PLAIN_QUERY, query_id="next")]) == 1  # the numbers go on behind the restored ones
+
+
+def test_a_store_is_copied_to_either_database_and_compared_W_1(store: Store, other: str) -> None:
+    fill(store)
+    store.add_queries([replace(FULL_QUERY, query_id=f"eq_{i}", project="shop") for i in range(module.BATCH * 2 + 7)])
+    with Store.open(other) as target:
+        assert target.copy_from(store) == store.counts()
+        found = contents(target)
+        assert {name: found[name] for name in EXPECTED} == EXPECTED
+        assert found == contents(store)
+        with pytest.raises(InputError, match="--replace"):
+            target.copy_from(store)
+        assert target.copy_from(store, replace=True) == store.counts()
+        with pytest.raises(InputError, match="itself"):
+            target.copy_from(target)
+
+
+def test_a_copy_that_breaks_off_leaves_nothing_W_1(store: Store, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(store)
+    rows = module._rows
+
+    def broken(connection: object, table: object, place: str) -> object:
+        if str(table) == "ratings":  # the last one
+            raise KeyboardInterrupt
+        return rows(connection, table, place)  # type: ignore[arg-type]
+
+    with Store.open(other) as target:
+        monkeypatch.setattr(module, "_rows", broken)
+        with pytest.raises(KeyboardInterrupt):
+            target.copy_from(store)
+        assert set(target.counts().values()) == {0}
+
+
+def test_rows_that_do_not_read_back_the_same_are_refused_W_1(
+    store: Store, empty: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store)
+    rows = module._rows
+
+    def changed(connection: object, table: object, place: str) -> object:
+        found = rows(connection, table, place)  # type: ignore[arg-type]
+        return iter(list(found)[1:]) if place == "here" and str(table) == "eval_queries" else found
+
+    with Store.open(empty("sqlite")) as target:
+        monkeypatch.setattr(module, "_rows", changed)
+        with pytest.raises(InputError, match="eval_queries does not read back"):
+            target.copy_from(store)
+        assert set(target.counts().values()) == {0}
+
+
+def test_sqlite_is_copied_while_others_write_W_1(empty: Callable[[str], str], tmp_path: Path) -> None:
+    with Store.open(empty("sqlite")) as store:
+        fill(store)
+        stop = threading.Event()
+        written = []
+
+        def write() -> None:
+            while not stop.is_set():
+                batch = [replace(PLAIN_QUERY, query_id=f"w{len(written)}-{i}") for i in range(10)]
+                written.append(store.add_queries(batch))
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            counts = [store.backup(tmp_path / f"{i}.sqlite", now=NOW)["eval_queries"] for i in range(5)]
+        finally:
+            stop.set()
+            thread.join()
+        assert sum(written) == store.counts()["eval_queries"] - 2
+        assert all((count - 2) % 10 == 0 for count in counts)  # whole batches only
+        assert counts == sorted(counts)
+        assert sorted(path.name for path in tmp_path.iterdir() if path.name[0].isdigit() and path.name[1] == ".") == [
+            f"{i}.sqlite" for i in range(5)
+        ]
+        with Store.open(empty("sqlite")) as target:
+            assert target.restore(tmp_path / "4.sqlite")["eval_queries"] == counts[4]
+            assert target.feedback() == EXPECTED["feedback"]
+
+
+def test_a_portable_backup_of_a_store_in_use_is_one_state_W_1(store: Store, tmp_path: Path) -> None:
+    stop = threading.Event()
+
+    def write() -> None:
+        batch = 0
+        while not stop.is_set():
+            store.add_queries([replace(PLAIN_QUERY, query_id=f"{batch}-{i}") for i in range(10)])
+            batch += 1
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        counts = [store.backup(tmp_path / "s.jsonl.gz", now=NOW)["eval_queries"] for _ in range(5)]
+    finally:
+        stop.set()
+        thread.join()
+    assert all(count % 10 == 0 for count in counts)
+    assert counts[-1] > 0
+
+
+def test_postgresql_has_no_file_to_copy(empty: Callable[[str], str], tmp_path: Path) -> None:
+    with Store.open(empty("postgresql")) as store, pytest.raises(InputError, match=r"\.jsonl\.gz"):
+        store.backup(tmp_path / "store.sqlite", now=NOW)
+    assert list(tmp_path.iterdir()) == []
+
+
+def _damaged(whole: bytes) -> dict[str, bytes]:
+    lines = gzip.decompress(whole).splitlines(keepends=True)
+    return {
+        "cut off": whole[:-20],
+        "without an end": gzip.compress(b"".join(lines[:-1])),
+        "a row missing": gzip.compress(b"".join(line for line in lines if b"breakfast" not in line)),
+        "a row changed": gzip.compress(b"".join(lines).replace(b"breakfast", b"breakfasT")),
+        "another schema": gzip.compress(b"".join(lines).replace(b'"schema": "', b'"schema": "9')),
+        "something else": gzip.compress(b'{"a": 1}\n'),
+        "no lines": gzip.compress(b""),
+        "plain text": b"hello",
+        "empty": b"",
+        "damaged inside": whole[:200] + bytes([whole[200] ^ 0xFF]) + whole[201:],
+        "no database": b"SQLite format 3\x00" + b"x" * 100,
+    }
+
+
+def test_a_damaged_or_foreign_backup_is_refused_and_leaves_nothing_W_1(empty: Callable[[str], str], tmp_path: Path) -> None:
+    with Store.open(empty("sqlite")) as store:
+        fill(store)
+        store.backup(tmp_path / "whole.jsonl.gz", now=NOW)
+    file = tmp_path / "damaged"
+    with Store.open(empty("sqlite")) as target:
+        for name, content in _damaged((tmp_path / "whole.jsonl.gz").read_bytes()).items():
+            file.write_bytes(content)
+            with pytest.raises(InputError, match="damaged"):
+                target.restore(file)
+            assert set(target.counts().values()) == {0}, name
+        with pytest.raises(MissingInput):
+            target.restore(tmp_path / "nothing")
+
+
+def test_a_failed_restore_keeps_what_was_to_be_replaced_W_1(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    store.backup(tmp_path / "whole.jsonl.gz", now=NOW)
+    before = contents(store)
+    (tmp_path / "cut.jsonl.gz").write_bytes((tmp_path / "whole.jsonl.gz").read_bytes()[:-20])
+    with pytest.raises(InputError):
+        store.restore(tmp_path / "cut.jsonl.gz", replace=True)
+    assert contents(store) == before
+
+
+def test_a_backup_appears_whole_or_not_at_all_W_1(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(store)
+    good = tmp_path / "store.jsonl.gz"
+    store.backup(good, now=NOW)
+    before = good.read_bytes()
+
+    def broken(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "_line", broken)
+    with pytest.raises(InputError, match="No space left"):
+        store.backup(good, now=NOW)
+    assert good.read_bytes() == before
+    assert [path.name for path in tmp_path.glob("*.part")] == []
+
+
+def test_a_copied_file_is_a_database_of_its_own(empty: Callable[[str], str], tmp_path: Path) -> None:
+    with Store.open(empty("sqlite")) as store:
+        fill(store)
+        store.backup(tmp_path / "copy.sqlite", now=NOW)
+    connection = sqlite3.connect(tmp_path / "copy.sqlite")
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    assert connection.execute("SELECT count(*) FROM eval_queries").fetchone() == (2,)
+    connection.close()

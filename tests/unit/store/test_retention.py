@@ -1,0 +1,192 @@
+"""How long things are kept: archived first, deleted after, never more (O-2)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ringtrue.errors import InputError, MissingInput
+from ringtrue.store import LoggedQuery, Retention, Store, archived_queries
+from ringtrue.store import retention as module
+from store_contents import EVENT, FULL_QUERY, JUDGMENT, PLAIN_QUERY, RESULT, SHADOW, TEST
+
+NOW = "2026-06-30T00:00:00Z"
+OLD = ["2026-03-31T23:59:59.999999Z", "2025-01-01T00:00:00Z"]
+KEPT = "2026-04-01T00:00:00Z"  # 90 days before to the microsecond
+
+
+def _queries(project: str = "default") -> list[LoggedQuery]:
+    old = [replace(FULL_QUERY, query_id=f"old {at}", created_at=at, project=project) for at in OLD]
+    return [*old, replace(PLAIN_QUERY, query_id="kept", created_at=KEPT, project=project)]
+
+
+def _ids(store: Store, project: str = "default") -> list[str]:
+    return [query.query_id for query in store.queries(project=project)]
+
+
+def test_old_queries_are_archived_readable_and_only_they_are_deleted_O_2(store: Store, tmp_path: Path) -> None:
+    store.add_queries(_queries())
+    (pruned,) = store.prune(now=NOW, archive=tmp_path / "archive")
+    assert (pruned.project, pruned.queries, len(pruned.archives)) == ("default", 2, 1)
+    assert _ids(store) == ["kept"]
+    archived = list(archived_queries(pruned.archives[0]))
+    assert archived == sorted(
+        (replace(query, created_at=query.created_at.replace("00Z", "00.000000Z")) for query in _queries()[:2]),
+        key=lambda query: query.created_at,
+    )
+    assert store.archives() == list(pruned.archives)
+    assert list(archived_queries(tmp_path / "archive")) == archived
+    assert [path.name for path in (tmp_path / "archive").iterdir()] == [pruned.archives[0].name]  # nothing half-written
+    (again,) = store.prune(now=NOW, archive=tmp_path / "archive")
+    assert (again.queries, again.archives) == (0, ())
+
+
+def test_an_archive_is_plain_json_lines_that_other_tools_read_O_2(store: Store, tmp_path: Path) -> None:
+    import duckdb
+
+    store.add_queries(_queries())
+    (pruned,) = store.prune(now=NOW, archive=tmp_path)
+    with gzip.open(pruned.archives[0], "rt") as lines:
+        assert json.loads(next(iter(lines)))["query"] == FULL_QUERY.query
+    found = duckdb.sql(f"SELECT count(*), max(len(result_ids)) FROM read_json_auto('{pruned.archives[0]}')").fetchall()
+    assert found == [(2, 3)]
+
+
+def test_feedback_goes_after_90_days_shadow_runs_after_30_all_else_stays_O_2(store: Store, tmp_path: Path) -> None:
+    ages = {"fresh": "2026-06-29T00:00:00Z", "month": "2026-05-15T00:00:00Z", "old": "2025-01-01T00:00:00Z"}
+    for name, at in ages.items():
+        store.add_feedback([replace(EVENT, event_id=name, created_at=at)])
+        store.add_shadow_runs([replace(SHADOW, query_id=name, created_at=at)])
+        store.add_judgments([replace(JUDGMENT, item_id=name, created_at=at)])
+        store.add_result(replace(RESULT, run_id=name, created_at=at))
+    store.create_test(replace(TEST, started_at=ages["old"], updated_at=ages["old"]))
+    (pruned,) = store.prune(now=NOW, archive=tmp_path)
+    assert (pruned.queries, pruned.feedback, pruned.shadow) == (0, 1, 2)
+    assert [event.event_id for event in store.feedback()] == ["month", "fresh"]
+    assert [run.query_id for run in store.shadow_runs(feature_id="rerank")] == ["fresh"]
+    assert (len(store.judgments()), len(store.results()), len(store.tests())) == (3, 3, 1)
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing_O_2(store: Store, tmp_path: Path) -> None:
+    store.add_queries(_queries())
+    store.add_feedback([replace(EVENT, created_at=OLD[1])])
+    before = store.counts()
+    (said,) = store.prune(now=NOW, archive=tmp_path / "archive", dry_run=True)
+    assert store.counts() == before
+    assert not (tmp_path / "archive").exists()
+    (done,) = store.prune(now=NOW, archive=tmp_path / "archive")
+    assert (said.queries, said.feedback, said.shadow) == (done.queries, done.feedback, done.shadow) == (2, 1, 0)
+
+
+def test_each_project_keeps_for_as_long_as_it_says_L_3(store: Store, tmp_path: Path) -> None:
+    for project in ("default", "shop", "clinic"):
+        store.add_queries(_queries(project))
+    retention = Retention.of({"queries": 90, "projects": {"shop": {"queries": 1}, "clinic": {"queries": 10_000}}})
+    pruned = store.prune(now=NOW, archive=tmp_path, retention=retention)
+    assert {each.project: each.queries for each in pruned} == {"default": 2, "shop": 3, "clinic": 0}
+    assert (_ids(store, "shop"), len(_ids(store, "clinic"))) == ([], 3)
+    assert {query.project for query in archived_queries(tmp_path)} == {"default", "shop"}
+    assert len(store.archives(project="shop")) == 1
+
+
+def test_nothing_is_deleted_where_the_archive_cannot_be_written_O_2(store: Store, tmp_path: Path) -> None:
+    store.add_queries(_queries())
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match="nothing was deleted"):
+        store.prune(now=NOW, archive=tmp_path / "file")
+    assert len(_ids(store)) == 3
+
+
+def test_nothing_is_deleted_where_the_archive_does_not_read_back_O_2(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ringtrue.store import archive
+
+    whole = archive.replace_file
+    monkeypatch.setattr(archive, "replace_file", lambda file, lines: whole(file, iter(list(lines)[:1])))
+    store.add_queries(_queries())
+    with pytest.raises(InputError, match="holds 1 of 2"):
+        store.prune(now=NOW, archive=tmp_path)
+    assert len(_ids(store)) == 3
+
+
+def test_stopped_between_archive_and_deletion_nothing_is_lost_or_read_twice_O_2(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add_queries(_queries())
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "insert", stop)
+        with pytest.raises(KeyboardInterrupt):
+            store.prune(now=NOW, archive=tmp_path)
+    assert len(_ids(store)) == 3
+    store.prune(now=NOW, archive=tmp_path)
+    assert len(list(tmp_path.glob("*.jsonl.gz"))) == 2
+    assert sorted(query.query_id for query in archived_queries(tmp_path)) == sorted(query.query_id for query in _queries()[:2])
+
+
+def test_a_query_deleted_while_it_is_archived_is_in_no_archive_O_2(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add_queries([replace(query, user_id=f"u{i}") for i, query in enumerate(_queries())])
+    write = module.write_archive
+
+    def meanwhile(folder: Path, queries: list[LoggedQuery]) -> Path:
+        store.delete_user("u0", project="default")
+        return write(folder, queries)
+
+    monkeypatch.setattr(module, "write_archive", meanwhile)
+    (pruned,) = store.prune(now=NOW, archive=tmp_path)
+    assert pruned.queries == 1
+    assert [query.user_id for query in archived_queries(tmp_path)] == ["u1"]
+
+
+def test_many_rows_go_in_batches(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH", 10)
+    store.add_queries([replace(PLAIN_QUERY, query_id=f"eq_{i}", created_at=OLD[1]) for i in range(25)])
+    store.add_feedback([replace(EVENT, event_id=f"e{i}", created_at=OLD[1]) for i in range(25)])
+    (pruned,) = store.prune(now=NOW, archive=tmp_path)
+    assert (pruned.queries, pruned.feedback, len(pruned.archives)) == (25, 25, 3)
+    assert len(list(archived_queries(tmp_path))) == 25
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"querys": 3}, "did you mean 'queries'"),
+        ({"queries": -1}, "queries = -1"),
+        ({"shadow": "30"}, "shadow = '30'"),
+        ({"shadow": True}, "shadow = True"),
+        ({"projects": {"shop": 3}}, "no table of tables"),
+        ({"projects": {"shop": {"x": 3}}}, r"projects\.shop"),
+    ],
+)
+def test_wrong_settings_are_named(settings: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Retention.of(settings)
+
+
+def test_what_is_no_archive_is_refused(tmp_path: Path, empty: Callable[[str], str]) -> None:
+    with pytest.raises(MissingInput, match="no archive"):
+        list(archived_queries(tmp_path))
+    whole = tmp_path / "a.jsonl.gz"
+    with Store.open(empty("sqlite")) as store:
+        store.add_queries(_queries())
+        (pruned,) = store.prune(now=NOW, archive=tmp_path / "archive")
+    whole.write_bytes(pruned.archives[0].read_bytes()[:-12])
+    with pytest.raises(InputError, match="cut off, damaged"):
+        list(archived_queries(whole))
+    whole.write_bytes(b"plain")
+    with pytest.raises(InputError, match="cut off, damaged"):
+        list(archived_queries(whole))
+    whole.write_bytes(gzip.compress(b'{"a": 1}\n'))
+    with pytest.raises(InputError, match="no archived search"):
+        list(archived_queries(whole))
