@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,6 +55,22 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not above 0")
     return number
+
+
+def carry_out(
+    name: str,
+    run: Callable[[argparse.Namespace], dict[str, Any]],
+    render: Callable[[dict[str, Any]], str],
+    options: argparse.Namespace,
+) -> int:
+    """Run a benchmark and finish it; return 0, 1 when ``--check`` finds a limit missed, or 2 when it cannot be run."""
+    try:
+        report = run(options)
+    except Failure as problem:
+        say("")  # what was said so far may stand on an unfinished line
+        print(f"bench {name}: {problem}", file=sys.stderr)
+        return 2
+    return finish(name, report, render(report), options)
 
 
 def finish(name: str, report: dict[str, Any], text: str, options: argparse.Namespace) -> int:

@@ -35,7 +35,7 @@ from typing import Any
 from common import (
     Failure,
     add_common_options,
-    finish,
+    carry_out,
     limit,
     limits_table,
     machine,
@@ -65,13 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.worker:
         print(json.dumps(WORK[options.worker](options)))
         return 0
-    try:
-        report = run(options)
-    except Failure as problem:
-        say("")
-        print(f"bench log: {problem}", file=sys.stderr)
-        return 2
-    return finish("log", report, render(report), options)
+    return carry_out("log", run, render, options)
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -25,7 +25,7 @@ from common import (
     Failure,
     Sample,
     add_common_options,
-    finish,
+    carry_out,
     limit,
     limits_table,
     machine,
@@ -108,12 +108,7 @@ class Tool(NamedTuple):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; return 0, 1 when ``--check`` finds a limit missed, or 2 when it cannot be run."""
     options = _options(argv)
-    try:
-        report = run(options)
-    except Failure as problem:
-        print(f"bench measures: {problem}", file=sys.stderr)
-        return 2
-    return finish("measures", report, render(report), options)
+    return carry_out("measures", run, render, options)
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -31,7 +31,7 @@ from common import (
     Failure,
     add_common_options,
     busy_seconds,
-    finish,
+    carry_out,
     limit,
     limits_table,
     machine,
@@ -62,13 +62,7 @@ DATA = BENCH / "retrieve"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; return 0, 1 when ``--check`` finds a limit missed, or 2 when it cannot be run."""
     options = _options(argv)
-    try:
-        report = run(options)
-    except Failure as problem:
-        say("")
-        print(f"bench retrieve: {problem}", file=sys.stderr)
-        return 2
-    return finish("retrieve", report, render(report), options)
+    return carry_out("retrieve", run, render, options)
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -22,9 +22,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from common import (
-    Failure,
     add_common_options,
-    finish,
+    carry_out,
     limit,
     limits_table,
     machine,
@@ -58,13 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.worker:
         print(json.dumps(work(*options.worker, options)))
         return 0
-    try:
-        report = run(options)
-    except Failure as problem:
-        say("")
-        print(f"bench stats: {problem}", file=sys.stderr)
-        return 2
-    return finish("stats", report, render(report), options)
+    return carry_out("stats", run, render, options)
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:

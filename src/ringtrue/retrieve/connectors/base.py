@@ -124,8 +124,8 @@ class Connector(ABC):
         return False
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        """Return which of a few hundred ids can be found; raises SearchFailed."""
-        raise NotImplementedError
+        """Return which of a few hundred ids can be found; raises SearchFailed. Asked only where ``resolves`` says so."""
+        raise AssertionError(f"{type(self).__name__} says that it resolves ids, but not how")
 
     def _resolved(self, doc_ids: Sequence[str]) -> set[str]:
         wanted = list(dict.fromkeys(doc_ids))

@@ -167,9 +167,9 @@ class WritingConnector(Connector):
         """Whether marks can be read by id."""
         return True
 
+    @abstractmethod
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
         """Return the marks of what is stored under a few hundred ids; raises SearchFailed."""
-        raise NotImplementedError
 
     @abstractmethod
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
