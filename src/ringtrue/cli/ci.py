@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringtrue.cli import eval as options
-from ringtrue.cli.gate import committed_checks, settled
+from ringtrue.cli.gate import committed_checks
 from ringtrue.errors import OK, UNDECIDED, InputError, RingtrueError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def ci_command(
     out.mkdir(parents=True, exist_ok=True)
     crash: Exception | None = None
     try:
-        asked = settled(named, context)
+        asked = options.settled(named, context)
         given = _flags(named, asked)
         outcome = _judged(asked, given, run=run, baseline=baseline, base_ref=base_ref, mode=mode, setup=setup, out=out, key=key)
     except Exception as problem:

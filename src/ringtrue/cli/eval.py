@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 RUNS = Path(".ringtrue/runs")
 REPORTS = Path("reports")
+ORDER = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
+"""Where a value comes from, the strongest first."""
+WAYS = {"retriever": "retriever", "python": "python", "route": "routes"}
+"""The three options that name a search → the field of ``Asked``."""
+NOT_SHARED = {"measures", "components", "resume"}
+"""What ``eval`` may be asked for and the commands that judge settle themselves."""
 
 Golden = Annotated[str | None, typer.Option("--golden", "-g", help="A golden set: a file, a folder or a shipped name (hotel).")]
 RetrieverText = Annotated[
@@ -281,13 +287,34 @@ def watching(*, quiet: bool = False) -> Iterator[Watcher]:
         )
 
 
-def named_by_user(context: typer.Context) -> dict[str, Any]:
-    """Return the one way in which the retriever is named: a flag wins over the environment, that over ringtrue.toml."""
-    order = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP")
-    given = {name: value for name in ("retriever", "python", "route") if (value := context.params.get(name))}
-    sources = {name: getattr(context.get_parameter_source(name), "name", "DEFAULT") for name in given}
-    first = next((source for source in order if source in sources.values()), None)
-    return {name: value for name, value in given.items() if sources[name] == first or first is None}
+def settled(asked: Asked, context: typer.Context) -> Asked:
+    """Return what is evaluated, as far as it is not this command's own option, and with one search.
+
+    ``RINGTRUE_EVAL_…`` holds for every command that evaluates, like ``[eval]``. Where a flag names a search, another one in
+    the environment or the file does not count; two of equal strength are left for ``retriever_of`` to refuse.
+    """
+    root: Any = context.parent
+    plain = root.command.commands["eval"].make_context("eval", [], parent=root)
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(Asked) if field.name not in NOT_SHARED}
+    changed: dict[str, Any] = {}
+    strength: dict[str, int] = {}
+    for option, value in plain.params.items():
+        name = WAYS.get(option, option)
+        if name not in defaults:
+            continue
+        own = _strength(context, option) if option in context.params else len(ORDER)
+        strength[name] = min(own, _strength(plain, option))
+        if strength[name] < own:
+            changed[name] = defaults[name] if value is None else Path(value) if name == "folder" else value
+    found = replace(asked, **changed)
+    named = [name for name in WAYS.values() if getattr(found, name)]
+    best = min((strength[name] for name in named), default=0)
+    return replace(found, **{name: defaults[name] for name in named if strength[name] > best})
+
+
+def _strength(context: typer.Context, option: str) -> int:
+    source = context.get_parameter_source(option)
+    return ORDER.index(source.name) if source is not None and source.name in ORDER else ORDER.index("DEFAULT")
 
 
 def eval_command(
@@ -341,13 +368,12 @@ def eval_command(
     from ringtrue.report import file_name, markdown, report_on
     from ringtrue.run import save
 
-    named = named_by_user(context)
     asked = Asked(
-        golden, named.get("retriever"), named.get("python"), named.get("route", ()), route_by, folder, chunk, measure or (), k,
+        golden, retriever, python, route or (), route_by, folder, chunk, measure or (), k,
         components, sample, split, session, scope, workers, timeout, retries, id_pattern, allow or (), failed, version,
         watch or (), not no_cache, resume,
     )  # fmt: skip
-    found = evaluated(asked, quiet=json)
+    found = evaluated(settled(asked, context), quiet=json)
     now = datetime.now(UTC)
     found = save(found, out or new_run_folder(found, now))
     report = report_on(found, made_at=now.isoformat(timespec="seconds"))

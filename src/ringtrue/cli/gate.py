@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,12 +22,6 @@ BASELINE = Path("ringtrue-baseline.json")
 BaselineFile = Annotated[Path, typer.Option("--baseline", "-b", help="The baseline's file.")]
 RANKED = ("fail", "undecided", "degraded", "advisory", "pass")
 """Statuses, the one that matters most first."""
-ORDER = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
-"""Where a value comes from, the strongest first."""
-WAYS = {"retriever": "retriever", "python": "python", "route": "routes"}
-"""The three options that name a search → the field of ``Asked``."""
-NOT_SHARED = {"measures", "components", "resume"}
-"""What ``eval`` may be asked for and the gate settles itself."""
 UNNAMED = "no {what} is named, so whether the run is of today's cannot be checked; name it under [eval] in ringtrue.toml"
 
 
@@ -124,7 +118,7 @@ def gate_command(
         golden, retriever, python, route or (), route_by, folder, chunk, (), k, False, sample, split, session, scope, workers,
         timeout, retries, id_pattern, allow or (), failed, version, watch or (), not no_cache,
     )  # fmt: skip
-    asked = settled(asked, context)
+    asked = options.settled(asked, context)
     extra: list[Check] = []
     notes: list[str] = []
     if run is not None:
@@ -196,31 +190,6 @@ def _given(context: typer.Context, name: str) -> bool:
 
 
 # ── what is evaluated, and whether a run that was made before is still of it (B-4) ──────────────────────────────────
-
-
-def settled(asked: options.Asked, context: typer.Context) -> options.Asked:
-    """Return what is evaluated, as far as it is not this command's own option, and with one search.
-
-    ``RINGTRUE_EVAL_…`` holds for every command that evaluates, like ``[eval]``. Where a flag names a search, another one in
-    the environment or the file does not count; two of equal strength are left for ``retriever_of`` to refuse.
-    """
-    root: Any = context.parent
-    plain = root.command.commands["eval"].make_context("eval", [], parent=root)
-    defaults: dict[str, Any] = {field.name: field.default for field in fields(options.Asked) if field.name not in NOT_SHARED}
-    changed: dict[str, Any] = {}
-    strength: dict[str, int] = {}
-    for option, value in plain.params.items():
-        name = WAYS.get(option, option)
-        if name not in defaults:
-            continue
-        own = _strength(context, option) if option in context.params else len(ORDER)
-        strength[name] = min(own, _strength(plain, option))
-        if strength[name] < own:
-            changed[name] = defaults[name] if value is None else Path(value) if name == "folder" else value
-    found = replace(asked, **changed)
-    named = [name for name in WAYS.values() if getattr(found, name)]
-    best = min((strength[name] for name in named), default=0)
-    return replace(found, **{name: defaults[name] for name in named if strength[name] > best})
 
 
 def committed_checks(evaluation: Evaluation, asked: options.Asked) -> tuple[list[Check], list[str]]:
@@ -295,11 +264,6 @@ def _subjects(asked: options.Asked) -> Routed:
     routes = found if isinstance(found, dict) else {"": found}
     made = {route: subject_of(one, collection=documents, version=asked.version, watched=files) for route, one in routes.items()}
     return Routed(made, asked.route_by if asked.routes else "")
-
-
-def _strength(context: typer.Context, option: str) -> int:
-    source = context.get_parameter_source(option)
-    return ORDER.index(source.name) if source is not None and source.name in ORDER else ORDER.index("DEFAULT")
 
 
 # ── what is shown ───────────────────────────────────────────────────────────────────────────────────────────────────
