@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 
@@ -61,3 +62,15 @@ def long_ids(text: str, *, k: int = 10) -> list[str]:
 
 def sometimes_hangs(text: str, *, k: int = 10) -> list[str]:
     return hangs(text) if "hang" in text else well(text, k=k)
+
+
+def leaves_a_child(text: str, *, k: int = 10) -> list[str]:
+    """Start a process of its own, write its number to the file that the query names, and hang or die."""
+    import subprocess
+
+    place, _, what = text.partition("|")
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(place).write_text(str(child.pid), encoding="utf-8")
+    if what == "die":
+        os._exit(7)
+    return hangs(text)

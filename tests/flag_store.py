@@ -37,8 +37,12 @@ class MemoryStore:
             self.trail.insert(0, AuditEntry(timestamp(at), who, "set flag", flag.name, flag.project, detail))
             return True
 
-    def audit(self, *, project: str = "default", subject: str | None = None, limit: int | None = None) -> list[AuditEntry]:
-        return [entry for entry in self.trail if subject in (None, entry.subject)][:limit]
+    def audit(
+        self, *, project: str = "default", subject: str | None = None, what: str | None = None, since: Any = None,
+        limit: int | None = None,
+    ) -> list[AuditEntry]:  # fmt: skip
+        mine = [entry for entry in self.trail if subject in (None, entry.subject) and what in (None, entry.what)]
+        return [entry for entry in mine if _after(entry.at, since)][:limit]
 
     def results(self, *, since: Any = None, feature_id: str | None = None, **_: Any) -> list[StoredResult]:
         kept = [one for one in self.found if feature_id in (None, one.feature_id) and _after(one.created_at, since)]

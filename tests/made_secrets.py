@@ -191,6 +191,11 @@ def planted(seed: int = 7) -> list[tuple[str, str, str]]:
         ("key", "pw {}", "hunter2!x"),
         ("key", "pass: {}", "hunter2"),
         ("key", "login bob / {}", "Tr0ub4dor&3"),
+        ("key", "password {}", "hunter2secret"),
+        ("key", "my password {} does not work", "summer2024"),
+        ("key", "passwd {}", "monkey1"),
+        ("key", "user ada pwd {}", "p4ssw0rd"),
+        ("key", "wifi password {}!", "Blue$Lagoon"),
         ("key", "https://hooks.example.com/services/T0/B0/{}", some(24)),
         ("key", "https://x.example/?token={}", some(24)),
         ("key", "https://x.example/blob?sv=2022&sig={}&se=1", some(43)),
@@ -258,6 +263,10 @@ pinterest ideas|pin 13 arduino|call 112 emergency|call stack exceeded 10000|phon
 text 16px font|cell a1:b20|00 flour 1000 g|+1 for this idea|+20 degrees weather|0171 vorwahl|030 berlin vorwahl
 1234 5678 9012 3456 pattern|0000-0000-0000 format|12345678901234567890|999-99-9999 ssn example|basic instinct 1992 film
 bearer of bad news 2024edition|sk-ii facial treatment|eyjafjallajökull eruption 2010|fe80 link local|sk-learn pipeline
+password oauth2 grant type|password sha256 hash|wifi password wpa2 router|windows password windows11 reset|password base64
+password reset-link email|password office365 admin|pwd command linux|password argon2id vs bcrypt|password 2fa codes|pwd %cd%
+password 12characters minimum|password iphone15 backup|mysql password mysql8 native|password pbkdf2 rounds|password utf8 umlauts
+password step2 verification|passport a1234567 example|bypass oauth2 login|password don't match|password/username form
 sk telecom|ask-me-anything thread|pk fire|ac repair|gh actions matrix|hf hub cli|npm ci vs install|sg airport
 """.strip()
 

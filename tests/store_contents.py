@@ -6,6 +6,7 @@ from typing import Any
 
 from ringtrue.store import (
     ABTest,
+    ApiKey,
     AuditEntry,
     FeedbackEvent,
     Flag,
@@ -14,6 +15,9 @@ from ringtrue.store import (
     ShadowRun,
     StageFigure,
     Store,
+    StoredBaseline,
+    StoredExperiment,
+    StoredGoldenSet,
     StoredJudgment,
     StoredResult,
 )
@@ -51,6 +55,7 @@ SHADOW = ShadowRun(
     query_id="eq_full", feature_id="rerank", created_at=LATER, control_result_ids=("d1", "d 2"),
     treatment_result_ids=("d 2", "d1"), rank_correlation=-1.0, set_overlap=1.0, top_result_changed=True, order_differences=1,
     mrr_delta=-0.5, ndcg_delta=-0.2, control_latency_ms=10.0, treatment_latency_ms=14.5, error="late",
+    candidate="cafe",
 )  # fmt: skip
 TEST = ABTest(
     feature_id="rerank", status="running", alpha=0.05, beta=0.2, delta=0.05, started_at=NOON, updated_at=LATER, method="sprt",
@@ -67,6 +72,22 @@ REVIEW = ReviewItem(
     item_key="eq_full|d1", query_id="eq_full", query="Zimmer mit Blick", doc_id="d1", created_at=NOON, title="Lake", text="…",
     priority=2.5, state="pending_review", wanted=2, reserved_by="bo", reserved_until=LATER, metadata={"why": "top"},
 )  # fmt: skip
+GOLDEN_SET = StoredGoldenSet(
+    name="hotel", version="1.2.0", content={"queries": [{"id": "q1", "text": "Blick auf den See"}], "judgments": []},
+    created_at=NOON, fingerprint="beef",
+)  # fmt: skip
+BASELINE = StoredBaseline(
+    name="main", version="1.0.0", content={"format": 1, "metrics": {"nDCG@10": 0.61}}, created_at=NOON, reason="new documents",
+)  # fmt: skip
+EXPERIMENT = StoredExperiment(
+    experiment_id="exp-001", name="wider", created_at=NOON,
+    content={"id": "exp-001", "date": "2026-03-01", "description": "wider", "results": {"mrr": 0.7}},
+)  # fmt: skip
+KEY = ApiKey(
+    key_id="key_1", name="dashboard", scopes=("read", "review"), created_at=NOON, expires_at="2027-03-01T12:00:00.000000Z",
+    revoked_at=LATER, last_used_at=NOON,
+)  # fmt: skip
+TOKEN = "rt_a-token-for-tests"
 
 
 def fill(store: Store) -> None:
@@ -82,6 +103,10 @@ def fill(store: Store) -> None:
     store.add_audit(AUDIT)
     store.add_review_items([REVIEW])
     store.add_rating("eq_full|d1", "ann", 2, LATER, note="close")
+    store.save_golden_set(GOLDEN_SET)
+    store.save_baseline(BASELINE)
+    store.add_experiments(lambda taken: [EXPERIMENT])
+    store.add_key(KEY, TOKEN)
 
 
 def contents(store: Store) -> dict[str, Any]:
@@ -98,6 +123,10 @@ def contents(store: Store) -> dict[str, Any]:
         "review items": store.review_items(),
         "ratings": store.ratings(),
         "backlog": store.backlog(),
+        "golden sets": [store.golden_set(one.name, one.version) for one in store.golden_sets()],
+        "baselines": [store.baseline(one.name, one.version) for one in store.baselines()],
+        "experiments": store.experiments(),
+        "keys": store.keys(),
         "counts": store.counts(),
     }
 
@@ -112,5 +141,11 @@ EXPECTED: dict[str, Any] = {
     "flags": [FLAG],
     "review items": [REVIEW],
     "ratings": [("eq_full|d1", "ann", 2, LATER, "close")],
+    "golden sets": [GOLDEN_SET],
+    "baselines": [BASELINE],
+    "experiments": [EXPERIMENT],
+    "keys": [KEY],
 }
 """What must come back."""
+SINCE = {"golden sets": "0002", "baselines": "0002", "experiments": "0002", "keys": "0002"}
+"""What the kept databases hold only from a schema on: before, nothing wrote it."""

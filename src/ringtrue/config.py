@@ -18,7 +18,8 @@ from ringtrue.errors import InputError, MissingInput, nearest
 NAME = "ringtrue.toml"
 GATE_TABLES = ("floors", "latency", "slices")
 """The tables that ``[gate]`` may have: ``[gate.floors]`` and the like."""
-STORE_SETTINGS = ("url", "retention")
+PROJECT_VARIABLE = "RINGTRUE_PROJECT"
+STORE_SETTINGS = ("url", "project", "retention")
 """What ``[store]`` may have beside the options of its commands."""
 
 
@@ -34,7 +35,7 @@ class Config:
     gate: Mapping[str, Any] = field(default_factory=dict)
     """The whole section ``[gate]``: a policy with tables of its own, which no option could hold."""
     store: Mapping[str, Any] = field(default_factory=dict)
-    """What ``[store]`` says beyond options: ``url`` and ``[store.retention]``."""
+    """What ``[store]`` says beyond options: ``url``, ``project`` and ``[store.retention]``."""
 
 
 def load_config(start: Path | None = None) -> Config:
@@ -67,13 +68,36 @@ def store_url() -> str:
 
     A path in ``ringtrue.toml``, and the default beside it, are relative to its folder.
     """
+    return configured_store() or _beside(load_config(), ".ringtrue/store.sqlite")
+
+
+def configured_store() -> str | None:
+    """Return where somebody said that the store is, ``RINGTRUE_STORE`` or ``url`` under ``[store]``; None where nobody did."""
     chosen = os.environ.get("RINGTRUE_STORE")
     if chosen:
         return chosen
     config = load_config()
-    url = config.store.get("url", ".ringtrue/store.sqlite")
+    if "url" not in config.store:
+        return None
+    url = config.store["url"]
     if not isinstance(url, str) or not url:
         raise InputError(f"{config.file}: store.url is no address; write url = 'postgresql://…' or the path of a file")
+    return _beside(config, url)
+
+
+def project() -> str:
+    """Return whose data is meant: ``RINGTRUE_PROJECT``, else ``project`` under ``[store]``, else ``default``."""
+    chosen = os.environ.get(PROJECT_VARIABLE)
+    if chosen:
+        return chosen
+    config = load_config()
+    name = config.store.get("project", "default")
+    if not isinstance(name, str) or not name:
+        raise InputError(f"{config.file}: store.project is no name; write project = 'shop'")
+    return name
+
+
+def _beside(config: Config, url: str) -> str:
     return url if "://" in url or config.file is None else str(config.file.parent / url)
 
 

@@ -62,7 +62,7 @@ class SearchFailed(RingtrueError):
 
 
 class Unreachable(SearchFailed):
-    """A search system that cannot be reached, or went away while answering; worth another try."""
+    """A search system, or the store, that cannot be reached or went away while answering; worth another try."""
 
 
 class TimedOut(SearchFailed):
@@ -70,7 +70,7 @@ class TimedOut(SearchFailed):
 
 
 class AccessDenied(SearchFailed):
-    """A search system that refused the credentials."""
+    """A search system, or the store, that refused the credentials."""
 
 
 class BadAnswer(SearchFailed):

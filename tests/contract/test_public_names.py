@@ -76,9 +76,37 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_help_imports_nothing_heavy() -> None:
     """``ringtrue --help`` answers at once because nothing that costs time is imported for it."""
     heavy = {"numpy", "duckdb", "scipy", "rich.table", "yaml", "pydantic", "tantivy", "onnxruntime", "tokenizers", "httpx2"}
-    code = f"import ringtrue.cli, sys; print(*sorted({heavy} & set(sys.modules)))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == ""
+    code = (
+        "import sys; from ringtrue.cli import main\n"
+        "try: main()\n"
+        f"except SystemExit: print(*sorted({heavy} & set(sys.modules)), file=sys.stderr)"
+    )
+    found = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=True)
+    assert (found.stderr.strip(), "Commands:" in found.stdout) == ("", True)
+
+
+def test_a_command_loads_no_other() -> None:
+    code = (
+        "import sys; from ringtrue.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: print(*sorted(m for m in sys.modules if m.startswith('ringtrue.cli.')), file=sys.stderr)"
+    )
+    found = subprocess.run([sys.executable, "-c", code, "log", "--help"], capture_output=True, text=True, check=True)
+    assert found.stderr.split() == ["ringtrue.cli.lazy", "ringtrue.cli.log", "ringtrue.cli.store"]
+
+
+def test_every_command_of_the_table_is_there_and_says_what_it_is_for() -> None:
+    import typer
+
+    from ringtrue.cli import COMMANDS, app
+
+    commands = typer.main.get_command(app).commands
+    assert list(commands) == list(COMMANDS)
+    for name in COMMANDS:
+        outline = commands.outline(name).get_short_help_str(60)
+        assert outline
+        assert commands[name].get_short_help_str(60) == outline
+    assert "nothing" not in commands
 
 
 def test_scoring_a_small_file_imports_neither_duckdb_nor_scipy(root) -> None:

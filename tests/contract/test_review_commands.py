@@ -141,7 +141,9 @@ def test_reject_undo_and_stats(ringtrue, queued) -> None:
     assert stats["raters"][0] == {"name": "ada", "ratings": 4, "grades": {"0": 2, "3": 2}}
     text = ringtrue("review", "stats").out
     assert "Cohen's kappa of 2 reviewers over 4 pairs: 0.500" in text
-    assert f"{queued[3]}  q" in text
+    assert f"{queued[3]}  old question 0 about matter0" in text
+    (dispute,) = stats["disputes"]
+    assert (dispute["key"], dispute["query"]) == (queued[3], "old question 0 about matter0")
 
 
 def test_keys_judge_skip_reject_undo_and_quit(ringtrue, queued, monkeypatch) -> None:
@@ -261,10 +263,16 @@ class TestRefreshCommand:
         assert refused.code == 1
         assert "8 pairs are judged differently" in refused.out
         assert refused.out.count("ada ") == 8
+        assert refused.out.count("who may ") == 8, "with the question"
+        key = next(line.split()[0] for line in refused.out.splitlines() if "who may " in line)
+        assert ringtrue("review", "judge", key, "1", "--reviewer", "ada").code == 0, "and the key that judging takes"
+        judge({key: (3, 1)})
         assert "refused: Cohen's kappa is" in refused.err
         assert not Path("next.json").exists()
         record = ringtrue("golden", "refresh", inn, "--out", "next.json", "--json")
         assert (record.code, record.json["written"], len(record.json["disputes"])) == (1, None, 8)
+        assert key in {dispute["key"] for dispute in record.json["disputes"]}
+        assert all(dispute["query"].startswith("who may ") for dispute in record.json["disputes"])
 
     def test_g6_the_first_harvest_asks_again_and_makes_a_set_of_its_own(self, ringtrue, inn, log) -> None:
         found = ringtrue("golden", "refresh", inn, "--first", "--retriever", "bm25", "--count", "10", "--json")

@@ -14,7 +14,7 @@ import pytest
 import candidates
 from ringtrue.online.shadow import Shadow
 from ringtrue.records import Hit
-from ringtrue.store import Flag, ShadowRun
+from ringtrue.store import AuditEntry, Flag, ShadowRun
 
 CALLERS, EACH, WORK = 4, 100, 0.002
 
@@ -29,6 +29,9 @@ class Rows:
 
     def flag(self, name: str, *, project: str = "default") -> Flag | None:
         return None
+
+    def add_audit(self, entry: AuditEntry) -> None:
+        pass
 
 
 class Production:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ringtrue.store import Store, archived_queries
+from ringtrue.store.schema import HEAD
 from store_contents import FULL_QUERY, SHADOW, contents, fill
 from stores import empty as empty
 
@@ -36,13 +37,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty: Callable[[str],
 
 def test_info_and_upgrade(home: Path, ringtrue: Run) -> None:
     said = ringtrue("store", "info", "--json").json
-    assert (said["schema"], said["rows"]["eval_queries"], said["archives"]) == ("0001", 2, [])
+    assert (said["schema"], said["rows"]["eval_queries"], said["archives"]) == (HEAD, 2, [])
     assert said["store"] == str(home / ".ringtrue" / "store.sqlite")
     shown = ringtrue("store", "info")
     assert "eval_queries" in shown.out
-    assert "schema 0001" in shown.out
-    assert ringtrue("store", "upgrade").out == "the store has schema 0001 already\n"
-    assert ringtrue("store", "upgrade", "--store", "new.sqlite", "--json").json == {"before": None, "after": "0001"}
+    assert f"schema {HEAD}" in shown.out
+    assert ringtrue("store", "upgrade").out == f"the store has schema {HEAD} already\n"
+    assert ringtrue("store", "upgrade", "--store", "new.sqlite", "--json").json == {"before": None, "after": HEAD}
 
 
 def test_a_command_that_reads_makes_no_store(tmp_path: Path, ringtrue: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -12,7 +15,7 @@ import pytest
 from postgres_server import PostgresServer
 from ringtrue.store import Store
 from ringtrue.store import schema as versions
-from store_contents import EXPECTED, contents, fill
+from store_contents import EXPECTED, NOON, SHADOW, SINCE, contents, fill
 from stores import fresh as fresh
 
 HERE = Path(__file__).parent
@@ -24,11 +27,19 @@ def _upgraded(place: str | Path, version: str) -> None:
     assert (before, after) == (version, versions.HEAD)
     with Store.open(place) as store:
         found = contents(store)
-        assert {name: found[name] for name in EXPECTED} == EXPECTED
+        held = {name: rows if version >= SINCE.get(name, version) else [] for name, rows in EXPECTED.items()}
+        if version < "0003":
+            held["shadow runs"] = [replace(run, candidate="") for run in held["shadow runs"]]
+        assert {name: found[name] for name in EXPECTED} == held
         # It takes further rows: the numbers of the rows go on behind those that were there.
         assert store.delete_user("u1", project="default") > 0
         fill_again = [query for query in EXPECTED["queries"] if query.user_id == "u1"]
         assert store.add_queries(fill_again) == 1
+        key, token = store.create_key("new", ["read"], now=NOON)
+        assert store.verify_key(token, now=NOON) == replace(key, last_used_at=NOON)
+        # A search that the old candidate answered is asked of a new one, and counts once for that.
+        again = [replace(SHADOW, candidate="new")]
+        assert [store.add_shadow_runs(again), store.add_shadow_runs(again)] == [1, 0]
 
 
 @pytest.mark.parametrize("version", RELEASED)
@@ -44,6 +55,20 @@ def test_a_postgresql_store_of_each_released_schema_is_upgraded_W_1(
     with psycopg.connect(place, autocommit=True) as connection:
         connection.execute((HERE / f"{version}.postgresql.sql").read_bytes())
     _upgraded(place, version)
+
+
+def test_the_role_of_an_old_key_becomes_its_scope_W_1(tmp_path: Path) -> None:
+    old = shutil.copy(HERE / "0001.sqlite", tmp_path / "old.sqlite")
+    with closing(sqlite3.connect(old)) as connection:
+        connection.execute(
+            "INSERT INTO api_keys (project, key_id, key_hash, name, role, created_at) VALUES (?, 'k', 'h', 'n', 'read', ?)",
+            ["default", NOON],
+        )
+        connection.commit()
+    Store.upgrade(old)
+    with Store.open(old) as store:
+        (key,) = store.keys()
+        assert (key.scopes, key.last_used_at, key.allows("read"), key.allows("write")) == (("read",), None, True, False)
 
 
 def test_a_portable_backup_of_the_present_schema_is_restored_W_1(fresh: Callable[[str], str]) -> None:

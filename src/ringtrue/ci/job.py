@@ -44,7 +44,19 @@ def evaluate_in(
         if code != OK:
             return Side(None, UNDECIDED, f"the set-up ended with {code}: {last or 'it said nothing'}; mend --setup")
     # -P: a folder under test that has a yaml.py must not become part of Ringtrue.
-    command = [sys.executable, "-P", "-m", "ringtrue", "eval", "--out", str(out.absolute()), "--no-report", *options]
+    # --no-store: a change that is proposed is not what runs.
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "ringtrue",
+        "eval",
+        "--out",
+        str(out.absolute()),
+        "--no-report",
+        "--no-store",
+        *options,
+    ]
     say(f"$ ringtrue {' '.join(command[4:])}")
     code, last = _told(command, folder, environment, say)
     if (out / "run.json").is_file():  # also where some queries failed; the gate says which

@@ -13,8 +13,8 @@ from ringtrue.cli.store import Json, Where
 from ringtrue.errors import REGRESSION, InputError
 
 if TYPE_CHECKING:
-    from ringtrue.online import Standing
-    from ringtrue.stats import SequentialRate
+    from ringtrue.online import Scores, Standing
+    from ringtrue.stats import RareLossRate, SequentialRate
     from ringtrue.store import ABStatus
 
 app = typer.Typer(
@@ -101,10 +101,10 @@ def status(
     Example: ringtrue test status rerank-v2 --json
     """
     from ringtrue.cli import show
+    from ringtrue.cli.store import existing
     from ringtrue.online import found_test, standing
-    from ringtrue.store import Store
 
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         tests = opened.tests(project=project) if feature is None else [found_test(opened, feature, project=project)]
     found = [standing(test) for test in tests]
     if json:
@@ -135,23 +135,32 @@ def update(
 ) -> None:
     """Count the scores of both sides; a query counts once, however often it is reported.
 
+    A file counts as a whole: where one of its rows cannot be used, nothing is counted.
+
     \b
     Example: ringtrue test update rerank-v2 scores.csv
     Example: ringtrue test update rerank-v2 --query eq_17 --control 0.5 --treatment 1
     """
     from ringtrue.cli import show
-    from ringtrue.online import found_test, record_scores, standing
-    from ringtrue.store import Store
+    from ringtrue.cli.store import existing
+    from ringtrue.online import Scores, checked_scores, found_test, record_scores, standing
 
     if (file is None) == (query is None) or (query is not None and (control is None or treatment is None)):
         raise InputError("name a file of scores, or one query with --query, --control and --treatment")
     counted = passed_over = 0
     refused = ""
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         test = found_test(opened, feature, project=project)
-        rows = _scores(file) if file is not None else iter([(str(query), float(control or 0), float(treatment or 0))])
-        for query_id, before, after in rows:
-            recorded = record_scores(opened, feature, query_id, control=before, treatment=after, now=_now(), project=project)
+        # All of the file is checked before any of it counts: nobody has to find out which half was taken.
+        rows = (
+            checked_scores(test, _scores(file))
+            if file is not None
+            else [Scores(str(query), float(control or 0), float(treatment or 0))]
+        )
+        for row in rows:
+            recorded = record_scores(
+                opened, feature, row.query_id, control=row.control, treatment=row.treatment, now=_now(), project=project
+            )
             test, counted, passed_over = recorded.test, counted + recorded.counted, passed_over + (not recorded.counted)
             refused = recorded.why_not or refused
     stands = standing(test)
@@ -210,23 +219,26 @@ def simulate(
 ) -> None:
     """Show how often each method errs when looked at after every query: false accepts without a gain, power with one.
 
-    Differences are gaussian, skewed, zero-inflated and discrete, all within −1 to 1. "no variance" is a formula that an
-    earlier system shipped: it accepts a worthless treatment about once in three tests.
+    Differences are gaussian, skewed, zero-inflated, discrete and of rare large gains or losses, all within −1 to 1; below stand
+    worthless treatments whose steady gain hides a rare loss. "no variance" is a formula that an earlier system shipped: it
+    accepts a worthless treatment about once in three tests. --check allows for the chance of so many simulations.
 
     \b
     Example: ringtrue test simulate --check
     Example: ringtrue test simulate --sd 0.15 --delta 0.03 --queries 5000
     """
     from ringtrue.cli import show
-    from ringtrue.stats import SequentialPlan, broken_promises, peeking_rate, sequential_rates
+    from ringtrue.stats import SequentialPlan, broken_promises, peeking_rate, rare_loss_rates, sequential_rates
 
     plan = SequentialPlan(alpha, beta, delta)
     rates = sequential_rates(seed=seed, simulations=simulations, most=queries, plan=plan, sd=sd)
+    rare = rare_loss_rates(seed=seed, simulations=simulations, most=queries, plan=plan)
     peeking = peeking_rate(seed=seed, simulations=min(simulations, 500))
-    broken = broken_promises(rates, plan)
+    broken = broken_promises(rates, plan, rare=rare)
     if json:
         given = {"simulations": simulations, "queries": queries, "sd": sd, "seed": seed, "plan": plan}
-        show.as_json({**given, "rates": list(rates), "beta_binomial_false_accept": peeking, "broken": list(broken)})
+        found = {"rates": list(rates), "rare_losses": list(rare), "beta_binomial_false_accept": peeking}
+        show.as_json({**given, **found, "broken": list(broken)})
     else:
         headers = ["differences", "method", "false accepts", "power", "queries, no gain", "queries, gain"]
         title = (
@@ -234,6 +246,10 @@ def simulate(
             f"sd {sd:g}, gain {delta:g}, alpha {alpha:g}, beta {beta:g}"
         )
         show.table(headers, [_rate_row(rate) for rate in rates], title=title, text_columns=2)
+        print()
+        show.table(
+            ["rare losses", "method", "delta", "false accepts", "queries"], [_rare_row(one) for one in rare], text_columns=2
+        )
         print(
             f"beta-binomial read after every query: {100 * peeking:.1f} % false accepts in 300 queries (not error-controlled)"
         )
@@ -245,10 +261,10 @@ def simulate(
 
 def _set(feature: str, status: ABStatus, why: str, who: str, store: str | None, project: str, json: bool) -> None:
     from ringtrue.cli import show
+    from ringtrue.cli.store import existing
     from ringtrue.online import set_status, standing
-    from ringtrue.store import Store
 
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         stands = standing(set_status(opened, feature, status, now=_now(), who=who, why=why, project=project))
     if json:
         show.as_json(stands)
@@ -256,10 +272,11 @@ def _set(feature: str, status: ABStatus, why: str, who: str, store: str | None, 
     print(f"{feature}: {stands.status}, {stands.samples} queries counted")
 
 
-def _scores(file: Path) -> Iterator[tuple[str, float, float]]:
+def _scores(file: Path) -> Iterator[Scores]:
     """The rows of a file of scores; raises InputError with the place of what cannot be used."""
     from ringtrue.formats import kind_of
     from ringtrue.formats.table import rows_of
+    from ringtrue.online import Scores
 
     kind = "csv" if str(file) == "-" else kind_of(file, None)
     if kind == "trec":
@@ -269,7 +286,7 @@ def _scores(file: Path) -> Iterator[tuple[str, float, float]]:
         if missing:
             raise InputError(f"{place}: has no {missing[0]}; every row needs query_id, control and treatment")
         try:
-            yield str(row["query_id"]), float(row["control"]), float(row["treatment"])
+            yield Scores(str(row["query_id"]), float(row["control"]), float(row["treatment"]), str(place))
         except (TypeError, ValueError):
             raise InputError(
                 f"{place}: the scores {row['control']!r:.40} and {row['treatment']!r:.40} are no numbers; write 0 to 1"
@@ -288,6 +305,11 @@ def _row(one: Standing) -> list[str]:
 def _rate_row(rate: SequentialRate) -> list[str]:
     shares = [f"{100 * share:.1f} %" for share in (rate.false_accept, rate.power)]
     return [rate.shape, rate.method, *shares, f"{rate.queries_without:.0f}", f"{rate.queries_with:.0f}"]
+
+
+def _rare_row(one: RareLossRate) -> list[str]:
+    steady = f"{one.gain:+g}, but {-one.loss:g} {100 * one.share:g} % of the time"
+    return [steady, one.method, f"{one.delta:g}", f"{100 * one.false_accept:.1f} %", f"{one.queries:.0f}"]
 
 
 def _now() -> str:

@@ -12,7 +12,7 @@ from ringtrue.errors import CannotDecide, InputError
 
 if TYPE_CHECKING:
     from ringtrue.golden import Row
-    from ringtrue.records import GoldenSet
+    from ringtrue.records import Document, GoldenSet
 
 StoreAt = Annotated[
     str | None, typer.Option("--store", help="A path, sqlite:///… or postgresql://…; the configured store unless given.")
@@ -29,7 +29,10 @@ METHODS = {
 
 
 def bootstrap_command(
-    source: Annotated[str, typer.Argument(metavar="CORPUS", help="A golden set or BEIR folder with the documents.")],
+    source: Annotated[
+        str,
+        typer.Argument(metavar="CORPUS", help="The documents: a golden set, a BEIR folder, or whatever ringtrue ingest reads."),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The set to write; rows a person confirmed in it are kept.")],
     method: Annotated[
         str,
@@ -60,10 +63,13 @@ def bootstrap_command(
     that shares more than 40 % of its content words with its document is refused.
 
     \b
-    Example: ringtrue golden bootstrap ./my-corpus --out known-item.json
+    Example: ringtrue golden bootstrap corpus.jsonl --out known-item.json
+    Example: ringtrue golden bootstrap docs/ --from feedback --project shop --out live.json
     Example: ringtrue golden bootstrap cases.json --from citations --citations cited.csv --out gold.json
     Example: ringtrue golden bootstrap hotel --from generated --out made.json
     """
+    from datetime import UTC, datetime
+
     from ringtrue.errors import nearest
     from ringtrue.golden import load
     from ringtrue.records import GoldenSet
@@ -73,26 +79,49 @@ def bootstrap_command(
     for option, value, needed in (("--citations", citations, "citations"), ("--llm", llm, "generated")):
         if value is not None and method != needed:
             raise InputError(f"{option} belongs to --from {needed}; write that, or leave {option} out")
-    golden = load(source)
-    if not golden.documents:
-        raise InputError(f"{source}: has no documents to make queries from; name a set or BEIR folder with a corpus")
-    existing = load(out) if out.exists() else None
+    documents = _documents(source)
+    there = load(out) if out.exists() else None
+    today = datetime.now(UTC).date().isoformat()
     if method == "names":
-        _bootstrap_names(golden, existing, out, json=json)
+        _bootstrap_names(documents, there, out, today=today, json=json)
         return
-    base = existing or GoldenSet(out.stem, "0.1.0", (), (), golden.documents)
+    base = there or GoldenSet(out.stem, "0.1.0", (), (), documents, created_at=today)
     if method == "generated":
-        rows, facts, notes = _generated(golden, base, llm=llm, count=count)
+        rows, facts, notes = _generated(documents, base, llm=llm, count=count)
     else:
         rows, facts, notes = _from_store(method, citations, store, project)
-    _bootstrap_rows(golden, base, rows, method, out, facts=facts, notes=notes, json=json)
+    _bootstrap_rows(documents, base, rows, method, out, facts=facts, notes=notes, json=json)
 
 
-def _bootstrap_names(golden: GoldenSet, existing: GoldenSet | None, out: Path, *, json: bool) -> None:
+def _documents(source: str) -> tuple[Document, ...]:
+    """Return the documents of a golden set, or of files as ``ringtrue ingest`` reads them; raises InputError where none is."""
+    from ringtrue.cli import show
+    from ringtrue.golden import holds_golden_set, load, shipped
+
+    place = Path(source)
+    if source in shipped() or not place.exists() or holds_golden_set(place):
+        documents = load(source).documents
+        if not documents:
+            raise InputError(f"{source}: the set has no documents to make queries from; name one that has, or a corpus")
+        return documents
+    from ringtrue.retrieve.sources import Fields, Skipped, find
+
+    skipped: list[Skipped] = []
+    documents = tuple(find([source]).documents(Fields(), skipped=skipped.append))
+    for item in skipped[:10]:
+        show.note(f"skipped {item}")
+    if len(skipped) > 10:
+        show.note(f"skipped {len(skipped) - 10} more")
+    if not documents:
+        raise InputError(f"{source}: has no documents to make queries from; name a corpus, such as corpus.jsonl or a folder")
+    return documents
+
+
+def _bootstrap_names(documents: Sequence[Document], existing: GoldenSet | None, out: Path, *, today: str, json: bool) -> None:
     from ringtrue.cli import show
     from ringtrue.golden import known_item, save
 
-    made = known_item(golden.documents, existing=existing)
+    made = known_item(documents, existing=existing, created_at=today)
     save(made.golden, out, overwrite=True)
     if json:
         show.as_json(
@@ -108,17 +137,17 @@ def _bootstrap_names(golden: GoldenSet, existing: GoldenSet | None, out: Path, *
 
 
 def _generated(
-    golden: GoldenSet, base: GoldenSet, *, llm: str | None, count: int
+    documents: Sequence[Document], base: GoldenSet, *, llm: str | None, count: int
 ) -> tuple[Sequence[Row], dict[str, Any], list[str]]:
     """Return the rows of generated queries, what is to be known of them, and what went wrong."""
     from ringtrue.golden import Generator, OfflineGenerator, generate
 
-    generator: Generator = OfflineGenerator(golden.documents)
+    generator: Generator = OfflineGenerator(documents)
     if llm is not None:
         from ringtrue.online.generator import LlmGenerator
 
         generator = LlmGenerator(llm)
-    made = generate(golden.documents, generator, count=count)
+    made = generate(documents, generator, count=count)
     facts = {
         "generator": made.generator,
         "overlap": {"mean": made.mean_overlap, "largest": made.largest_overlap, "limit": made.limit},
@@ -139,11 +168,12 @@ def _from_store(
     method: str, citations: Path | None, store: str | None, project: str
 ) -> tuple[Sequence[Row], dict[str, Any], list[str]]:
     """Return the rows that logged searches make with citations or feedback, what is known of them, and what is missing."""
+    from ringtrue.cli.store import existing, tell_elsewhere
     from ringtrue.golden import cited, read_citations
     from ringtrue.online import harvest
-    from ringtrue.store import Store
 
-    with Store.open(store) as opened:
+    with existing(store) as opened:
+        tell_elsewhere(opened, project)
         if method == "feedback":
             implied = harvest.implied(opened, project=project, allowed=harvest.screen())
             left = {"judged_by_people": implied.human, "unknown_searches": implied.unknown, "screened": implied.screened}
@@ -160,7 +190,7 @@ def _from_store(
 
 
 def _bootstrap_rows(
-    golden: GoldenSet,
+    documents: Sequence[Document],
     base: GoldenSet,
     rows: Sequence[Row],
     method: str,
@@ -176,11 +206,11 @@ def _bootstrap_rows(
     from ringtrue.golden import rewrite, save
 
     source, prefix = METHODS[method]
-    known = {document.doc_id for document in (*base.documents, *golden.documents)}
+    known = {document.doc_id for document in (*base.documents, *documents)}
     # A judgment of a document that the set does not have would break its own rules.
     here = [replace(row, grades={doc: grade for doc, grade in row.grades.items() if doc in known}) for row in rows]
     strange = sum(len(row.grades) for row in rows) - sum(len(row.grades) for row in here)
-    made = rewrite(base, [row for row in here if row.grades], source=source, prefix=prefix, documents=golden.documents)
+    made = rewrite(base, [row for row in here if row.grades], source=source, prefix=prefix, documents=documents)
     if not made.golden.queries:
         raise CannotDecide(f"nothing to make queries from was found ({method}); {out} is not written")
     save(made.golden, out, overwrite=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from ringtrue.cli.keep import Feature, NoStore, Project, StoreAt, keeper
 from ringtrue.errors import UNDECIDED, InputError
 
 if TYPE_CHECKING:
@@ -351,12 +352,17 @@ def eval_command(
     reports: Annotated[Path, typer.Option("--reports", help="Folder for the Markdown report.")] = REPORTS,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no Markdown report.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Also write an HTML report to this file.")] = None,
+    store: StoreAt = None,
+    no_store: NoStore = False,
+    project: Project = "default",
+    feature: Feature = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Ask a search every question of a golden set and say how good the answers are.
 
     Nothing is scored before the set's documents are known to be in the index. The result goes to a run folder, which compare,
-    gate and report read, and to a Markdown report. The same evaluation again comes from the cache, and says so.
+    gate and report read, to a Markdown report, and to the store where there is one. The same evaluation again comes from the
+    cache, and says so.
 
     \b
     Example: ringtrue eval --golden hotel --retriever hybrid --components
@@ -373,6 +379,7 @@ def eval_command(
         components, sample, split, session, scope, workers, timeout, retries, id_pattern, allow or (), failed, version,
         watch or (), not no_cache, resume,
     )  # fmt: skip
+    keeping = keeper(store, no_store=no_store, project=project, feature=feature)
     found = evaluated(settled(asked, context), quiet=json)
     now = datetime.now(UTC)
     found = save(found, out or new_run_folder(found, now))
@@ -385,11 +392,15 @@ def eval_command(
 
         html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text(as_html(report), encoding="utf-8")
+    kept = keeping.add(found)
     if json:
-        show.as_json(record(found) | {"report": written})
+        show.as_json(record(found) | {"report": written, "stored": kept.run_id})
     else:
         print_evaluation(found, report)
         print(f"\nrun: {found.run_dir}" + (f"\nreport: {written}" if written else "") + (f"\nhtml: {html}" if html else ""))
+        if kept.run_id is not None:
+            print(f"stored: {kept.run_id}")
+    kept.tell()
     if found.failures and failed == "list":
         raise typer.Exit(UNDECIDED)
 

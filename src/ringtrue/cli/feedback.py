@@ -1,30 +1,28 @@
-"""``ringtrue feedback``: what became of a search, and the judgments that follow from it (F-1 to F-4)."""
+"""``ringtrue feedback``: what became of a search, and the judgments and trigger phrases that follow from it (F-1 to F-5)."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from ringtrue.cli.store import Json, Where
-from ringtrue.errors import InputError, MissingInput
+from ringtrue.cli.flag import Who, person
+from ringtrue.cli.store import Json, Project, Where, existing, moment, tell_elsewhere
+from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from ringtrue.online import Derived
-    from ringtrue.store import Store
 
 app = typer.Typer(
-    help="Feedback: clicks, reads and verdicts on results, and the judgments that follow from them.",
+    help="Feedback: clicks, reads and verdicts on results, and the judgments and phrases that follow from them.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Project = Annotated[str, typer.Option("--project", help="Whose log.")]
 Since = Annotated[str | None, typer.Option("--since", help="From this time on: 2026-03-01, 2026-03-01T12:00Z, 7d or 12h.")]
 Until = Annotated[str | None, typer.Option("--until", help="Up to this time, written likewise.")]
-_AGO = re.compile(r"(\d+)\s*([dhm])")
-_UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 
 
 @app.command()
@@ -87,6 +85,97 @@ def add(
     else:
         rank = f"rank {added.rank_in_results}" if added.rank_in_results > 0 else "not among its results"
         print(f"{added.event_id} added to search {added.query_id}, {rank}")
+
+
+@app.command("list")
+def list_events(
+    count: Annotated[int, typer.Option("-n", min=1, help="How many, the newest.")] = 20,
+    since: Since = None,
+    until: Until = None,
+    event_type: Annotated[list[str] | None, typer.Option("--type", "-t", help="Only of this type. Repeatable.")] = None,
+    session: Annotated[str | None, typer.Option("--session", "-s", help="Only of this session.")] = None,
+    query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only of the search of this id. Repeatable.")] = None,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Show the last events, the newest at the end.
+
+    \b
+    Example: ringtrue feedback list --since 24h --type click --type selection
+    Example: ringtrue feedback list --session s-17 --json
+    """
+    from ringtrue.cli import show
+    from ringtrue.store import EventType
+
+    for name in event_type or ():
+        if name not in get_args(EventType):
+            raise InputError(f"there is no event type '{name}'; did you mean {nearest(name, get_args(EventType))}?")
+    now = datetime.now(UTC)
+    with existing(store) as opened:
+        tell_elsewhere(opened, project)
+        found = opened.feedback(
+            project=project,
+            since=moment(since, now),
+            until=moment(until, now),
+            session_id=session,
+            query_ids=query,
+            kinds=event_type,  # type: ignore[arg-type]  # checked above
+            limit=count,
+            newest=True,
+        )
+    if json:
+        show.as_json({"project": project, "events": found})
+        return
+    rows = [
+        [
+            one.created_at[:19].replace("T", " "), one.event_type, one.actor, one.session_id, one.item_id or "—",
+            one.query_id or "—", str(one.rank_in_results) if one.rank_in_results > 0 else "—",
+        ]
+        for one in found
+    ]  # fmt: skip
+    show.table(["time (UTC)", "type", "who", "session", "item", "search", "rank"], rows, text_columns=6)
+
+
+@app.command()
+def judgments(
+    count: Annotated[int, typer.Option("-n", min=1, help="How many, the newest.")] = 20,
+    source: Annotated[str | None, typer.Option("--source", help="Only of: manual, validated, implicit, bootstrapped.")] = None,
+    query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only under this query id. Repeatable.")] = None,
+    item: Annotated[str | None, typer.Option("--item", "-i", help="Only of this item.")] = None,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Show the judgments in the store, derived and by hand, the newest at the end.
+
+    \b
+    Example: ringtrue feedback judgments --source implicit
+    Example: ringtrue feedback judgments --item faq-12 --json
+    """
+    from ringtrue.cli import show
+    from ringtrue.store import JudgmentSource
+
+    if source is not None and source not in get_args(JudgmentSource):
+        raise InputError(f"there is no source '{source}'; did you mean {nearest(source, get_args(JudgmentSource))}?")
+    with existing(store) as opened:
+        tell_elsewhere(opened, project)
+        found = opened.judgments(project=project, query_ids=query, source=source)  # type: ignore[arg-type]  # checked above
+    wanted = [one for one in found if item is None or one.item_id == item]
+    shown = sorted(wanted, key=lambda one: (one.created_at, one.query_id, one.item_id))[-count:]
+    if json:
+        show.as_json({"project": project, "total": len(wanted), "judgments": shown})
+        return
+    rows = [
+        [
+            one.created_at[:19].replace("T", " "), one.source, one.annotator or "—", one.query_id,
+            str(one.metadata.get("query") or "—")[:48], one.item_id, str(one.relevance), show.number(one.confidence, 2),
+        ]
+        for one in shown
+    ]  # fmt: skip
+    show.table(["time (UTC)", "source", "by", "search", "words", "item", "grade", "confidence"], rows, text_columns=6)
+    if len(wanted) > len(shown):
+        show.note(f"{len(wanted) - len(shown):,} older ones are not shown; -n shows more")
 
 
 @app.command()
@@ -152,6 +241,177 @@ def derive(
         show.note("some searches were logged without a retriever: before and after a change cannot be told apart there")
 
 
+@app.command()
+def learn(
+    since: Since = None,
+    until: Until = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--in", help="Folder made by ringtrue ingest: its created_at tells the items' age, its triggers are known."
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and write nothing.")] = False,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Learn from selections: words of a query become trigger phrases of the item that was chosen.
+
+    A phrase serves after 7 days of rehearsal and expires 30 days after the last selection that confirmed it. An item whose age
+    is not known otherwise is as old as the first logged search that showed it. Doing it again learns nothing twice.
+
+    \b
+    Example: ringtrue feedback learn --since 7d --dry-run
+    Example: ringtrue feedback learn --since 7d --in .ringtrue/index
+    """
+    from collections import Counter
+
+    from ringtrue.cli import show
+    from ringtrue.online import learn_from_log
+
+    now = datetime.now(UTC)
+    facts = _facts(folder)
+    with existing(store) as opened:
+        lessons = learn_from_log(
+            opened,
+            now=now,
+            since=moment(since, now),
+            until=moment(until, now),
+            created_at=lambda item_id: _date(facts.get(item_id, {}).get("created_at")),
+            own_phrases=lambda item_id: _texts(facts.get(item_id, {}).get("triggers")),
+            project=project,
+            dry_run=dry_run,
+        )
+    entries = [entry for _, lesson in lessons for entry in lesson.entries]
+    refused = Counter(lesson.refused for _, lesson in lessons if lesson.refused)
+    if json:
+        show.as_json({"dry_run": dry_run, "selections": len(lessons), "entries": entries, "refused": dict(refused)})
+        return
+    done = "would be learned or confirmed" if dry_run else "learned or confirmed"
+    print(f"{len(entries)} phrases {done}, from {len(lessons)} selections")
+    if entries:
+        print()
+        rows = [[entry.subject, str(entry.detail["phrase"]), entry.what.removeprefix("trigger ")] for entry in entries]
+        show.table(["item", "phrase", ""], rows, text_columns=3)
+    for why, count in sorted(refused.items()):
+        show.note(f"{count} selections taught nothing: {why}")
+
+
+@app.command()
+def phrases(
+    history: Annotated[bool, typer.Option("--audit", help="Instead, what was learned, confirmed and taken back.")] = False,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Show what was learned from selections: which phrases call which item, and whether they serve already.
+
+    \b
+    Example: ringtrue feedback phrases
+    Example: ringtrue feedback phrases --audit
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import standing_phrases, trigger_log
+
+    with existing(store) as opened:
+        if history:
+            entries = trigger_log(opened, project=project)
+        else:
+            found = standing_phrases(opened, now=datetime.now(UTC), project=project)
+    if history:
+        if json:
+            show.as_json({"entries": entries})
+            return
+        cells = [[e.at[:19], e.what.removeprefix("trigger "), e.subject, _worded(e.detail), e.who] for e in entries]
+        show.table(["time (UTC)", "", "item", "phrases", "who"], cells, text_columns=5)
+        return
+    if json:
+        show.as_json({
+            "phrases": [
+                {**show.plain(one.phrase), "state": one.state, "called": one.rehearsal.called, "chosen": one.rehearsal.chosen}
+                for one in found
+            ]
+        })  # fmt: skip
+        return
+    rows = [
+        [one.phrase.item_id, one.phrase.phrase, one.state, one.phrase.learned_at[:10], one.phrase.confirmed_at[:10],
+         str(one.rehearsal.called), str(one.rehearsal.chosen)]
+        for one in found
+    ]  # fmt: skip
+    show.table(["item", "phrase", "state", "learned", "confirmed", "called", "chosen"], rows, text_columns=5)
+
+
+@app.command()
+def rollback(
+    why: Annotated[str, typer.Option("--why", help="The reason, for the audit trail.")],
+    item: Annotated[str | None, typer.Option("--item", "-i", help="Only phrases of this item.")] = None,
+    phrase: Annotated[str | None, typer.Option("--phrase", help="Only this phrase.")] = None,
+    since: Annotated[str | None, typer.Option("--since", help="Only what was learned from this time on.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that was learned.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be taken back, and write nothing.")] = False,
+    who: Who = None,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Take learned phrases back; they call nothing from now on and are not learned again for the item.
+
+    \b
+    Example: ringtrue feedback rollback --item faq-12 --phrase 'late checkout' --why misleading
+    Example: ringtrue feedback rollback --since 2d --why 'a robot clicked' --dry-run
+    """
+    from ringtrue.cli import show
+    from ringtrue.online import roll_back_triggers, trigger_log
+
+    if everything == bool(item or phrase or since):
+        raise InputError("say what to take back: --item, --phrase or --since, or --all without them")
+    now = datetime.now(UTC)
+    start = moment(since, now)
+    with existing(store) as opened:
+        entries = roll_back_triggers(
+            trigger_log(opened, project=project),
+            now=now,
+            who=person(who),
+            why=why,
+            item_id=item,
+            phrase=phrase,
+            since=None if start is None else datetime.fromisoformat(start),
+        )
+        for entry in () if dry_run else entries:
+            opened.add_audit(entry)
+    if json:
+        show.as_json({"dry_run": dry_run, "entries": entries})
+        return
+    count = sum(len(entry.detail["phrases"]) for entry in entries)
+    print(f"{count} phrases of {len(entries)} items {'would be ' if dry_run else ''}taken back")
+    for entry in entries:
+        print(f"  {entry.subject}: {_worded(entry.detail)}")
+
+
+def _worded(detail: Mapping[str, Any]) -> str:
+    return ", ".join(detail["phrases"]) + f" ({detail['why']})" if "phrases" in detail else str(detail.get("phrase", ""))
+
+
+def _facts(folder: Path | None) -> Mapping[str, Mapping[str, Any]]:
+    if folder is None:
+        return {}
+    from ringtrue.cli.search import opened
+
+    return opened(folder).metadata()
+
+
+def _date(value: Any) -> str | None:
+    """Return a date that a document has, None where it has none; raises InputError for one that is no date."""
+    from ringtrue.store import timestamp
+
+    return None if value is None else timestamp(value if isinstance(value, datetime) else str(value))
+
+
+def _texts(value: Any) -> list[str]:
+    return [] if value is None else [value] if isinstance(value, str) else [str(text) for text in value]
+
+
 def as_record(found: Derived, *, dry_run: bool) -> dict[str, Any]:
     """Return what was derived as the JSON object has it."""
     return {
@@ -165,27 +425,3 @@ def as_record(found: Derived, *, dry_run: bool) -> dict[str, Any]:
         "variants": found.variants,
         "examination": found.examinations,
     }
-
-
-def moment(text: str | None, now: datetime) -> str | None:
-    """Return a time as the store has it; ``7d`` is seven days before ``now``. Raises InputError for what is no time.
-
-    >>> moment("12h", datetime(2026, 3, 2, tzinfo=UTC))
-    '2026-03-01T12:00:00.000000Z'
-    """
-    from ringtrue.store import timestamp
-
-    if text is None:
-        return None
-    ago = _AGO.fullmatch(text.strip())
-    return timestamp(now - timedelta(**{_UNITS[ago[2]]: int(ago[1])}) if ago else text)
-
-
-def existing(place: str | None) -> Store:
-    """Return an open store; raises MissingInput where there is none: feedback needs searches that were logged."""
-    from ringtrue.store import Store
-
-    file = Store.place(place).sqlite
-    if file is not None and not file.exists():
-        raise MissingInput(f"{file}: there is no store yet; it is made by the first logged search, or name one: --store URL")
-    return Store.open(place)

@@ -106,15 +106,19 @@ def list_flags(
     Example: ringtrue flag list --audit multi-vector
     """
     from ringtrue.cli import show
+    from ringtrue.cli.store import existing, has_store
     from ringtrue.online import PRESETS, existing_flag, overrides
-    from ringtrue.store import Store
+    from ringtrue.store import AuditEntry, Flag
 
     forced = overrides()
-    with Store.open(store) as opened:
-        if audit is not None:
-            existing_flag(opened, audit, project=project)
-        flags = opened.flags(project=project)
-        trail = opened.audit(project=project, subject=audit) if audit is not None else []
+    flags: list[Flag] = []
+    trail: list[AuditEntry] = []
+    if audit is not None or has_store(store):  # the presets are there without one
+        with existing(store) as opened:
+            if audit is not None:
+                existing_flag(opened, audit, project=project)
+                trail = opened.audit(project=project, subject=audit)
+            flags = opened.flags(project=project)
     known = {flag.name for flag in flags}
     shown = [*flags, *(preset for name, preset in PRESETS.items() if name not in known)]
     if json:
@@ -164,8 +168,8 @@ def graduate(
     Example: ringtrue flag graduate --all
     """
     from ringtrue.cli import show
+    from ringtrue.cli.store import existing
     from ringtrue.online import decide, existing_flag, explain, gather, step
-    from ringtrue.store import Store
 
     if (name is None) == (not everyone):
         raise InputError("name one flag, or say --all")
@@ -173,7 +177,7 @@ def graduate(
         raise InputError("--breach is about one flag; name it")
     now, found = datetime.now(UTC), tuple(breach or ())
     decisions = []
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         flags = opened.flags(project=project)
         names = [name] if name is not None else [flag.name for flag in flags if flag.state in ("running", "paused")]
         for one in names:
@@ -208,12 +212,12 @@ def rollback(
     Example: ringtrue flag rollback multi-vector --why "complaints about missing bookings"
     """
     from ringtrue.cli import show
+    from ringtrue.cli.store import existing
     from ringtrue.online import roll_back
-    from ringtrue.store import Store
 
     if not why.strip():
         raise InputError('--why is empty; write a reason that others can read later, like --why "complaints"')
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         flag = roll_back(opened, name, now=datetime.now(UTC), who=person(who), why=why.strip(), project=project)
     if json:
         show.as_json({"flag": flag})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringtrue.cli import eval as options
+from ringtrue.cli.keep import Feature, NoStore, Project, StoreAt, keeper
 from ringtrue.errors import InputError, MissingInput
 
 if TYPE_CHECKING:
@@ -87,13 +88,18 @@ def gate_command(
             "--report", help="Write a report, its kind by the ending: .md .html .json .xml (JUnit) .sarif. Repeatable."
         ),
     ] = None,
+    store: StoreAt = None,
+    no_store: NoStore = False,
+    project: Project = "default",
+    feature: Feature = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Say whether a search is still good enough: floors, falls against the baseline, latency. Never changes the baseline.
 
     Exit code 0: pass; 1: a check failed; 2: usage or bad input; 3: could not decide. The policy stands under [gate] in
     ringtrue.toml; what is evaluated is taken from [eval] there, unless it is given here. A run (--run) that is not of this
-    search, these documents and this golden set proves nothing about them: exit code 3.
+    search, these documents and this golden set proves nothing about them: exit code 3. The verdict goes to the store where
+    there is one.
 
     \b
     Example: ringtrue gate --golden hotel --retriever hybrid
@@ -119,6 +125,7 @@ def gate_command(
         timeout, retries, id_pattern, allow or (), failed, version, watch or (), not no_cache,
     )  # fmt: skip
     asked = options.settled(asked, context)
+    keeping = keeper(store, no_store=no_store, project=project, feature=feature)
     extra: list[Check] = []
     notes: list[str] = []
     if run is not None:
@@ -137,10 +144,14 @@ def gate_command(
     for path, write in writers.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(write(evaluation, before, verdict), encoding="utf-8")
+    kept = keeping.add(evaluation, verdict)
     if json:
-        show.as_json(record(verdict, evaluation, before, list(writers)))
+        show.as_json(record(verdict, evaluation, before, list(writers)) | {"stored": kept.run_id})
     else:
         print_verdict(verdict, evaluation, before)
+        if kept.run_id is not None:
+            print(f"stored: {kept.run_id}")
+    kept.tell()
     if verdict.exit_code:
         raise typer.Exit(verdict.exit_code)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ringtrue.cli.flag import Project
-from ringtrue.cli.store import Json, Where
+from ringtrue.cli.store import Json, Project, Where, existing, tell_elsewhere
+
+MEMORY_DAYS = timedelta(days=30)
+"""How far back the memory's figures look."""
 
 
 def health_command(
@@ -21,7 +23,7 @@ def health_command(
     project: Project = "default",
     json: Json = False,
 ) -> None:
-    """Show the log, losses, the last evaluation, the gate, reviews, shadow runs, tests, rollouts, indexes and the schema.
+    """Show the log, losses, the last evaluation, the gate, reviews, shadow runs, tests, rollouts, indexes, schema and memory.
 
     Exit code 0: healthy; 1: something is wrong; 3: something is not known.
 
@@ -30,11 +32,14 @@ def health_command(
     Example: ringtrue health --index .ringtrue/index --json
     """
     from ringtrue.cli import show
-    from ringtrue.online import health_of
-    from ringtrue.store import Store
+    from ringtrue.memory.signals import memory_part
+    from ringtrue.online import Health, health_of
 
-    with Store.open(store) as opened:
-        found = health_of(opened, now=datetime.now(UTC), project=project, index=index, retriever=retriever)
+    now = datetime.now(UTC)
+    with existing(store) as opened:
+        tell_elsewhere(opened, project)
+        found = health_of(opened, now=now, project=project, index=index, retriever=retriever)
+        found = Health((*found.parts, memory_part(opened, project=project, since=now - MEMORY_DAYS)))
     if json:
         parts = {part.name: {"state": part.state, "says": part.says, **part.figures} for part in found.parts}
         show.as_json({"state": found.state, "project": project, "parts": parts})

@@ -174,17 +174,23 @@ def _clicks(file: Path) -> Mapping[tuple[str, str], set[str]]:
 
 def _weigh_log(feature: str, settle: float, store: str | None, project: str, json: bool) -> None:
     from ringtrue.cli import show
+    from ringtrue.cli.store import existing
     from ringtrue.online import count_log, standing
-    from ringtrue.store import Store
 
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         counted = count_log(opened, feature, now=datetime.now(UTC), settle=timedelta(minutes=settle), project=project)
     stands = standing(counted.test)
     if json:
-        show.as_json({"impressions": counted.impressions, "clicked": counted.clicked, "counted": counted.new, "test": stands})
+        left = {"waiting": counted.waiting, "before_the_test": counted.before}
+        record = {"impressions": counted.impressions, "clicked": counted.clicked, "counted": counted.new, **left}
+        show.as_json({**record, "test": stands})
         return
     print(f"{feature}: {counted.impressions} interleaved lists, {counted.clicked} with a click, {counted.new} newly counted")
     print(stands.reason)
+    if counted.waiting:
+        show.note(f"{counted.waiting} lists are younger than {settle:g} minutes and wait for their clicks (--settle)")
+    if counted.before:
+        show.note(f"{counted.before} lists of the week before the test began ({counted.test.started_at[:16]}) never count")
 
 
 def _print_outcome(found: InterleavingOutcome) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from ringtrue.cli.store import Json, Project, Where, existing, moment, tell_elsewhere
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -23,17 +25,6 @@ app = typer.Typer(
 OVERLAP = 15
 """Seconds that --follow looks back: batches of several processes may be written later than they happened."""
 PAUSE = 0.5
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        show_default=False,
-        help="A file or postgresql://…; unless given RINGTRUE_STORE, url under [store], or .ringtrue/store.sqlite.",
-    ),
-]
-Project = Annotated[str, typer.Option("--project", "-p", help="The project whose log it is.")]
 Since = Annotated[
     str | None, typer.Option("--since", help="From a time on, 2026-03-01 or 2026-03-01T12:00Z, or for so long: 30m, 24h, 7d.")
 ]
@@ -61,7 +52,8 @@ def tail(
     """
     from ringtrue.cli import show
 
-    with _existing(store) as opened:
+    with existing(store) as opened:
+        tell_elsewhere(opened, project)
         found = opened.queries(project=project, tool=tool, session_id=session, limit=count, newest=True)
         if not follow:
             if json:
@@ -98,8 +90,9 @@ def stats(
     from ringtrue.cli import show
     from ringtrue.online import living, log_figures, log_folder, losses, queries_of
 
-    start, end = _moment(since), _moment(until)
-    with _existing(store) as opened:
+    start, end = _window(since, until)
+    with existing(store) as opened:
+        tell_elsewhere(opened, project)
         found = log_figures(queries_of(opened, project=project, since=start, until=end, tool=tool))
         missing = losses(opened, project=project, since=start)
         folder = log_folder(opened)
@@ -110,7 +103,7 @@ def stats(
         show.as_json({
             "project": project, "since": start, "until": end, "first": found.first, "last": found.last,
             "total": found.total, "tools": found.tools, "intents": found.intents,
-            "missing": {"lost": missing.lost, "dropped": missing.dropped, "refused": missing.refused},
+            "missing": missing,
             "processes": {
                 "logging": len(now), "waiting": waiting, "dropped_or_refused_since": unreported,
                 "ended_unsettled": len(ended), "unsettled": unsettled,
@@ -126,6 +119,8 @@ def stats(
         f"missing from the log: {missing.total:,} ({missing.lost:,} lost with a process, {missing.dropped:,} dropped, "
         f"{missing.refused:,} refused)"
     )
+    for why, number in missing.reasons.items():
+        print(f"  refused, {why}: {number:,}")
     if now:
         print(
             f"{len(now)} processes log from this machine; {waiting:,} events wait, {unreported:,} were dropped or refused since"
@@ -205,8 +200,8 @@ def export(
 
     if what not in ("queries", "feedback"):
         raise InputError(f"cannot export '{what}'; did you mean {nearest(what, ['queries', 'feedback'])}?")
-    start, end = _moment(since), _moment(until)
-    with _existing(store) as opened:
+    start, end = _window(since, until)
+    with existing(store) as opened:
         if what == "queries":
             count = export_rows(queries_of(opened, project=project, since=start, until=end, tool=tool), file)
         else:
@@ -235,18 +230,10 @@ def prune(
     prune_store(store=store, archive=archive, dry_run=dry_run, forget=None, json=json)
 
 
-def _existing(place: str | None) -> Store:
-    from ringtrue.cli.store import _existing as existing
-
-    return existing(place)
-
-
 def _following(
     store: Store, found: list[LoggedQuery], *, project: str, tool: str | None, session: str | None
 ) -> Iterator[LoggedQuery]:
     """Yield the searches found, and new ones as they are written, until interrupted."""
-    from datetime import UTC, datetime, timedelta
-
     yield from found
     seen = {row.query_id: row.created_at for row in found}
     while True:
@@ -304,20 +291,9 @@ def _percent(share: float | None) -> str:
     return "—" if share is None else f"{100 * share:.1f} %"
 
 
-def _moment(text: str | None) -> str | None:
-    """Return a time as the store has it, from a time or from so long ago; raises InputError."""
-    import re
-    from datetime import UTC, datetime, timedelta
-
-    from ringtrue.store import timestamp
-
-    if text is None:
-        return None
-    ago = re.fullmatch(r"(\d{1,6})\s*([mhdw])", text.strip())
-    if ago is None:
-        return timestamp(text)
-    unit = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}[ago[2]]
-    return timestamp(datetime.now(UTC) - timedelta(**{unit: int(ago[1])}))
+def _window(since: str | None, until: str | None) -> tuple[str | None, str | None]:
+    now = datetime.now(UTC)
+    return moment(since, now), moment(until, now)
 
 
 def _action(text: str) -> tuple[str, EventType]:

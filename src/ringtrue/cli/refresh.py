@@ -11,7 +11,7 @@ import typer
 from ringtrue.errors import REGRESSION, CannotDecide
 
 if TYPE_CHECKING:
-    from ringtrue.golden import Refreshed, Rule
+    from ringtrue.golden import Proposal, Refreshed, Rule
     from ringtrue.online.refresh import Again, Situation
     from ringtrue.records import GoldenSet
 
@@ -67,13 +67,13 @@ def refresh_command(
     """
     from datetime import UTC, datetime
 
-    from ringtrue.golden import load, version_name
+    from ringtrue.cli.store import existing
+    from ringtrue.golden import load
     from ringtrue.online import refresh as steps
-    from ringtrue.store import Store
 
     golden = load(source)
     now = datetime.now(UTC)
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         if out is None:
             situation = steps.propose_from_log(
                 opened,
@@ -101,8 +101,11 @@ def refresh_command(
         if made.golden is not None:
             lost = _save(made.golden, out, overwrite=overwrite)
             # Marked only now: after a crash the same pairs make the same version again.
-            steps.released(opened, proposal, version_name(made.golden), now=now, project=project)
-    _show_finished(made, out, lost, minimum=minimum, json=json)
+            steps.released(
+                opened, proposal, base, made.golden, now=now, who=who, rule=cast("Rule", rule), adjudicator=adjudicator,
+                project=project,
+            )  # fmt: skip
+    _show_finished(made, proposal, out, lost, minimum=minimum, json=json)
 
 
 def _save(golden: GoldenSet, out: Path, *, overwrite: bool) -> Sequence[str]:
@@ -177,11 +180,14 @@ def _again(golden: GoldenSet, retriever: str) -> Again:
     return lambda text, k: [hit.doc_id for hit in built.search(text, k=k)]
 
 
-def _show_finished(made: Refreshed, out: Path, lost: Sequence[str], *, minimum: float, json: bool) -> None:
+def _show_finished(made: Refreshed, proposal: Proposal, out: Path, lost: Sequence[str], *, minimum: float, json: bool) -> None:
     """Show what became of a refresh; exits 1 where it was refused."""
     from ringtrue.cli import show
+    from ringtrue.cli.review import print_disputes
     from ringtrue.golden import version_name
+    from ringtrue.online.review import disputed
 
+    differing = disputed(made.disputes, {query.query_id: query.text for query in proposal.new})
     version = None if made.golden is None else version_name(made.golden)
     if json:
         show.as_json(
@@ -191,7 +197,7 @@ def _show_finished(made: Refreshed, out: Path, lost: Sequence[str], *, minimum: 
                 "refused": made.refused or None,
                 "agreement": made.agreement,
                 "minimum": minimum,
-                "disputes": made.disputes,
+                "disputes": differing,
                 "added": made.added,
                 "retired": made.retired,
                 "left_out": made.left_out,
@@ -201,13 +207,8 @@ def _show_finished(made: Refreshed, out: Path, lost: Sequence[str], *, minimum: 
     else:
         found = made.agreement
         print(f"{found.name} of {found.raters} reviewers over {found.items} pairs: {show.number(found.coefficient, 3)}")
-        if made.disputes:
-            print(f"{len(made.disputes)} pairs are judged differently, the widest gaps first:")
-            rows = [
-                [d.query_id, d.doc_id, ", ".join(f"{rater} {grade}" for rater, grade in d.grades.items())]
-                for d in made.disputes[: None if made.refused else 10]
-            ]
-            show.table(["query", "document", "grades"], rows, text_columns=3)
+        if differing:
+            print_disputes(differing, most=None if made.refused else 10)
         if made.golden is not None:
             print(f"{version} written to {out}: {len(made.added)} queries new, {len(made.retired)} gone")
             if made.left_out:
@@ -215,5 +216,8 @@ def _show_finished(made: Refreshed, out: Path, lost: Sequence[str], *, minimum: 
             for loss in lost:
                 show.note(f"the file cannot hold: {loss}")
     if made.refused:
-        show.note(f"refused: {made.refused}; talk the disputes over, judge them again, and run this again")
+        show.note(
+            f"refused: {made.refused}; talk the disputes over, judge them again (ringtrue review judge KEY GRADE --reviewer "
+            "NAME), and run this again"
+        )
         raise typer.Exit(REGRESSION)

@@ -15,7 +15,7 @@ from ringtrue.errors import InputError
 
 if TYPE_CHECKING:
     from ringtrue.golden import Rule
-    from ringtrue.online.review import ReviewQueue
+    from ringtrue.online.review import Disputed, ReviewQueue
     from ringtrue.store import ReviewItem
 
 app = typer.Typer(
@@ -87,13 +87,13 @@ def list_items(
     Example: ringtrue review list --state pending_review
     """
     from ringtrue.cli import show
+    from ringtrue.cli.store import existing
     from ringtrue.errors import nearest
     from ringtrue.online.review import STATES, ReviewQueue
-    from ringtrue.store import Store
 
     if state is not None and state not in STATES:
         raise InputError(f"'{state}' is no state of a pair; write {nearest(state, STATES)}")
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         items = opened.review_items(project=project, state=state, limit=limit)
         counts = ReviewQueue(opened, project=project).counts()
         backlog = opened.backlog(project=project)
@@ -133,11 +133,11 @@ def next_pair(
     Example: ringtrue review next --reviewer ada
     """
     from ringtrue.cli import show
+    from ringtrue.cli.store import existing
     from ringtrue.online.review import GUIDELINES, ReviewQueue
-    from ringtrue.store import Store
 
     text = guidelines.read_text(encoding="utf-8").rstrip() if guidelines else GUIDELINES
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         queue = ReviewQueue(opened, project=project)
         if not json and show.on_terminal():
             print(f"{text}\n\n{KEYS}")
@@ -211,12 +211,12 @@ def judge(
     Example: ringtrue review judge 3f9a1c77b2 reject --reviewer ada --note "holds a guest's name"
     """
     from ringtrue.cli import show
+    from ringtrue.cli.store import existing
     from ringtrue.online.review import ReviewQueue
-    from ringtrue.store import Store
 
     if grade != "reject" and grade not in ("0", "1", "2", "3"):
         raise InputError(f"'{grade}' is no grade; write 0, 1, 2, 3 or reject")
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         queue = ReviewQueue(opened, project=project)
         if grade == "reject":
             item = queue.reject(key, reviewer=reviewer, now=_now(), why=note)
@@ -237,10 +237,10 @@ def undo(reviewer: Reviewer, store: StoreAt = None, project: Project = "default"
     Example: ringtrue review undo --reviewer ada
     """
     from ringtrue.cli import show
+    from ringtrue.cli.store import existing
     from ringtrue.online.review import ReviewQueue
-    from ringtrue.store import Store
 
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         item = ReviewQueue(opened, project=project).undo(reviewer)
     if json:
         show.as_json({"pair": None if item is None else _facts(item)})
@@ -257,10 +257,10 @@ def stats(adjudicator: Adjudicator = None, store: StoreAt = None, project: Proje
     Example: ringtrue review stats
     """
     from ringtrue.cli import show
-    from ringtrue.online.review import ReviewQueue, key_of
-    from ringtrue.store import Store
+    from ringtrue.cli.store import existing
+    from ringtrue.online.review import ReviewQueue
 
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         standing = ReviewQueue(opened, project=project).standing(adjudicator=adjudicator)
     if json:
         show.as_json(standing)
@@ -277,11 +277,19 @@ def stats(adjudicator: Adjudicator = None, store: StoreAt = None, project: Proje
         return
     print(f"{found.name} of {found.raters} reviewers over {found.items} pairs: {show.number(found.coefficient, 3)}")
     if standing.disputes:
-        print(f"\n{len(standing.disputes)} pairs are judged differently, the widest gaps first:")
-        table = [[key_of(d.query_id, d.doc_id), d.query_id, d.doc_id, _said(d.grades)] for d in standing.disputes[:20]]
-        show.table(["key", "query", "document", "grades"], table, text_columns=4)
-        if len(standing.disputes) > 20:
-            print(f"… and {len(standing.disputes) - 20} more (--json lists all)")
+        print()
+        print_disputes(standing.disputes, most=20)
+
+
+def print_disputes(found: Sequence[Disputed], *, most: int | None) -> None:
+    """Print pairs on which raters differ, at most so many, with the key that ``review judge`` takes."""
+    from ringtrue.cli import show
+
+    print(f"{len(found)} pairs are judged differently, the widest gaps first:")
+    rows = [[one.key, _short(one.query or one.query_id), _harmless(one.doc_id), _said(one.grades)] for one in found[:most]]
+    show.table(["key", "question", "document", "grades"], rows, text_columns=4)
+    if len(found) > len(rows):
+        print(f"… and {len(found) - len(rows)} more (--json lists all)")
 
 
 @app.command()
@@ -302,13 +310,13 @@ def export(
     Example: ringtrue review export --reviewer ben --out for-ben.csv
     """
     from ringtrue.cli import show
+    from ringtrue.cli.store import existing
     from ringtrue.formats.table import write_rows
     from ringtrue.online.review import ReviewQueue
-    from ringtrue.store import Store
 
     if out.exists() and not overwrite:
         raise InputError(f"{out}: exists already; choose another name, or overwrite it (--overwrite)")
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         waiting = ReviewQueue(opened, project=project).waiting(reviewer, seed=seed)[:limit]
     rows = [(item.item_key, item.query, item.doc_id, item.title, item.text, "", "") for item in waiting]
     write_rows(COLUMNS, rows, out, "csv")
@@ -331,13 +339,13 @@ def import_grades(
     Example: ringtrue review import for-ben.csv --reviewer ben
     """
     from ringtrue.cli import show
+    from ringtrue.cli.store import existing
     from ringtrue.formats.table import csv_rows
     from ringtrue.online.review import ReviewQueue
-    from ringtrue.store import Store
 
     grades: list[tuple[str, int, str]] = []
     empty = 0
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         queue = ReviewQueue(opened, project=project)
         states = {item.item_key: item.state for item in queue.items()}
         for place, row in csv_rows(file):
@@ -380,17 +388,17 @@ def publish(
     Example: ringtrue review publish hotel --out golden-dataset-v1.1.0.json --rule majority
     """
     from ringtrue.cli import show
+    from ringtrue.cli.store import existing
     from ringtrue.golden import load, save, version_name
     from ringtrue.online.review import ReviewQueue
-    from ringtrue.store import Store
 
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         queue = ReviewQueue(opened, project=project)
         made = queue.publication(load(source), rule=cast("Rule", rule), adjudicator=adjudicator)
         lost = save(made.golden, out, overwrite=overwrite)
         version = version_name(made.golden)
         # Marked only now: after a crash the same pairs are published again, into the same version.
-        published = queue.mark_published(made.keys, version, now=_now())
+        published = queue.mark_published(made.keys, made.golden, now=_now(), rule=cast("Rule", rule), adjudicator=adjudicator)
         backlog = opened.backlog(project=project)
     if json:
         record = {"written": out, "version": version, "judgments": made.judgments, "published": published, "kept": made.kept}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from ringtrue.cli.feedback import Project, Since, Until, existing, moment
-from ringtrue.cli.store import Json, Where
+from ringtrue.cli.feedback import Since, Until
+from ringtrue.cli.store import Json, Project, Where, existing, moment
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from ringtrue.cli.store import Json, Where
 from ringtrue.errors import InputError, MissingInput
 
 if TYPE_CHECKING:
-    from ringtrue.online import OnGolden, ShadowCounts, ShadowSummary
+    from ringtrue.online import OnGolden, Scored, ShadowCounts, ShadowSummary
+    from ringtrue.online.scoring import Feed
     from ringtrue.store import Flag, Store
 
 app = typer.Typer(
@@ -62,7 +63,7 @@ def start(
     Example: ringtrue shadow start noise-floor --candidate hybrid --production hybrid --golden hotel
     """
     from ringtrue.cli import show
-    from ringtrue.online import change_flag, existing_flag, feed_for_test, feed_judged
+    from ringtrue.online import begin_now, change_flag, existing_flag, feed_for_test, feed_judged
     from ringtrue.online.evidence import SINCE
     from ringtrue.store import Store, timestamp
 
@@ -80,12 +81,23 @@ def start(
         new = {part: text for part, text in pair.items() if text is not None}
         if any(known.get(part, text) != text for part, text in new.items()):
             known[SINCE] = timestamp(now)  # what the old pair showed says nothing about the new one
+        test = opened.test(name, project=project)
+        if test is not None and SINCE in known and timestamp(test.started_at) < timestamp(known[SINCE]):
+            # A test that has counted nothing can be about the new pair; one that has is about the old one.
+            fresh = begin_now(opened, name, now=timestamp(now), project=project)
+            if feed and not fresh:
+                raise InputError(
+                    f"the test of '{name}' has counted {test.sample_count} queries of the candidate as it was before; "
+                    f"begin anew: ringtrue test create {name} --again"
+                )
         change_flag(
             opened, name, who=person(who), now=now, why="shadow start", project=project, shadow=True, metadata={**known, **new}
         )
         on_golden = counts = None
+        told = _Told()
         if golden is not None:
-            on_golden = _golden(opened, name, pair, golden, folder, feeding, person(who), now=now, project=project)
+            counting = told.by(feeding) if feeding is not None else None
+            on_golden = _golden(opened, name, pair, golden, folder, counting, person(who), now=now, project=project)
         if log:
             options = {"timeout": timeout, "isolate": isolate, "keep": keep, "feed": feeding}
             if memory is not None:
@@ -94,7 +106,8 @@ def start(
         flag = existing_flag(opened, name, project=project)
         fed = None
         if feeding is not None:
-            fed = feed_judged(opened, name, feeding, since=flag.metadata.get(SINCE), k=k, project=project)
+            answered = _answered_since(opened, name, flag.metadata.get(SINCE), project=project)
+            fed = feed_judged(opened, name, feeding, since=answered, k=k, project=project)
     if json:
         show.as_json(
             {
@@ -102,16 +115,19 @@ def start(
                 "golden": None if on_golden is None else _golden_facts(on_golden),
                 "log": counts,
                 "judged": fed,
+                "golden_counted": told.counted if feed and golden is not None else None,
             }
         )
         return
     print(f"{name}: the candidate runs in the shadow")
     if on_golden is not None:
         _print_golden(on_golden)
+        if feed:
+            print(f"\n{told.counted} questions counted by the test" + (f"; others not: {told.why_not}" if told.why_not else ""))
     if counts is not None:
         _print_counts(counts)
-    if fed is not None:
-        print(f"\n{fed} judged live queries told to the test; it counts each once")
+    if fed or (feed and golden is None):
+        print(f"\n{fed} judged questions of live searches told to the test; it counts each once")
     if golden is None and not log and not feed:
         show.note("live systems that shadow under this name go on within seconds; --golden and --log ask now")
 
@@ -130,20 +146,12 @@ def status(
     Example: ringtrue shadow status multi-vector --json
     """
     from ringtrue.cli import show
-    from ringtrue.online import existing_flag, summarise
-    from ringtrue.online.evidence import NEWEST, SINCE
-    from ringtrue.store import Store
+    from ringtrue.cli.store import existing
+    from ringtrue.online import existing_flag, shadow_of
 
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         flags = [existing_flag(opened, name, project=project)] if name else opened.flags(project=project)
-        found = {
-            flag.name: summarise(
-                opened.shadow_runs(
-                    feature_id=flag.name, project=project, since=flag.metadata.get(SINCE), limit=NEWEST, newest=True
-                )
-            )
-            for flag in flags
-        }
+        found = {flag.name: shadow_of(opened, flag) for flag in flags}
     if json:
         show.as_json({"shadow": {flag.name: _status(flag, found[flag.name]) for flag in flags}})
         return
@@ -151,8 +159,14 @@ def status(
         show.note("no feature has a shadow run; start one: ringtrue shadow start NAME --candidate EXPRESSION --golden SET")
         return
     rows = [_row(flag, found[flag.name]) for flag in flags]
-    headers = ["feature", "shadow", "candidate", "queries", "failed", "changed", "top-1", "overlap", "judged", "RR Δ", "p95 Δ"]
+    headers = [
+        "feature", "shadow", "candidate", "queries", "missing", "failed", "changed", "top-1", "overlap", "judged", "RR Δ",
+        "p95 Δ", "timed",
+    ]  # fmt: skip
     show.table(headers, rows, text_columns=3)
+    for one, share in ((flag.name, found[flag.name].missing_share) for flag in flags):
+        if share:
+            show.note(f"{one}: {share:.0%} of the live sample is missing; under load these are no random queries")
 
 
 @app.command()
@@ -162,10 +176,10 @@ def stop(name: Flagged, who: Who = None, store: Where = None, project: Project =
     Example: ringtrue shadow stop multi-vector
     """
     from ringtrue.cli import show
+    from ringtrue.cli.store import existing
     from ringtrue.online import change_flag, existing_flag
-    from ringtrue.store import Store
 
-    with Store.open(store) as opened:
+    with existing(store) as opened:
         existing_flag(opened, name, project=project)
         flag = change_flag(
             opened, name, who=person(who), now=datetime.now(UTC), why="shadow stop", project=project, shadow=False
@@ -174,6 +188,33 @@ def stop(name: Flagged, who: Who = None, store: Where = None, project: Project =
         show.as_json({"flag": flag})
     else:
         print(f"{name}: no shadow any more")
+
+
+def _answered_since(store: Store, name: str, changed: str | None, *, project: str) -> str | None:
+    """From when on stored answers count: those of the candidate as it is now, and none that an earlier test of it counted."""
+    from ringtrue.online import found_test
+    from ringtrue.online.abtest import BEGUN_ANEW
+    from ringtrue.store import timestamp
+
+    before = store.audit(project=project, subject=name, what=BEGUN_ANEW, limit=1)
+    if not before or (changed is not None and timestamp(before[0].detail["started_at"]) < timestamp(changed)):
+        return changed
+    return found_test(store, name, project=project).started_at
+
+
+class _Told:
+    """How many queries a test counted of those it was told of, and why not the others."""
+
+    counted = 0
+    why_not = ""
+
+    def by(self, feed: Feed) -> Feed:
+        def told(query_id: str, control: Scored, treatment: Scored) -> None:
+            found: Any = feed(query_id, control, treatment)
+            self.counted += found.counted
+            self.why_not = found.why_not or self.why_not
+
+        return told
 
 
 def _golden(
@@ -218,20 +259,23 @@ def _log(
     **options: Any,
 ) -> ShadowCounts:  # fmt: skip
     """Ask both sides a sample of the logged searches, each once."""
-    from ringtrue.cli.feedback import moment
-    from ringtrue.online import Described, Shadow, grades_of, scorer
+    from ringtrue.cli.store import moment
+    from ringtrue.online import Described, Shadow, grades_by_words, scorer
+    from ringtrue.online.evidence import SINCE
 
     logged = store.queries(project=project, since=moment(since, now))
-    seen = {row.query_id for row in store.shadow_runs(feature_id=name, project=project)}
+    flag = store.flag(name, project=project)
+    changed = flag.metadata.get(SINCE) if flag is not None else None
+    seen = {row.query_id for row in store.shadow_runs(feature_id=name, project=project, since=changed)}
     left = [row for row in logged if row.query_id not in seen]
     if not left:
         raise MissingInput("no logged search is left to be asked" + (f" since {since}" if since else ""))
-    judged = grades_of(store.judgments(project=project, query_ids=[row.query_id for row in left]))
+    judged = grades_by_words(left, store.judgments(project=project))
     production = Described(pair["production"], folder)
     production.opened  # noqa: B018  # what is missing is said before anything is asked
     shadow = Shadow(
         production, Described(pair["candidate"], folder), store, name, waiting=max(64, len(left)), project=project,
-        scorer=scorer(judged), **options,
+        scorer=scorer(judged), source="log", **options,
     )  # fmt: skip
     for row in left:
         if shadow.in_sample(row.query_id):
@@ -243,7 +287,8 @@ def _status(flag: Flag, found: ShadowSummary) -> dict[str, Any]:
     from dataclasses import asdict
 
     facts = {part: flag.metadata.get(part) for part in ("candidate", "production", "candidate_since")}
-    return {"on": flag.shadow, **facts, **asdict(found), "p95_increase": found.p95_increase}
+    shares = {"missing_share": found.missing_share, "p95_increase": found.p95_increase}
+    return {"on": flag.shadow, **facts, **asdict(found), **shares}
 
 
 def _row(flag: Flag, found: ShadowSummary) -> list[str]:
@@ -255,8 +300,9 @@ def _row(flag: Flag, found: ShadowSummary) -> list[str]:
     delta = "—" if found.mrr_delta is None else f"{found.mrr_delta:+.4f}"
     return [
         flag.name, "on" if flag.shadow else "off", str(flag.metadata.get("candidate", "—")), str(found.queries),
-        str(found.failures), percent(found.changed), percent(found.top_changed), show.number(found.overlap, 2),
-        str(found.judged), delta, percent(found.p95_increase, "+"),
+        str(found.missing), str(found.failures), percent(found.changed), percent(found.top_changed),
+        show.number(found.overlap, 2), str(found.judged), delta, percent(found.p95_increase, "+"),
+        f"{found.timed} {found.timed_source or ''}".strip() if found.timed else "—",
     ]  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +29,9 @@ Where = Annotated[
         help="A file or postgresql://…; unless given RINGTRUE_STORE, url under [store], or .ringtrue/store.sqlite.",
     ),
 ]
+Project = Annotated[str, typer.Option("--project", help="Whose data: project under [store] unless given.")]
+_AGO = re.compile(r"(\d{1,6})\s*([mhdw])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 @app.command()
@@ -37,7 +42,7 @@ def info(store: Where = None, json: Json = False) -> None:
     """
     from ringtrue.cli import show
 
-    with _existing(store) as opened:
+    with existing(store) as opened:
         counts, archives, version = opened.counts(), opened.archives(), opened.schema_version()
         place = str(opened.address)
     if json:
@@ -71,6 +76,7 @@ def upgrade(store: Where = None, json: Json = False) -> None:
 def backup(
     file: Annotated[Path, typer.Argument(help="The file to write; .jsonl.gz restores on both databases.")],
     store: Where = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
     json: Json = False,
 ) -> None:
     """Back the store up while it is in use: portable (NAME.jsonl.gz), or as a SQLite file (any other name).
@@ -79,8 +85,8 @@ def backup(
     """
     from ringtrue.cli import show
 
-    with _existing(store) as opened:
-        counts = opened.backup(file, now=_now())
+    with existing(store) as opened:
+        counts = opened.backup(file, now=_now(), overwrite=overwrite)
     if json:
         show.as_json({"file": file, "rows": counts})
         return
@@ -102,6 +108,7 @@ def restore(
     from ringtrue.cli import show
     from ringtrue.store import Store
 
+    Store.is_portable(file)  # what is no backup must not leave an empty store behind
     with Store.open(store) as opened:
         counts, place = opened.restore(file, replace=replace), str(opened.address)
     if json:
@@ -115,6 +122,7 @@ def restore(
 def migrate(
     source: Annotated[str, typer.Argument(metavar="FROM", help="The store to read: a file or postgresql://….")],
     target: Annotated[str, typer.Argument(metavar="TO", help="The store to write; created where there is none.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Replace what the store TO holds.")] = False,
     json: Json = False,
 ) -> None:
     """Copy a store to another database, all of it or nothing: table by table, counted and compared. Stop what writes first.
@@ -124,8 +132,8 @@ def migrate(
     from ringtrue.cli import show
     from ringtrue.store import Store
 
-    with _existing(source) as old, Store.open(target) as new:
-        counts = new.copy_from(old)
+    with existing(source) as old, Store.open(target) as new:
+        counts = new.copy_from(old, replace=replace)
         places = {"from": str(old.address), "to": str(new.address)}
     if json:
         show.as_json({**places, "rows": counts})
@@ -161,7 +169,7 @@ def prune(
     if not isinstance(settings, dict):
         raise InputError(f"{config.file}: store.retention is no table; write [store.retention] with queries = 90 under it")
     retention = Retention.of(settings, place=f"{config.file or 'ringtrue.toml'}: store.retention")
-    with _existing(store) as opened:
+    with existing(store) as opened:
         if forget is not None:
             if not opened.forget_archive(forget):
                 raise MissingInput(f"{forget}: this store has no such archive; list them: ringtrue store info")
@@ -185,19 +193,94 @@ def prune(
             print(f"archive {file}")
 
 
-def _existing(place: str | None) -> Store:
+@app.command()
+def forget(
+    user: Annotated[str, typer.Argument(help="The user's id as the log has it.")],
+    hashed: Annotated[
+        bool, typer.Option("--hashed", help="The log has the keyed hash of the id (hash_users); made with RINGTRUE_LOG_SALT.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how much would go.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; it cannot be undone.")] = False,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Delete a user: searches, events and what refers to them, also in the archives and in what still waits in spools.
+
+    Words that others searched for as well stay, and so do people's judgments of them (docs/store.md).
+
+    \b
+    Example: ringtrue store forget u-4711 --project shop --dry-run
+    Example: ringtrue store forget u-4711 --project shop --yes
+    """
+    from ringtrue.cli import show
+
+    if yes == dry_run:
+        raise InputError(f"deleting '{user}' cannot be undone; look first with --dry-run, then say --yes")
+    if hashed:
+        from ringtrue.online import Redactor
+
+        user = Redactor(hash_users=True).user(user, project) or user
+    with existing(store) as opened:
+        if dry_run:
+            tell_elsewhere(opened, project)
+        counts = opened.user_rows(user, project=project)
+        count = sum(counts.values()) if dry_run else opened.delete_user(user, project=project, now=_now())
+    if json:
+        show.as_json({"dry_run": dry_run, "project": project, "rows": count, "tables": counts})
+        return
+    _print_rows(counts)
+    print(f"{count:,} rows of the user {'would go' if dry_run else 'are gone'}")
+
+
+def existing(place: str | None) -> Store:
     """Return an open store; raises MissingInput where there is none: a command that only reads must not make one."""
     from ringtrue.store import Store
 
-    file = Store.place(place).sqlite
-    if file is not None and not file.exists():
+    if not has_store(place):
+        file = Store.place(place).sqlite
         raise MissingInput(f"{file}: there is no store yet; it is made by the first logged search, or name one: --store URL")
     return Store.open(place)
 
 
-def _now() -> str:
-    from datetime import UTC, datetime
+def has_store(place: str | None) -> bool:
+    """False where the store would be a file that does not exist."""
+    from ringtrue.store import Store
 
+    file = Store.place(place).sqlite
+    return file is None or file.exists()
+
+
+def tell_elsewhere(store: Store, project: str) -> None:
+    """Say which projects have data, where the chosen one has none."""
+    from ringtrue.cli import show
+
+    there = store.projects()
+    if there and project not in there:
+        shown = ", ".join(f"'{name}'" for name in there[:8]) + (" …" if len(there) > 8 else "")
+        show.note(
+            f"no search of project '{project}' is here, but of {shown}: --project NAME, or RINGTRUE_PROJECT for all commands"
+        )
+
+
+def moment(text: str | None, now: datetime) -> str | None:
+    """Return a time as the store has it; ``7d`` is seven days before ``now``. Raises InputError for what is no time.
+
+    >>> moment("12h", datetime(2026, 3, 2, tzinfo=UTC))
+    '2026-03-01T12:00:00.000000Z'
+    """
+    from ringtrue.store import timestamp
+
+    if text is None:
+        return None
+    ago = _AGO.fullmatch(text.strip())
+    try:
+        return timestamp(now - timedelta(**{_UNITS[ago[2]]: int(ago[1])}) if ago else text)
+    except OverflowError:
+        raise InputError(f"'{text}' ago was before the year 1; write a shorter time, or a date") from None
+
+
+def _now() -> str:
     return datetime.now(UTC).isoformat()
 
 

@@ -1,7 +1,8 @@
 """Experiments: what was tried, what came of it, and searches over a retriever's parameters (X-1, X-2).
 
 Comes in: evaluations, baselines, golden sets, retriever expressions with holes. Goes out: Experiments in a ledger, and Sweeps.
-May not: print or read the clock; dates and times are given. Owner of ``experiments.json`` and of the journals of sweeps.
+May not: print or read the clock; dates and times are given. Owner of ``experiments.json`` and of the journals of sweeps;
+in the store they are rows of its table.
 """
 
 from ringtrue.experiment.changes import changes, given_change
@@ -15,6 +16,7 @@ from ringtrue.experiment.outcome import HeldOut, Overfitting, Sweep, Trial, Tuni
 from ringtrue.experiment.record import Experiment, check_verdict
 from ringtrue.experiment.space import Space, parameter
 from ringtrue.experiment.sweep import sweep
+from ringtrue.experiment.table import ExperimentTable
 from ringtrue.experiment.track import tracked
 from ringtrue.experiment.variants import Variants
 
@@ -23,6 +25,7 @@ __all__ = [
     "Effect",
     "Experiment",
     "ExperimentFile",
+    "ExperimentTable",
     "HeldOut",
     "Ledger",
     "Overfitting",

@@ -27,7 +27,7 @@ from ringtrue.golden.overlap import (
 from ringtrue.golden.plan import Candidate, Plan, Size, SliceSize, plan, worth_judging
 from ringtrue.golden.pool import Contribution, Pool, pool
 from ringtrue.golden.profiles import PROFILES
-from ringtrue.golden.ratings import RULES, Dispute, Rating, Rule, agreement, disputes, settle
+from ringtrue.golden.ratings import RULES, Dispute, Rating, Rule, agreement, by_pair, disputes, rater_name, settle
 from ringtrue.golden.refresh import Proposal, Refreshed, age_in_days, age_warning, propose, refresh
 from ringtrue.golden.report import Problem, Report
 from ringtrue.golden.slices import slice_fields, slice_of
@@ -88,6 +88,7 @@ __all__ = [
     "age_in_days",
     "age_warning",
     "agreement",
+    "by_pair",
     "choose",
     "cited",
     "confirmed",
@@ -119,6 +120,7 @@ __all__ = [
     "pool",
     "propose",
     "questions",
+    "rater_name",
     "read_citations",
     "read_looks",
     "record_look",

@@ -145,18 +145,20 @@ def known_item(
     existing: GoldenSet | None = None,
     name: Callable[[Document], str] = _title,
     id: str = "known-item",
+    created_at: str | None = None,
 ) -> KnownItems:
     """Return a known-item set: one query per name, relevant to all documents that bear it (G-7a).
 
     A re-run replaces the rows that an earlier run wrote in ``existing`` and leaves all others as they are: rows that a
-    person confirmed, and rows from any other source. Documents without a name make no query and are reported.
+    person confirmed, and rows from any other source. Documents without a name make no query and are reported. ``created_at``
+    is the day that a new set was made.
 
     >>> found = known_item([Document("d1", "…", "Refund policy"), Document("d2", "…")])
     >>> [query.text for query in found.golden.queries], found.unnamed
     (['Refund policy'], ('d2',))
     """
     documents = tuple(documents)
-    base = existing or GoldenSet(id, "0.1.0", (), (), profile="known-item", relevance_threshold=1)
+    base = existing or GoldenSet(id, "0.1.0", (), (), profile="known-item", relevance_threshold=1, created_at=created_at)
     named: dict[str, list[Document]] = {}
     for document in documents:
         named.setdefault(normalise(name(document)), []).append(document)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,8 +39,19 @@ class Dispute:
     grades: Mapping[str, int]
 
 
+def rater_name(name: str) -> str:
+    """Return a rater's name in one spelling, so that nobody agrees with themselves: case, width and spaces levelled.
+
+    >>> rater_name("  Ada   LOVELACE ")
+    'ada lovelace'
+    """
+    levelled = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    # Signs without a shape (zero-width spaces, marks of direction) make no second person either.
+    return " ".join("".join(sign for sign in levelled if unicodedata.category(sign) != "Cf").split())
+
+
 def by_pair(ratings: Iterable[Rating]) -> dict[Pair, dict[str, Rating]]:
-    """Return ``{(query, document): {rater: rating}}``; of several ratings by one rater the newest counts.
+    """Return ``{(query, document): {rater: rating}}``; of several ratings by one rater, however spelled, the newest counts.
 
     >>> said = by_pair([Rating("q", "d", "ada", 1, "2026-01-01"), Rating("q", "d", "ada", 3, "2026-01-02")])
     >>> said["q", "d"]["ada"].grade
@@ -48,7 +60,7 @@ def by_pair(ratings: Iterable[Rating]) -> dict[Pair, dict[str, Rating]]:
     found: dict[Pair, dict[str, Rating]] = {}
     # Sorting keeps the given order where times are equal, so that the later of two counts there, too.
     for rating in sorted(ratings, key=lambda rating: rating.at):
-        found.setdefault((rating.query_id, rating.doc_id), {})[rating.rater] = rating
+        found.setdefault((rating.query_id, rating.doc_id), {})[rater_name(rating.rater)] = rating
     return found
 
 
@@ -65,7 +77,8 @@ def settle(ratings: Iterable[Rating], *, rule: Rule = "majority", adjudicator: s
     """
     if rule not in RULES:
         raise InputError(f"'{rule}' is no rule to derive judgments by; write {nearest(str(rule), RULES)}")
-    if rule == "adjudicated" and not adjudicator:
+    judge = rater_name(adjudicator or "")
+    if rule == "adjudicated" and not judge:
         raise InputError("the rule 'adjudicated' needs to know who decides; name the adjudicator")
     found: dict[Pair, int] = {}
     waiting: list[Pair] = []
@@ -77,8 +90,8 @@ def settle(ratings: Iterable[Rating], *, rule: Rule = "majority", adjudicator: s
             found[pair] = max(enumerate(said.values()), key=lambda numbered: (numbered[1].at, numbered[0]))[1].grade
         elif rule == "majority":
             found[pair] = _majority(grades)
-        elif adjudicator in said:
-            found[pair] = said[adjudicator].grade
+        elif judge in said:
+            found[pair] = said[judge].grade
         elif len(set(grades)) == 1:
             found[pair] = grades[0]
         else:

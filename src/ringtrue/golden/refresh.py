@@ -7,7 +7,8 @@ grades. Where they agree well enough the next version follows; where not, none d
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from ringtrue.errors import InputError
 from ringtrue.golden.bootstrap import confirmed, id_from_text
 from ringtrue.golden.duplicates import NEAR, jaccard, near_duplicates
 from ringtrue.golden.overlap import content_words
-from ringtrue.golden.ratings import Dispute, Rating, Rule, agreement, disputes, settle
+from ringtrue.golden.ratings import Dispute, Rating, Rule, agreement, by_pair, disputes, rater_name, settle
 from ringtrue.golden.slices import NO_VALUE
 from ringtrue.golden.traffic import Asked, Question, choose
 from ringtrue.golden.version import diff, parse_version, version_name
@@ -62,11 +63,20 @@ class Refreshed:
     """New queries for which no document was found relevant."""
 
 
-def propose(golden: GoldenSet, asked: Asked, *, count: int = COUNT) -> Proposal:
+def propose(
+    golden: GoldenSet,
+    asked: Asked,
+    *,
+    count: int = COUNT,
+    left: Mapping[str, str] | None = None,
+    fit: Callable[[Question], bool] = lambda question: True,
+) -> Proposal:
     """Return ``count`` questions that the set does not ask yet, varied and spread over intents, and what they may replace.
 
-    Never named for replacement: queries that a person confirmed, and those to be answered by silence, which no log can bring.
-    Raises InputError for a count below 1.
+    ``left`` are texts that left the set with an earlier version, and when (ISO 8601 in UTC): one that nobody has asked since
+    does not come back. ``fit`` says which questions can be judged at all; the others still count as asked. Never named for
+    replacement: queries that a person confirmed, and those to be answered by silence, which no log can bring. Raises
+    InputError for a count below 1.
 
     >>> asked = Asked((Question("is there a pool", "find", 4), Question("late checkout", "find", 2)), 6, 0, 0)
     >>> made = propose(GoldenSet("inn", "1.0.0", (Query("q1", "late checkout"), Query("q2", "breakfast")), ()), asked, count=1)
@@ -75,7 +85,7 @@ def propose(golden: GoldenSet, asked: Asked, *, count: int = COUNT) -> Proposal:
     """
     if count < 1:
         raise InputError(f"{count} new queries are none; propose 1 or more")
-    fresh = _unknown(golden, asked.questions)
+    fresh = [question for question in _unknown(golden, asked.questions, left or {}) if fit(question)]
     chosen = choose(fresh, count, against=[query.text for query in golden.queries])
     new = tuple(_query(question) for question in chosen)
     retire = _least_asked(golden, asked)[: len(new)]
@@ -89,29 +99,43 @@ def _query(question: Question) -> Query:
     return Query(id_from_text(PREFIX, question.text), question.text, facts)
 
 
-def _unknown(golden: GoldenSet, asked: Sequence[Question]) -> list[Question]:
-    """Return the questions that no query of the set asks already, in the same words or nearly."""
-    texts = [query.text for query in golden.queries] + [question.text for question in asked]
-    old = len(golden.queries)
-    known = {second - old for first, second, _ in near_duplicates(texts, threshold=NEAR) if first < old <= second}
+def _unknown(golden: GoldenSet, asked: Sequence[Question], left: Mapping[str, str]) -> list[Question]:
+    """Return the questions that no query of the set asks already, nor has asked and nobody since, in nearly the same words."""
+    there = len(golden.queries)
+    old = [query.text for query in golden.queries] + list(left)
+    known = {
+        second - len(old)
+        for first, second, _ in near_duplicates([*old, *(question.text for question in asked)], threshold=NEAR)
+        if first < len(old) <= second and (first < there or asked[second - len(old)].asked_at <= left[old[first]])
+    }
     return [question for place, question in enumerate(asked) if place not in known]
 
 
 def _least_asked(golden: GoldenSet, asked: Asked) -> tuple[str, ...]:
-    """Return the queries that may go, those first of which the log holds least: searches weighed by the words they share."""
+    """Return the queries that may go, those first that were asked least; then by searches weighed by the words they share.
+
+    What people ask in these words comes first: a query that nobody asks may share a word with everything that is asked.
+    """
     theirs = [(frozenset(content_words(question.text)), question.count) for question in asked.questions]
+    texts = [query.text for query in golden.queries] + [question.text for question in asked.questions]
+    old = len(golden.queries)
+    same: Counter[str] = Counter()
+    for first, second, _ in near_duplicates(texts, threshold=NEAR):
+        if first < old <= second:
+            same[golden.queries[first].query_id] += asked.questions[second - old].count
     holders: dict[str, list[int]] = {}
     for place, (words, _) in enumerate(theirs):
         for word in words:
             holders.setdefault(word, []).append(place)
     kept = confirmed(golden)
-    traffic: dict[str, float] = {}
+    traffic: dict[str, tuple[int, float]] = {}
     for query in golden.queries:
         if query.query_id in kept or query.negative:
             continue
         mine = frozenset(content_words(query.text))
         alike = {place for word in mine for place in holders.get(word, ())}
-        traffic[query.query_id] = sum(jaccard(mine, theirs[place][0]) * theirs[place][1] for place in sorted(alike))
+        near = sum(jaccard(mine, theirs[place][0]) * theirs[place][1] for place in sorted(alike))
+        traffic[query.query_id] = (same[query.query_id], near)
     return tuple(sorted(traffic, key=lambda query_id: (traffic[query_id], query_id)))
 
 
@@ -136,7 +160,8 @@ def refresh(
     new, ratings = tuple(new), tuple(ratings)
     wanted = {query.query_id for query in new}
     ratings = tuple(rating for rating in ratings if rating.query_id in wanted)
-    raters = [rating for rating in ratings if adjudicator is None or rating.rater != adjudicator]
+    judge = rater_name(adjudicator or "")
+    raters = [rating for rating in ratings if rater_name(rating.rater) != judge]
     found, differing = agreement(raters), disputes(raters)
     if not found.defined:
         why = "all pairs have one and the same grade" if found.items else "no pair was judged by two"
@@ -167,13 +192,10 @@ def refresh(
 
 
 def _judgments(ratings: Sequence[Rating], *, rule: Rule, adjudicator: str | None) -> list[Judgment]:
-    raters: dict[tuple[str, str], set[str]] = {}
-    for rating in ratings:
-        raters.setdefault((rating.query_id, rating.doc_id), set()).add(rating.rater)
-    settled = settle(ratings, rule=rule, adjudicator=adjudicator)
+    said, settled = by_pair(ratings), settle(ratings, rule=rule, adjudicator=adjudicator)
     return [
-        Judgment(query_id, doc_id, grade, "manual", {"annotator": " + ".join(sorted(raters[query_id, doc_id])), "rule": rule})
-        for (query_id, doc_id), grade in sorted(settled.items())
+        Judgment(*pair, grade, "manual", {"annotator": " + ".join(sorted(said[pair])), "rule": rule})
+        for pair, grade in sorted(settled.items())
     ]
 
 

@@ -54,6 +54,8 @@ class Question:
     intent: str
     count: int
     shown: tuple[str, ...] = ()
+    asked_at: str = ""
+    """When it was asked last, ISO 8601 in UTC; empty where nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,8 @@ def _question(searches: Sequence[Search]) -> Question:
             best[doc_id] = min(rank, best.get(doc_id, rank))
     shown = tuple(sorted(best, key=lambda doc_id: (best[doc_id], doc_id)))
     text = _commonest(" ".join(search.query.split()) for search in searches)
-    return Question(text, _commonest(search.intent or NO_VALUE for search in searches), len(searches), shown)
+    intent = _commonest(search.intent or NO_VALUE for search in searches)
+    return Question(text, intent, len(searches), shown, max(search.created_at for search in searches))
 
 
 def _commonest(values: Iterable[str]) -> str:

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ringtrue.online.abtest import (
         Recorded,
+        Scores,
         Standing,
+        begin_now,
+        checked_scores,
+        counted_as,
         create_test,
         found_test,
         record_difference,
@@ -24,25 +28,38 @@ if TYPE_CHECKING:
     from ringtrue.online.buckets import bucket
     from ringtrue.online.candidate import Described
     from ringtrue.online.confidence import Confidence, confidences, to_validate, validate_batch
-    from ringtrue.online.derive import Derived, derive_into, derive_judgments
+    from ringtrue.online.derive import Derived, derive_into, derive_judgments, question_id
     from ringtrue.online.detect import DetectionRules, file_read, re_searches, references, scroll_pasts
-    from ringtrue.online.evidence import Evidence, gather
+    from ringtrue.online.evidence import Evidence, gather, shadow_of
     from ringtrue.online.exchange import SOURCES, Imported, export_rows, import_files, queries_of
     from ringtrue.online.feedback import check_event, link, link_all, record_feedback
     from ringtrue.online.figures import Figures, LogFigures, Losses, log_figures, losses
     from ringtrue.online.flags import PRESETS, Flags, change_flag, existing_flag, is_on, overrides
-    from ringtrue.online.graduate import Check, Decision, decide, explain, roll_back, step
+    from ringtrue.online.generator import LlmGenerator
+    from ringtrue.online.graduate import NO_CONSTITUTIONAL, Check, Decision, decide, explain, roll_back, step
     from ringtrue.online.health import Health, Part, health_of
     from ringtrue.online.identify import event_name, query_name
     from ringtrue.online.interleave import Interleaved, as_flag, from_flags, interleaved
     from ringtrue.online.interleave_outcome import InterleavingOutcome, count_log, judge_credits
     from ringtrue.online.lines import line_of, row_of
     from ringtrue.online.log import LoggedSearch, QueryLog, Watched, log_folder
+    from ringtrue.online.missing import Missing, missing_of
     from ringtrue.online.on_golden import OnGolden, measures_for, record_on_golden, without_constitutional
     from ringtrue.online.precedence import qrels, winning
     from ringtrue.online.proxy import quality_proxy, saturating
     from ringtrue.online.redact import Redactor, Unredacted
-    from ringtrue.online.scoring import Scored, feed_for_test, feed_judged, golden_scorer, grades_of, scorer
+    from ringtrue.online.refresh import Progress, Situation, propose_from_log
+    from ringtrue.online.results import record_evaluation
+    from ringtrue.online.review import Publication, Rater, ReviewQueue, pairs_of
+    from ringtrue.online.scoring import (
+        Scored,
+        feed_for_test,
+        feed_judged,
+        golden_scorer,
+        grades_by_words,
+        grades_of,
+        scorer,
+    )
     from ringtrue.online.sessions import Correlation, SessionSummary, TaskOutcome, correlations, session_summaries
     from ringtrue.online.shadow import Shadow, ShadowCounts
     from ringtrue.online.spans import queries_in_spans
@@ -54,15 +71,19 @@ if TYPE_CHECKING:
         Phrase,
         Rehearsal,
         Safeguards,
+        learn_from_log,
         learn_from_selection,
         learn_into,
         learned_phrases,
         rehearse,
         roll_back_triggers,
         serving_phrases,
+        standing_phrases,
+        trigger_log,
     )
     from ringtrue.online.ubi import ACTIONS, rows_in_ubi
     from ringtrue.online.writer import Recovered
+    from ringtrue.store import FeedbackEvent, LoggedQuery
 
 _HOME = {
     "buckets": ("bucket",),
@@ -70,6 +91,7 @@ _HOME = {
     "evidence": (
         "Evidence",
         "gather",
+        "shadow_of",
     ),
     "flags": (
         "PRESETS",
@@ -80,6 +102,7 @@ _HOME = {
         "overrides",
     ),
     "graduate": (
+        "NO_CONSTITUTIONAL",
         "Check",
         "Decision",
         "decide",
@@ -103,6 +126,7 @@ _HOME = {
         "feed_for_test",
         "feed_judged",
         "golden_scorer",
+        "grades_by_words",
         "grades_of",
         "scorer",
     ),
@@ -116,9 +140,13 @@ _HOME = {
     ),
     "abtest": (
         "Recorded",
+        "Scores",
         "Standing",
+        "begin_now",
+        "checked_scores",
         "create_test",
         "found_test",
+        "counted_as",
         "record_difference",
         "record_scores",
         "set_status",
@@ -129,19 +157,25 @@ _HOME = {
     "exchange": ("SOURCES", "Imported", "export_rows", "import_files", "queries_of"),
     "figures": ("Figures", "LogFigures", "Losses", "log_figures", "losses"),
     "identify": ("event_name", "query_name"),
-    "lines": ("line_of", "row_of"),
+    "lines": ("LoggedQuery", "line_of", "row_of"),
+    "missing": ("Missing", "missing_of"),
     "log": ("LoggedSearch", "QueryLog", "Watched", "log_folder"),
     "proxy": ("quality_proxy", "saturating"),
     "redact": ("Redactor", "Unredacted"),
+    "results": ("record_evaluation",),
+    "generator": ("LlmGenerator",),
+    "refresh": ("Progress", "Situation", "propose_from_log"),
+    # The queue's own Standing stays there: the name belongs to the sequential test here.
+    "review": ("Publication", "Rater", "ReviewQueue", "pairs_of"),
     "spans": ("queries_in_spans",),
     "tally": ("Counts", "living"),
     "ubi": ("ACTIONS", "rows_in_ubi"),
     "writer": ("Recovered",),
     "bias": ("Attraction", "Examination", "Shown", "attractions"),
     "confidence": ("Confidence", "confidences", "to_validate", "validate_batch"),
-    "derive": ("Derived", "derive_into", "derive_judgments"),
+    "derive": ("Derived", "derive_into", "derive_judgments", "question_id"),
     "detect": ("DetectionRules", "file_read", "re_searches", "references", "scroll_pasts"),
-    "feedback": ("check_event", "link", "link_all", "record_feedback"),
+    "feedback": ("FeedbackEvent", "check_event", "link", "link_all", "record_feedback"),
     "precedence": ("qrels", "winning"),
     "sessions": ("Correlation", "SessionSummary", "TaskOutcome", "correlations", "session_summaries"),
     "triggers": (
@@ -150,18 +184,22 @@ _HOME = {
         "Phrase",
         "Rehearsal",
         "Safeguards",
+        "learn_from_log",
         "learn_from_selection",
         "learn_into",
         "learned_phrases",
         "rehearse",
         "roll_back_triggers",
         "serving_phrases",
+        "standing_phrases",
+        "trigger_log",
     ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "ACTIONS",
+    "NO_CONSTITUTIONAL",
     "PRESETS",
     "SOURCES",
     "Attraction",
@@ -175,6 +213,7 @@ __all__ = [
     "DetectionRules",
     "Evidence",
     "Examination",
+    "FeedbackEvent",
     "Figures",
     "Flags",
     "Health",
@@ -183,36 +222,48 @@ __all__ = [
     "InterleavingOutcome",
     "LearnedTriggers",
     "Lesson",
+    "LlmGenerator",
     "LogFigures",
+    "LoggedQuery",
     "LoggedSearch",
     "Losses",
+    "Missing",
     "OnGolden",
     "Part",
     "Phrase",
+    "Progress",
+    "Publication",
     "QueryLog",
+    "Rater",
     "Recorded",
     "Recovered",
     "Redactor",
     "Rehearsal",
+    "ReviewQueue",
     "Safeguards",
     "Scored",
+    "Scores",
     "SessionSummary",
     "Shadow",
     "ShadowCounts",
     "ShadowSummary",
     "Shown",
+    "Situation",
     "Standing",
     "TaskOutcome",
     "Unredacted",
     "Watched",
     "as_flag",
     "attractions",
+    "begin_now",
     "bucket",
     "change_flag",
     "check_event",
+    "checked_scores",
     "confidences",
     "correlations",
     "count_log",
+    "counted_as",
     "create_test",
     "decide",
     "derive_into",
@@ -228,12 +279,14 @@ __all__ = [
     "from_flags",
     "gather",
     "golden_scorer",
+    "grades_by_words",
     "grades_of",
     "health_of",
     "import_files",
     "interleaved",
     "is_on",
     "judge_credits",
+    "learn_from_log",
     "learn_from_selection",
     "learn_into",
     "learned_phrases",
@@ -245,14 +298,19 @@ __all__ = [
     "log_folder",
     "losses",
     "measures_for",
+    "missing_of",
     "overrides",
+    "pairs_of",
+    "propose_from_log",
     "qrels",
     "quality_proxy",
     "queries_in_spans",
     "queries_of",
     "query_name",
+    "question_id",
     "re_searches",
     "record_difference",
+    "record_evaluation",
     "record_feedback",
     "record_on_golden",
     "record_scores",
@@ -268,10 +326,13 @@ __all__ = [
     "serving_phrases",
     "session_summaries",
     "set_status",
+    "shadow_of",
     "standing",
+    "standing_phrases",
     "step",
     "summarise",
     "to_validate",
+    "trigger_log",
     "validate_batch",
     "winning",
     "without_constitutional",

@@ -7,7 +7,7 @@ Every query counts once, whoever reports it and however often. The first decisio
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 Method = Literal["sprt", "confidence-sequence", "beta-binomial"]
 METHODS: tuple[Method, ...] = get_args(Method)
+AGAIN = "again"
+"""Among the sums: how often a test was begun anew."""
+BEGUN_ANEW = "test begun anew"
+"""What the audit trail says of it, with the start of the test before."""
 MEASURE = "mrr"
 """What the scores are unless said otherwise; mrr and ndcg have columns of their own in the store."""
 
@@ -37,6 +41,16 @@ class TrialStore(Protocol):
     ) -> ABTest | None: ...
 
     def add_audit(self, entry: AuditEntry) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of both sides on one query, and where they stand in a file."""
+
+    query_id: str
+    control: float
+    treatment: float
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +112,9 @@ def create_test(
 
     ``measure`` names what the scores are; None for a test that is fed differences, such as credits of interleaving. ``sigma``
     is the known standard deviation of the differences; estimated unless given. ``again`` begins anew where the feature has a
-    test, as after a change of the candidate: nothing counted before is taken over, nor counted again. Raises InputError if an
-    option is unusable or, without ``again``, the feature has a test.
+    test, as after a change of the candidate: nothing counted before is taken over, nor counted again under its id; a question
+    that the candidate answers afresh counts under another (``counted_as``). Raises InputError if an option is unusable or,
+    without ``again``, the feature has a test.
     """
     if method not in METHODS:
         raise InputError(f"cannot use method {method!r}; write {nearest(method, METHODS)}")
@@ -134,10 +149,13 @@ def create_test(
     if before is None:
         store.create_test(state)
         return state
-    # Through the same door as a query, so that none is counted half before and half after.
-    store.update_test(feature_id, f"status:again:{now}", lambda _: state, project=project)
+
+    def anew(test: ABTest) -> ABTest:
+        return replace(state, sums={**state.sums, AGAIN: test.sums.get(AGAIN, 0.0) + 1})
+
+    state = _changed(store, feature_id, f"status:again:{now}", anew, project=project)
     past = {"samples": before.sample_count, "decision": before.decision, "started_at": before.started_at}
-    store.add_audit(AuditEntry(now, who, "test begun anew", feature_id, project, past))
+    store.add_audit(AuditEntry(now, who, BEGUN_ANEW, feature_id, project, past))
     return state
 
 
@@ -155,10 +173,40 @@ def record_scores(
 
     Raises InputError for scores outside 0 to 1, or a test of differences alone; MissingInput where there is no such test.
     """
-    for side, score in (("control", control), ("treatment", treatment)):
-        if not 0 <= score <= 1:
-            raise InputError(f"query {query_id!r}: the {side} score {score!r} does not lie in 0 to 1; scale it beforehand")
+    _check_scores(f"query {query_id!r}", control, treatment)
     return _record(store, feature_id, query_id, treatment - control, (control, treatment), now=now, project=project)
+
+
+def checked_scores(test: ABTest, rows: Iterable[Scores]) -> list[Scores]:
+    """Return rows that can all be counted in a test, a query that is there twice once; nothing is counted yet.
+
+    Raises InputError naming the place of the first that cannot: a score outside 0 to 1, something else than the test counts,
+    or a query whose scores contradict those given before.
+    """
+    kept: dict[str, Scores] = {}
+    for row in rows:
+        where = f"{row.place}: query {row.query_id!r}" if row.place else f"query {row.query_id!r}"
+        _check_scores(where, row.control, row.treatment)
+        try:
+            _advanced(test, row.query_id, row.treatment - row.control, (row.control, row.treatment), now=test.updated_at)
+        except InputError as problem:
+            raise InputError(f"{row.place}: {problem}" if row.place else str(problem)) from problem
+        first = kept.setdefault(row.query_id, row)
+        if (first.control, first.treatment) != (row.control, row.treatment):
+            had = f"{first.control:g} and {first.treatment:g}" + (f" at {first.place}" if first.place else "")
+            raise InputError(f"{where}: has the scores {row.control:g} and {row.treatment:g}, but {had}; keep one of them")
+    return list(kept.values())
+
+
+def counted_as(test: ABTest, question: str) -> str:
+    """Return the id under which a question counts that a candidate answers afresh: once in a test, once more in one begun anew.
+
+    >>> test = ABTest("f", "running", 0.05, 0.2, 0.05, "2026-03-01T00:00:00Z", "2026-03-01T00:00:00Z")
+    >>> counted_as(test, "q1"), counted_as(replace(test, sums={"again": 2.0}), "q1")
+    ('q1', 'again 2: q1')
+    """
+    times = int(test.sums.get(AGAIN, 0.0))
+    return f"again {times}: {question}" if times else question
 
 
 def record_difference(
@@ -178,18 +226,33 @@ def set_status(
 ) -> ABTest:
     """Pause, resume, graduate or reject a test and write down who did it; return it. Raises MissingInput where there is none.
 
-    It goes through the same door as a query, under an id of its own, so that no query counted meanwhile is lost.
+    Where it has that status already nothing changes and nothing is written down.
     """
+    test = found_test(store, feature_id, project=project)
+    if test.status == status:
+        return test
 
     def change(test: ABTest) -> ABTest:
         graduated = now if status == "graduated" else test.graduated_at
         return replace(test, status=status, updated_at=now, graduated_at=graduated)
 
-    changed = store.update_test(feature_id, f"status:{status}:{now}", change, project=project)
-    if changed is None:
-        return found_test(store, feature_id, project=project)
+    changed = _changed(store, feature_id, f"status:{status}:{now}", change, project=project)
     store.add_audit(AuditEntry(now, who, f"test {status}", feature_id, project, {"why": why}))
     return changed
+
+
+def begin_now(store: TrialStore, feature_id: str, *, now: str, project: str = DEFAULT_PROJECT) -> bool:
+    """Let a test that has counted nothing begin now, as when its candidate is named after it; True where there is such a test.
+
+    A test that has counted something stays as it is, and so does one of a feature that has none: False.
+    """
+    if store.test(feature_id, project=project) is None:
+        return False
+
+    def change(test: ABTest) -> ABTest:
+        return replace(test, started_at=now, updated_at=now) if test.sample_count == 0 else test
+
+    return _changed(store, feature_id, f"status:begin:{now}", change, project=project).sample_count == 0
 
 
 def found_test(store: TrialStore, feature_id: str, *, project: str = DEFAULT_PROJECT) -> ABTest:
@@ -229,9 +292,31 @@ def standing(test: ABTest) -> Standing:
     )
 
 
+def decided_after(test: ABTest) -> int:
+    """Return how many queries a test had counted when it decided; so far, where it has not. Later ones still count."""
+    return int(test.sums.get("decided_after", test.sample_count))
+
+
 def measure_of(test: ABTest) -> str | None:
     """Return what the scores of a test are; None where it counts differences alone."""
     return next((name.removeprefix("control_") for name in test.sums if name.startswith("control_")), None)
+
+
+def _changed(store: TrialStore, feature_id: str, name: str, change: Callable[[ABTest], ABTest], *, project: str) -> ABTest:
+    """Change a test through the same door as a query, so that none is counted half before and half after.
+
+    The door lets each id in once. Two changes may have one name, such as two pauses in one moment, and each must take place.
+    """
+    place = 0
+    while (changed := store.update_test(feature_id, f"{name}:{place}" if place else name, change, project=project)) is None:
+        place += 1
+    return changed
+
+
+def _check_scores(where: str, control: float, treatment: float) -> None:
+    for side, score in (("control", control), ("treatment", treatment)):
+        if not 0 <= score <= 1:
+            raise InputError(f"{where}: the {side} score {score!r} does not lie in 0 to 1; scale it beforehand")
 
 
 class _NotCounted(Exception):
@@ -288,7 +373,9 @@ def _state(test: ABTest) -> State:
 
     plan, sums, n = SequentialPlan(test.alpha, test.beta, test.delta), test.sums, test.sample_count
     if test.method == "sprt":
-        return Sprt(plan, sums.get("known_sigma"), n, sums["differences"], sums["squares"])
+        # A test from before there were gamblers has none; theirs begin now, which is a proof all the same.
+        capitals = sums.get("gain", 0.0), sums.get("none", 0.0)
+        return Sprt(plan, sums.get("known_sigma"), n, sums["differences"], sums["squares"], *capitals)
     if test.method == "beta-binomial":
         measure = measure_of(test)
         return BetaBinomial(n, int(sums[f"control_{measure}"]), int(sums[f"treatment_{measure}"]))
@@ -307,6 +394,8 @@ def _judged(test: ABTest, state: State) -> ABTest:
         for side, capitals in (("up", state.up), ("down", state.down)):
             sums |= {f"{side}{place}": capital for place, capital in enumerate(capitals)}
         sums |= {"low": state.low, "high": state.high}
+    if isinstance(state, Sprt):
+        sums |= {"gain": state.gain, "none": state.none}
     if decision == "continue" and state.decision != "continue":
         decision = state.decision
         sums["decided_after"] = float(test.sample_count)
@@ -331,9 +420,18 @@ def _reason(test: ABTest) -> str:
         return f"{test.decision} after {after} queries: the differences show {shown}{peeked}"
     if test.status != "running":
         return f"{test.status}; queries are not counted"
-    left = getattr(_state(test), "burn_in_left", 0)
+    state = _state(test)
+    left = getattr(state, "burn_in_left", 0)
     if left:
         return f"burning in: {left} more queries before the spread is known"
+    unproven = getattr(state, "unproven", None)
+    if unproven is not None:
+        capital, wanted = unproven
+        odds = f"at most once in {capital:.1f} times" if capital > 1 else "any day"
+        return (
+            f"continue: evidence {evidence:+.2f} is beyond its bound, but rare large differences not seen yet could bring it "
+            f"about by chance {odds}; once in {wanted:.3g} is wanted"
+        )
     text = f"continue: evidence {evidence:+.2f}, decided at {test.upper_bound:+.2f} or {test.lower_bound:+.2f}"
     bound = test.upper_bound if evidence > 0 else test.lower_bound
     # A forecast from next to no evidence would be a number without a meaning.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import multiprocessing
+import os
 import pickle
 import queue
 import signal
@@ -18,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -47,6 +48,8 @@ class Reply:
     ms: float | None = None
     error: str | None = None
     gone: bool = False
+    kind: str | None = None
+    """The type of what the candidate raised; None where the error is ours."""
 
 
 class Asker(Protocol):
@@ -92,18 +95,18 @@ class Described:
         return Described, (self.expression, self.folder)  # not what was opened
 
 
-def answer(candidate: Any, text: str, options: Mapping[str, Any]) -> Reply:
+def answer(candidate: Any, text: str, options: Mapping[str, Any], *, timer: Callable[[], float] = time.perf_counter) -> Reply:
     """Return what a candidate says to a question; whatever it raises becomes an error."""
-    start = time.perf_counter()
+    start = timer()
     try:
         found = searching(candidate)(text, **options)
         k = int(options["k"])
         if isinstance(found, Iterator):  # it may have no end
             found = list(itertools.islice(found, k))
-        spent = (time.perf_counter() - start) * 1000
+        spent = (timer() - start) * 1000
         return Reply(ids_of(found, "the candidate", k=k), spent)
     except BaseException as problem:  # SystemExit of a candidate must not end its worker either
-        return Reply(error=said(problem))
+        return Reply(error=said(problem), kind=type(problem).__name__)
 
 
 def searching(thing: Any) -> Callable[..., Any]:
@@ -139,12 +142,12 @@ def said(problem: BaseException) -> str:
 class InThread:
     """Asks in a thread of this process; one that does not come back in time is left behind and replaced."""
 
-    def __init__(self, candidate: Any, hanging: Hanging) -> None:
-        self._candidate, self._hanging = candidate, hanging
+    def __init__(self, candidate: Any, hanging: Hanging, timer: Callable[[], float] = time.perf_counter) -> None:
+        self._candidate, self._hanging, self._timer = candidate, hanging, timer
         self._seat: _Seat | None = None
 
     def ask(self, text: str, options: Mapping[str, Any], timeout: float) -> Reply:
-        seat = self._seat = self._seat or _Seat(self._candidate, self._hanging)
+        seat = self._seat = self._seat or _Seat(self._candidate, self._hanging, self._timer)
         seat.questions.put((text, options))
         try:
             return seat.replies.get(timeout=timeout)
@@ -178,14 +181,14 @@ class Hanging:
 class _Seat:
     """One thread and its two queues."""
 
-    def __init__(self, candidate: Any, hanging: Hanging) -> None:
+    def __init__(self, candidate: Any, hanging: Hanging, timer: Callable[[], float]) -> None:
         self.questions: queue.SimpleQueue[tuple[str, Mapping[str, Any]] | None] = queue.SimpleQueue()
         self.replies: queue.SimpleQueue[Reply] = queue.SimpleQueue()
         self._hanging = hanging
         self._lock = threading.Lock()
         self._left = False
         # A daemon: a search that hangs for ever must not keep the program from ending.
-        threading.Thread(target=self._sit, args=(candidate,), name="ringtrue-candidate", daemon=True).start()
+        threading.Thread(target=self._sit, args=(candidate, timer), name="ringtrue-candidate", daemon=True).start()
 
     def leave(self) -> bool:
         """Give the thread up; False where it has replied meanwhile."""
@@ -197,9 +200,9 @@ class _Seat:
             self._hanging.add(1)
             return True
 
-    def _sit(self, candidate: Any) -> None:
+    def _sit(self, candidate: Any, timer: Callable[[], float]) -> None:
         while (question := self.questions.get()) is not None:
-            reply = answer(candidate, *question)
+            reply = answer(candidate, *question, timer=timer)
             with self._lock:
                 if self._left:
                     self._hanging.add(-1)
@@ -255,11 +258,10 @@ class InProcess:
         return process, ours
 
     def _end(self) -> str:
-        process = self._child[0] if self._child is not None else None
-        if process is not None:
-            process.join(1.0)
-        code = process.exitcode if process is not None else None
-        self.close()
+        if self._child is None:
+            return "went away"
+        wait([self._child[0].sentinel], 1.0)
+        code = self._discard()
         if code is not None and code < 0:
             with contextlib.suppress(ValueError):
                 return f"was ended by {signal.Signals(-code).name}"
@@ -269,18 +271,32 @@ class InProcess:
         child = self._child
         if child is not None:
             with contextlib.suppress(ValueError):  # it has just been closed
-                child[0].kill()
+                _kill_group(child[0])
 
     def close(self) -> None:
-        if self._child is None:
-            return
+        if self._child is not None:
+            self._discard()
+
+    def _discard(self) -> int | None:
+        """Kill the process with all that it started, and return its exit code."""
+        assert self._child is not None
         process, pipe = self._child
         self._child = None
-        process.kill()
+        _kill_group(process)  # before it is reaped: its number may then be another's
         process.join(5.0)
         pipe.close()
-        if process.exitcode is not None:
+        code = process.exitcode
+        if code is not None:
             process.close()
+        return code
+
+
+def _kill_group(process: SpawnProcess) -> None:
+    """Kill a candidate's process and what it started, unless that has gone into a session of its own."""
+    if hasattr(os, "killpg") and process.pid is not None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # it has just begun, or all of it has ended
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
 
 
 def as_sent(candidate: Any) -> bytes:
@@ -296,6 +312,8 @@ def as_sent(candidate: Any) -> bytes:
 
 def serve(pipe: Connection, pickled: bytes, memory: int | None) -> None:
     """The candidate's process: open it, say so, then answer until the other side goes away."""
+    if hasattr(os, "setsid"):
+        os.setsid()  # so that what the candidate starts can be killed with it
     with contextlib.suppress(ValueError, OSError):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program in front
     try:
@@ -325,7 +343,6 @@ def _limit(memory: int | None) -> None:
         if memory is not None:
             raise InputError("memory= needs a system with resource limits; this is Windows: pass memory=None")
         return
-    import os
     import resource
 
     os.nice(NICE)

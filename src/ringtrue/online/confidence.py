@@ -1,13 +1,14 @@
 """How far an item is trusted, from what was said about it (F-3).
 
-Useful adds 0.10, not useful takes 0.05, within [0, 1]. At 0.9 with five validations an item may be promoted.
+Useful adds 0.10, not useful takes 0.05, within [0, 1]. At 0.9 with five validations an item may be promoted. A session has one
+vote on an item, its last: one agent that says it five times is one voice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from ringtrue.errors import InputError
 from ringtrue.online.detect import OPENING, Actor
@@ -23,7 +24,7 @@ LEAST_VALIDATIONS = 5
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """The trust in one item and how often somebody spoke about it."""
+    """The trust in one item and how many sessions spoke about it."""
 
     value: float = START
     useful: int = 0
@@ -50,7 +51,7 @@ class Confidence:
 
 
 def confidences(events: Iterable[FeedbackEvent], *, start: Mapping[str, float] | None = None) -> dict[str, Confidence]:
-    """Return the confidence of every validated item, its validations taken in the order of their times, each event once.
+    """Return the confidence of every validated item: one vote a session, its last, in the order of their times.
 
     ``start`` is what items had before; 0.5 where it does not say. Raises InputError for a start outside [0, 1].
     """
@@ -58,19 +59,19 @@ def confidences(events: Iterable[FeedbackEvent], *, start: Mapping[str, float] |
     for item_id, value in before.items():
         if not 0.0 <= value <= 1.0:
             raise InputError(f"item '{item_id}' starts with confidence {value!r}; write a number from 0 to 1")
+    votes: dict[tuple[str, str, str], FeedbackEvent] = {}
+    for event in sorted(events, key=_by_time):
+        if event.event_type in ("validate_useful", "validate_not_useful") and event.item_id is not None:
+            votes[event.project, event.session_id, event.item_id] = event
     found: dict[str, Confidence] = {}
-    seen: set[str] = set()
-    for event in sorted(events, key=lambda event: (instant(event.created_at), event.event_id)):
-        if (
-            event.event_type not in ("validate_useful", "validate_not_useful")
-            or event.item_id is None
-            or event.event_id in seen
-        ):
-            continue
-        seen.add(event.event_id)
-        now = found.get(event.item_id) or Confidence(before.get(event.item_id, START))
-        found[event.item_id] = now.validated(event.event_type == "validate_useful")
+    for (_, _, item_id), event in sorted(votes.items(), key=lambda vote: _by_time(vote[1])):
+        now = found.get(item_id) or Confidence(before.get(item_id, START))
+        found[item_id] = now.validated(event.event_type == "validate_useful")
     return found
+
+
+def _by_time(event: FeedbackEvent) -> tuple[datetime, str]:
+    return instant(event.created_at), event.event_id
 
 
 def to_validate(events: Iterable[FeedbackEvent], session_id: str) -> list[str]:
@@ -78,7 +79,7 @@ def to_validate(events: Iterable[FeedbackEvent], session_id: str) -> list[str]:
     opened: dict[str, None] = {}
     said: set[str] = set()
     mine = (event for event in events if event.session_id == session_id and event.item_id is not None)
-    for event in sorted(mine, key=lambda event: (instant(event.created_at), event.event_id)):
+    for event in sorted(mine, key=_by_time):
         assert event.item_id is not None
         if event.event_type in OPENING:
             opened[event.item_id] = None

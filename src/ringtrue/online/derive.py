@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.online.feedback import WINDOW, instant, link_all
+from ringtrue.online.interleave import setting
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, JudgmentSource, LoggedQuery, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
@@ -73,13 +74,26 @@ def text_key(text: str) -> str:
     return normalise(text)
 
 
+def question_id(text: str) -> str:
+    """Return the id under which a sequential test counts a question, whoever asked it and wherever: one for the same words.
+
+    A hash, because what was counted outlives the log, and nobody's words should.
+
+    >>> question_id("Late checkout?") == question_id("late  checkout")
+    True
+    """
+    return "qn_" + hashlib.sha256(text_key(text).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
 def variant_of(query: LoggedQuery) -> str:
     """Return what answered a search: the retriever's fingerprint, and the flags in force where there are any.
+
+    Of an interleaved list the test counts, not what was drawn for this impression: every list would be a variant of its own.
 
     >>> variant_of(LoggedQuery("eq_1", "pool", "web", "2026-03-01T12:00:00Z", retriever="ab12", flags={"rerank": True}))
     'ab12 {"rerank": true}'
     """
-    flags = f" {json.dumps(dict(query.flags), sort_keys=True, default=str)}" if query.flags else ""
+    flags = f" {json.dumps(setting(query.flags), sort_keys=True, default=str)}" if query.flags else ""
     return (query.retriever or "unknown retriever") + flags
 
 
@@ -171,12 +185,13 @@ def derive_into(
 
     Raises CannotDecide as ``derive_judgments`` does, InputError where no search is left.
     """
-    searches = store.queries(project=project, since=since, until=until)
-    searches = chosen(searches, retriever)
+    shown = store.queries(project=project, since=since, until=until)
+    searches = chosen(shown, retriever)
     if not searches:
         span = f" since {since}" if since else ""
         raise InputError(f"project '{project}' has no search{span} to derive judgments from; log some, or widen the window")
-    events = store.feedback(project=project, since=since, until=until)
+    # To all searches, whoever answered them: what another retriever showed last is not what this one's click was on.
+    events = link_all(store.feedback(project=project, since=since, until=until), shown, window=window)
     own = [
         one
         for source in OWN_SOURCES

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
-from ringtrue.online.feedback import WINDOW, instant, link, rank_in, stable_id
+from ringtrue.online.feedback import WINDOW, instant, link, link_all, rank_in, stable_id
+from ringtrue.online.interleave import setting
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery
 
 Actor = Literal["person", "agent", "unknown"]
@@ -78,15 +79,19 @@ def re_searches(
     return events
 
 
-def scroll_pasts(searches: Iterable[LoggedQuery], events: Iterable[FeedbackEvent]) -> list[FeedbackEvent]:
+def scroll_pasts(
+    searches: Iterable[LoggedQuery], events: Iterable[FeedbackEvent], *, window: timedelta = WINDOW
+) -> list[FeedbackEvent]:
     """Return an event for every item shown above one that was opened, and not opened itself anywhere in the session.
 
     An item that the session opened from another search was known already, not passed over. Best called when the session is
-    over: what is opened later is not known before.
+    over: what is opened later is not known before. Events without a search are linked as ``link`` does.
     """
+    searches = list(searches)
     opened: dict[str, dict[str, FeedbackEvent]] = {}
     known: dict[tuple[str, str], set[str]] = {}
-    for event in sorted(events, key=lambda event: (instant(event.created_at), event.event_id)):
+    linked = link_all(list(events), searches, window=window)
+    for event in sorted(linked, key=lambda event: (instant(event.created_at), event.event_id)):
         if event.event_type not in OPENING or event.item_id is None:
             continue
         known.setdefault((event.project, event.session_id), set()).add(event.item_id)
@@ -203,7 +208,7 @@ def _repetition(query: LoggedQuery, earlier: LoggedQuery, shared: float, close: 
     if not math.isnan(close):
         facts["cosine"] = round(close, 4)
     if query.flags:
-        facts["flags"] = dict(query.flags)
+        facts["flags"] = setting(query.flags)
     return FeedbackEvent(
         stable_id("re_search", query.project, query.query_id),
         "re_search",
@@ -219,7 +224,7 @@ def _repetition(query: LoggedQuery, earlier: LoggedQuery, shared: float, close: 
 def _passed(query: LoggedQuery, item_id: str, rank: int, below: FeedbackEvent) -> FeedbackEvent:
     facts: dict[str, Any] = {"opened_below": below.item_id, "retriever": query.retriever}
     if query.flags:
-        facts["flags"] = dict(query.flags)
+        facts["flags"] = setting(query.flags)
     return FeedbackEvent(
         stable_id("scroll_past", query.project, query.query_id, item_id),
         "scroll_past",

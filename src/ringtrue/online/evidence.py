@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from ringtrue.online.missing import AuditStore, missing_of
 from ringtrue.online.summary import ShadowSummary, percentile, summarise
 from ringtrue.store import ABTest, Flag, LoggedQuery, ShadowRun, StoredResult, timestamp
 
@@ -57,7 +58,15 @@ class Evidence:
     """What a watch outside Ringtrue says is wrong."""
 
 
-class EvidenceStore(Protocol):
+class ShadowRows(AuditStore, Protocol):
+    """What the figures of a shadow need of the store."""
+
+    def shadow_runs(
+        self, *, feature_id: str, project: str = ..., since: Any = ..., limit: int | None = ..., newest: bool = ...
+    ) -> list[ShadowRun]: ...
+
+
+class EvidenceStore(ShadowRows, Protocol):
     """What gathering needs of the store."""
 
     def results(
@@ -69,10 +78,6 @@ class EvidenceStore(Protocol):
         since: Any = ...,
         limit: int | None = ...,
     ) -> list[StoredResult]: ...
-
-    def shadow_runs(
-        self, *, feature_id: str, project: str = ..., since: Any = ..., limit: int | None = ..., newest: bool = ...
-    ) -> list[ShadowRun]: ...
 
     def test(self, feature_id: str, *, project: str = ...) -> ABTest | None: ...
 
@@ -90,11 +95,10 @@ def gather(store: EvidenceStore, flag: Flag, *, now: datetime, breaches: Sequenc
     test = store.test(flag.name, project=flag.project)
     older = test is not None and since is not None and timestamp(test.started_at) < timestamp(since)
     on, off = _sides(store, flag, now=now)
-    rows = store.shadow_runs(project=flag.project, feature_id=flag.name, since=since, limit=NEWEST, newest=True)
     return Evidence(
         golden=golden,
         control=control,
-        shadow=summarise(rows),
+        shadow=shadow_of(store, flag),
         test=None if older else test,
         test_is_older=older,
         on=on,
@@ -102,6 +106,15 @@ def gather(store: EvidenceStore, flag: Flag, *, now: datetime, breaches: Sequenc
         gate=next((one.gate for one in results if one.gate is not None), None),
         breaches=tuple(breaches),
     )
+
+
+def shadow_of(store: ShadowRows, flag: Flag) -> ShadowSummary:
+    """Return what the shadow of a flag's candidate, as it is now, has shown, and how much of its sample is missing."""
+    since = flag.metadata.get(SINCE)
+    rows = store.shadow_runs(project=flag.project, feature_id=flag.name, since=since, limit=NEWEST, newest=True)
+    # What is missing is counted over the time of the rows that are looked at.
+    gone = missing_of(store, flag.name, since=rows[0].created_at if len(rows) == NEWEST else since, project=flag.project)
+    return summarise(rows, missing=gone.total, enough_timed=flag.min_samples)
 
 
 def _sides(store: EvidenceStore, flag: Flag, *, now: datetime) -> tuple[Side | None, Side | None]:
@@ -114,10 +127,20 @@ def _sides(store: EvidenceStore, flag: Flag, *, now: datetime) -> tuple[Side | N
     )
     on = side([row for row in rows if row.flags.get(flag.name) in ON])
     off = side([row for row in rows if flag.name in row.flags and row.flags[flag.name] not in ON])
-    last = flag.metadata.get(LAST_CONTROL)
-    if flag.rollout >= 100 and last is not None:
-        off = Side(int(last["queries"]), int(last["degraded"]), last["p95_ms"])
-    return on, off
+    return on, _last_control(store, flag) or off if flag.rollout >= 100 else off
+
+
+def _last_control(store: EvidenceStore, flag: Flag) -> Side | None:
+    """Return those without the feature as they were last, when there are none left: kept with the flag, or from the log.
+
+    What is kept is of the step to everybody; where a person set the percentage by hand, those of the log before it stand in.
+    """
+    kept = flag.metadata.get(LAST_CONTROL)
+    if kept is not None and kept.get("until", flag.stage_since) == flag.stage_since:
+        return Side(int(kept["queries"]), int(kept["degraded"]), kept["p95_ms"])
+    rows = store.queries(project=flag.project, until=flag.stage_since, limit=NEWEST, newest=True)
+    found = side([row for row in rows if flag.name in row.flags and row.flags[flag.name] not in ON])
+    return found if found.queries else None
 
 
 def side(rows: Sequence[LoggedQuery]) -> Side:

@@ -2,18 +2,21 @@
 
 An event is linked to the search that showed its item: the one it names, else one with its prompt or trace id, else the newest
 search of its session that showed the item within a window. It then carries the item's rank, and the retriever and flags of that
-search, so that what was seen before a change and after it can always be told apart.
+search, so that what was seen before a change and after it can always be told apart. Events that came without a link, as from a
+live log or an import, are linked the same way by whatever reads them (``link_all``).
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, get_args
 
 from ringtrue.errors import InputError, nearest
+from ringtrue.online.interleave import setting
 from ringtrue.store import EventType, FeedbackEvent, LoggedQuery, timestamp
 
 if TYPE_CHECKING:
@@ -51,7 +54,10 @@ def stable_id(*parts: str) -> str:
 
 
 def check_event(event: FeedbackEvent) -> FeedbackEvent:
-    """Return the event as it is; raises InputError for an unknown type or actor, an empty session, or no time."""
+    """Return the event as it is; raises InputError for an unknown type or actor, an empty session, no time, or a dwell of none.
+
+    A dwell says how long, as ``seconds`` in its metadata: a number from 0.
+    """
     if event.event_type not in EVENT_TYPES:
         known = nearest(str(event.event_type), EVENT_TYPES)
         raise InputError(f"there is no feedback type '{event.event_type}'; did you mean {known}?")
@@ -61,8 +67,18 @@ def check_event(event: FeedbackEvent) -> FeedbackEvent:
         raise InputError(f"event '{event.event_id}' has no session; feedback belongs to a session")
     if event.item_id is None and event.event_type != "re_search":
         raise InputError(f"event '{event.event_id}' ({event.event_type}) names no item; only re_search may do without")
+    if event.event_type == "dwell":
+        _check_seconds(event)
     instant(event.created_at)
     return event
+
+
+def _check_seconds(event: FeedbackEvent) -> None:
+    seconds = event.metadata.get("seconds")
+    if seconds is None:
+        raise InputError(f"event '{event.event_id}' (dwell) does not say how long; give its seconds")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+        raise InputError(f"event '{event.event_id}' (dwell) lasted {seconds!r:.40} seconds; write a number from 0")
 
 
 def link(event: FeedbackEvent, searches: Iterable[LoggedQuery], *, window: timedelta = WINDOW) -> FeedbackEvent:
@@ -165,5 +181,5 @@ def _about(event: FeedbackEvent, query: LoggedQuery, how: str) -> FeedbackEvent:
     rank = NOT_SHOWN if event.item_id is None else rank_in(query, event.item_id)
     facts = {**event.metadata, "linked_by": event.metadata.get("linked_by", how), "retriever": query.retriever}
     if query.flags:
-        facts["flags"] = dict(query.flags)
+        facts["flags"] = setting(query.flags)
     return replace(event, query_id=query.query_id, rank_in_results=rank, metadata=facts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ringtrue.online.log import ERROR
@@ -57,6 +58,8 @@ class Losses:
     """Not accepted: the queue was full."""
     refused: int = 0
     """No row could be made of them."""
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """The refused by their reason, as far as it is known."""
 
     @property
     def total(self) -> int:
@@ -114,11 +117,15 @@ def percentile(ordered: Sequence[float], percent: int) -> float:
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
-def losses(store: Store, *, project: str = DEFAULT_PROJECT, since: str | None = None) -> Losses:
-    """Return what the audit trail says is missing from the log of a project, from a time on."""
+def losses(store: Store, *, project: str = DEFAULT_PROJECT, since: str | datetime | None = None) -> Losses:
+    """Return what the audit trail says is missing from the log of a project, from a time on.
+
+    Every entry tells of what came since the one before, so that they add up.
+    """
     found: Counter[str] = Counter()
-    for entry in store.audit(project=project):
-        if entry.what == LOST and (since is None or entry.at >= since):
-            for name in ("lost", "dropped", "refused"):
-                found[name] += int(entry.detail.get(name, 0))
-    return Losses(found["lost"], found["dropped"], found["refused"])
+    reasons: Counter[str] = Counter()
+    for entry in store.audit(project=project, what=LOST, since=since):
+        for name in ("lost", "dropped", "refused"):
+            found[name] += int(entry.detail.get(name, 0))
+        reasons.update(entry.detail.get("reasons", {}))
+    return Losses(found["lost"], found["dropped"], found["refused"], dict(reasons.most_common()))

@@ -6,6 +6,7 @@ Raising the percentage keeps everybody who was in, lowering it lets nobody new i
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -15,6 +16,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from ringtrue.config import environment_without_tokens
+from ringtrue.config import project as configured_project
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
 from ringtrue.online.buckets import bucket
 from ringtrue.online.candidate import said
@@ -89,6 +91,7 @@ class Flags:
     """The flags as a live system asks them: from memory, read anew in the background, never waiting for the store.
 
     While the store does not answer, the flags stay as they were; before the first answer all are off. ``problem`` says so.
+    ``project`` is the configured one unless given.
     Raises InputError for an environment variable that cannot be read.
     """
 
@@ -96,35 +99,40 @@ class Flags:
         self,
         store: FlagStore,
         *,
-        project: str = DEFAULT_PROJECT,
+        project: str | None = None,
         refresh: float = 5.0,
         environment: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._store, self._project, self._refresh, self._clock = store, project, refresh, clock
+        self._store, self._project, self._refresh, self._clock = store, project or configured_project(), refresh, clock
         self._overrides = overrides(environment)
         self._known: dict[str, Flag] = {}
         self._reading = threading.Lock()
+        self._process = os.getpid()
         self._read_at = self._clock()
         self.problem: str | None = None
         self._read()
 
     def is_on(self, name: str, identity: str) -> bool:
         """Return whether a flag is on for an identity."""
-        if self._clock() - self._read_at >= self._refresh and self._reading.acquire(blocking=False):
+        if os.getpid() != self._process:
+            # A fork copies the lock as it is; where somebody was reading at that moment nobody is left here to release it.
+            self._process, self._reading = os.getpid(), threading.Lock()
+        reading = self._reading
+        if self._clock() - self._read_at >= self._refresh and reading.acquire(blocking=False):
             self._read_at = self._clock()
-            threading.Thread(target=self._read_and_release, name="ringtrue-flags", daemon=True).start()
+            threading.Thread(target=self._read_and_release, args=(reading,), name="ringtrue-flags", daemon=True).start()
         return is_on(self._known.get(name) or Flag(name), identity, override=self._overrides.get(name))
 
     def in_force(self, identity: str) -> dict[str, bool]:
         """Return every flag and whether it is on for an identity, as the query log keeps it."""
         return {name: self.is_on(name, identity) for name in sorted({*self._known, *self._overrides})}
 
-    def _read_and_release(self) -> None:
+    def _read_and_release(self, held: threading.Lock) -> None:
         try:
             self._read()
         finally:
-            self._reading.release()
+            held.release()
 
     def _read(self) -> None:
         try:

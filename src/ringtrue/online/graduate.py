@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from ringtrue.online.abtest import TrialStore, set_status
+from ringtrue.online.abtest import TrialStore, decided_after, set_status
 from ringtrue.online.evidence import LAST_CONTROL, Evidence, EvidenceStore, Side, gather
 from ringtrue.online.flags import FlagStore, existing_flag
+from ringtrue.online.summary import ShadowSummary
 from ringtrue.store import DEFAULT_PROJECT, Flag, timestamp
 
 STAGES = (1.0, 5.0, 10.0, 25.0, 50.0, 100.0)
@@ -26,10 +27,18 @@ STAGE_HOURS = 24.0
 """Least time of a stage, unless the flag's metadata has ``stage_hours``: a day holds both busy and quiet hours."""
 P95_INCREASE = 0.20
 FAILURE_SHARE = 0.01
+MISSING_SHARE = 0.20
+"""More of a live sample than this may not be missing: a shadow that cannot keep up skips the busy times."""
 LEAST_LIVE = 50
-"""Searches on either side below which live figures are not compared."""
+"""Searches on either side below which no stage is left: their figures say too little to go on with. A rollback needs fewer."""
+FALSE_ROLLBACK = 0.001
+"""At most this often chance alone rolls a stage back, however often it is looked at."""
+LEAST_FAILED = 5
+"""Fewer failures than this may be one user's bad minute, however unlikely they are one by one."""
+FAILING_ALONE = 0.25
+"""Where nobody without the feature is known, more failures than this are too many by any standard."""
 SIGMAS = 3.0
-"""How far beyond its limit a live figure must lie to roll back: it is looked at again and again, and chance must not do it."""
+"""How far above what was seen the failures of those without the feature may truly lie."""
 
 Action = Literal["advance", "graduate", "rollback", "reject", "wait", "done"]
 
@@ -60,7 +69,7 @@ class Decision:
         return self.flag != self.before
 
 
-class GraduationStore(FlagStore, EvidenceStore, TrialStore, Protocol):
+class GraduationStore(EvidenceStore, FlagStore, TrialStore, Protocol):
     """What a step needs of the store."""
 
 
@@ -77,11 +86,12 @@ def decide(flag: Flag, evidence: Evidence, now: datetime) -> Decision:
     if _decision(evidence) == "accept-control":
         flag_after = _moved(flag, now, rollout=0.0, state="rejected")
         return Decision("reject", "the sequential test found the candidate no better than production", flag, flag_after, checks)
-    if flag.rollout > 0:
-        breaches = tuple(_breaches(flag, evidence))
-        if breaches:
-            after = _moved(flag, now, rollout=0.0, state="paused")
-            return Decision("rollback", "; ".join(breaches), flag, after, checks, breaches)
+    # Before anybody has the feature there is nothing to take away, and a failed gate stays on record; but what a watch said
+    # once would be forgotten at the next look, so that it pauses.
+    breaches = tuple(_breaches(evidence) if flag.rollout > 0 else evidence.breaches)
+    if breaches and (flag.rollout > 0 or flag.state == "running"):
+        after = _moved(flag, now, rollout=0.0, state="paused")
+        return Decision("rollback", "; ".join(breaches), flag, after, checks, breaches)
     if flag.state == "paused":
         return Decision("wait", f"it is paused; go on with `ringtrue flag set {flag.name} --state running`", flag, flag, checks)
     missing = [check for check in checks if check.holds is not True]
@@ -95,7 +105,8 @@ def decide(flag: Flag, evidence: Evidence, now: datetime) -> Decision:
     after = _moved(flag, now, rollout=target)
     if target >= 100 and evidence.off is not None:
         # Nobody will be left to compare with; those who are there now stay as the standard.
-        after = replace(after, metadata={**after.metadata, LAST_CONTROL: evidence.off.as_metadata()})
+        control = {**evidence.off.as_metadata(), "until": after.stage_since}
+        after = replace(after, metadata={**after.metadata, LAST_CONTROL: control})
     return Decision("advance", f"every check holds: {flag.rollout:g} % → {target:g} %", flag, after, checks)
 
 
@@ -140,7 +151,7 @@ def explain(decision: Decision) -> str:
     head = {
         "advance": f"moves on to {after.rollout:g} %",
         "graduate": "graduates",
-        "rollback": f"is rolled back from {before.rollout:g} % to 0 % and paused",
+        "rollback": f"is rolled back from {before.rollout:g} % to 0 % and paused" if before.rollout else "is paused at 0 %",
         "reject": "is rejected",
         "wait": "waits",
         "done": "is done",
@@ -162,22 +173,40 @@ def _moved(flag: Flag, now: datetime, **changes: Any) -> Flag:
 def _entry(flag: Flag, evidence: Evidence) -> Iterator[Check]:
     """What must hold before anybody gets the feature, and as long as it spreads."""
     yield _improvement(flag, evidence)
-    yield _test(evidence)
+    yield _test(flag, evidence)
     yield _samples(flag, evidence)
     yield _constitutional(flag, evidence)
     shadow = evidence.shadow
     increase = shadow.p95_increase
     if increase is None or shadow.timed < flag.min_samples:
-        yield Check("latency", None, f"{shadow.timed} shadow queries are timed on both sides; {flag.min_samples} are needed")
+        timed = f"{shadow.timed} shadow queries{_from(shadow)} are timed on both sides"
+        yield Check("latency", None, f"{timed}; {flag.min_samples} are needed")
     else:
-        ms = f"{shadow.control_p95_ms:.1f} → {shadow.treatment_p95_ms:.1f} ms"
-        yield Check("latency", _below_limit(increase), f"p95 {ms}, {increase:+.1%}; below {P95_INCREASE:+.0%} is allowed")
+        ms = f"{shadow.control_p95_ms:.1f} → {shadow.treatment_p95_ms:.1f} ms, {increase:+.1%}{_from(shadow)}"
+        yield Check("latency", _below_limit(increase), f"p95 {ms}; below {P95_INCREASE:+.0%} is allowed")
     share = shadow.failure_share
     if share is None:
         yield Check("failures", None, "no query was shadowed yet")
     else:
         seen = f"the candidate failed on {shadow.failures} of {shadow.queries} shadow queries"
         yield Check("failures", share <= FAILURE_SHARE, f"{seen}; {FAILURE_SHARE:.0%} is allowed")
+    gone = shadow.missing_share
+    if gone is not None and gone > MISSING_SHARE:
+        seen = f"of {shadow.live + shadow.missing:,} sampled live queries {shadow.missing:,} are missing ({gone:.0%})"
+        cure = "give the shadow more workers, or a smaller sample"
+        yield Check("sample", False, f"{seen}, and under load no random ones; {MISSING_SHARE:.0%} is allowed: {cure}")
+    if evidence.gate is not None:
+        holds = {"pass": True, "fail": False}.get(evidence.gate)
+        said = "could not decide" if holds is None else f"{evidence.gate}ed"
+        yield Check("gate", holds, f"the feature's newest gate {said}")
+    if evidence.breaches:
+        yield Check("watch", False, "; ".join(evidence.breaches))
+
+
+def _from(shadow: ShadowSummary) -> str:
+    """Say where the latencies come from."""
+    words = {"live": " in live systems", "log": " asked again from the log", "golden": " of the golden corpus", None: ""}
+    return words[shadow.timed_source]
 
 
 def _improvement(flag: Flag, evidence: Evidence) -> Check:
@@ -197,19 +226,20 @@ def _decision(evidence: Evidence) -> str | None:
     return None if said == "continue" else said
 
 
-def _test(evidence: Evidence) -> Check:
+def _test(flag: Flag, evidence: Evidence) -> Check:
     name = "sequential test"
     if evidence.test_is_older:
-        return Check(name, None, "it began before the candidate was changed; make a new one: ringtrue test create")
+        cure = f"begin anew: ringtrue test create {flag.name} --again"
+        return Check(name, None, f"it began before the candidate was changed; {cure}")
     if evidence.test is None:
-        return Check(name, None, "there is none; start it: ringtrue test create")
+        return Check(name, None, f"there is none; start it: ringtrue test create {flag.name}")
     if evidence.test.method == "beta-binomial":
         return Check(name, None, "its method does not hold its error when looked at often; use sprt or confidence-sequence")
-    said = _decision(evidence)
+    said, after = _decision(evidence), decided_after(evidence.test)
     if said == "accept-treatment":
-        return Check(name, True, f"accepted the candidate after {evidence.test.sample_count} queries")
+        return Check(name, True, f"accepted the candidate after {after} queries")
     if said == "accept-control":
-        return Check(name, False, f"accepted production after {evidence.test.sample_count} queries")
+        return Check(name, False, f"accepted production after {after} queries")
     return Check(name, None, f"undecided after {evidence.test.sample_count} queries")
 
 
@@ -290,7 +320,7 @@ def _live_trouble(evidence: Evidence) -> Check:
     return Check(name, more <= FAILURE_SHARE, f"{said}; {FAILURE_SHARE:.0%} more is allowed")
 
 
-def _breaches(flag: Flag, evidence: Evidence) -> Iterator[str]:
+def _breaches(evidence: Evidence) -> Iterator[str]:
     """What takes the feature away again, at once."""
     yield from evidence.breaches
     if evidence.gate == "fail":
@@ -298,17 +328,46 @@ def _breaches(flag: Flag, evidence: Evidence) -> Iterator[str]:
     before, after = _surfacing(evidence)
     if before is not None and after is not None and after < before - 1e-12:
         yield f"constitutional surfacing fell from {before:.4f} to {after:.4f}"
-    sides = _comparable(evidence)
-    if isinstance(sides, str):
+    on, off = evidence.on, evidence.off
+    if on is None:
         return
-    on, off = sides
-    check = _live_latency(evidence)
-    if check.holds is False and off.p95_ms:
-        # At an increase of exactly the limit, 5 % of the answers lie above limit · p95.
-        slow = sum(ms > off.p95_ms * (1 + P95_INCREASE) for ms in on.latencies) / len(on.latencies)
-        if slow - SIGMAS * math.sqrt(0.05 * 0.95 / len(on.latencies)) > 0.05:
-            yield f"live latency: {check.says}"
-    shares = on.degraded / on.queries, off.degraded / off.queries
-    error = math.sqrt(sum(p * (1 - p) / n for p, n in zip(shares, (on.queries, off.queries), strict=True)))
-    if shares[0] - shares[1] - SIGMAS * error > FAILURE_SHARE:
-        yield f"live failures: {_live_trouble(evidence).says}"
+    if off is not None and off.queries >= LEAST_LIVE and off.p95_ms and on.p95_ms:
+        slow = sum(ms > off.p95_ms * (1 + P95_INCREASE) for ms in on.latencies)
+        if beyond_chance(slow, len(on.latencies), 0.05):  # at an increase of exactly the limit, 5 % lie above limit · p95
+            increase = on.p95_ms / off.p95_ms - 1
+            said = f"p95 {off.p95_ms:.1f} → {on.p95_ms:.1f} ms, {increase:+.1%}"
+            yield f"live latency: {said}; below {P95_INCREASE:+.0%} is allowed"
+    if on.degraded < LEAST_FAILED:
+        return
+    if off is None or off.queries == 0:
+        if beyond_chance(on.degraded, on.queries, FAILING_ALONE):
+            said = f"{on.degraded}/{on.queries} failed or degraded, and nobody without it is known"
+            yield f"live failures: {said}; more than {FAILING_ALONE:.0%} are too many by any standard"
+    elif beyond_chance(on.degraded, on.queries, _at_most(off.degraded, off.queries) + FAILURE_SHARE):
+        said = f"failed or degraded: {off.degraded}/{off.queries} without, {on.degraded}/{on.queries} with"
+        yield f"live failures: {said}; {FAILURE_SHARE:.0%} more is allowed"
+
+
+def beyond_chance(hits: int, count: int, allowed: float) -> bool:
+    """Return whether so many hits prove a share above ``allowed``, however often and from the first search on one looks.
+
+    The likelihood ratio of all larger shares, weighed alike, to ``allowed`` is expected never to grow where the true share is
+    at most that; it ever reaches 1 / FALSE_ROLLBACK with a chance of FALSE_ROLLBACK at most (Ville's inequality).
+
+    >>> beyond_chance(49, 49, 0.02), beyond_chance(5, 49, 0.02), beyond_chance(30, 500, 0.05)
+    (True, False, False)
+    """
+    if not 0 < allowed < 1 or hits < (count + 1) * allowed:
+        return False
+    misses = count - hits
+    # The integral over the shares above ``allowed`` is at least half of the whole one, since hits are not below their median.
+    whole = math.lgamma(hits + 1) + math.lgamma(misses + 1) - math.lgamma(count + 2)
+    ratio = whole + math.log(0.5) - math.log1p(-allowed) - hits * math.log(allowed) - misses * math.log1p(-allowed)
+    return ratio >= -math.log(FALSE_ROLLBACK)
+
+
+def _at_most(hits: int, count: int) -> float:
+    """The largest share that agrees with what was seen (Wilson's bound); 1 where that is anything."""
+    share, slack = hits / count, SIGMAS**2 / count
+    spread = math.sqrt(slack * share * (1 - share) + slack * slack / 4)
+    return (share + slack / 2 + spread) / (1 + slack)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from ringtrue.golden import Citation, Row, normalise
+from ringtrue.golden import Citation, Row
+from ringtrue.online.precedence import QUERY, keyed
 from ringtrue.online.redact import Redactor
 from ringtrue.store import DEFAULT_PROJECT, LoggedQuery, StoredJudgment
 
@@ -39,13 +40,16 @@ def searches(
     store: Store, *, project: str = DEFAULT_PROJECT, since: datetime | None = None, until: datetime | None = None
 ) -> list[LoggedQuery]:
     """Return the searches of people and agents, oldest first; those that an evaluation made are none of theirs."""
-    found: list[LoggedQuery] = []
+    return [row for row in _logged(store, project, since, until) if not row.is_eval_corpus]
+
+
+def _logged(store: Store, project: str, since: datetime | None, until: datetime | None) -> Iterator[LoggedQuery]:
     after: str | None = None
     while True:
         rows = store.queries(project=project, since=since, until=until, limit=BATCH, after=after)
-        found += [row for row in rows if not row.is_eval_corpus]
+        yield from rows
         if len(rows) < BATCH:
-            return found
+            return
         after = rows[-1].query_id
 
 
@@ -79,9 +83,9 @@ class Implied:
     judgments: int
     """Judgments that went in."""
     human: int
-    """Judgments left out because a person judged that pair."""
+    """Judgments left out because a person judged that pair, in the log's words or in the review queue."""
     unknown: int
-    """Judgments of searches that are not in the log any more."""
+    """Judgments whose words are known neither from themselves nor from the log, and those of an evaluation's searches."""
     screened: int
     """Judgments left out because the text of their search may not be kept."""
 
@@ -90,24 +94,25 @@ def implied(store: Store, *, project: str = DEFAULT_PROJECT, allowed: Callable[[
     """Return a row per question with the grades that feedback implies (sources implicit and validated).
 
     Where several searches asked the same, a pair's grade is the mean weighted by confidence, rounded, a half downwards: one
-    useful and one useless are no proof. What a person judged is left to the review queue.
+    useful and one useless are no proof. What a person judged is left to the review queue. A judgment keeps its words, so this
+    does not hang on how much of the log is left.
     """
-    stored = store.judgments(project=project)
-    texts = {row.query_id: row.query for row in searches(store, project=project)}
+    logged = list(_logged(store, project, None, None))
+    evaluated = {row.query_id for row in logged if row.is_eval_corpus}
+    texts = {row.query_id: row.query for row in logged}
     human: set[tuple[str, str]] = set()
-    derived: list[StoredJudgment] = []
-    for judgment in stored:
+    derived: list[tuple[str, StoredJudgment]] = []
+    for key, judgment in keyed(store.judgments(project=project), logged):
         if judgment.source == "manual":
-            human.add((normalise(texts.get(judgment.query_id, "")), judgment.item_id))
+            human.add((key, judgment.item_id))
         elif judgment.source in DERIVED:
-            derived.append(judgment)
+            derived.append((key, judgment))
     wording: dict[str, str] = {}
     said: dict[str, dict[str, list[StoredJudgment]]] = {}
     counts = {"judgments": 0, "human": 0, "unknown": 0, "screened": 0}
-    for judgment in derived:
-        text = texts.get(judgment.query_id, "")
-        key = normalise(text)
-        if not key:
+    for key, judgment in derived:
+        text = texts.get(judgment.query_id) or str(judgment.metadata.get(QUERY, ""))
+        if not text.strip() or judgment.query_id in evaluated:
             counts["unknown"] += 1
         elif allowed is not None and not allowed(text):
             counts["screened"] += 1

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ringtrue.errors import OK, REGRESSION, UNDECIDED, RingtrueError
+from ringtrue.online.abtest import decided_after
 from ringtrue.online.candidate import said
-from ringtrue.online.evidence import NEWEST, SINCE
-from ringtrue.online.graduate import FAILURE_SHARE
-from ringtrue.online.summary import summarise
-from ringtrue.online.writer import LOST
+from ringtrue.online.evidence import shadow_of
+from ringtrue.online.figures import losses
+from ringtrue.online.graduate import FAILURE_SHARE, MISSING_SHARE
 from ringtrue.store import DEFAULT_PROJECT, StoredResult
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ State = Literal["ok", "wrong", "unknown", "unused"]
 RECENT = timedelta(hours=24)
 COUNTED = 100_000
 """The log's volume is counted up to here."""
-TOLD = 10_000
-"""So many of the newest entries of the audit trail are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +100,19 @@ def _log(store: Store, project: str, now: datetime) -> Part:
 
 
 def _losses(store: Store, project: str, now: datetime) -> Part:
-    entries = [entry for entry in store.audit(project=project, limit=TOLD) if entry.what == LOST]
-    new = sum(int(entry.detail.get("new", 0)) for entry in entries if datetime.fromisoformat(entry.at) >= now - RECENT)
-    total = sum(int(entry.detail.get("new", 0)) for entry in entries)
-    figures = {"last_24h": new, "told": total}
-    return Part("losses", "wrong" if new else "ok", f"{new:,} events lost in 24 h, {total:,} in all", figures)
+    lately, ever = losses(store, project=project, since=now - RECENT), losses(store, project=project)
+    figures = {
+        "last_24h": lately.total, "told": ever.total,
+        "lost": ever.lost, "dropped": ever.dropped, "refused": ever.refused,
+    }  # fmt: skip
+    says = f"{lately.total:,} events lost in 24 h, {ever.total:,} in all"
+    return Part("losses", "wrong" if lately.total else "ok", says, figures)
 
 
 def _evaluation(results: list[StoredResult]) -> Part:
-    newest = next((one for one in results if one.run_type in ("full", "regression")), None)
+    newest = next((one for one in results if one.run_type in ("full", "regression") and _of_production(one)), None)
     if newest is None:
-        return Part("evaluation", "unknown", "nothing was evaluated yet; run `ringtrue eval`")
+        return Part("evaluation", "unknown", "nothing was evaluated yet; run `ringtrue eval --store URL`")
     shown = []
     for measure, value in list(newest.metrics.items())[:3]:
         low, high = newest.intervals.get(measure, (math.nan, math.nan))
@@ -125,18 +125,22 @@ def _evaluation(results: list[StoredResult]) -> Part:
 
 
 def _gate(results: list[StoredResult]) -> Part:
-    newest = next((one for one in results if one.gate is not None), None)
+    newest = next((one for one in results if one.gate is not None and _of_production(one)), None)
     if newest is None:
-        return Part("gate", "unknown", "nothing was gated yet; run `ringtrue gate`")
+        return Part("gate", "unknown", "nothing was gated yet; run `ringtrue gate --store URL`")
     states: dict[str, State] = {"pass": "ok", "fail": "wrong"}
     figures = {"verdict": newest.gate, "at": newest.created_at, "run_id": newest.run_id}
     return Part("gate", states.get(str(newest.gate), "unknown"), f"{newest.gate} at {newest.created_at}", figures)
 
 
+def _of_production(one: StoredResult) -> bool:
+    """True for a result about production: how a candidate does is its own affair."""
+    return one.feature_id is None or (one.run_type == "shadow" and one.control_run_id is None)
+
+
 def _constitutional(results: list[StoredResult]) -> Part:
     for one in results:
-        # The newest result about production: a candidate's surfacing is its own affair.
-        if one.control_run_id is None:
+        if _of_production(one):
             for measure, value in one.metrics.items():
                 if measure.startswith("Constitutional"):
                     state: State = "ok" if value >= 1 else "wrong"
@@ -160,12 +164,15 @@ def _shadow(store: Store, project: str) -> Part:
     figures: dict[str, Any] = {}
     lines, states = [], set[State]()
     for flag in running:
-        since = flag.metadata.get(SINCE)
-        found = summarise(store.shadow_runs(project=project, feature_id=flag.name, since=since, limit=NEWEST, newest=True))
-        share = found.failure_share
-        figures[flag.name] = {"queries": found.queries, "failures": found.failures, "p95_increase": found.p95_increase}
-        states.add("unknown" if share is None else "wrong" if share > FAILURE_SHARE else "ok")
-        lines.append(f"{flag.name}: {found.queries:,} queries, {found.failures:,} failed")
+        found = shadow_of(store, flag)
+        share, gone = found.failure_share, found.missing_share or 0.0
+        figures[flag.name] = {
+            "queries": found.queries, "failures": found.failures, "missing": found.missing, "p95_increase": found.p95_increase,
+        }  # fmt: skip
+        wrong = gone > MISSING_SHARE or (share is not None and share > FAILURE_SHARE)
+        states.add("wrong" if wrong else "unknown" if share is None else "ok")
+        missing = f", {found.missing:,} missing ({gone:.0%} of the live sample)" if found.missing else ""
+        lines.append(f"{flag.name}: {found.queries:,} queries, {found.failures:,} failed{missing}")
     state: State = "wrong" if "wrong" in states else "unknown" if "unknown" in states else "ok"
     return Part("shadow", state, "; ".join(lines), figures)
 
@@ -174,7 +181,7 @@ def _tests(store: Store, project: str) -> Part:
     tests = store.tests(project=project)
     if not tests:
         return Part("tests", "unused", "no sequential test")
-    lines = [f"{one.feature_id}: {one.decision or one.status} after {one.sample_count:,}" for one in tests]
+    lines = [f"{one.feature_id}: {one.decision or one.status} after {decided_after(one):,}" for one in tests]
     figures = {
         one.feature_id: {"status": one.status, "decision": one.decision, "samples": one.sample_count, "at": one.updated_at}
         for one in tests

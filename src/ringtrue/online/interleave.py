@@ -168,6 +168,18 @@ def as_flag(feature_id: str, shown: Interleaved) -> dict[str, Any]:
     return {"interleave": {"feature": feature_id, "items": list(shown.items), "credits": list(shown.credits)}}
 
 
+def setting(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return flags without what was drawn for one impression: which test interleaved stays, its list and credits go.
+
+    >>> setting({"rerank": True, **as_flag("rerank-v2", Interleaved(("a", "b"), (-1.0, 1.0)))})
+    {'rerank': True, 'interleave': {'feature': 'rerank-v2'}}
+    """
+    noted = flags.get("interleave")
+    if not isinstance(noted, Mapping):
+        return dict(flags)
+    return {**flags, "interleave": {name: value for name, value in noted.items() if name not in ("items", "credits")}}
+
+
 def from_flags(feature_id: str, flags: Mapping[str, Any]) -> Interleaved | None:
     """Return the list that an impression of this feature showed; None for any other impression."""
     noted = flags.get("interleave")

@@ -9,12 +9,15 @@ from typing import Protocol
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.online.abtest import TrialStore, found_test, record_difference
-from ringtrue.online.interleave import from_flags
+from ringtrue.online.feedback import WINDOW, instant, link_all
+from ringtrue.online.interleave import Interleaved, from_flags
 from ringtrue.store import DEFAULT_PROJECT, ABTest, EventType, FeedbackEvent, LoggedQuery
 
 CHOSEN: tuple[EventType, ...] = ("click", "selection", "read_after_search", "reference", "cite", "validate_useful")
 """Events that say a result was chosen."""
 DECIDERS = ("confidence-sequence", "sprt")
+LOOK_BACK = timedelta(days=7)
+"""How far before the test's beginning lists are looked for, to say that they do not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class InterleavingStore(TrialStore, Protocol):
     def queries(self, *, project: str = ..., since: str | None = ..., until: str | None = ...) -> list[LoggedQuery]: ...
 
     def feedback(
-        self, *, project: str = ..., query_ids: Sequence[str] | None = ..., kinds: Sequence[EventType] | None = ...
+        self, *, project: str = ..., since: str | None = ..., kinds: Sequence[EventType] | None = ...
     ) -> list[FeedbackEvent]: ...
 
 
@@ -94,27 +97,48 @@ class Counted:
     clicked: int
     new: int
     """Counted in the test now; the others were before, or it does not run."""
+    waiting: int = 0
+    """Lists that are too young: their clicks may still come."""
+    before: int = 0
+    """Lists of the seven days before the test began; they never count."""
 
 
 def count_log(
-    store: InterleavingStore, feature_id: str, *, now: datetime, settle: timedelta, project: str = DEFAULT_PROJECT
+    store: InterleavingStore,
+    feature_id: str,
+    *,
+    now: datetime,
+    settle: timedelta,
+    window: timedelta = WINDOW,
+    project: str = DEFAULT_PROJECT,
 ) -> Counted:
     """Weigh the clicks on the feature's interleaved lists in its sequential test, each impression once.
 
-    An impression is counted with the clicks it has; so those younger than ``settle`` wait for theirs. Raises MissingInput where
-    the feature has no test, InputError where that counts scores.
+    An impression is counted with the clicks it has; so those younger than ``settle`` wait for theirs. Clicks that name no
+    search are linked as ``link`` does, within ``window``. Raises MissingInput where the feature has no test, InputError where
+    that counts scores.
     """
     test = found_test(store, feature_id, project=project)
-    until = (now - settle).isoformat()
-    shown = {}
-    for query in store.queries(project=project, since=test.started_at, until=until):
+    began, until = instant(test.started_at), now - settle
+    shown: dict[str, Interleaved] = {}
+    waiting = before = 0
+    # All searches, not only interleaved ones: a click belongs to the newest search of its session that showed the item.
+    searches = store.queries(project=project, since=(began - LOOK_BACK).isoformat())
+    for query in searches:
         found = from_flags(feature_id, query.flags)
-        if found is not None:
+        if found is None:
+            continue
+        at = instant(query.created_at)
+        if at < began:
+            before += 1
+        elif at >= until:
+            waiting += 1
+        else:
             shown[query.query_id] = found
     chosen: dict[str, set[str]] = {}
     if shown:
-        for event in store.feedback(project=project, query_ids=list(shown), kinds=CHOSEN):
-            if event.query_id is not None and event.item_id is not None:
+        for event in link_all(store.feedback(project=project, since=test.started_at, kinds=CHOSEN), searches, window=window):
+            if event.query_id in shown and event.item_id is not None:
                 chosen.setdefault(event.query_id, set()).add(event.item_id)
     clicked = new = 0
     for query_id, one in shown.items():
@@ -124,4 +148,4 @@ def count_log(
         clicked += 1
         recorded = record_difference(store, feature_id, query_id, credit, now=now.isoformat(), project=project)
         test, new = recorded.test, new + recorded.counted
-    return Counted(test, len(shown), clicked, new)
+    return Counted(test, len(shown), clicked, new, waiting, before)

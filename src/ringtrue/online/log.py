@@ -26,16 +26,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields as fields_of
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from ringtrue.config import cache_folder, store_url
+from ringtrue.config import project as configured_project
 from ringtrue.errors import InputError, nearest
 from ringtrue.online.capture import Answered, read_answer, stages_of
 from ringtrue.online.identify import iso, query_name
 from ringtrue.online.proxy import Relevance, as_given, quality_proxy
-from ringtrue.online.redact import Redactor, Unredacted
+from ringtrue.online.redact import ERROR as ERROR
+from ringtrue.online.redact import Redactor, redactor_of
 from ringtrue.online.tally import Counts
 from ringtrue.online.weight import answer_weight, fields_weight, weight
 from ringtrue.online.writer import AT_EXIT, Recovered, Writer
@@ -51,8 +54,6 @@ R = TypeVar("R")
 QUEUE_BYTES = 64_000_000
 SPOOL_BYTES = 256_000_000
 BATCH = 500
-ERROR = "error: "
-"""How ``fallback`` begins where the search raised."""
 NOTHING = Answered((), (), {})
 _TEXTS = ("query", "text", "question", "q", "search_query", "prompt")
 _FIELDS = frozenset(field.name for field in fields_of(LoggedQuery)) - {"query_id", "query", "created_at", "project"}
@@ -62,18 +63,19 @@ _CONTEXT: ContextVar[Mapping[str, Any]] = ContextVar("ringtrue_log_context", def
 class QueryLog:
     """Logs searches and feedback of one project into a store.
 
-    ``store`` is an open Store, an address, or None for the configured one; an address is opened by the writing thread, so that
-    a database that is down neither stops nor slows the start. ``redact`` is a Redactor (the default takes out every kind it
-    knows), a function of one's own, or None to store everything as it is. ``relevance`` places scores in [0, 1] for the quality
-    proxy. ``folder`` holds the counts and the spool of this process; unless given, it lies beside a SQLite file, else in the
-    user's cache. Use it as a context manager, or ``close`` it; at the end of the program it closes itself.
+    Everything logged here belongs to ``project``, the configured one unless given. ``store`` is an open Store, an address, or
+    None for the configured one; an address is opened by the writing thread, so that a database that is down neither stops nor
+    slows the start. ``redact`` is a Redactor (the default takes out every kind it knows), a function of one's own, or None to
+    store everything as it is. ``relevance`` places scores in [0, 1] for the quality proxy. ``folder`` holds the counts and the
+    spool of this process; unless given, it lies beside a SQLite file, else in the user's cache. Use it as a context manager, or
+    ``close`` it; at the end of the program it closes itself.
     """
 
     def __init__(
         self,
         store: Store | str | Path | None = None,
         *,
-        project: str = DEFAULT_PROJECT,
+        project: str | None = None,
         redact: Redactor | Callable[[str], str] | None = Redactor(),  # noqa: B008  # frozen
         relevance: Relevance = as_given,
         queue_bytes: int = QUEUE_BYTES,
@@ -81,17 +83,14 @@ class QueryLog:
         folder: Path | None = None,
         spool_bytes: int = SPOOL_BYTES,
     ) -> None:
-        self.project, self.relevance = project, relevance
-        if redact is None:
-            self.redactor: Redactor | Unredacted = Unredacted()
-        else:
-            self.redactor = redact if isinstance(redact, Redactor) else Redactor(kinds=(), functions=(redact,))
+        self.project, self.relevance = project or configured_project(), relevance
+        self.redactor = redactor_of(redact)
         self._writer = Writer(
             _opener(store),
             owns_store=store is None or isinstance(store, str | Path),
             cleaner=self.redactor,
             folder=folder or log_folder(store),
-            project=project,
+            project=self.project,
             queue_bytes=queue_bytes,
             batch=batch,
             spool_bytes=spool_bytes,
@@ -100,19 +99,40 @@ class QueryLog:
     # ── ways in ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def record(self, row: LoggedQuery) -> bool:
-        """Log a search as it is given; False where it was dropped."""
-        return self._writer.put(row, weight(row))
+        """Log a search as it is given; False where it was dropped or refused, which ``counts`` tells.
+
+        It belongs to the log's project; one that names another, not the default, is refused.
+        """
+        return self._take(row)
 
     def feedback(self, event: FeedbackEvent) -> bool:
-        """Log what somebody did with a result; False where it was dropped."""
-        return self._writer.put(event, weight(event))
+        """Log what somebody did with a result; as ``record``."""
+        return self._take(event)
+
+    def _take(self, row: object) -> bool:
+        """Take a record of somebody else's making; whatever it is, nothing is raised."""
+        if not isinstance(row, LoggedQuery | FeedbackEvent):
+            kind = type(row).__name__
+            self._writer.refuse("no record", f"{kind} is neither a LoggedQuery nor a FeedbackEvent")
+            return False
+        name = row.query_id if isinstance(row, LoggedQuery) else row.event_id
+        if row.project != self.project:
+            if row.project != DEFAULT_PROJECT:
+                self._writer.refuse("another project", f"it is of {row.project!r}, the log of {self.project!r}", name=str(name))
+                return False
+            row = replace(row, project=self.project)
+        try:
+            return self._writer.put(row, weight(row))
+        except Exception as problem:  # a field holds what it cannot
+            self._writer.refuse("not storable", problem, name=str(name))
+            return False
 
     def query(self, text: str, *, tool: str, results: Callable[[Any], Any] | None = None, **fields: Any) -> LoggedSearch:
         """Return a context manager, also for ``async with``, around one search: call ``answer(hits)`` inside.
 
         ``fields`` are those of LoggedQuery: session_id, user_id, intent … Raises InputError for a name that is none of them.
         """
-        return LoggedSearch(self, text, tool, results, _checked(fields))
+        return LoggedSearch(self, _as_text(text), tool, results, _checked(fields))
 
     def search(
         self, *, tool: str, text: str | None = None, results: Callable[[Any], Any] | None = None, **fields: Any
@@ -132,7 +152,7 @@ class QueryLog:
 
             def asked(args: tuple[Any, ...], options: Mapping[str, Any]) -> LoggedSearch:
                 said = options[name] if name in options else args[place] if place < len(args) else ""
-                return LoggedSearch(self, said if isinstance(said, str) else str(said), tool, results, extra)
+                return LoggedSearch(self, _as_text(said), tool, results, extra)
 
             if inspect.iscoroutinefunction(function):
 
@@ -180,8 +200,13 @@ class QueryLog:
 
     @property
     def counts(self) -> Counts:
-        """How many events were accepted, written, spooled, dropped and refused so far."""
+        """How many events were accepted, written, spooled, dropped and refused so far, and ``reasons`` for refusing them."""
         return self._writer.counts
+
+    @property
+    def examples(self) -> Mapping[str, str]:
+        """The first refused event of each reason: its id or tool, and what was wrong, as it may be shown."""
+        return dict(self._writer.examples)
 
     @property
     def queued_bytes(self) -> int:
@@ -203,7 +228,10 @@ class QueryLog:
         return self.redactor.user(user_id, self.project) or user_id
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until every event accepted so far is acknowledged; False where that took longer than ``timeout`` seconds."""
+        """Wait until every event accepted so far is acknowledged or refused; False where it took longer than ``timeout`` (s).
+
+        ``counts`` tells how many were refused, and how many of the acknowledged are still in the spool or came from it.
+        """
         return self._writer.flush(timeout)
 
     def close(self, timeout: float = AT_EXIT) -> bool:
@@ -247,7 +275,7 @@ class LoggedSearch:
             self._ms = ms
         except Exception as problem:
             # An answer that cannot be read is not an empty one; it is counted, not logged.
-            self._log._writer.refuse(f"{self._tool}: {problem}")
+            self._log._writer.refuse("unreadable answer", problem, name=self._tool)
             self._unreadable = True
 
     def saw(self, seen: Seen | None) -> None:
@@ -273,7 +301,7 @@ class LoggedSearch:
                 self._fields = {**context, **self._fields}
             if self._answered is None:
                 if problem is None:
-                    log._writer.refuse(f"{self._tool}: the search ended without answer(hits)")
+                    log._writer.refuse("no answer", "the search ended without answer(hits)", name=self._tool)
                     return
                 self._ms = (time.perf_counter() - self._start) * 1000
                 said = f"{ERROR}{type(problem).__name__}: {problem}"[:500]
@@ -282,7 +310,7 @@ class LoggedSearch:
             size = answer_weight(self._text, self._answered.result_ids, self._answered.channel_contributions)
             log._writer.put(self, size + fields_weight(self._fields) if self._fields else size)
         except Exception as trouble:
-            log._writer.refuse(f"{self._tool}: {trouble}")
+            log._writer.refuse("not storable", trouble, name=self._tool)
 
     def row(self) -> LoggedQuery:
         """Return the search as it is logged."""
@@ -368,6 +396,15 @@ def log_folder(store: Store | str | Path | None = None) -> Path | None:
     # Without the driver and the password, which may change while the database stays the same.
     plain = re.sub(r"^postgres(ql)?(\+\w+)?://", "", re.sub(r"(?<=//)([^:@/]*):[^@]*@", r"\1@", text)).replace(":***@", "@")
     return cache_folder() / "log" / hashlib.sha256(plain.encode()).hexdigest()[:16]
+
+
+def _as_text(asked: object) -> str:
+    if isinstance(asked, str):
+        return asked
+    try:
+        return str(asked)
+    except Exception:  # the search may still make sense of it
+        return ""
 
 
 def _checked(fields: Mapping[str, Any]) -> Mapping[str, Any]:

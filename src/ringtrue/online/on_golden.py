@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ringtrue.errors import CannotDecide
 from ringtrue.online.scoring import Feed, Scored, compared
+from ringtrue.online.summary import ON_GOLDEN
 from ringtrue.store import DEFAULT_PROJECT, ShadowRun, StoredResult, timestamp
 
 if TYPE_CHECKING:
@@ -65,9 +66,11 @@ def record_on_golden(
 ) -> OnGolden:
     """Store what two evaluations of one golden set show about a candidate, and return it.
 
-    ``feed`` hears of both sides' scores per query, for a sequential test. Raises CannotDecide where the two cannot be
+    ``feed`` hears of both sides' scores per question, under the id that live searches with its words have too
+    (``question_id``), for a sequential test. Raises CannotDecide where the two cannot be
     compared: another set, or a query that only one side has scored.
     """
+    from ringtrue.online.derive import question_id
     from ringtrue.verdict import compare
 
     if set(control.scores.query_ids) != set(treatment.scores.query_ids):
@@ -102,10 +105,11 @@ def record_on_golden(
         store.add_result(result)
     store.add_shadow_runs(rows)
     if feed is not None:
+        texts = {query.query_id: query.text for query in control.queries}
         for query_id in control.scores.query_ids:
             before, after = _scored(control, query_id), _scored(treatment, query_id)
             if before is not None and after is not None:
-                feed(query_id, before, after)
+                feed(question_id(texts[query_id]), before, after)
     return OnGolden(results[0], results[1], rows)
 
 
@@ -116,7 +120,7 @@ def _rows(feature_id: str, control: Evaluation, treatment: Evaluation, moment: s
         if ranking.error is not None:
             continue  # nothing stands beside the candidate's answer
         row = ShadowRun(
-            query_id=f"golden:{moment}:{ranking.query_id}",
+            query_id=f"{ON_GOLDEN}{moment}:{ranking.query_id}",
             feature_id=feature_id,
             created_at=moment,
             control_result_ids=tuple(hit.doc_id for hit in ranking.hits[:ANSWERS]),
@@ -125,6 +129,7 @@ def _rows(feature_id: str, control: Evaluation, treatment: Evaluation, moment: s
             control_latency_ms=ranking.latency_ms,
             treatment_latency_ms=other.latency_ms,
             error=other.error,
+            source="golden",
         )
         if other.error is None:
             sides = [_scored(one, ranking.query_id) for one in (control, treatment)]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ringtrue.store import Store
 
 PROPOSED = "golden refresh proposed"
+RELEASED = "golden refresh released"
 REVIEWERS = 2
 DEPTH = 20
 Again = Callable[[str, int], Sequence[str]]
@@ -176,11 +177,13 @@ def propose_from_log(
         if not asked.questions:
             raise CannotDecide(f"the log of the last {weeks} weeks holds no search that could be proposed; log some first")
         number = count or (FIRST if first else COUNT)
-        chosen = propose(base, asked if again else _answered(asked, base), count=number)
+        # Without a document of the set there is nothing to judge; whoever asks again will see what is found.
+        fit = _answered(base) if again is None else lambda question: True
+        chosen = propose(base, asked, count=number, left=_left(store, base, project), fit=fit)
         if not chosen.new:
             raise CannotDecide(
-                f"'{base.id}' asks all of the {len(asked.questions)} logged questions already, or has none of the documents "
-                "that they showed; nothing to add"
+                f"'{base.id}' asks all of the {len(asked.questions)} logged questions already, asked them before and nobody "
+                "has since, or has none of the documents that they showed; nothing to add"
             )
         proposal = put_to_review(
             store, chosen, base, who=who, now=now, again=again, depth=depth, wanted=wanted, project=project
@@ -197,11 +200,20 @@ def propose_from_log(
     )
 
 
-def _answered(asked: Asked, golden: GoldenSet) -> Asked:
-    """Return the questions that showed a document of the set: without one there is nothing to judge."""
+def _answered(golden: GoldenSet) -> Callable[[Question], bool]:
+    """Return what says whether a question showed a document of the set."""
     known = {document.doc_id for document in golden.documents}
-    found = [question for question in asked.questions if question.shown and (not known or known & set(question.shown))]
-    return replace(asked, questions=tuple(found))
+    return lambda question: bool(question.shown and (not known or known & set(question.shown)))
+
+
+def _left(store: Store, golden: GoldenSet, project: str) -> dict[str, str]:
+    """Return the texts that left the set with earlier versions or did not get into them, and when the last time was."""
+    found: dict[str, str] = {}
+    for entry in store.audit(project=project, subject=golden.id):
+        if entry.what == RELEASED:
+            for text in (*entry.detail["retired"].values(), *entry.detail["left_out"].values()):
+                found[text] = max(entry.at, found.get(text, ""))
+    return found
 
 
 def _shortcomings(proposal: Proposal, count: int, span: float, *, first: bool) -> list[str]:
@@ -281,7 +293,35 @@ def finish(
     )
 
 
-def released(store: Store, proposal: Proposal, version: str, *, now: datetime, project: str = "default") -> int:
-    """Mark the pairs of a proposal as published in a version; call it once the version is written."""
+def released(
+    store: Store,
+    proposal: Proposal,
+    golden: GoldenSet,
+    made: GoldenSet,
+    *,
+    now: datetime,
+    who: str = "ringtrue",
+    rule: Rule = "majority",
+    adjudicator: str | None = None,
+    project: str = "default",
+) -> int:
+    """Mark the pairs of a proposal as published in the version ``made`` of ``golden``; call it once that is written.
+
+    Pairs of questions that were left out stay approved; what people said of them is kept all the same. What left the set, or
+    was left out, is written down, so that it is not proposed again before somebody asks it again. Returns how many pairs were
+    marked.
+    """
+    there = {query.query_id for query in made.queries}
+    version = version_name(made)
+    known = store.audit(project=project, subject=golden.id)
+    if not any(entry.what == RELEASED and entry.detail["version"] == version for entry in known):
+        detail = {
+            "version": version,
+            "proposal": proposal.id,
+            "retired": {query.query_id: query.text for query in golden.queries if query.query_id not in there},
+            "left_out": {query.query_id: query.text for query in proposal.new if query.query_id not in there},
+        }
+        store.add_audit(AuditEntry(timestamp(now), who, RELEASED, golden.id, project, detail))
     keys = [item.item_key for item in _items(store, proposal, project)]
-    return ReviewQueue(store, project=project).mark_published(keys, version, now=now)
+    queue = ReviewQueue(store, project=project)
+    return queue.mark_published(keys, made, now=now, rule=rule, adjudicator=adjudicator)

@@ -14,7 +14,22 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, get_args
 
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
-from ringtrue.golden import Candidate, Dispute, Rating, Rule, agreement, diff, disputes, parse_version, settle
+from ringtrue.golden import (
+    Candidate,
+    Dispute,
+    Rating,
+    Rule,
+    agreement,
+    by_pair,
+    diff,
+    disputes,
+    parse_version,
+    rater_name,
+    settle,
+    version_name,
+)
+from ringtrue.online.derive import text_key
+from ringtrue.online.precedence import KEY, ONE_OF, QUERY
 from ringtrue.records import HUMAN_SOURCES, GoldenSet, Judgment
 from ringtrue.store import DEFAULT_PROJECT, ReviewItem, ReviewState, StoredJudgment, timestamp
 
@@ -45,13 +60,24 @@ class Rater:
 
 
 @dataclass(frozen=True)
+class Disputed:
+    """A pair on which raters differ, with what it takes to judge it again: its key and the question."""
+
+    key: str
+    query_id: str
+    query: str
+    doc_id: str
+    grades: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Standing:
     """Where the queue stands; agreement (None below two raters) and disputes are over pairs that are judged completely."""
 
     backlog: Mapping[str, Any]
     raters: tuple[Rater, ...]
     agreement: Agreement | None
-    disputes: tuple[Dispute, ...]
+    disputes: tuple[Disputed, ...]
 
 
 @dataclass(frozen=True)
@@ -72,6 +98,14 @@ def key_of(query_id: str, doc_id: str) -> str:
     'bcd664c26d'
     """
     return hashlib.sha256(f"{query_id}\0{doc_id}".encode("utf-8", "surrogatepass")).hexdigest()[:10]
+
+
+def disputed(found: Iterable[Dispute], texts: Mapping[str, str]) -> tuple[Disputed, ...]:
+    """Return disputes with their keys and the texts of their questions, by query id."""
+    return tuple(
+        Disputed(key_of(one.query_id, one.doc_id), one.query_id, texts.get(one.query_id, ""), one.doc_id, one.grades)
+        for one in found
+    )
 
 
 def pairs_of(
@@ -102,7 +136,10 @@ def pairs_of(
 
 
 class ReviewQueue:
-    """The pairs of one project, over the store; every change is safe against others who review at the same time."""
+    """The pairs of one project, over the store; every change is safe against others who review at the same time.
+
+    A reviewer is known by ``rater_name``: two spellings of one name are one person, who judges a pair once.
+    """
 
     def __init__(self, store: Store, *, project: str = DEFAULT_PROJECT) -> None:
         self.store = store
@@ -162,6 +199,7 @@ class ReviewQueue:
 
     def waiting(self, reviewer: str, *, seed: int = 0) -> list[ReviewItem]:
         """Return the pairs that a reviewer could still judge, in the order in which they get them."""
+        reviewer = rater_name(reviewer)
         raters = self._raters()
         found = [
             item
@@ -183,6 +221,7 @@ class ReviewQueue:
 
     def release(self, key: str, reviewer: str) -> None:
         """Give a pair back that a reviewer does not want to judge now."""
+        reviewer = rater_name(reviewer)
 
         def free(item: ReviewItem) -> ReviewItem | None:
             return replace(item, reserved_by=None, reserved_until=None) if item.reserved_by == reviewer else None
@@ -226,19 +265,23 @@ class ReviewQueue:
         """
         reviewer = _named(reviewer)
         items = {item.item_key: item for item in self.items() if item.state != "published"}
-        said = [(row.at, row.item_key) for row in self._ratings() if row.reviewer == reviewer and row.item_key in items]
+        said = [
+            (row.at, row.item_key, row.reviewer)
+            for row in self._ratings()
+            if rater_name(row.reviewer) == reviewer and row.item_key in items
+        ]
         said += [
-            (str(item.metadata.get("rejected_at", "")), key)
+            (str(item.metadata.get("rejected_at", "")), key, reviewer)
             for key, item in items.items()
             if item.state == "rejected" and item.metadata.get("rejected_by") == reviewer
         ]
         if not said:
             return None
-        _, key = max(said)
+        _, key, spelled = max(said)
         if items[key].state == "rejected" and items[key].metadata.get("rejected_by") == reviewer:
             self.store.update_review_item(key, _reopened, project=self.project)
         else:
-            self.store.delete_rating(key, reviewer, project=self.project)
+            self.store.delete_rating(key, spelled, project=self.project)
         return self._recount(key, reviewer)
 
     def _recount(self, key: str, reviewer: str) -> ReviewItem:
@@ -246,7 +289,7 @@ class ReviewQueue:
 
         def change(item: ReviewItem) -> ReviewItem | None:
             # Counted while the pair is locked: whoever comes last sees what all before them said.
-            said = len(self.store.ratings(project=self.project, item_keys=[key]))
+            said = len(self._raters([key]).get(key, ()))
             if item.state in ("published", "rejected"):
                 return None
             state = "approved" if said >= item.wanted else "pending_review"
@@ -263,10 +306,10 @@ class ReviewQueue:
     def _ratings(self, keys: Sequence[str] | None = None) -> list[Any]:
         return self.store.ratings(project=self.project, item_keys=keys)
 
-    def _raters(self) -> dict[str, set[str]]:
+    def _raters(self, keys: Sequence[str] | None = None) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
-        for row in self._ratings():
-            found.setdefault(row.item_key, set()).add(row.reviewer)
+        for row in self._ratings(keys):
+            found.setdefault(row.item_key, set()).add(rater_name(row.reviewer))
         return found
 
     def counts(self) -> dict[str, int]:
@@ -275,13 +318,14 @@ class ReviewQueue:
 
     def said_by(self, reviewer: str) -> dict[str, int]:
         """Return what one reviewer said, by key: their own grades and nobody else's."""
-        return {row.item_key: row.grade for row in self._ratings() if row.reviewer == reviewer}
+        name = rater_name(reviewer)
+        return {row.item_key: row.grade for row in self._ratings() if rater_name(row.reviewer) == name}
 
     def ratings(self, items: Iterable[ReviewItem]) -> list[Rating]:
         """Return what everybody said of these pairs. Only for pairs that are closed: reviewers are blind until then."""
         pairs = {item.item_key: item for item in items}
         return [
-            Rating(pairs[row.item_key].query_id, pairs[row.item_key].doc_id, row.reviewer, row.grade, row.at)
+            Rating(pairs[row.item_key].query_id, pairs[row.item_key].doc_id, rater_name(row.reviewer), row.grade, row.at)
             for row in self._ratings(list(pairs))
         ]
 
@@ -289,15 +333,16 @@ class ReviewQueue:
         """Return backlog, reviewers, agreement and disputes; an adjudicator settles disputes and is no rater."""
         grades: dict[str, Counter[int]] = {}
         for row in self._ratings():
-            grades.setdefault(row.reviewer, Counter())[row.grade] += 1
+            grades.setdefault(rater_name(row.reviewer), Counter())[row.grade] += 1
         raters = tuple(Rater(name, said.total(), dict(sorted(said.items()))) for name, said in sorted(grades.items()))
         done = [item for item in self.items() if item.state in ("approved", "published")]
-        said = [rating for rating in self.ratings(done) if rating.rater != adjudicator]
+        said = [rating for rating in self.ratings(done) if rating.rater != rater_name(adjudicator or "")]
         try:
             found = agreement(said)
         except CannotDecide:
             found = None
-        return Standing(self.store.backlog(project=self.project), raters, found, disputes(said))
+        texts = {item.query_id: item.query for item in done}
+        return Standing(self.store.backlog(project=self.project), raters, found, disputed(disputes(said), texts))
 
     def publication(self, golden: GoldenSet, *, rule: Rule = "majority", adjudicator: str | None = None) -> Publication:
         """Return the next version of a set with the judgments of its approved pairs, derived by a named rule.
@@ -318,9 +363,7 @@ class ReviewQueue:
             raise CannotDecide(f"no pair of '{golden.id}' is approved and not yet published; let people judge first")
         ratings = self.ratings(mine)
         settled = settle(ratings, rule=rule, adjudicator=adjudicator)
-        raters: dict[tuple[str, str], set[str]] = {}
-        for rating in ratings:
-            raters.setdefault((rating.query_id, rating.doc_id), set()).add(rating.rater)
+        raters = by_pair(ratings)
         safe = {(j.query_id, j.doc_id) for j in golden.judgments if j.source in HUMAN_SOURCES}
         new = {
             pair: Judgment(*pair, grade, "manual", {"annotator": " + ".join(sorted(raters[pair])), "rule": rule})
@@ -335,33 +378,79 @@ class ReviewQueue:
         kept = tuple(item.item_key for item in mine if (item.query_id, item.doc_id) in safe)
         return Publication(made, tuple(item.item_key for item in mine), count, kept)
 
-    def mark_published(self, keys: Iterable[str], version: str, *, now: datetime) -> int:
-        """Mark approved pairs as published in a version, keep each rater's judgment, and return how many pairs there were."""
-        marked = 0
-        for key in keys:
+    def mark_published(
+        self,
+        keys: Iterable[str],
+        golden: GoldenSet,
+        *,
+        now: datetime,
+        rule: Rule = "majority",
+        adjudicator: str | None = None,
+    ) -> int:
+        """Mark approved pairs as published in the version that was made of them, and return how many; keep the judgments.
 
-            def publish(item: ReviewItem) -> ReviewItem | None:
-                if item.state != "approved":
-                    return None
-                return replace(item, state="published", metadata={**item.metadata, "published_in": version})
+        Only pairs whose judgment is in the version are marked. Kept for all of them: each rater's grade, and the one that
+        counts, which is the version's, else what ``rule`` makes of the grades; with the words of the question, so that it wins
+        over whatever feedback says of the same words. Judgments are written before any pair is marked: after a crash it is
+        done again, and nothing is lost.
+        """
+        wanted = set(keys)
+        approved = [item for item in self.store.review_items(project=self.project, state="approved") if item.item_key in wanted]
+        if not approved:
+            return 0
+        version = version_name(golden)
+        published = {(one.query_id, one.doc_id): one for one in golden.judgments}
+        ratings = self.ratings(approved)
+        settled = settle(
+            (one for one in ratings if (one.query_id, one.doc_id) not in published), rule=rule, adjudicator=adjudicator
+        )
+        raters = by_pair(ratings)
+        rows: list[StoredJudgment] = []
+        for item in approved:
+            pair = (item.query_id, item.doc_id)
+            said = raters.get(pair, {})
+            there = published.get(pair)
+            if there is not None:
+                rows += self._judgments(item, said, there, now)
+            elif pair in settled:
+                facts = {"annotator": " + ".join(sorted(said)), "rule": rule}
+                rows += self._judgments(item, said, Judgment(*pair, settled[pair], "manual", facts), now)
+        self.store.add_judgments(rows)
 
-            item = self.store.update_review_item(key, publish, project=self.project)
-            if item is None:
-                continue
-            marked += 1
-            self.store.add_judgments(
-                [
-                    StoredJudgment(item.query_id, item.doc_id, row.grade, "manual", timestamp(now), self.project, row.reviewer)
-                    for row in self._ratings([key])
-                ]
-            )
-        return marked
+        def publish(item: ReviewItem) -> ReviewItem | None:
+            if item.state != "approved":
+                return None
+            return replace(item, state="published", metadata={**item.metadata, "published_in": version})
+
+        marked = [
+            self.store.update_review_item(item.item_key, publish, project=self.project)
+            for item in approved
+            if (item.query_id, item.doc_id) in published
+        ]
+        return sum(item is not None for item in marked)
+
+    def _judgments(
+        self, item: ReviewItem, raters: Mapping[str, Rating], settled: Judgment, now: datetime
+    ) -> list[StoredJudgment]:
+        """Return each rater's judgment of a pair, and the one that counts."""
+        words = {KEY: text_key(item.query), QUERY: item.query}
+        said: dict[str, tuple[int, dict[str, Any]]] = {
+            name: (rating.grade, {**words, ONE_OF: len(raters)}) for name, rating in raters.items()
+        }
+        # The grade of a single rater counts itself: it is one row.
+        counts = str(settled.metadata.get("annotator") or settled.source)
+        said[counts] = (settled.grade, {**words, **({"rule": settled.metadata["rule"]} if "rule" in settled.metadata else {})})
+        return [
+            StoredJudgment(item.query_id, item.doc_id, grade, "manual", timestamp(now), self.project, name, metadata=facts)
+            for name, (grade, facts) in said.items()
+        ]
 
 
 def _named(reviewer: str) -> str:
-    if not reviewer.strip():
+    name = rater_name(reviewer)
+    if not name:
         raise InputError("a reviewer needs a name; say who judges")
-    return reviewer.strip()
+    return name
 
 
 def _drawn(seed: int, reviewer: str, item: ReviewItem) -> bytes:

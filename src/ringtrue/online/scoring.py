@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from ringtrue.errors import InputError
-from ringtrue.store import DEFAULT_PROJECT, JudgmentSource, ShadowRun, StoredJudgment, timestamp
+from ringtrue.store import DEFAULT_PROJECT, JudgmentSource, LoggedQuery, ShadowRun, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.online.abtest import TrialStore
@@ -25,7 +25,7 @@ class Scored:
 
 
 Feed = Callable[[str, Scored, Scored], object]
-"""Hears of a judged query: its id, production's scores, the candidate's."""
+"""Hears of a judged question: its id (``question_id``), production's scores, the candidate's."""
 
 
 def scorer(
@@ -69,6 +69,36 @@ def grades_of(judgments: Sequence[StoredJudgment]) -> dict[str, dict[str, int]]:
     return {query_id: {one.item_id: one.relevance for one in winning(said)} for query_id, said in by_query.items()}
 
 
+def grades_by_words(
+    searches: Sequence[LoggedQuery],
+    judgments: Sequence[StoredJudgment],
+    *,
+    golden: GoldenSet | None = None,
+    min_confidence: float = 0.0,
+) -> dict[str, dict[str, int]]:
+    """Return what is known about each search: the grades of its own id, and of all searches with the same words.
+
+    Where a golden set asks the question its judgments come first. Derived judgments below ``min_confidence`` do not count.
+
+    >>> asked = [LoggedQuery(name, "Late checkout?", "web", "2026-03-01T12:00:00Z") for name in ("eq_1", "eq_2")]
+    >>> grades_by_words(asked, [StoredJudgment("eq_1", "faq", 2, "implicit", "2026-03-02T12:00:00Z")])
+    {'eq_1': {'faq': 2}, 'eq_2': {'faq': 2}}
+    """
+    from ringtrue.online.derive import text_key
+    from ringtrue.online.precedence import winning_by_words
+
+    key_of = {search.query_id: text_key(search.query) for search in searches}
+    known: dict[str, dict[str, int]] = {}
+    for (key, item_id), one in winning_by_words(judgments, searches, min_confidence=min_confidence).items():
+        known.setdefault(key, {})[item_id] = one.relevance
+    if golden is not None:
+        words = {query.query_id: text_key(query.text) for query in golden.queries}
+        for judgment in golden.judgments:
+            if judgment.query_id in words:
+                known.setdefault(words[judgment.query_id], {})[judgment.doc_id] = judgment.grade
+    return {query_id: known[key] for query_id, key in key_of.items() if key in known}
+
+
 def feed_for_test(
     store: TrialStore,
     feature_id: str,
@@ -78,9 +108,10 @@ def feed_for_test(
 ) -> Feed:
     """Return the feed of a feature's sequential test: reciprocal ranks, or nDCG where the test is of that.
 
-    Raises MissingInput where there is no such test, and InputError where it is of something else.
+    A question counts once in a test, and once more in one begun anew (``counted_as``). Raises MissingInput where there is no
+    such test, and InputError where it is of something else.
     """
-    from ringtrue.online.abtest import found_test, measure_of, record_scores
+    from ringtrue.online.abtest import counted_as, found_test, measure_of, record_scores
 
     measure = measure_of(found_test(store, feature_id, project=project))
     if measure not in ("mrr", "ndcg"):
@@ -88,8 +119,9 @@ def feed_for_test(
 
     def feed(query_id: str, control: Scored, treatment: Scored) -> object:
         sides = (control.rr, treatment.rr) if measure == "mrr" else (control.ndcg, treatment.ndcg)
-        now = timestamp(clock())
-        return record_scores(store, feature_id, query_id, control=sides[0], treatment=sides[1], now=now, project=project)
+        test = found_test(store, feature_id, project=project)  # it may have been begun anew since this feed was made
+        name, now = counted_as(test, query_id), timestamp(clock())
+        return record_scores(store, feature_id, name, control=sides[0], treatment=sides[1], now=now, project=project)
 
     return feed
 
@@ -105,6 +137,8 @@ class JudgedStore(Protocol):
         self, *, project: str = ..., query_ids: Sequence[str] | None = ..., source: JudgmentSource | None = ...
     ) -> list[StoredJudgment]: ...
 
+    def queries(self, *, project: str = ..., query_ids: Sequence[str] | None = ...) -> list[LoggedQuery]: ...
+
 
 def feed_judged(
     store: JudgedStore,
@@ -112,30 +146,42 @@ def feed_judged(
     feed: Feed,
     *,
     since: str | None = None,
+    golden: GoldenSet | None = None,
+    min_confidence: float = 0.0,
     rel: int = 1,
     k: int = 10,
     project: str = DEFAULT_PROJECT,
 ) -> int:
-    """Hand the scores of both sides to a test, for every stored query that has been judged by now; return how many.
+    """Hand the scores of both sides to a test, for every question that has been judged by now; return how many.
 
-    Judgments of live queries come after their answers, so this is run again from time to time. A test counts a query once, so
-    running it twice changes nothing. Rows without whole lists, and those where the candidate failed, are left out.
+    Searches with the same words are one question, whichever of them was judged, and it is told once, with the first of its
+    stored rows: the same words again are no new evidence. Judgments of ``golden`` come first, as in ``grades_by_words``.
+    Judgments of live queries come after their answers, so this is run again from time to time. A test counts a question once,
+    so running it twice changes nothing. Rows without whole lists, and those where the candidate failed, are left out.
     """
+    from ringtrue.online.derive import question_id
+
     rows = [
         row
         for row in store.shadow_runs(project=project, feature_id=feature_id, since=since)
         if row.error is None and has_whole_lists(row)
     ]
-    scored = scorer(
-        grades_of(store.judgments(project=project, query_ids=[row.query_id for row in rows])) if rows else {}, rel=rel, k=k
-    )
-    fed = 0
-    for row in rows:
+    if not rows:
+        return 0
+    searches = store.queries(project=project, query_ids=[row.query_id for row in rows])
+    question = {search.query_id: question_id(search.query) for search in searches}
+    judged = grades_by_words(searches, store.judgments(project=project), golden=golden, min_confidence=min_confidence)
+    scored = scorer(judged, rel=rel, k=k)
+    fed: set[str] = set()
+    for row in sorted(rows, key=lambda row: (row.created_at, row.query_id)):
+        asked = question.get(row.query_id)
+        if asked is None or asked in fed:
+            continue
         control, treatment = scored(row.query_id, row.control_result_ids), scored(row.query_id, row.treatment_result_ids)
         if control is not None and treatment is not None:
-            feed(row.query_id, control, treatment)
-            fed += 1
-    return fed
+            feed(asked, control, treatment)
+            fed.add(asked)
+    return len(fed)
 
 
 def compared(

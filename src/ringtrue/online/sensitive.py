@@ -46,6 +46,16 @@ _WORDED = re.compile(
     re.I | re.X,
 )
 _PASSWORD = re.compile(r"pass|pwd|pw|credential", re.I)
+_BARE = re.compile(r"(?<![\w-])(?:password|passwd|pwd)(?![\w-])", re.I)
+_TECHNICAL = re.compile(
+    r"(?:open|o)?auth\d|wpa\d|argon\d\w*|pbkdf\d|[by]crypt\d*|sha-?\d+|md\d|base\d+|utf-?\d+|https?\d|ipv\d|x509\w*|rfc\d+|tls\w{0,4}"
+    r"|win(?:dows)?\d+|office\d+|excel\d+|outlook\d+|mac(?:os)?\d+|ios\d+|android\d+|ubuntu\d+|debian\d+|centos\d+|rhel\d+"
+    r"|python\d+|java\d+|php\d+|node\d*js|log4j\w*|mysql\w*|postgres\w*|pg\d+|sqlite\d|neo4j|db2|ntlmv\d|snmpv\d|smb\d|ssh\d"
+    r"|iphone\d+\w*|ipad\d+|galaxy\w*|pixel\d+\w*|xbox\w*|ps\d|step\d+|page\d+|chapter\d+|level\d+|error\d+|v\d+|web3\w*"
+    r"|\d+(?:fa|th|st|nd|rd|char\w*|digits?|bits?|days?|hours?|months?|times|min\w*)",
+    re.I,
+)
+"""What follows the word *password* in harmless queries, with letters and digits like one: ``password oauth2 grant``."""
 _FILLER = frozenset(
     ["null", "none", "true", "false", "undefined", "empty", "changed", "wrong", "required", "expired", "invalid", "missing"]
 )
@@ -116,7 +126,9 @@ def _worded(match: re.Match[str]) -> str:
     assigned = any(sign in said for sign in ":=")
     if _PASSWORD.search(match["word"]) or match["word"].lower() == "pin":
         # People choose short ones; after "is" or a blank only what is no plain word, lest "password reset" goes.
-        hidden = assigned or (not value.isalpha() and len(value) >= 4 and (said.strip() == "is" or _mixed(value)))
+        bare = said.isspace() and _BARE.match(match.string, match.start()) is not None
+        told = said.strip() == "is" or _mixed(value) or (bare and _chosen(value))
+        hidden = assigned or (not value.isalpha() and len(value) >= 4 and told)
     else:
         # What is assigned without a blank was copied from a file, and may be a plain word.
         copied = said.strip("\"'`").endswith("=") and match["word"].lower() != "key" and len(value) >= 8 and value.isalnum()
@@ -128,6 +140,14 @@ def _mixed(value: str) -> bool:
     """True for letters with digits and marks among them: ``hunt3r!x``, not ``reset.`` or ``2024``."""
     core = value.strip(".,:;!?")
     return len(core) >= 6 and all(any(map(test, core)) for test in (str.isalpha, str.isdigit, lambda sign: not sign.isalnum()))
+
+
+def _chosen(value: str) -> bool:
+    """True for what people choose as a password: letters with digits, or with marks that no word has."""
+    core = value.strip(".,:;!?")
+    if len(core) < 6 or not any(map(str.isalpha, core)) or _TECHNICAL.fullmatch(core):
+        return False
+    return (core.isalnum() and any(map(str.isdigit, core))) or any(sign in "!$%^*#~" for sign in core)
 
 
 def _email(text: str) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from ringtrue.errors import InputError
 from ringtrue.online.derive import SELECTING, VALIDATING, text_key, variant_of
 from ringtrue.online.detect import OPENING, Encode, re_searches
-from ringtrue.online.feedback import instant
-from ringtrue.online.precedence import winning
+from ringtrue.online.feedback import WINDOW, instant, link_all
+from ringtrue.online.precedence import winning_by_words
 from ringtrue.store import FeedbackEvent, LoggedQuery, StoredJudgment
 
 if TYPE_CHECKING:
@@ -95,9 +96,11 @@ def session_summaries(
     turns: Mapping[str, int] | None = None,
     outcomes: Iterable[TaskOutcome] = (),
     encode: Encode | None = None,
+    window: timedelta = WINDOW,
 ) -> list[SessionSummary]:
     """Return a summary of every session that searched, by the time of its first search.
 
+    Events without a search, or without their rank in it, are linked as ``link`` does, within ``window``.
     ``judgments`` decide the mean reciprocal rank. Those that were derived from the same sessions only say where people clicked,
     so give those that came from elsewhere. Raises InputError where two outcomes are given for one session.
     """
@@ -112,11 +115,11 @@ def session_summaries(
         if query.session_id:
             by_session.setdefault(query.session_id, []).append(query)
     told: dict[str, dict[str, FeedbackEvent]] = {}
-    for event in events:
+    for event in link_all(list(events), searches, window=window):
         told.setdefault(event.session_id, {})[event.event_id] = event
     # Counted from the log itself: it must not hang on whether somebody has run the finder.
     repeated = {event.query_id for event in re_searches(searches, encode=encode)}
-    relevant = _relevant(winning(judgments, searches), searches)
+    relevant = _relevant(judgments, searches)
     found = []
     for session_id, mine in by_session.items():
         acts = list(told.get(session_id, {}).values())
@@ -194,12 +197,9 @@ def _correlation(
 
 def _relevant(judgments: Iterable[StoredJudgment], searches: Iterable[LoggedQuery]) -> dict[str, set[str]]:
     """Return text of a query → its relevant items; an empty set where everything judged is irrelevant."""
-    key_of = {query.query_id: text_key(query.query) for query in searches}
     found: dict[str, set[str]] = {}
-    for one in judgments:
-        key = one.metadata.get("key") or key_of.get(one.query_id)
-        if key is not None:
-            found.setdefault(str(key), set()).update({one.item_id} if one.relevance >= RELEVANT else ())
+    for (key, item_id), one in winning_by_words(judgments, searches).items():
+        found.setdefault(key, set()).update({item_id} if one.relevance >= RELEVANT else ())
     return found
 
 

@@ -1,8 +1,8 @@
 """A candidate beside production (S-1): production answers as if nobody watched, a sample is answered again off its path.
 
 Nothing of the candidate can reach the caller: production's own object is returned without waiting for it, a queue that is full
-drops and counts, and what crashes, hangs or returns rubbish becomes a stored error. A candidate that keeps hanging or dying
-pauses the shadow run, which says so.
+drops and counts, which the audit trail tells (``missing_of``), and what crashes, hangs or returns rubbish becomes a stored
+error. A candidate that keeps hanging or dying pauses the shadow run, which says so.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from ringtrue.config import project as configured_project
 from ringtrue.errors import InputError
 from ringtrue.online.buckets import bucket
 from ringtrue.online.candidate import DEFAULT_MEMORY, Asker, Hanging, InProcess, InThread, ids_of, said, searching
+from ringtrue.online.evidence import SINCE
 from ringtrue.online.identify import query_name
-from ringtrue.store import DEFAULT_PROJECT, Flag, ShadowRun
+from ringtrue.online.missing import missing_entry
+from ringtrue.online.redact import Redactor, Unredacted, redactor_of
+from ringtrue.store import AuditEntry, Flag, ShadowRun, ShadowSource, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.online.scoring import Scored
@@ -35,6 +39,8 @@ SAVE_SECONDS = 0.5
 """Rows wait at most so long before they are stored."""
 LOOK_SECONDS = 5.0
 """How often the flag is read, for `ringtrue shadow stop`."""
+TELL_SECONDS = 300.0
+"""How often the audit trail is told of what is missing of the sample; at once for the first, and at the end for the last."""
 
 Keep = Literal["lists", "difference"]
 Isolate = Literal["thread", "process"]
@@ -48,6 +54,8 @@ class ShadowStore(Protocol):
     def add_shadow_runs(self, rows: Sequence[ShadowRun]) -> int: ...
 
     def flag(self, name: str, *, project: str = ...) -> Flag | None: ...
+
+    def add_audit(self, entry: AuditEntry) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +104,11 @@ class Shadow:
     candidate that computes much in Python, which would otherwise take turns with production. ``keep='difference'`` stores
     only the ids that one side has and the other lacks, instead of both lists. ``scorer`` gives the reciprocal rank and nDCG
     of a list for a judged query, None for others; ``feed`` hears of both sides' scores: ``golden_scorer`` and
-    ``feed_for_test`` of ``ringtrue.online`` make them.
+    ``feed_for_test`` of ``ringtrue.online`` make them. ``redact`` is what the query log is given, or the log's ``redactor``:
+    errors of the candidate may quote the question, so they pass through it before they are stored or shown. ``source`` says
+    where the questions come from, which is stored with them: times in a live system are not those of a replay. ``project`` is
+    the configured one unless given. ``timer`` (seconds) is what latencies are measured with in threads: a simulation gives its
+    own, read in the thread that searches.
 
     Raises InputError for options that cannot be used. ``search`` raises what production raises and nothing else.
 
@@ -128,18 +140,22 @@ class Shadow:
         keep: Keep = "lists",
         scorer: Scorer | None = None,
         feed: Feed | None = None,
-        project: str = DEFAULT_PROJECT,
+        redact: Redactor | Unredacted | Callable[[str], str] | None = Redactor(),  # noqa: B008  # frozen
+        project: str | None = None,
+        source: ShadowSource = "live",
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        timer: Callable[[], float] = time.perf_counter,
     ) -> None:
         _check(sample=sample, timeout=timeout, memory=memory, isolate=isolate, workers=workers, waiting=waiting, keep=keep)
-        self.feature_id, self.project, self.sample = feature_id, project, sample
+        self.feature_id, self.sample, self.source = feature_id, sample, source
+        self.project = project or configured_project()
         self._production = searching(production)
         self._timeout, self._keep, self._scorer, self._feed, self._clock = timeout, keep, scorer, feed, clock
-        self._store = store
+        self._store, self._timer, self._redactor = store, timer, redactor_of(redact)
         self._hanging = Hanging()
         searching(candidate)
         self._askers: list[Asker] = (
-            [InThread(candidate, self._hanging) for _ in range(workers)]
+            [InThread(candidate, self._hanging, timer) for _ in range(workers)]
             if isolate == "thread"
             else [InProcess(candidate, memory or DEFAULT_MEMORY) for _ in range(workers)]
         )
@@ -148,9 +164,12 @@ class Shadow:
         self._rows: queue.Queue[ShadowRun | None] = queue.Queue(waiting + 10 * BATCH)
         self._lock = threading.Lock()
         self._tally: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()
         self._gone_in_a_row = 0
         self._paused: str | None = None
         self._stopped: str | None = None
+        self._since = ""
+        """Since when the flag's candidate is what it is; stored with each row."""
         self._problem: str | None = None
         self._closed = False
         self._process = os.getpid()
@@ -179,13 +198,13 @@ class Shadow:
             given["scope"] = scope
         if session is not None:
             given["session"] = session
-        start = time.perf_counter()
+        start = self._timer()
         found = self._production(text, **given)
-        spent = (time.perf_counter() - start) * 1000
+        spent = (self._timer() - start) * 1000
         try:
             self.beside(query_id or query_name(text), text, found, spent, **given)
         except Exception as problem:  # whatever is wrong with shadowing, production's answer is right
-            self._add(problem=said(problem))
+            self._add(problem=self._said(problem))
         return found  # type: ignore[no-any-return]
 
     def beside(
@@ -209,7 +228,8 @@ class Shadow:
             self._add(asked=1)
             return False
         if isinstance(control, str | bytes) or not isinstance(control, Sequence):
-            self._add(asked=1, sampled=1, unreadable=1)  # reading an iterator would take it away from the caller
+            self._add(asked=1, sampled=1)
+            self._miss(unreadable=1)  # reading an iterator would take it away from the caller
             return False
         options: dict[str, Any] = {"k": k}
         if scope is not None:
@@ -226,6 +246,8 @@ class Shadow:
                 except queue.Full:
                     taken = False
             self._tally.update({"asked": 1, "sampled": 1, "waiting" if taken else "dropped": 1})
+            if not taken and not self._closed and self._stopped is None:
+                self._missing["dropped"] += 1  # after a stop that somebody wanted nothing is missing
         return taken
 
     def in_sample(self, query_id: str) -> bool:
@@ -274,16 +296,21 @@ class Shadow:
             try:
                 self._answer(asker, job)
             except Exception as problem:
-                self._add(waiting=-1, failed=1, problem=said(problem))
+                self._add(waiting=-1, failed=1, problem=self._said(problem))
+                self._miss(unsaved=1)
         asker.close()
 
     def _answer(self, asker: Asker, job: _Job) -> None:
         try:
             control = ids_of(job.control, "production", k=job.options["k"], duplicates="first")
         except Exception as problem:
-            self._add(waiting=-1, unreadable=1, problem=said(problem))
+            self._add(waiting=-1, problem=self._said(problem))
+            self._miss(unreadable=1)
             return
         reply = asker.ask(job.text, job.options, self._timeout)
+        error = reply.error
+        if error is not None and reply.kind is not None:
+            error = self._failure(error, reply.kind)
         row = ShadowRun(
             query_id=job.query_id,
             feature_id=self.feature_id,
@@ -293,26 +320,30 @@ class Shadow:
             project=self.project,
             control_latency_ms=job.control_ms,
             treatment_latency_ms=reply.ms,
-            error=reply.error,
+            error=error,
+            source=self.source,
         )
-        if reply.error is None:
-            row = self._compared(row, k=job.options["k"])
+        if error is None:
+            row = self._compared(row, job.text, k=job.options["k"])
         try:
             self._rows.put_nowait(row)
             kept = 1
         except queue.Full:
             kept = 0
         with self._lock:
-            name = "gone" if reply.gone else "failed" if reply.error is not None else "answered"
+            name = "gone" if reply.gone else "failed" if error is not None else "answered"
             self._tally.update({"waiting": -1, "unsaved": 1 - kept, name: 1})
+            if not kept:
+                self._missing["unsaved"] += 1
             self._gone_in_a_row = self._gone_in_a_row + 1 if reply.gone else 0
             many = max(self._gone_in_a_row, self._hanging.count)
             if self._paused is None and many >= MOST_GONE:
-                self._paused = f"the candidate hung or died {many} times: {reply.error}; mend it, then resume"
+                self._paused = f"the candidate hung or died {many} times: {error}; mend it, then resume"
                 self._drop_waiting()
 
-    def _compared(self, row: ShadowRun, *, k: int) -> ShadowRun:
+    def _compared(self, row: ShadowRun, text: str, *, k: int) -> ShadowRun:
         """Return a row with its C-3 figures and, for a judged query, the differences in quality."""
+        from ringtrue.online.derive import question_id
         from ringtrue.online.scoring import compared
 
         scores = None
@@ -322,13 +353,13 @@ class Shadow:
                 if sides[0] is not None and sides[1] is not None:
                     scores = (sides[0], sides[1])
                     if self._feed is not None:
-                        self._feed(row.query_id, *scores)
+                        self._feed(question_id(text), *scores)
             except Exception as problem:
-                self._add(problem=said(problem))
+                self._add(problem=self._said(problem))
         return compared(row, k=k, scores=scores, keep=self._keep)
 
     def _save(self) -> None:
-        looked = time.monotonic() - LOOK_SECONDS
+        looked, told = time.monotonic() - LOOK_SECONDS, time.monotonic() - TELL_SECONDS
         open_ = True
         while open_:
             rows: list[ShadowRun] = []
@@ -342,11 +373,14 @@ class Shadow:
                 open_ = row is not None
             except queue.Empty:
                 pass
-            if rows:
-                self._store_rows(rows)
-            if time.monotonic() - looked >= LOOK_SECONDS:
+            if time.monotonic() - looked >= LOOK_SECONDS:  # before rows are stored: the first ones name their candidate too
                 looked = time.monotonic()
                 self._look()
+            if rows:
+                self._store_rows([replace(row, candidate=self._since) for row in rows])
+            if self._missing and (not open_ or time.monotonic() - told >= TELL_SECONDS):
+                told = time.monotonic()
+                self._tell()
 
     def _store_rows(self, rows: list[ShadowRun]) -> None:
         for attempt in (1, 2):
@@ -355,19 +389,41 @@ class Shadow:
                 self._add(saved=len(rows))
                 return
             except Exception as problem:
-                self._add(problem=said(problem))
+                self._add(problem=self._said(problem))
                 if attempt == 1:
                     time.sleep(SAVE_SECONDS)
-        self._add(unsaved=len(rows))
+        self._miss(unsaved=len(rows))
+
+    def _tell(self) -> None:
+        """Tell the audit trail what is missing of the sample since it was last told."""
+        with self._lock:
+            found, self._missing = self._missing, Counter()
+        try:
+            self._store.add_audit(missing_entry(self.feature_id, timestamp(self._clock()), found, project=self.project))
+        except Exception as problem:
+            with self._lock:
+                self._missing += found
+            self._add(problem=self._said(problem))
 
     def _look(self) -> None:
         """Stop or go on as the flag of that name says; without one, go on."""
         try:
             flag = self._store.flag(self.feature_id, project=self.project)
         except Exception as problem:
-            self._add(problem=said(problem))
+            self._add(problem=self._said(problem))
             return
         self._stopped = f"the flag '{self.feature_id}' says: no shadow" if flag is not None and not flag.shadow else None
+        self._since = str(flag.metadata.get(SINCE, "")) if flag is not None else ""
+
+    def _said(self, problem: BaseException) -> str:
+        """Return a problem as it may be shown."""
+        return self._failure(said(problem), type(problem).__name__)
+
+    def _failure(self, text: str, kind: str) -> str:
+        try:
+            return self._redactor.failure(text, kind)
+        except Exception:  # what cannot be redacted is not stored
+            return kind
 
     def _drop_waiting(self) -> None:
         """Empty the queue; the lock is held."""
@@ -377,6 +433,13 @@ class Shadow:
             except queue.Empty:
                 return
             self._tally.update({"waiting": -1, "dropped": 1})
+            self._missing["dropped"] += 1
+
+    def _miss(self, **changes: int) -> None:
+        """Count sampled queries of which nothing will be stored."""
+        with self._lock:
+            self._tally.update(changes)
+            self._missing.update(changes)
 
     def _add(self, *, problem: str | None = None, **changes: int) -> None:
         with self._lock:

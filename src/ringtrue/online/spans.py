@@ -17,10 +17,13 @@ from typing import Any
 from ringtrue.errors import InputError
 from ringtrue.formats.text import Place
 from ringtrue.online.identify import imported_id, iso
+from ringtrue.online.lines import is_number, shown
 from ringtrue.online.proxy import quality_proxy
 from ringtrue.store import DEFAULT_PROJECT, LoggedQuery, timestamp
 
 _DOCUMENT = re.compile(r"retrieval\.documents\.(\d+)\.document\.(id|score|metadata)$")
+FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The years 1 to 9999, in microseconds since 1970."""
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue")
 
 
@@ -126,6 +129,9 @@ def _query(
         raise place.at(missing).error("it is missing", "export spans with their trace and span ids")
     start = _micros(span, ("startTimeUnixNano", "start_time"), place)
     end = _micros(span, ("endTimeUnixNano", "end_time"), place)
+    if end < start:
+        told = "endTimeUnixNano" if span.get("endTimeUnixNano") is not None else "end_time"
+        raise place.at(told).error("the span ends before it starts", "mend the times, or leave the span out")
     text = _text(attributes.get("gen_ai.retrieval.query.text", attributes.get("input.value")))
     if text is None:
         raise place.at("attributes").at("input.value").error("the retriever span has no query", "record the query's text there")
@@ -184,8 +190,8 @@ def _documents(attributes: Mapping[str, Any], place: Place) -> list[tuple[str, f
         if doc_id is None:
             raise where.at("id").error("it is missing", "record document ids; without them no answer can be judged")
         score = told.get("score")
-        if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
-            raise where.at("score").error(f"it is {score!r:.40}", "write a number")
+        if score is not None and not is_number(score):
+            raise where.at("score").error(f"it is {shown(score)}", "write a number")
         documents.append((doc_id, math.nan if score is None else float(score)))
     return documents
 
@@ -199,10 +205,13 @@ def _micros(span: Mapping[str, Any], names: tuple[str, str], place: Place) -> in
     nanos, text = (span.get(name) for name in names)
     if nanos is not None:
         try:
-            return int(nanos) // 1000
-        except (TypeError, ValueError):
+            micros = int(nanos) // 1000
+        except (TypeError, ValueError, OverflowError):
             raise place.at(names[0]).error(f"it is {nanos!r:.40}", "write nanoseconds since 1970") from None
+        if not FIRST <= micros <= LAST:
+            raise place.at(names[0]).error(f"it is {shown(nanos)}, beyond the calendar", "write nanoseconds since 1970")
+        return micros
     try:
         return round(datetime.fromisoformat(timestamp(text or "")).timestamp() * 1_000_000)
-    except InputError:
+    except (InputError, OverflowError, ValueError):
         raise place.at(names[1]).error(f"it is {text!r:.40}", "write a time like 2026-03-01T12:00:00Z") from None

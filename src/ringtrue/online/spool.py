@@ -1,4 +1,7 @@
-"""Where events wait on disk while the database cannot be written to: one file of JSON lines a process, synced by the batch."""
+"""Where events wait on disk while the database cannot be written to: one file of JSON lines a log, synced by the batch.
+
+Lines that cannot be read are kept beside it, for a person or a later version to look at, and counted.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,24 @@ import contextlib
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ringtrue.errors import InputError
 from ringtrue.online.lines import Row, line_of, row_of
+
+DAMAGED = ".damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class Peeked:
+    """The next rows of a spool."""
+
+    rows: list[Row]
+    damaged: list[bytes]
+    """Lines among them that are no rows: cut by a disk, or of a version that knows more."""
+    used: int
+    """How many bytes all of it takes, for ``done``."""
 
 
 class Spool:
@@ -36,11 +53,27 @@ class Spool:
             file.seek(place)
             return sum(line.endswith(b"\n") for line in file)
 
-    def append(self, rows: Sequence[Row]) -> None:
-        """Keep a batch; raises OSError where the disk or the limit has no room, with nothing of the batch left behind."""
-        data = "".join(line_of(row) + "\n" for row in rows).encode("utf-8", "replace")
+    def append(self, rows: Sequence[Row]) -> list[Row]:
+        """Keep a batch; return the rows that cannot be kept, since they could not be read again.
+
+        Raises OSError where the disk or the limit has no room, with nothing of the batch left behind.
+        """
+        lines, refused = [], []
+        for row in rows:
+            try:
+                line = line_of(row).encode("utf-8", "replace") + b"\n"
+                row_of(json.loads(line))
+                lines.append(line)
+            except Exception:  # whatever a value does when it is written
+                refused.append(row)
+        data = b"".join(lines)
         if self._size + len(data) > self.limit:
             raise OSError(f"{self.path}: the spool has reached its limit of {self.limit:,} bytes")
+        if data:
+            self._write(data)
+        return refused
+
+    def _write(self, data: bytes) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
@@ -57,24 +90,36 @@ class Spool:
         finally:
             os.close(file)
 
-    def peek(self, count: int) -> tuple[list[Row], int]:
-        """Return the next rows, at most ``count``, and how many bytes they take, for ``done``.
+    def peek(self, count: int, *, cut: bool = False) -> Peeked:
+        """Return the next rows, at most ``count`` lines.
 
-        A line without an end was cut off by a crash before it was acknowledged, and a line that is no row by a disk; both are
-        left out.
+        ``cut`` says that the last batch was cut off by a crash before it was acknowledged: a last line without an end then is
+        no damage.
         """
         rows: list[Row] = []
+        damaged: list[bytes] = []
         used = 0
         with self.path.open("rb") as file:
             file.seek(self._read)
             for line in file:
-                if len(rows) == count:
+                if len(rows) + len(damaged) == count:
                     break
                 used += len(line)
                 if line.endswith(b"\n"):
-                    with contextlib.suppress(ValueError, InputError, TypeError):
+                    try:
                         rows.append(row_of(json.loads(line)))
-        return rows, used
+                    except (ValueError, InputError, TypeError, AttributeError):
+                        damaged.append(line)
+                elif not cut:
+                    damaged.append(line + b"\n")
+        return Peeked(rows, damaged, used)
+
+    def put_by(self, damaged: Sequence[bytes]) -> Path:
+        """Keep lines that cannot be read in a file beside the spool, and return its path; raises OSError."""
+        path = self.path.with_suffix(DAMAGED)
+        with contextlib.closing(os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")) as file:
+            file.writelines(damaged)
+        return path
 
     def done(self, used: int) -> None:
         """Go on after these bytes; a spool that is all read is emptied."""

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from ringtrue.store import ShadowRun
+from ringtrue.store import ShadowRun, ShadowSource
+
+ENOUGH_TIMED = 100
+"""So many queries of live systems that were timed, and replays are not looked at."""
+ON_GOLDEN = "golden:"
+"""How the id of a query begins that was asked on a golden set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +36,20 @@ class ShadowSummary:
     """Standard deviation of that difference from query to query."""
     ndcg_delta: float | None
     timed: int
-    """Queries with both latencies."""
+    """Queries with both latencies, of the one source that these are taken from."""
     control_p95_ms: float | None
     treatment_p95_ms: float | None
+    timed_source: ShadowSource | None = None
+    """Where they were timed: 'live' where that is enough, else 'log' or 'golden'; None where nobody said."""
+    live: int = 0
+    """Queries of live systems, and those from before that was stored."""
+    missing: int = 0
+    """Sampled queries of live systems of which nothing is stored (``missing_of``)."""
+
+    @property
+    def missing_share(self) -> float | None:
+        """The part of the live sample that is missing; under load that is no random part."""
+        return self.missing / (self.live + self.missing) if self.live + self.missing else None
 
     @property
     def failure_share(self) -> float | None:
@@ -47,8 +63,11 @@ class ShadowSummary:
         return self.treatment_p95_ms / self.control_p95_ms - 1
 
 
-def summarise(rows: Sequence[ShadowRun]) -> ShadowSummary:
-    """Return what these rows show.
+def summarise(rows: Sequence[ShadowRun], *, missing: int = 0, enough_timed: int = ENOUGH_TIMED) -> ShadowSummary:
+    """Return what these rows show; ``missing`` is how many are not among them that should be.
+
+    Latencies are those of one source: what a replay takes in another process says nothing about a live system. Those of live
+    systems come first, where there are ``enough_timed``; else the source with the most.
 
     >>> found = summarise([ShadowRun("q1", "f", "2026-01-01T00:00:00+00:00", ("a",), ("a",), order_differences=0)])
     >>> found.queries, found.changed, found.mrr_delta
@@ -57,11 +76,7 @@ def summarise(rows: Sequence[ShadowRun]) -> ShadowSummary:
     answered = [row for row in rows if row.error is None]
     rr = [row.mrr_delta for row in answered if row.mrr_delta is not None]
     # A search that failed took its time, too, but how much longer it would have taken nobody knows; failures are counted apart.
-    timed = [
-        (row.control_latency_ms, row.treatment_latency_ms)
-        for row in answered
-        if row.control_latency_ms is not None and row.treatment_latency_ms is not None
-    ]
+    source, timed = _of_one_source(answered, enough_timed)
     return ShadowSummary(
         queries=len(rows),
         failures=len(rows) - len(answered),
@@ -76,7 +91,25 @@ def summarise(rows: Sequence[ShadowRun]) -> ShadowSummary:
         timed=len(timed),
         control_p95_ms=percentile([pair[0] for pair in timed], 95),
         treatment_p95_ms=percentile([pair[1] for pair in timed], 95),
+        timed_source=source,
+        live=sum(source_of(row) in ("live", None) for row in rows),
+        missing=missing,
     )
+
+
+def source_of(row: ShadowRun) -> ShadowSource | None:
+    """Return where a row comes from; those from before this was stored say it where they are of a golden set."""
+    return "golden" if row.source is None and row.query_id.startswith(ON_GOLDEN) else row.source
+
+
+def _of_one_source(rows: Sequence[ShadowRun], enough: int) -> tuple[ShadowSource | None, list[tuple[float, float]]]:
+    timed: dict[ShadowSource | None, list[tuple[float, float]]] = {}
+    for row in rows:
+        if row.control_latency_ms is not None and row.treatment_latency_ms is not None:
+            timed.setdefault(source_of(row), []).append((row.control_latency_ms, row.treatment_latency_ms))
+    if len(timed.get("live", ())) >= enough:
+        return "live", timed["live"]
+    return max(timed.items(), key=lambda item: (len(item[1]), item[0] == "live"), default=(None, []))
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:

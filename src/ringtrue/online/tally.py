@@ -12,7 +12,7 @@ import mmap
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,18 @@ try:
 except ImportError:  # Windows: no way to tell a dead process from a living one, so counts end with their process
     fcntl = None  # type: ignore[assignment]
 
-FIELDS = ("accepted", "written", "spooled", "dropped", "refused", "told_dropped", "told_refused")
+FIELDS = (
+    "accepted", "written", "spooled", "dropped", "refused", "told_dropped", "told_refused", "unspooled", "lost", "told_lost",
+    "forgotten",
+)  # fmt: skip
+REASONS = (
+    "no record", "another project", "no answer", "unreadable answer", "not redacted", "not storable", "not spoolable",
+    "refused by the database",
+)  # fmt: skip
+"""Why an event is refused. The list is closed: counts per reason have their places in the page, new ones go to the end."""
 SIZE = mmap.PAGESIZE
-_TEXT = 256
-"""Where the page's text begins: the batch on its way into the database."""
+_PROJECT, _TEXT = 256, 1280
+"""Where the page's texts begin: whose log it is, and the batch on its way into the database."""
 ENDING, SPOOL = ".tally", ".spool"
 
 
@@ -45,43 +53,65 @@ class Counts:
     told_dropped: int = 0
     """Of the dropped, those that the store's audit trail already tells of."""
     told_refused: int = 0
+    unspooled: int = 0
+    """Of the spooled, those that never reached the database: they are among the refused, the lost or the forgotten."""
+    lost: int = 0
+    """Acknowledged, and then damaged on the disk."""
+    told_lost: int = 0
+    forgotten: int = 0
+    """In the spool while their user was deleted, and so not brought in."""
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """The refused by their reason, one of ``REASONS``."""
+    told_reasons: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def acknowledged(self) -> int:
         """Events that a crash can no longer take away."""
-        return self.written + self.spooled
+        return max(0, self.written + self.spooled - self.unspooled)
 
     @property
     def untold(self) -> dict[str, int]:
-        """Dropped and refused events that the audit trail does not tell of yet."""
-        return {"dropped": self.dropped - self.told_dropped, "refused": self.refused - self.told_refused}
+        """Lost, dropped and refused events that the audit trail does not tell of yet."""
+        return {
+            "lost": self.lost - self.told_lost,
+            "dropped": self.dropped - self.told_dropped,
+            "refused": self.refused - self.told_refused,
+        }
+
+    @property
+    def untold_reasons(self) -> dict[str, int]:
+        """The refused that the audit trail does not tell of yet, by their reason."""
+        left = {reason: self.reasons.get(reason, 0) - self.told_reasons.get(reason, 0) for reason in REASONS}
+        return {reason: count for reason, count in left.items() if count}
 
     @property
     def waiting(self) -> int:
-        """Accepted and neither acknowledged nor refused; what a crash now would lose."""
-        return max(0, self.accepted - self.acknowledged - self.refused)
+        """Accepted, and nothing has become of them yet; what a crash now would lose."""
+        return max(0, self.accepted - self.acknowledged - self.refused - self.lost - self.forgotten)
 
 
 class Tally:
-    """The counts of this process; with a folder also in a file that others can read while and after it lives."""
+    """The counts of a log; with a folder also in a file that others can read while and after its process lives."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, *, project: str = "") -> None:
         self.path: Path | None = None
-        self._values = memoryview(bytearray(8 * len(FIELDS))).cast("Q")
+        self._values = _in_memory()
         self._page: mmap.mmap | None = None
         self._file = -1
         if folder is not None and fcntl is not None:
             with contextlib.suppress(OSError):  # no room or no right: counts are then kept in memory only
-                self._open(folder)
+                self._open(folder, project)
 
-    def _open(self, folder: Path) -> None:
+    def _open(self, folder: Path, project: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         name = f"{os.getpid()}-{secrets.token_hex(6)}"
         new = folder / f"{name}.new"
         file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             # The page is written in full before it is mapped: a hole in a file would need room later, when there may be none.
-            os.write(file, bytes(SIZE))
+            whose = json.dumps(project).encode()
+            told = whose if len(whose) < _TEXT - _PROJECT else b'""'
+            os.write(file, (bytes(_PROJECT) + told).ljust(SIZE, b"\0"))
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             page = mmap.mmap(file, SIZE)
             new.rename(new.with_suffix(ENDING))  # only now, locked, can others see it
@@ -90,16 +120,27 @@ class Tally:
             new.unlink(missing_ok=True)
             raise
         self.path, self._file, self._page = new.with_suffix(ENDING), file, page
-        self._values = memoryview(page)[: 8 * len(FIELDS)].cast("Q")
+        self._values = memoryview(page)[:_NUMBERS].cast("Q")
 
     def add(self, field: int, count: int = 1) -> None:
         """Count events; ``field`` is one of the constants below."""
         self._values[field] += count
 
+    def refuse(self, reason: str, count: int = 1) -> None:
+        """Count refused events."""
+        self._values[REFUSED] += count
+        self._values[_WHY + REASONS.index(reason)] += count
+
+    def tell_refused(self, reasons: Mapping[str, int]) -> None:
+        """Note of how many refused events the audit trail tells now."""
+        for reason, count in reasons.items():
+            self._values[TOLD_REFUSED] += count
+            self._values[_TOLD_WHY + REASONS.index(reason)] += count
+
     @property
     def counts(self) -> Counts:
         """The counts at this moment."""
-        return Counts(*self._values)
+        return _counts(self._values)
 
     def begin(self, batch: Mapping[str, Any]) -> None:
         """Note which batch goes into the database now, so that after a crash one row tells whether all of it arrived."""
@@ -110,11 +151,11 @@ class Tally:
 
     def close(self, *, remove: bool = False) -> None:
         """Let go of the file; ``remove`` it where nothing is left to tell. A forked child leaves the file to its parent."""
-        counts = self.counts
+        last = list(self._values)
         self._values.release()
-        self._values = memoryview(bytearray(8 * len(FIELDS))).cast("Q")
-        for place, field in enumerate(FIELDS):
-            self._values[place] = getattr(counts, field)
+        self._values = _in_memory()
+        for place, count in enumerate(last):
+            self._values[place] = count
         if self._page is not None and self.path is not None:
             self._page.close()
             self._page = None
@@ -123,27 +164,56 @@ class Tally:
             os.close(self._file)
 
 
-ACCEPTED, WRITTEN, SPOOLED, DROPPED, REFUSED, TOLD_DROPPED, TOLD_REFUSED = range(len(FIELDS))
+(
+    ACCEPTED, WRITTEN, SPOOLED, DROPPED, REFUSED, TOLD_DROPPED, TOLD_REFUSED, UNSPOOLED, LOST_ROWS, TOLD_LOST, FORGOTTEN,
+) = range(len(FIELDS))  # fmt: skip
+_WHY, _TOLD_WHY = len(FIELDS), len(FIELDS) + len(REASONS)
+"""Where the counts of the refused by their reason begin, and of those that the audit trail tells of."""
+_NUMBERS = 8 * (_TOLD_WHY + len(REASONS))
+assert _NUMBERS <= _PROJECT
 
 
-def read(path: Path) -> tuple[Counts, dict[str, Any]]:
-    """Return the counts in a file and the batch that was last on its way."""
+def _in_memory() -> memoryview[int]:
+    return memoryview(bytearray(_NUMBERS)).cast("Q")
+
+
+def _counts(values: memoryview[int]) -> Counts:
+    plain = dict(zip(FIELDS, values[:_WHY], strict=True))
+    return Counts(**plain, reasons=_by_reason(values[_WHY:_TOLD_WHY]), told_reasons=_by_reason(values[_TOLD_WHY:]))
+
+
+def _by_reason(values: memoryview[int]) -> dict[str, int]:
+    return {reason: count for reason, count in zip(REASONS, values, strict=True) if count}
+
+
+def read(path: Path) -> tuple[str, Counts, dict[str, Any]]:
+    """Return whose log a file counts, the counts, and the batch that was last on its way."""
     page = path.read_bytes()
-    counts = Counts(*memoryview(page)[: 8 * len(FIELDS)].cast("Q"))
-    text = page[_TEXT:].split(b"\0", 1)[0]
+    counts = _counts(memoryview(page)[:_NUMBERS].cast("Q"))
+    project = _json(page[_PROJECT:_TEXT])
+    batch = _json(page[_TEXT:])  # unreadable where it was killed while the batch was noted, so before that was sent
+    return project if isinstance(project, str) else "", counts, batch if isinstance(batch, dict) else {}
+
+
+def _json(text: bytes) -> Any:
     try:
-        return counts, json.loads(text) if text else {}
-    except ValueError:  # killed while it was noted, so before the batch was sent
-        return counts, {}
+        return json.loads(text.split(b"\0", 1)[0])
+    except ValueError:
+        return None
 
 
-def living(folder: Path) -> tuple[list[Counts], list[Counts]]:
-    """Return the counts of processes that log from this folder now, and of those that ended and are not settled yet."""
+def living(folder: Path, *, project: str | None = None) -> tuple[list[Counts], list[Counts]]:
+    """Return the counts of logs that write from this folder now, and of those that ended and are not settled yet.
+
+    With ``project`` only of its logs.
+    """
     alive: list[Counts] = []
     ended: list[Counts] = []
     for path in sorted(folder.glob(f"*{ENDING}")):
         with contextlib.suppress(OSError, ValueError, TypeError), of_the_dead(path) as dead:
-            (ended if dead else alive).append(read(path)[0])
+            whose, counts, _ = read(path)
+            if project in (None, whose):
+                (ended if dead else alive).append(counts)
     return alive, ended
 
 

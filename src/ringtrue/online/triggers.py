@@ -11,18 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from ringtrue.errors import InputError
 from ringtrue.online.detect import OPENING
-from ringtrue.online.feedback import instant
-from ringtrue.store import DEFAULT_PROJECT, AuditEntry, FeedbackEvent, LoggedQuery, timestamp
+from ringtrue.online.feedback import WINDOW, instant, link_all
+from ringtrue.store import DEFAULT_PROJECT, AuditEntry, EventType, FeedbackEvent, LoggedQuery, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.records import Hit
     from ringtrue.store import Store
 
 State = Literal["shadow", "serving", "failed", "expired"]
+_SELECTIONS = cast("list[EventType]", sorted(OPENING))
 LEARNED, CONFIRMED, ROLLED_BACK = KINDS = ("trigger learned", "trigger confirmed", "trigger rolled back")
 
 _DENIED = """
@@ -311,15 +312,17 @@ def learn_into(
     own_phrases: Callable[[str], Iterable[str]] = lambda _: (),
     rules: Safeguards = DEFAULTS,
     project: str = DEFAULT_PROJECT,
+    dry_run: bool = False,
 ) -> list[tuple[FeedbackEvent, Lesson]]:
     """Learn from linked events and write what was learned to the store's audit log; return the lesson of every event.
 
-    ``created_at`` says since when an item exists (None: unknown), ``own_phrases`` which triggers it has anyway.
+    ``created_at`` says since when an item exists (None: unknown), ``own_phrases`` which triggers it has anyway. With
+    ``dry_run`` nothing is written.
     """
     linked = [event for event in events if event.query_id is not None and event.item_id is not None]
     found = store.queries(project=project, query_ids=sorted({str(event.query_id) for event in linked}))
     searches = {query.query_id: query for query in found}
-    log = [entry for entry in store.audit(project=project) if entry.what in KINDS]
+    log = trigger_log(store, project=project)
     lessons = []
     for event in sorted(linked, key=lambda event: (instant(event.created_at), event.event_id)):
         query, item_id = searches.get(str(event.query_id)), str(event.item_id)
@@ -329,11 +332,83 @@ def learn_into(
         lesson = learn_from_selection(
             event, query, log, item_created_at=created_at(item_id), now=now, own_phrases=own_phrases(item_id), rules=rules
         )
-        for entry in lesson.entries:
+        for entry in () if dry_run else lesson.entries:
             store.add_audit(entry)
         log += lesson.entries
         lessons.append((event, lesson))
     return lessons
+
+
+def learn_from_log(
+    store: Store,
+    *,
+    now: datetime,
+    since: str | None = None,
+    until: str | None = None,
+    created_at: Callable[[str], str | None] = lambda _: None,
+    own_phrases: Callable[[str], Iterable[str]] = lambda _: (),
+    window: timedelta = WINDOW,
+    rules: Safeguards = DEFAULTS,
+    project: str = DEFAULT_PROJECT,
+    dry_run: bool = False,
+) -> list[tuple[FeedbackEvent, Lesson]]:
+    """Learn, as ``learn_into`` does, from the selections that the store has of a time.
+
+    An item whose age ``created_at`` does not know is as old as the first search in the log that showed it.
+    """
+    from ringtrue.online.exchange import queries_of
+
+    searches = list(queries_of(store, project=project))
+    shown: dict[str, str] = {}
+    for query in searches:
+        for item_id in query.result_ids:
+            shown.setdefault(item_id, query.created_at)
+    events = store.feedback(project=project, since=since, until=until, kinds=_SELECTIONS)
+    return learn_into(
+        store,
+        link_all(events, searches, window=window),
+        created_at=lambda item_id: created_at(item_id) or shown.get(item_id),
+        now=now,
+        own_phrases=own_phrases,
+        rules=rules,
+        project=project,
+        dry_run=dry_run,
+    )
+
+
+@dataclass(frozen=True)
+class PhraseStanding:
+    """A learned phrase, where it stands, and how it did in its shadow period."""
+
+    phrase: Phrase
+    state: State
+    rehearsal: Rehearsal
+
+
+def standing_phrases(
+    store: Store, *, now: datetime, project: str = DEFAULT_PROJECT, rules: Safeguards = DEFAULTS
+) -> list[PhraseStanding]:
+    """Return what was learned and not taken back, by item and phrase."""
+    from ringtrue.online.exchange import queries_of
+
+    phrases = learned_phrases(trigger_log(store, project=project))
+    if not phrases:
+        return []
+    first = min(one.learned_at for one in phrases)
+    searches = list(queries_of(store, project=project, since=first))
+    events = link_all(store.feedback(project=project, since=first, kinds=_SELECTIONS), searches)
+    done = rehearse(phrases, searches, events, rules=rules)
+    return [
+        PhraseStanding(one, one.state(now, rules=rules, rehearsal=tried), tried)
+        for one in phrases
+        for tried in [done[one.item_id, one.phrase]]
+    ]
+
+
+def trigger_log(store: Store, *, project: str = DEFAULT_PROJECT) -> list[AuditEntry]:
+    """Return what was learned, confirmed and taken back, the newest first."""
+    found = [entry for what in KINDS for entry in store.audit(project=project, what=what)]
+    return sorted(found, key=lambda entry: entry.at, reverse=True)
 
 
 def _live(one: Phrase, now: datetime, rules: Safeguards) -> bool:

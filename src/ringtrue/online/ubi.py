@@ -15,6 +15,7 @@ from typing import Any
 from ringtrue.errors import InputError
 from ringtrue.formats.text import Place
 from ringtrue.online.identify import imported_id
+from ringtrue.online.lines import LARGEST, is_number, shown
 from ringtrue.store import DEFAULT_PROJECT, EventType, FeedbackEvent, LoggedQuery, timestamp
 
 ACTIONS: Mapping[str, EventType] = {
@@ -25,6 +26,7 @@ ACTIONS: Mapping[str, EventType] = {
     "dislike": "validate_not_useful",
 }  # fmt: skip
 """What the usual actions mean here."""
+_STAYED = ("dwell_time", "dwell_seconds")
 
 
 def is_ubi(record: Mapping[str, Any]) -> bool:
@@ -90,15 +92,14 @@ def _event(
         if not isinstance(value, Mapping):
             raise inside.at(name).error(f"it is {value!r:.60}", "write an object")
     ordinal = position.get("ordinal")
-    if ordinal is not None and (isinstance(ordinal, bool) or not isinstance(ordinal, int) or ordinal < 1):
-        raise inside.at("position").at("ordinal").error(f"it is {ordinal!r:.40}", "write a rank, from 1")
+    if ordinal is not None and (isinstance(ordinal, bool) or not isinstance(ordinal, int) or not 1 <= ordinal <= LARGEST):
+        raise inside.at("position").at("ordinal").error(f"it is {shown(ordinal)}", "write a rank, from 1")
     session = _text(record.get("session_id", attributes.get("session_id"))) or _text(record.get("client_id"))
     if session is None:
         raise place.at("client_id").error("the event has neither a session nor a client", "record client_id")
     at = _time(record, place)
     said = known_id or json.dumps(record, sort_keys=True, ensure_ascii=True, default=str)
     micros = round(datetime.fromisoformat(at).timestamp() * 1_000_000)
-    details = {"dwell_time": attributes["dwell_time"]} if isinstance(attributes.get("dwell_time"), int | float) else {}
     return FeedbackEvent(
         event_id=imported_id("ef_", micros, project, said),
         event_type=kind,
@@ -110,8 +111,24 @@ def _event(
         rank_in_results=-1 if ordinal is None else ordinal,
         actor="person",
         user_id=_text(record.get("client_id")),
-        metadata={"action": action, **details},
+        metadata={"action": action, **_time_spent(attributes, kind, inside)},
     )
+
+
+def _time_spent(attributes: Mapping[str, Any], kind: EventType, place: Place) -> dict[str, float]:
+    """Return how long somebody stayed. UBI names no unit; the clients that OpenSearch documents write seconds.
+
+    They write with every event how long its page has been open: of a dwell that is how long it was, of a click how long the
+    list of results was looked at, which keeps its own name.
+    """
+    name = next((name for name in _STAYED if attributes.get(name) is not None), None)
+    if name is None:
+        return {}
+    seconds = attributes[name]
+    known = is_number(seconds) and seconds >= 0
+    if kind == "dwell" and not known:
+        raise place.at(name).error(f"it is {shown(seconds)}", "write seconds from 0")
+    return {"seconds" if kind == "dwell" else "dwell_time": seconds} if known else {}
 
 
 def _needed(record: Mapping[str, Any], name: str, place: Place, *, blank: bool = False) -> str:

@@ -2,7 +2,8 @@
 
 The caller only appends to the queue. An event is *acknowledged* once a batch with it is committed, to the database or to the
 spool; from then on no crash of this process can lose it. When the queue is full an event is dropped and counted; nothing here
-ever blocks or raises into the search that is being logged.
+ever blocks or raises into the search that is being logged. An event that the database refuses is counted and left out: it never
+stands in the way of others.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import threading
 import time
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,25 +23,27 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ringtrue.errors import RingtrueError
-from ringtrue.online.lines import Row, data_of, row_of
+from ringtrue.errors import RingtrueError, SearchFailed
+from ringtrue.online.lines import Row, storable
 from ringtrue.online.spool import Spool
 from ringtrue.online.tally import (
     ACCEPTED,
     DROPPED,
     ENDING,
-    REFUSED,
+    FORGOTTEN,
+    LOST_ROWS,
     SPOOL,
     SPOOLED,
     TOLD_DROPPED,
-    TOLD_REFUSED,
+    TOLD_LOST,
+    UNSPOOLED,
     WRITTEN,
     Counts,
     Tally,
     of_the_dead,
     read,
 )
-from ringtrue.store import DEFAULT_PROJECT, AuditEntry, FeedbackEvent, LoggedQuery, timestamp
+from ringtrue.store import DEFAULT_PROJECT, USER_DELETED, AuditEntry, FeedbackEvent, LoggedQuery, timestamp, user_mark
 
 if TYPE_CHECKING:
     from ringtrue.store import Store
@@ -53,6 +56,8 @@ AT_EXIT = 5.0
 """Seconds that the end of the program may wait for the last batch."""
 LOST = "log.lost"
 """What the audit trail calls events that are not in the log."""
+LONGEST_EXAMPLE = 200
+DATABASE = "refused by the database"
 
 
 class Unmade(Protocol):
@@ -71,6 +76,8 @@ class Cleaner(Protocol):
 
     def feedback(self, row: FeedbackEvent) -> FeedbackEvent: ...
 
+    def failure(self, said: str, kind: str | None) -> str: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
@@ -81,9 +88,28 @@ class Recovered:
     replayed: int
     """From its spool into the database, now."""
     lost: int
-    """Accepted and never acknowledged."""
+    """Accepted and never acknowledged, or damaged in its spool."""
     dropped: int
     refused: int
+    project: str = DEFAULT_PROJECT
+    forgotten: int = 0
+    """Left out of the database, because their user was deleted while they were in the spool."""
+
+
+@dataclass(slots=True)
+class _Bill:
+    """What became of spooled events, and of refused ones, and whom the audit trail charges with them."""
+
+    run: str
+    project: str
+    replayed: int = 0
+    refused: int = 0
+    told: int = 0
+    """Of the refused, those that the audit trail already tells of."""
+    lost: int = 0
+    forgotten: int = 0
+    kept: str | None = None
+    """The file with the lines that could not be read."""
 
 
 class Writer:
@@ -106,6 +132,8 @@ class Writer:
         self._queue_bytes, self._batch, self._spool_bytes = queue_bytes, batch, spool_bytes
         self.problem: str | None = None
         """What last went wrong, though it may have passed; None where nothing did."""
+        self.examples: dict[str, str] = {}
+        """Of each reason for refusing the first case, as it may be shown."""
         self.recovered: tuple[Recovered, ...] = ()
         self._begin()
         _ALL.add(self)
@@ -147,19 +175,35 @@ class Writer:
             self._wake.set()
         return True
 
-    def refuse(self, problem: str) -> None:
-        """Count an event that could not even be made into a row."""
+    def refuse(self, reason: str, problem: str | Exception, *, name: str = "") -> None:
+        """Count an event that could not even be made into a row; ``name`` is its id, or who searched."""
         with self._lock:
             if not self._ready:
                 self._prepare()
             self._tally.add(ACCEPTED)
-            self._tally.add(REFUSED)
-        self.problem = problem
+            self._tally.refuse(reason)
+        said = type(problem).__name__
+        with contextlib.suppress(Exception):  # not every error can be printed
+            said = str(problem)
+        self.problem = f"{name}: {said}" if name else said
+        self._exemplify(reason, problem, name)
+
+    def _exemplify(self, reason: str, problem: str | Exception, name: str) -> None:
+        """Keep the first case of a reason. Others' messages may quote what was to be kept out: of those the type is kept."""
+        if reason in self.examples:
+            return
+        said = kind = type(problem).__name__
+        if isinstance(problem, str):
+            said = problem
+        elif isinstance(problem, RingtrueError):
+            with contextlib.suppress(Exception):  # what cannot be redacted is not shown
+                said = self._cleaner.failure(str(problem), kind)
+        self.examples[reason] = (f"{name}: {said}" if name else said)[:LONGEST_EXAMPLE]
 
     def _prepare(self) -> None:
         """Make the files of this process with its first event: a child that logs nothing needs none."""
         self._ready = True
-        self._tally = Tally(self._folder)
+        self._tally = Tally(self._folder, project=self._project)
         if self._tally.path is not None:
             self._spool = Spool(self._tally.path.with_suffix(SPOOL), limit=self._spool_bytes)
 
@@ -184,7 +228,10 @@ class Writer:
         return self._given - self._taken
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until every event accepted so far is acknowledged; False where that took longer than ``timeout`` seconds."""
+        """Wait until every event accepted so far is acknowledged or refused; False where that took longer than ``timeout``.
+
+        The counts tell how many were refused.
+        """
         target = self.counts.accepted
         end = None if timeout is None else time.monotonic() + timeout
         self._now.set()
@@ -201,7 +248,7 @@ class Writer:
 
     def _settled(self) -> int:
         counts = self.counts
-        return counts.acknowledged + counts.refused
+        return counts.accepted - counts.waiting
 
     def close(self, timeout: float = AT_EXIT) -> bool:
         """Write what is left and end; False where something had to stay behind, which the counts then tell.
@@ -243,14 +290,18 @@ class Writer:
         return True
 
     def _put_aside(self, spool: Spool, rows: Sequence[Row]) -> bool:
-        """Put rows into the spool; False where it has no room."""
+        """Put rows into the spool, refusing those that could not be read again; False where it has no room."""
         self._tally.begin({**_mark(rows), "size": spool.size})
         try:
-            spool.append(rows)
+            refused = spool.append(rows)
         except OSError as problem:
             self.problem = str(problem)
             return False
-        self._tally.add(SPOOLED, len(rows))
+        self._tally.add(SPOOLED, len(rows) - len(refused))
+        if refused:
+            self.problem = "an event holds what cannot be written to the spool, and was refused"
+            self._count_refused("not spoolable", len(refused))
+            self._exemplify("not spoolable", "it holds what cannot be written to the spool", _name(refused[0]))
         return True
 
     # ── the thread's side ────────────────────────────────────────────────────────────────────────────────────────────
@@ -311,17 +362,23 @@ class Writer:
         """Return rows that may be stored; one that cannot be redacted is refused, never stored as it came."""
         cleaned: list[Row] = []
         for event in events:
+            reason = "not storable"
             try:
                 row = event if isinstance(event, LoggedQuery | FeedbackEvent) else event.row()
-                cleaned.append(self._cleaner.query(row) if isinstance(row, LoggedQuery) else self._cleaner.feedback(row))
+                reason = "not redacted"
+                row = self._cleaner.query(row) if isinstance(row, LoggedQuery) else self._cleaner.feedback(row)
+                reason = "not storable"
+                cleaned.append(storable(row))
             except Exception as problem:
-                self._refused(problem)
+                # Its message may quote what was to be kept out.
+                self.problem = f"an event could not be made into a row that may be stored: {type(problem).__name__}"
+                self._count_refused(reason)
+                self._exemplify(reason, problem, _name(event))
         return cleaned
 
-    def _refused(self, problem: Exception) -> None:
-        # Its message may quote what was to be kept out.
-        self.problem = f"an event could not be made into a row that may be stored: {type(problem).__name__}"
-        self._tally.add(REFUSED)
+    def _count_refused(self, reason: str, count: int = 1) -> None:
+        with self._lock:  # callers count there, too
+            self._tally.refuse(reason, count)
 
     def _let_go(self) -> None:
         """Give the memory of the held batch back to the queue, and tell those who wait."""
@@ -340,27 +397,71 @@ class Writer:
 
     def _write_held(self) -> None:
         """Write the held rows to the database; what it does not take now stays held."""
-        for kind in (LoggedQuery, FeedbackEvent):
-            rows = [row for row in self._held if isinstance(row, kind)]
-            if not rows:
-                continue
-            try:
-                self._send(rows)
-            except Exception as problem:
-                wrong = [row for row in rows if not _storable(row)]
-                if not wrong:
-                    self._failed(problem)
-                    return
-                # One row that no database holds must not cost the others.
-                for _ in wrong:
-                    self._refused(problem)
-                gone = set(map(id, wrong))
-                self._held = [row for row in self._held if id(row) not in gone]
-                self._write_held()
-                return
-            self._held = [row for row in self._held if not isinstance(row, kind)]
+        bill = self._bill()
+        try:
+            for kind in (LoggedQuery, FeedbackEvent):
+                self._write([row for row in self._held if isinstance(row, kind)], bill, held=True)
             self._failures = 0
-        self._let_go()
+        except Exception as problem:
+            self._failed(problem)
+        self._book(bill)
+        if not self._held:
+            self._let_go()
+
+    def _write(self, rows: Sequence[Row], bill: _Bill, *, held: bool = False) -> None:
+        """Write rows of one kind; those that the database refuses are charged to the bill, the others are written.
+
+        Raises what the database says where it takes no row at all. Rows that are ``held`` are let go of one by one, so that
+        what follows a failure is still there.
+        """
+        self._opened()  # what cannot be opened refuses no row
+        parts = [list(rows)] if rows else []
+        proven = False
+        while parts:
+            part = parts.pop()
+            try:
+                self._send(part, count=held)
+                proven = True
+            except (SearchFailed, OSError, MemoryError):
+                raise  # it may pass by itself
+            except Exception as problem:
+                if len(part) > 1:
+                    middle = len(part) // 2
+                    parts += [part[middle:], part[:middle]]
+                    continue
+                if not proven:
+                    self._prove(part[0], problem, bill)
+                    proven = True
+                bill.refused += 1
+                self.problem = f"the database refuses an event: {type(problem).__name__}"
+                self._exemplify(DATABASE, problem, _name(part[0]))
+            if held:
+                gone = set(map(id, part))
+                self._held = [row for row in self._held if id(row) not in gone]
+
+    def _prove(self, row: Row, problem: Exception, bill: _Bill) -> None:
+        """Return where the database reads and writes all the same, so that the row is to blame; raises its complaint if not."""
+        store = self._opened()
+        try:
+            if isinstance(row, LoggedQuery):
+                store.queries(project=row.project, query_ids=[row.query_id])
+            else:
+                store.feedback(project=row.project, query_ids=[], limit=1)
+            self._exemplify(DATABASE, problem, _name(row))
+            self._audit(bill, {"refused": 1, **self._why({DATABASE: 1})})
+        except Exception:
+            raise problem from None
+        bill.told += 1
+
+    def _bill(self) -> _Bill:
+        """Return an empty bill of this log."""
+        return _Bill(f"process {os.getpid()}" if self._tally.path is None else self._tally.path.stem, self._project)
+
+    def _book(self, bill: _Bill) -> None:
+        """Count what a bill of this log holds."""
+        if bill.refused:
+            self._count_refused(DATABASE, bill.refused)
+        self._tally.tell_refused({DATABASE: bill.told})
 
     def _send(self, rows: Sequence[Row], *, count: bool = True) -> None:
         store = self._opened()
@@ -384,7 +485,7 @@ class Writer:
         """Bring in what waits in spools, of this process and of dead ones, and put losses into the audit trail."""
         try:
             if self._spool:
-                self._replay(self._spool)
+                self._bring_in(self._spool)
             self._report()
             if not self._looked_after and self._folder is not None:
                 for path in sorted(self._folder.glob(f"*{ENDING}")):
@@ -394,50 +495,143 @@ class Writer:
         except Exception as problem:
             self._failed(problem)
 
-    def _replay(self, spool: Spool, *, whole: bool = False) -> int:
-        """Bring spooled rows into the database, one batch or all; return how many."""
-        replayed = 0
+    def _bring_in(self, spool: Spool) -> None:
+        """Bring in the next batch of this log's own spool."""
+        bill = self._bill()
+        try:
+            self._replay(spool, bill)
+        except Exception:
+            self._tally.tell_refused({DATABASE: bill.told})  # the batch stays in the spool, and is counted when it is through
+            raise
+        self._book(bill)
+        self._tally.add(LOST_ROWS, bill.lost)
+        self._tally.add(FORGOTTEN, bill.forgotten)
+        self._tally.add(UNSPOOLED, bill.refused + bill.lost + bill.forgotten)
+        if bill.lost or bill.forgotten:
+            self._audit(bill, _facts(bill, lost=bill.lost))
+            self._tally.add(TOLD_LOST, bill.lost)
+
+    def _replay(self, spool: Spool, bill: _Bill, *, whole: bool = False, cut: bool = False) -> None:
+        """Bring spooled rows into the database, one batch or all, and write on the bill what became of them."""
         while spool:
-            rows, used = spool.peek(self._batch)
+            found = spool.peek(self._batch, cut=cut)
+            rows = self._remembered(found.rows)
+            bill.forgotten += len(found.rows) - len(rows)
+            bill.replayed += len(rows)
+            refused = bill.refused
             for kind in (LoggedQuery, FeedbackEvent):
-                chosen = [row for row in rows if isinstance(row, kind)]
-                if chosen:
-                    self._send(chosen, count=False)
-            spool.done(used)
-            replayed += len(rows)
+                self._write([row for row in rows if isinstance(row, kind)], bill)
+            bill.replayed -= bill.refused - refused
+            if found.damaged:
+                bill.lost += len(found.damaged)
+                bill.kept = self._put_by(spool, found.damaged)
+            spool.done(found.used)
             if not whole:
                 break
-        return replayed
+
+    def _remembered(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows without those of users who were deleted after they were spooled (L-3)."""
+        users = {(row.project, row.user_id) for row in rows if row.user_id is not None}
+        if not users:
+            return list(rows)
+        deleted: dict[tuple[str, str], str] = {}
+        for project in {project for project, _ in users}:
+            # The newest come first, and the last deletion is the one that counts.
+            at = {entry.subject: entry.at for entry in reversed(self._opened().audit(project=project, what=USER_DELETED))}
+            if at:
+                marks = {user: user_mark(user, project) for whose, user in users if user is not None and whose == project}
+                deleted |= {(project, user): at[mark] for user, mark in marks.items() if mark in at}
+        if not deleted:
+            return list(rows)
+
+        def gone(row: Row) -> bool:
+            at = deleted.get((row.project, row.user_id or ""))
+            return at is not None and timestamp(row.created_at) <= at
+
+        theirs = [row for row in rows if gone(row)]
+        searches = {(row.project, row.query_id) for row in theirs if row.query_id is not None}
+        visits = {(row.project, row.session_id) for row in theirs if row.session_id is not None}
+
+        def follows(row: Row) -> bool:
+            """As in the store: an event without a user is the user's where it belongs to the user's search or session."""
+            if isinstance(row, LoggedQuery) or row.user_id is not None:
+                return False
+            return (row.project, row.query_id) in searches or (row.project, row.session_id) in visits
+
+        return [row for row in rows if not gone(row) and not follows(row)]
+
+    def _put_by(self, spool: Spool, damaged: Sequence[bytes]) -> str | None:
+        """Keep lines that cannot be read, say so, and return the name of the file."""
+        what = f"{len(damaged)} lines of the spool {spool.path.name} cannot be read"
+        try:
+            path = spool.put_by(damaged)
+        except OSError as problem:
+            self.problem = f"{what}, nor be kept: {problem}"
+            return None
+        self.problem = f"{what} and are lost; they are kept in {path}"
+        return path.name
 
     def _report(self) -> None:
-        """Tell the audit trail of events that this process dropped or refused since it last did."""
-        untold = self.counts.untold
-        if any(untold.values()):
-            self._audit(f"process {os.getpid()}" if self._tally.path is None else self._tally.path.stem, untold)
+        """Tell the audit trail of events that this process lost, dropped or refused since it last did."""
+        with self._lock:  # a caller counts a refused event and its reason there
+            counts = self.counts
+        reasons = counts.untold_reasons
+        untold = {**counts.untold, "refused": sum(reasons.values())}
+        if any(count > 0 for count in untold.values()):
+            self._audit(self._bill(), {**untold, **self._why(reasons)})
+            self._tally.add(TOLD_LOST, untold["lost"])
             self._tally.add(TOLD_DROPPED, untold["dropped"])
-            self._tally.add(TOLD_REFUSED, untold["refused"])
+            self._tally.tell_refused(reasons)
 
-    def _audit(self, run: str, detail: Mapping[str, int]) -> None:
+    def _why(self, reasons: Mapping[str, int]) -> dict[str, Any]:
+        """Return what the audit trail says of refused events beside their number; nothing where none was refused."""
+        if not reasons:
+            return {}
+        examples = {reason: self.examples[reason] for reason in reasons if reason in self.examples}
+        return {"reasons": dict(reasons), "examples": examples}
+
+    def _audit(self, bill: _Bill, detail: Mapping[str, Any]) -> None:
         at = timestamp(datetime.now(UTC))
-        self._opened().add_audit(AuditEntry(at, "query log", LOST, run, self._project, detail))
+        self._opened().add_audit(AuditEntry(at, "query log", LOST, bill.run, bill.project, detail))
 
     def _look_after(self, path: Path) -> None:
-        """Settle the accounts of a process that ended without closing its log."""
+        """Settle the accounts of a log that was not closed, whosever it is."""
         with of_the_dead(path) as dead:
             if not dead:
                 return
-            counts, batch = read(path)
+            project, counts, batch = read(path)
+            bill = _Bill(path.stem, project or self._project)
             spool = Spool(path.with_suffix(SPOOL), limit=self._spool_bytes)
             lost = counts.waiting
-            if batch and (batch["written"], batch["spooled"]) == (counts.written, counts.spooled):
+            cut = bool(batch) and (batch["written"], batch["spooled"]) == (counts.written, counts.spooled)
+            if cut:
                 # It was killed with a batch on its way, perhaps after the batch had arrived.
                 lost = max(0, lost - max(spool.rows_from(batch.get("size", spool.size)), self._arrived(batch)))
-            replayed = self._replay(spool, whole=True)
-            missing = {"lost": lost, **counts.untold}
-            told = any("lost" in entry.detail for entry in self._opened().audit(project=self._project, subject=path.stem))
-            if any(missing.values()) and not told:  # one that was killed while it settled this may have told already
-                self._audit(path.stem, missing)
-            self.recovered += (Recovered(path.stem, counts.accepted, replayed, lost, counts.dropped, counts.refused),)
+            self._replay(spool, bill, whole=True, cut=cut)
+            missing = {
+                "lost": lost + bill.lost + counts.untold["lost"],
+                "dropped": counts.untold["dropped"],
+                "refused": counts.untold["refused"] + bill.refused - bill.told,
+            }
+            reasons = Counter(counts.untold_reasons)
+            reasons[DATABASE] += bill.refused - bill.told
+            why = {"reasons": {reason: count for reason, count in reasons.items() if count}} if any(reasons.values()) else {}
+            told = any(entry.detail.get("settled") for entry in self._opened().audit(project=bill.project, subject=path.stem))
+            if (any(missing.values()) or bill.forgotten) and not told:
+                # One that was killed while it settled this may have told already.
+                self._audit(bill, {**_facts(bill, **missing), **why, "settled": True})
+            self.recovered += (
+                Recovered(
+                    run=path.stem,
+                    accepted=counts.accepted,
+                    replayed=bill.replayed,
+                    lost=lost + counts.lost + bill.lost,
+                    dropped=counts.dropped,
+                    refused=counts.refused + bill.refused,
+                    project=bill.project,
+                    forgotten=counts.forgotten + bill.forgotten,
+                ),
+            )
             path.unlink(missing_ok=True)
 
     def _arrived(self, batch: dict[str, Any]) -> int:
@@ -464,13 +658,23 @@ def _mark(rows: Sequence[Row]) -> dict[str, Any]:
     return {"kind": kind, "id": name, "project": first.project, "at": first.created_at, "count": len(rows)}
 
 
-def _storable(row: Row) -> bool:
-    """True for a row that a database can hold, so that a complaint is about the database and not about it."""
+def _name(event: object) -> str:
+    """Return the id by which an event can be found where it came from; '' where it has none."""
     try:
-        row_of(data_of(row))
-    except Exception:
-        return False
-    return True
+        found = getattr(event, "event_id" if isinstance(event, FeedbackEvent) else "query_id", "")
+    except Exception:  # it is made of the text, which may be none
+        return ""
+    return found if isinstance(found, str) else ""
+
+
+def _facts(bill: _Bill, **missing: int) -> dict[str, Any]:
+    """Return what the audit trail says of a bill; events that were forgotten on purpose are not missing."""
+    facts: dict[str, Any] = dict(missing)
+    if bill.forgotten:
+        facts["forgotten"] = bill.forgotten
+    if bill.lost:
+        facts |= {"damaged": bill.lost, "kept_in": bill.kept}
+    return facts
 
 
 _ALL: weakref.WeakSet[Writer] = weakref.WeakSet()

@@ -32,9 +32,8 @@ from ringtrue.stats.sequential import (
     SequentialPlan,
     check_difference,
 )
+from ringtrue.stats.sequential_betting import growth, variance_before
 
-# Share of the capital that the worst difference may take: a gambler who can lose everything never comes back.
-STAKE = 0.75
 # Points of the grid per delta, how far they reach, and how fast they spread out beyond.
 FINE, NEAR, SPREAD = 5, 4, 1.25
 
@@ -80,8 +79,8 @@ class ConfidenceSequence:
         check_difference(difference)
         means = np.array(candidate_means(self.plan.delta))
         bet = _bet(self.n, self.total, self.squares, self.plan)
-        up = (np.array(self.up) if self.up else np.zeros(len(means))) + _growth(bet, difference, means)
-        down = (np.array(self.down) if self.down else np.zeros(len(means))) + _growth(bet, -difference, -means)
+        up = (np.array(self.up) if self.up else np.zeros(len(means))) + growth(bet, difference, means)
+        down = (np.array(self.down) if self.down else np.zeros(len(means))) + growth(bet, -difference, -means)
         rich = rich_from(self.plan)
         low, high = self.low, self.high
         for mean, capital in zip(means.tolist(), up.tolist()):
@@ -159,8 +158,8 @@ def sequence_decisions(differences: ArrayLike, *, plan: SequentialPlan = DEFAULT
     for row in range(queries):
         seen = values[row, still]
         bet = _bet(row, total, squares, plan)
-        gain += _growth(bet, seen, np.float64(0.0))
-        none += _growth(bet, -seen, np.float64(-delta))
+        gain += growth(bet, seen, 0.0)
+        none += growth(bet, -seen, -delta)
         total += seen
         squares += seen * seen
         done = np.maximum(gain, none) >= rich
@@ -176,16 +175,7 @@ def sequence_decisions(differences: ArrayLike, *, plan: SequentialPlan = DEFAULT
 
 
 def _bet(n: int, total: ArrayLike, squares: ArrayLike, plan: SequentialPlan) -> Floats:
-    """The stake per unit of difference, from the n differences before; a quarter is added to the squares as a first guess."""
-    sums = np.asarray(total, dtype=np.float64)
-    mean = sums / (n + 1)
-    variance = np.maximum((np.asarray(squares, dtype=np.float64) + 0.25) / (n + 1) - mean * mean, 1e-6)
+    """The stake per unit of difference, from the n differences before."""
+    variance = variance_before(n, total, squares)
     aim = np.minimum(plan.delta, np.sqrt(2 * rich_from(plan) * variance / (n + 1)))
     return np.asarray(aim / (variance + aim * aim))
-
-
-def _growth(bet: Floats, difference: ArrayLike, mean: ArrayLike) -> Floats:
-    """What one difference adds to the log capital of one who bets that differences lie above ``mean``."""
-    above = np.asarray(mean, dtype=np.float64)
-    stake = np.minimum(bet, STAKE / (1 + above))  # the worst difference, −1, takes 1 + mean times the stake
-    return np.asarray(np.log1p(stake * (np.asarray(difference, dtype=np.float64) - above)))

@@ -6,21 +6,29 @@ The records and ``timestamp`` cost nothing to import; SQLAlchemy is loaded with 
 
 from typing import TYPE_CHECKING, Any
 
+from ringtrue.store.marks import USER_DELETED, user_mark
 from ringtrue.store.records import (
     DEFAULT_PROJECT,
     ABStatus,
     ABTest,
+    ApiKey,
     AuditEntry,
     EventType,
     FeedbackEvent,
     Flag,
     JudgmentSource,
+    KeptVersion,
     LoggedQuery,
     ReviewItem,
     ReviewState,
     RunType,
+    Scope,
     ShadowRun,
+    ShadowSource,
     StageFigure,
+    StoredBaseline,
+    StoredExperiment,
+    StoredGoldenSet,
     StoredJudgment,
     StoredResult,
 )
@@ -34,13 +42,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_PROJECT",
+    "USER_DELETED",
     "ABStatus",
     "ABTest",
+    "ApiKey",
     "AuditEntry",
     "EventType",
     "FeedbackEvent",
     "Flag",
     "JudgmentSource",
+    "KeptVersion",
     "LoggedQuery",
     "Pruned",
     "Rating",
@@ -48,13 +59,19 @@ __all__ = [
     "ReviewItem",
     "ReviewState",
     "RunType",
+    "Scope",
     "ShadowRun",
+    "ShadowSource",
     "StageFigure",
     "Store",
+    "StoredBaseline",
+    "StoredExperiment",
+    "StoredGoldenSet",
     "StoredJudgment",
     "StoredResult",
     "archived_queries",
     "timestamp",
+    "user_mark",
 ]
 
 _LATE = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import gzip
 import json
 import os
@@ -21,24 +23,33 @@ SUFFIX = ".jsonl.gz"
 _FIELDS = {field.name for field in fields(LoggedQuery)}
 
 
-def write_archive(folder: Path, queries: Sequence[LoggedQuery]) -> Path:
-    """Write searches of one project to a new file and return it; it is on the disk, whole and readable, or not there at all.
+def archive_name(queries: Sequence[LoggedQuery]) -> str:
+    """Return a new name for an archive of searches of one project, in the order of time."""
+    project = re.sub(r"[^A-Za-z0-9_-]+", "_", queries[0].project)[:40]
+    # The token keeps two programs that archive at the same time from writing the same file.
+    return f"queries-{project}-{queries[0].created_at[:10]}-{queries[-1].created_at[:10]}-{secrets.token_hex(4)}{SUFFIX}"
+
+
+def write_archive(file: Path, queries: Sequence[LoggedQuery]) -> None:
+    """Write searches to a new file; it is on the disk, whole and readable, or not there at all.
 
     Raises InputError where the file cannot be written, or does not read back as written.
     """
-    project = re.sub(r"[^A-Za-z0-9_-]+", "_", queries[0].project)[:40]
-    days = [min(query.created_at for query in queries)[:10], max(query.created_at for query in queries)[:10]]
-    # The token keeps two programs that archive at the same time from writing the same file.
-    file = folder / f"queries-{project}-{days[0]}-{days[1]}-{secrets.token_hex(4)}{SUFFIX}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         replace_file(file, (structure(asdict(query)) for query in queries))
     except OSError as problem:
         raise InputError(f"{file}: the archive cannot be written: {problem.strerror}; nothing was deleted") from problem
     written = sum(1 for _ in read_lines(file))
     if written != len(queries):
         raise InputError(f"{file}: holds {written} of {len(queries)} searches; nothing was deleted, check the disk")
-    return file
+
+
+def remove_archive(file: Path) -> None:
+    """Remove an archive that never became one, and what a program that was killed had written of it."""
+    for path in [file, *file.parent.glob(f".{glob.escape(file.name)}.*.part")]:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            path.unlink()
 
 
 def replace_file(file: Path, lines: Iterator[str]) -> None:
@@ -87,9 +98,14 @@ def archived_queries(path: str | Path) -> Iterator[LoggedQuery]:
                 yield query
 
 
+def matching(file: Path, wanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+    """Return the lines of an archive that are wanted."""
+    return [line for line in map(json.loads, read_lines(file)) if wanted(line)]
+
+
 def remove_lines(file: Path, unwanted: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
     """Take lines out of an archive and return them; the file is replaced only where there are some."""
-    removed = [line for line in map(json.loads, read_lines(file)) if unwanted(line)]
+    removed = matching(file, unwanted)
     if removed:
         replace_file(file, (line for line in read_lines(file) if not unwanted(json.loads(line))))
     return removed

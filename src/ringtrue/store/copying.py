@@ -37,13 +37,18 @@ Values = Sequence[Any]
 class Copying(Base):
     """The store as a whole."""
 
-    def backup(self, path: str | Path, *, now: datetime | str) -> dict[str, int]:
+    def backup(self, path: str | Path, *, now: datetime | str, overwrite: bool = False) -> dict[str, int]:
         """Write a backup while others write, and return the rows of each table.
 
         A name that ends with ``.jsonl.gz`` gets the portable form, which restores on either database; any other gets a copy of
-        the SQLite file. The file appears when it is whole. Raises InputError where it cannot be written.
+        the SQLite file. The file appears when it is whole. Raises InputError where it cannot be written, is there already and
+        may not be overwritten, or is the store itself.
         """
         file = Path(path)
+        if self.address.sqlite is not None and file.resolve() in _files(self.address.sqlite):
+            raise InputError(f"{file}: is the store itself; name another file for the backup")
+        if file.exists() and not overwrite:
+            raise InputError(f"{file}: exists already; choose another name, or overwrite it (--overwrite, overwrite=True)")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             if file.name.endswith(PORTABLE):
@@ -61,16 +66,22 @@ class Copying(Base):
         and for one that is cut off or changed.
         """
         file = Path(path)
+        if self.is_portable(file):
+            return self._take(_tables_in(file), replace=replace)
+        with type(self).open(file) as source:
+            return self.copy_from(source, replace=replace)
+
+    @staticmethod
+    def is_portable(path: str | Path) -> bool:
+        """Return whether a backup is of the portable kind; raises MissingInput or InputError for what is no backup at all."""
+        file = Path(path)
         if not file.is_file():
-            raise MissingInput(f"{file}: there is no backup here")
+            raise MissingInput(f"{file}: there is no backup here; name a file that ringtrue store backup has written")
         with file.open("rb") as opened:
             start = opened.read(16)
-        if start.startswith(b"SQLite format 3"):
-            with type(self).open(file) as source:
-                return self.copy_from(source, replace=replace)
-        if not start.startswith(b"\x1f\x8b"):
+        if not start.startswith((b"SQLite format 3", b"\x1f\x8b")):
             raise InputError(f"{file}: is no backup; name a file that ringtrue store backup has written")
-        return self._take(_tables_in(file), replace=replace)
+        return start.startswith(b"\x1f\x8b")
 
     def copy_from(self, source: Base, *, replace: bool = False) -> dict[str, int]:
         """Take over all rows of another store, all of them or nothing, and return the rows of each table.
@@ -127,6 +138,11 @@ class Copying(Base):
             return counts
         finally:
             part.unlink(missing_ok=True)
+
+
+def _files(store: Path) -> set[Path]:
+    """Return the files that a store on SQLite consists of."""
+    return {store.with_name(store.name + ending).resolve() for ending in ("", "-wal", "-shm")}
 
 
 def _columns(table: Table) -> list[Any]:

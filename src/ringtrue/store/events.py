@@ -45,6 +45,8 @@ class Events(Base):
         tool: str | None = None,
         query_ids: Sequence[str] | None = None,
         user_id: str | None = None,
+        trace_id: str | None = None,
+        prompt_id: str | None = None,
         limit: int | None = None,
         after: str | None = None,
         newest: bool = False,
@@ -56,7 +58,7 @@ class Events(Base):
         """
         table = QUERY.table
         found = self._among(table, project, query_id=query_ids)
-        found += _equal(table, session_id=session_id, tool_name=tool, user_id=user_id)
+        found += _equal(table, session_id=session_id, tool_name=tool, user_id=user_id, trace_id=trace_id, prompt_id=prompt_id)
         found += _between(table, since, until)
         with self._reading() as connection:
             if after is not None:
@@ -144,7 +146,7 @@ class Events(Base):
         return self._all(RESULT, newest.limit(limit))
 
     def add_shadow_runs(self, rows: Sequence[ShadowRun]) -> int:
-        """Add shadow runs in one transaction; return how many are new. A query counts once for a feature."""
+        """Add shadow runs in one transaction; return how many are new. A query counts once for a candidate of a feature."""
         return self._add(SHADOW, rows)
 
     def shadow_runs(

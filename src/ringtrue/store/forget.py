@@ -2,45 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, or_, select, update
+from sqlalchemy import Column, ColumnElement, Connection, Select, Table, and_, delete, or_, select, true, update
 
 from ringtrue.errors import InputError
-from ringtrue.store.archive import remove_lines
-from ringtrue.store.base import Base, among
-from ringtrue.store.records import DEFAULT_PROJECT
-from ringtrue.store.rows import words
-from ringtrue.store.tables import archives, eval_feedback, eval_judgments, eval_queries, eval_shadow_runs, reviews
+from ringtrue.store.archive import matching, remove_lines
+from ringtrue.store.base import among, insert, numbered
+from ringtrue.store.marks import USER_DELETED, user_mark
+from ringtrue.store.records import DEFAULT_PROJECT, AuditEntry
+from ringtrue.store.retention import Keeping
+from ringtrue.store.rows import AUDIT, structure, words
+from ringtrue.store.tables import archives, audit, eval_feedback, eval_judgments, eval_queries, eval_shadow_runs, reviews
+from ringtrue.store.times import timestamp
+
+REFRESH = "golden refresh"
+"""How the audit trail calls entries that list the questions of a golden set."""
+_WORD = re.compile(r"\w+")
 
 
-class Forgetting(Base):
+def spelling(text: str) -> str:
+    """Return the words of a text in one spelling: who writes ``Wi-Fi?`` and who writes ``wi fi`` ask the same.
+
+    >>> spelling("Late  Checkout?") == spelling("late checkout")
+    True
+    """
+    found = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(found) or " ".join(text.split())
+
+
+@dataclass
+class _Traces:
+    """What a user's searches left behind: their ids with the words of each, sessions, texts, and what was done with items."""
+
+    queries: dict[str, str] = field(default_factory=dict)
+    sessions: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+    acts: list[tuple[str | None, str, str | None]] = field(default_factory=list)
+    """Item, session and search of each event."""
+
+    def add(self, query_id: str, session_id: str | None, text: str) -> None:
+        self.queries[query_id] = spelling(text)
+        self.texts.add(text)
+        if session_id is not None:
+            self.sessions.add(session_id)
+
+    def sessions_on(self, key: str, item_id: str) -> int:
+        """Return in how many sessions the user did something with an item that a search for these words had shown."""
+        return len({
+            session for item, session, query_id in self.acts if item == item_id and self.queries.get(query_id or "", key) == key
+        })  # fmt: skip
+
+
+class Forgetting(Keeping):
     """The store as it forgets a user."""
 
-    def delete_user(self, user_id: str, *, project: str = DEFAULT_PROJECT) -> int:
+    def delete_user(self, user_id: str, *, project: str = DEFAULT_PROJECT, now: datetime | str | None = None) -> int:
         """Delete a user's searches and events, and all that refers to them; return how many rows went, archived ones included.
 
-        Judgments and review items of the user's searches go with them; the ids that a sequential test has counted stay, or
-        they would count again. Raises InputError, after everything else is gone, naming the archives that may still hold the
-        user because they are not there or cannot be changed.
+        Words that nobody else in the log searched for, and no golden set asks, go from judgments, review items and the audit
+        trail, too. What others say of shared words stays: it stands under another's search then. A mark of the user with the
+        time, the present unless given, is left in the audit trail, for whoever brings in searches that were logged before. The
+        ids that a sequential test has counted stay, or they would count again. Raises InputError, after everything else is
+        gone, naming the archives that may still hold the user because they are not there or cannot be changed.
         """
-        held: list[str] = []
-        queries, sessions, count = set[str](), set[str](), 0
-        for path in self._archived(project):
-            try:
-                removed = remove_lines(path, lambda line: line["project"] == project and line["user_id"] == words(user_id))
-            except (OSError, InputError):
-                held.append(str(path))
-                continue
-            count += len(removed)
-            queries |= {line["query_id"] for line in removed}
-            sessions |= {line["session_id"] for line in removed if line["session_id"] is not None}
-            if removed:
-                self._shorten(path, len(removed))
-        with self._writing() as connection:
-            count += _delete(connection, words(project), words(user_id), queries, sessions)
+        at = timestamp(now or datetime.now(UTC))
+        begun = [str(file) for file in self._take_back(project, at)]
+        counts, held = self._forget(user_id, project, at)
+        held += begun
+        count = sum(counts.values())
         if held:
             raise InputError(
                 f"{count} rows of the user were deleted, but these archives are missing or cannot be changed and may still "
@@ -48,15 +87,47 @@ class Forgetting(Base):
             )
         return count
 
+    def user_rows(self, user_id: str, *, project: str = DEFAULT_PROJECT) -> dict[str, int]:
+        """Return how many rows of each table, and searches in archives, ``delete_user`` would take out now."""
+        return self._forget(user_id, project, None)[0]
+
     def forget_archive(self, path: str | Path) -> bool:
         """Note that an archive no longer exists anywhere; return whether this store had written it."""
         with self._writing() as connection:
             return bool(connection.execute(delete(archives).where(archives.c.path == str(Path(path).absolute()))).rowcount)
 
-    def _archived(self, project: str) -> list[Path]:
-        with self._reading() as connection:
-            found = connection.scalars(select(archives.c.path).where(archives.c.project == words(project)))
-            return [Path(path) for path in found]
+    def _forget(self, user_id: str, project: str, now: str | None) -> tuple[dict[str, int], list[str]]:
+        """Return the rows by table that went, and the archives that could not be changed; without a time nothing goes."""
+        traces, count, held = self._from_archives(user_id, project, dry_run=now is None)
+        counts: dict[str, int] = {}
+        with contextlib.suppress(_Undone), self._writing() as connection:
+            counts = _delete(connection, words(project), words(user_id), traces)
+            if now is None:
+                raise _Undone
+            mark = AuditEntry(now, "store", USER_DELETED, user_mark(user_id, project), project)
+            same = (audit.c.project == words(project), audit.c.what == USER_DELETED, audit.c.subject == mark.subject)
+            connection.execute(delete(audit).where(*same))
+            insert(connection, audit, [AUDIT.row(mark)])
+        return {**counts, "archives": count}, held
+
+    def _from_archives(self, user_id: str, project: str, *, dry_run: bool) -> tuple[_Traces, int, list[str]]:
+        traces, count, held = _Traces(), 0, list[str]()
+
+        def theirs(line: dict[str, Any]) -> bool:
+            return bool(line["project"] == project and line["user_id"] == words(user_id))
+
+        for path in self.archives(project=project):
+            try:
+                found = matching(path, theirs) if dry_run else remove_lines(path, theirs)
+            except (OSError, InputError):
+                held.append(str(path))
+                continue
+            count += len(found)
+            for line in found:
+                traces.add(line["query_id"], line["session_id"], line["query"])
+            if found and not dry_run:
+                self._shorten(path, len(found))
+        return traces, count, held
 
     def _shorten(self, path: Path, count: int) -> None:
         with self._writing() as connection:
@@ -64,30 +135,188 @@ class Forgetting(Base):
             connection.execute(update(archives).where(this).values(rows=archives.c.rows - count))
 
 
-def _delete(connection: Connection, project: str, user_id: str, queries: set[str], sessions: set[str]) -> int:
+class _Undone(Exception):
+    """Everything was counted, and stays."""
+
+
+class _Said(NamedTuple):
+    """Words as somebody else has them, and where."""
+
+    query_id: str
+    text: str
+
+
+class _Words:
+    """Whose words a text has: the user's alone, or others' as well."""
+
+    def __init__(self, connection: Connection, project: str, traces: _Traces) -> None:
+        self._connection, self._project, self._traces = connection, project, traces
+        self._keys = frozenset(traces.queries.values())
+        self._others: dict[str, _Said] | None = None
+        self._exact: set[str] = set()
+
+    def are_theirs(self, text: object) -> bool:
+        """True where the user searched for these words."""
+        return isinstance(text, str) and spelling(text) in self._keys
+
+    def elsewhere(self, key: str) -> _Said | None:
+        """Return the words as somebody else searched for them, the oldest search first, or a golden set asks them."""
+        if self._others is None:  # the whole log is read for this: only where somebody kept words of the user
+            self._others = self._find()
+        return self._others.get(key)
+
+    def instead(self, text: str) -> str | None:
+        """Return what may stand for a text: the text, another's spelling where this one is the user's alone, or None."""
+        if not self.are_theirs(text):
+            return text
+        other = self.elsewhere(spelling(text))
+        if other is None or text in self._exact or text not in self._traces.texts:
+            return None if other is None else text
+        return other.text
+
+    def _find(self) -> dict[str, _Said]:
+        found: dict[str, _Said] = {}
+        log = eval_queries.c
+        asked = select(reviews.c.query_id, reviews.c.query, reviews.c.metadata).where(
+            reviews.c.project == self._project, _names(reviews.c.metadata, "golden")
+        )
+        for query_id, text, facts in self._connection.execute(asked):
+            if "golden" in json.loads(facts) and self.are_theirs(text):
+                self._exact.add(text)
+                found.setdefault(spelling(text), _Said(query_id, text))
+        same = [
+            text
+            for text in self._connection.scalars(select(log.query).where(log.project == self._project).distinct())
+            if self.are_theirs(text)
+        ]
+        self._exact.update(same)
+        searches = (
+            select(log.query_id, log.query)
+            .where(log.project == self._project, among(self._connection.dialect.name, log.query, same))
+            .order_by(log.created_at.desc(), log.query_id.desc())
+        )
+        for query_id, text in self._connection.execute(searches) if same else ():
+            found[spelling(text)] = _Said(query_id, text)
+        return found
+
+
+def _delete(connection: Connection, project: str, user_id: str, traces: _Traces) -> dict[str, int]:
     log, events = eval_queries.c, eval_feedback.c
     mine = and_(log.project == project, log.user_id == user_id)
-    for query_id, session_id in connection.execute(select(log.query_id, log.session_id).where(mine)):
-        queries.add(query_id)
-        if session_id is not None:
-            sessions.add(session_id)
+    for query_id, session_id, text in connection.execute(select(log.query_id, log.session_id, log.query).where(mine)):
+        traces.add(query_id, session_id, text)
     kind = connection.dialect.name
 
-    def of(column: ColumnElement[Any], values: Sequence[str]) -> ColumnElement[bool]:
-        return among(kind, column, values)
+    def of(column: ColumnElement[Any], values: Iterable[str]) -> ColumnElement[bool]:
+        return among(kind, column, sorted(values))
 
-    theirs, visits = sorted(queries), sorted(sessions)
-    found = [
-        (eval_queries, log.user_id == user_id),
-        # An event without a user is the user's where it belongs to one of the user's searches or sessions.
-        (
-            eval_feedback,
-            or_(
-                events.user_id == user_id,
-                and_(events.user_id.is_(None), or_(of(events.query_id, theirs), of(events.session_id, visits))),
-            ),
+    # An event without a user is the user's where it belongs to one of the user's searches or sessions.
+    nobodys = and_(events.user_id.is_(None), or_(of(events.query_id, traces.queries), of(events.session_id, traces.sessions)))
+    acted = and_(events.project == project, or_(events.user_id == user_id, nobodys))
+    acts = connection.execute(select(events.memory_id, events.session_id, events.query_id).where(acted))
+    traces.acts += [(item, session, query_id) for item, session, query_id in acts]
+    shadowed = and_(eval_shadow_runs.c.project == project, of(eval_shadow_runs.c.query_id, traces.queries))
+    gone = {
+        table.name: connection.execute(delete(table).where(where)).rowcount
+        for table, where in ((eval_queries, mine), (eval_feedback, acted), (eval_shadow_runs, shadowed))
+    }
+    found = _Words(connection, project, traces)
+    kept = {
+        eval_judgments: (
+            _judgment,
+            ("project", "query_id", "memory_id", "source", "annotator", "metadata"),
+            or_(_names(eval_judgments.c.metadata, "query"), of(eval_judgments.c.query_id, traces.queries)),
         ),
-        *((table, of(table.c.query_id, theirs)) for table in (eval_shadow_runs, eval_judgments, reviews)),
-    ]
-    gone = [connection.execute(delete(table).where(table.c.project == project, where)) for table, where in found]
-    return sum(result.rowcount for result in gone)
+        reviews: (_review, ("query_id", "query", "metadata"), true()),
+        audit: (_entry, ("what", "detail"), or_(_names(audit.c.detail, "query_id"), audit.c.what.startswith(REFRESH))),
+    }
+    for table, (change, columns, where) in kept.items():
+        rows = select(table.c.id, *(table.c[name] for name in columns)).where(table.c.project == project, where)
+        gone[table.name] = _change(connection, table, rows, partial(change, found=found, traces=traces))
+    return gone
+
+
+Change = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
+"""What becomes of a row: the columns to be changed, none of them where it stays as it is, None where it goes."""
+
+
+def _change(connection: Connection, table: Table, rows: Select[Any], change: Change) -> int:
+    """Change rows of a table and return how many went."""
+    gone: list[int] = []
+    for found in connection.execute(rows).mappings().all():
+        row = {str(name): value for name, value in found.items()}
+        new = change(row)
+        if new is None or (new and not _put(connection, table, row, new)):
+            gone.append(row["id"])
+    if not gone:
+        return 0
+    return int(connection.execute(delete(table).where(numbered(connection.dialect.name, table.c.id, gone))).rowcount)
+
+
+def _put(connection: Connection, table: Table, row: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Change a row; False where the same judge's judgment stands there already."""
+    if table is eval_judgments and "query_id" in new:
+        key = {name: {**row, **new}[name] for name in ("project", "query_id", "memory_id", "source", "annotator")}
+        taken = select(table.c.id).where(*(table.c[name] == value for name, value in key.items()))
+        if connection.execute(taken).first() is not None:
+            return False
+    connection.execute(update(table).where(table.c.id == row["id"]).values(**new))
+    return True
+
+
+def _judgment(row: Mapping[str, Any], found: _Words, traces: _Traces) -> Mapping[str, Any] | None:
+    """What people say of words that others use, too, stays; the user's own signals go, and so does what only the user asked."""
+    facts = json.loads(row["metadata"])
+    text = facts.get("query")
+    under = row["query_id"] in traces.queries
+    if not under and not found.are_theirs(text):
+        return {}
+    key = spelling(text) if found.are_theirs(text) else traces.queries[row["query_id"]]
+    other = found.elsewhere(key)
+    if other is None:
+        return None
+    if row["source"] in ("implicit", "validated"):
+        theirs = traces.sessions_on(key, row["memory_id"])
+        if theirs and int(facts.get("sessions", theirs)) <= theirs:
+            return None
+    new: dict[str, Any] = {"query_id": other.query_id} if under else {}
+    if isinstance(text, str) and found.instead(text) != text:
+        new["metadata"] = structure({**facts, "query": found.instead(text)})
+    return new
+
+
+def _review(row: Mapping[str, Any], found: _Words, traces: _Traces) -> Mapping[str, Any] | None:
+    under = row["query_id"] in traces.queries
+    if (not under and not found.are_theirs(row["query"])) or "golden" in json.loads(row["metadata"]):
+        return {}
+    other = found.elsewhere(spelling(row["query"]))
+    if other is None:
+        return None
+    new = {"query_id": other.query_id} if under else {}
+    return {**new, **({"query": said} if (said := found.instead(row["query"])) != row["query"] else {})}
+
+
+def _entry(row: Mapping[str, Any], found: _Words, traces: _Traces) -> Mapping[str, Any] | None:
+    detail = json.loads(row["detail"])
+    if detail.get("query_id") in traces.queries:
+        return None  # a phrase that was learned from the user's search holds words of it
+    if not row["what"].startswith(REFRESH):
+        return {}
+    new = dict(detail)
+    for name in ("retired", "left_out"):
+        if name in detail:
+            said = {query_id: found.instead(text) for query_id, text in detail[name].items()}
+            new[name] = {query_id: text for query_id, text in said.items() if text is not None}
+    if "new" in detail:
+        asked: Sequence[Any] = [{**one, "text": found.instead(one["text"])} for one in detail["new"]]
+        new["new"] = [one for one in asked if one["text"] is not None]
+        lost = {one["query_id"] for one in asked if one["text"] is None}
+        new["metadata"] = {name: facts for name, facts in detail.get("metadata", {}).items() if name not in lost}
+        if not new["new"]:
+            return None
+    return {} if new == detail else {"detail": structure(new)}
+
+
+def _names(column: Column[Any], name: str) -> ColumnElement[bool]:
+    # In a text that a structure holds, the quotation mark before the colon would have a backslash before it.
+    return column.contains(f'"{name}":', autoescape=True)

@@ -14,6 +14,7 @@ EventType = Literal[
 ]  # fmt: skip
 JudgmentSource = Literal["manual", "implicit", "bootstrapped", "validated"]
 RunType = Literal["full", "shadow", "regression", "ab_test"]
+ShadowSource = Literal["live", "log", "golden"]
 ABStatus = Literal["running", "paused", "graduated", "rejected"]
 
 
@@ -156,6 +157,10 @@ class ShadowRun:
     treatment_latency_ms: float | None = None
     error: str | None = None
     """Why the candidate gave no answer; production's was returned all the same."""
+    candidate: str = ""
+    """What tells the candidates of a feature apart: a fingerprint, or since when it is what it is; '' where nobody said."""
+    source: ShadowSource | None = None
+    """Where it was asked: in a live system, from the log, or on a golden set; times of one are not those of another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +242,73 @@ class ReviewItem:
     reserved_by: str | None = None
     reserved_until: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptVersion:
+    """One version of a golden set or a baseline, without what is in it."""
+
+    name: str
+    version: str
+    created_at: str
+    project: str = DEFAULT_PROJECT
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGoldenSet:
+    """One version of a golden set, as its JSON file would have it; a version never changes."""
+
+    name: str
+    version: str
+    content: Mapping[str, Any]
+    created_at: str
+    project: str = DEFAULT_PROJECT
+    fingerprint: str = ""
+    """Hash of what is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBaseline:
+    """One version of a baseline, as its JSON file would have it; a version never changes."""
+
+    name: str
+    version: str
+    content: Mapping[str, Any]
+    created_at: str
+    project: str = DEFAULT_PROJECT
+    reason: str = ""
+    """Why a worse run was accepted, when it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredExperiment:
+    """One experiment: ``content`` is its row in ``experiments.json``."""
+
+    experiment_id: str
+    name: str
+    content: Mapping[str, Any]
+    created_at: str
+    project: str = DEFAULT_PROJECT
+
+
+Scope = Literal["read", "write", "review", "admin"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key to the service of one project; the token itself is nowhere but with its holder."""
+
+    key_id: str
+    name: str
+    """Whose it is, or what for."""
+    scopes: tuple[Scope, ...]
+    created_at: str
+    project: str = DEFAULT_PROJECT
+    expires_at: str | None = None
+    revoked_at: str | None = None
+    last_used_at: str | None = None
+    """To the minute."""
+
+    def allows(self, scope: Scope) -> bool:
+        """True where the key may do this; 'admin' may do everything."""
+        return scope in self.scopes or "admin" in self.scopes

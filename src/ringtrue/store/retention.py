@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, update
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.store.archive import write_archive
+from ringtrue.store.archive import archive_name, remove_archive, write_archive
 from ringtrue.store.base import Base, insert, numbered
 from ringtrue.store.rows import FEEDBACK, QUERY, SHADOW, words
 from ringtrue.store.tables import archives
@@ -19,6 +19,10 @@ from ringtrue.store.times import timestamp
 
 BATCH = 20_000
 """Rows that are archived and deleted in one transaction: few enough for writers to wait, enough for a file to be worth it."""
+UNFINISHED, TAKEN_BACK = -1, -2
+"""Rows of an archive that is being written, and of one that must not be finished: all of them are still in the log."""
+LONGEST = timedelta(days=1)
+"""Nobody writes an archive for longer: then its note goes, too."""
 _KEPT = {"queries": QUERY.table, "feedback": FEEDBACK.table, "shadow": SHADOW.table}
 
 
@@ -78,8 +82,9 @@ class Keeping(Base):
     ) -> list[Pruned]:
         """Archive the queries that are too old, delete them, and delete feedback and shadow runs that are too old.
 
-        Return what was taken out by project; with ``dry_run`` nothing is. A query is deleted in the transaction that notes
-        its archive, which is on the disk by then: stopped at any moment, a query is in the log, in an archive, or in both.
+        Return what was taken out by project; with ``dry_run`` nothing is. An archive is noted before it is written, and its
+        queries are deleted in the transaction that notes how many it holds, when it is on the disk: stopped at any moment, a
+        query is in the log or in an archive that the store knows, and the next run takes back what was not finished.
         Raises InputError where the archive cannot be written.
         """
         keep = retention or Retention()
@@ -93,7 +98,8 @@ class Keeping(Base):
 
     def archives(self, *, project: str | None = None) -> list[Path]:
         """Return the archives that were written from this store."""
-        found = select(archives.c.path).order_by(archives.c.first_at, archives.c.id)
+        finished = archives.c.rows >= 0
+        found = select(archives.c.path).where(finished).order_by(archives.c.first_at, archives.c.id)
         if project is not None:
             found = found.where(archives.c.project == words(project))
         with self._reading() as connection:
@@ -105,6 +111,7 @@ class Keeping(Base):
             with self._reading() as connection:
                 counts = {name: _count(connection, _KEPT[name], where) for name, where in old.items()}
             return Pruned(project, counts["queries"], counts["feedback"], counts["shadow"])
+        self._take_back(project, now)
         files, queries = [], 0
         while True:
             file, count = self._archive(project, old["queries"], folder, now)
@@ -125,23 +132,56 @@ class Keeping(Base):
         if not rows:
             return None, 0
         queries = sorted((QUERY.read(row) for row in rows), key=lambda query: (query.created_at, query.query_id))
-        file = write_archive(folder.absolute(), queries)
+        file = folder.absolute() / archive_name(queries)
         noted = {
-            "project": words(project), "path": str(file), "rows": len(rows), "created_at": timestamp(now),
+            "project": words(project), "path": str(file), "rows": UNFINISHED, "created_at": timestamp(now),
             "first_at": queries[0].created_at, "last_at": queries[-1].created_at,
         }  # fmt: skip
+        with self._writing() as connection:
+            insert(connection, archives, [noted])
         try:
+            write_archive(file, queries)
             with self._writing() as connection:
                 ids = [row["id"] for row in rows]
                 gone = connection.execute(delete(table).where(numbered(connection.dialect.name, table.c.id, ids))).rowcount
-                if gone != len(rows):
+                mine = (*_begun(project, file), archives.c.rows == UNFINISHED)
+                if gone != len(rows) or not connection.execute(update(archives).where(*mine).values(rows=gone)).rowcount:
                     # Somebody deleted some of them meanwhile, a user perhaps; an archive must not keep them.
                     raise _Changed
-                insert(connection, archives, [noted])
         except _Changed:
-            file.unlink()
+            self._give_up(project, file)
             return self._archive(project, old, folder, now)
+        except InputError:
+            self._give_up(project, file)
+            raise
         return file, len(rows)
+
+    def _give_up(self, project: str, file: Path) -> None:
+        remove_archive(file)
+        with self._writing() as connection:
+            connection.execute(delete(archives).where(*_begun(project, file)))
+
+    def _take_back(self, project: str, now: datetime | str) -> list[Path]:
+        """Remove the archives of a project that were begun and not finished; return those that cannot be removed.
+
+        Their searches are in the log. Who still writes one finds that it was taken back, and begins anew; the note stays until
+        nobody can, so that no file is left that the store does not know.
+        """
+        begun = select(archives.c.path, archives.c.created_at).where(archives.c.project == words(project), archives.c.rows < 0)
+        with self._reading() as connection:
+            files = [(Path(path), made) for path, made in connection.execute(begun)]
+        long_ago = timestamp(datetime.fromisoformat(timestamp(now)) - LONGEST)
+        held = []
+        for file, made in files:
+            this = _begun(project, file)
+            change = delete(archives).where(*this) if made < long_ago else update(archives).where(*this).values(rows=TAKEN_BACK)
+            try:
+                with self._writing() as connection:
+                    if connection.execute(change).rowcount:  # it may have been finished meanwhile
+                        remove_archive(file)
+            except OSError:
+                held.append(file)
+        return held
 
     def _delete_old(self, table: Table, old: list[ColumnElement[bool]]) -> int:
         count = 0
@@ -156,6 +196,10 @@ class Keeping(Base):
 
 class _Changed(Exception):
     """The rows that were archived are not the rows that are there."""
+
+
+def _begun(project: str, file: Path) -> list[ColumnElement[bool]]:
+    return [archives.c.project == words(project), archives.c.path == str(file), archives.c.rows < 0]
 
 
 def _older(table: Table, project: str, now: datetime | str, days: float) -> list[ColumnElement[bool]]:

@@ -19,6 +19,7 @@ from ringtrue.errors import InputError
 from ringtrue.store import tables
 from ringtrue.store.records import (
     ABTest,
+    ApiKey,
     AuditEntry,
     FeedbackEvent,
     Flag,
@@ -26,6 +27,9 @@ from ringtrue.store.records import (
     ReviewItem,
     ShadowRun,
     StageFigure,
+    StoredBaseline,
+    StoredExperiment,
+    StoredGoldenSet,
     StoredJudgment,
     StoredResult,
 )
@@ -186,11 +190,12 @@ JUDGMENT = Form(
 SHADOW = Form(
     ShadowRun,
     tables.eval_shadow_runs,
-    ("project", "feature_id", "query_id"),
+    ("project", "feature_id", "query_id", "candidate"),
     _fields(
-        query_id=_TEXT, feature_id=_TEXT, created_at=_TIME, control_result_ids=_IDS, treatment_result_ids=_IDS,
+        query_id=_TEXT, feature_id=_TEXT, created_at=_TIME, candidate=_TEXT, control_result_ids=_IDS, treatment_result_ids=_IDS,
         rank_correlation=_NUMBER, set_overlap=_NUMBER, top_result_changed=_YES_MAYBE, order_differences=_WHOLE,
         mrr_delta=_NUMBER, ndcg_delta=_NUMBER, control_latency_ms=_NUMBER, treatment_latency_ms=_NUMBER, error=_TEXT_MAYBE,
+        source=_TEXT_MAYBE,
     ),
 )  # fmt: skip
 
@@ -282,5 +287,36 @@ REVIEW = Form(
     _fields(
         item_key=_TEXT, query_id=_TEXT, query=_TEXT, doc_id=_TEXT, created_at=_TIME, title=_TEXT, text=_TEXT,
         priority=_NUMBER, state=_TEXT, wanted=_WHOLE, reserved_by=_TEXT_MAYBE, reserved_until=_TIME_MAYBE, metadata=_ANY,
+    ),
+)  # fmt: skip
+
+GOLDEN_SET = Form(
+    StoredGoldenSet,
+    tables.golden_sets,
+    ("project", "name", "version"),
+    _fields(name=_TEXT, version=_TEXT, fingerprint=_TEXT, content=_ANY, created_at=_TIME),
+)
+
+BASELINE = Form(
+    StoredBaseline,
+    tables.baselines,
+    ("project", "name", "version"),
+    _fields(name=_TEXT, version=_TEXT, content=_ANY, reason=_TEXT, created_at=_TIME),
+)
+
+EXPERIMENT = Form(
+    StoredExperiment,
+    tables.experiments,
+    ("project", "experiment_id"),
+    _fields(experiment_id=_TEXT, name=_TEXT, content=_ANY, created_at=_TIME),
+)
+
+KEY = Form(
+    ApiKey,
+    tables.api_keys,
+    ("project", "key_id"),
+    _fields(
+        key_id=_TEXT, name=_TEXT, scopes=_IDS, created_at=_TIME, expires_at=_TIME_MAYBE, revoked_at=_TIME_MAYBE,
+        last_used_at=_TIME_MAYBE,
     ),
 )  # fmt: skip

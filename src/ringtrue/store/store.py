@@ -8,13 +8,14 @@ from ringtrue.store import schema
 from ringtrue.store.copying import Copying
 from ringtrue.store.events import Events
 from ringtrue.store.forget import Forgetting
-from ringtrue.store.retention import Keeping
+from ringtrue.store.keys import Keys
+from ringtrue.store.library import Library
 from ringtrue.store.reviews import Reviews
 from ringtrue.store.tables import TABLES
 from ringtrue.store.trials import Trials
 
 
-class Store(Events, Trials, Reviews, Keeping, Forgetting, Copying):
+class Store(Events, Trials, Reviews, Library, Keys, Forgetting, Copying):
     """Records ⇄ SQL, on SQLite or PostgreSQL. Every call is one transaction; any thread, and a forked process, may call.
 
     >>> import tempfile

@@ -129,6 +129,20 @@ eval_queries = _table(
         sqlite_where=text("user_id IS NOT NULL"),
         postgresql_where=text("user_id IS NOT NULL"),
     ),
+    Index(
+        "idx_eval_queries_trace",
+        "project",
+        "trace_id",
+        sqlite_where=text("trace_id IS NOT NULL"),
+        postgresql_where=text("trace_id IS NOT NULL"),
+    ),
+    Index(
+        "idx_eval_queries_prompt",
+        "project",
+        "prompt_id",
+        sqlite_where=text("prompt_id IS NOT NULL"),
+        postgresql_where=text("prompt_id IS NOT NULL"),
+    ),
 )
 
 eval_judgments = _table(
@@ -270,7 +284,9 @@ eval_shadow_runs = _table(
     _number("treatment_latency_ms"),
     _words("error"),
     _words("created_at", needed=True),
-    UniqueConstraint("project", "feature_id", "query_id"),
+    _words("candidate", needed=True, default=""),
+    _words("source"),
+    UniqueConstraint("project", "feature_id", "query_id", "candidate"),
     Index("idx_eval_shadow_feature", "feature_id"),
     Index("idx_eval_shadow_created", "created_at"),
     Index("idx_eval_shadow_project", "project", "feature_id", "created_at"),
@@ -370,10 +386,11 @@ api_keys = _table(
     _words("key_id", needed=True),
     _words("key_hash", needed=True),
     _words("name", needed=True),
-    _words("role", needed=True),
+    _words("scopes", needed=True),
     _words("created_at", needed=True),
     _words("expires_at"),
     _words("revoked_at"),
+    _words("last_used_at"),
     UniqueConstraint("project", "key_id"),
     UniqueConstraint("key_hash"),
 )

@@ -10,7 +10,7 @@ from ringtrue.errors import InputError
 def timestamp(moment: datetime | str) -> str:
     """Return a moment as the store keeps it: UTC, six digits of the second, ``Z``. One without a zone is UTC.
 
-    Raises InputError for a text that is no ISO 8601 time.
+    Raises InputError for a text that is no ISO 8601 time, and for one that UTC has no year for.
 
     >>> timestamp("2026-03-01T12:00:00+02:00")
     '2026-03-01T10:00:00.000000Z'
@@ -20,6 +20,9 @@ def timestamp(moment: datetime | str) -> str:
             moment = datetime.fromisoformat(moment)
         except (ValueError, TypeError) as problem:
             raise InputError(f"cannot read the time {moment!r}; write it like 2026-03-01T12:00:00Z") from problem
-    # Naive first: astimezone() would take it for local time.
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    try:
+        # Naive first: astimezone() would take it for local time.
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError as problem:
+        raise InputError(f"the time {moment.isoformat()} lies outside the years 1 to 9999 in UTC; correct it") from problem
     return moment.isoformat(timespec="microseconds")[:26] + "Z"

@@ -95,13 +95,23 @@ class Trials(Base):
             insert(connection, AUDIT.table, [AUDIT.row(entry)])
 
     def audit(
-        self, *, project: str = DEFAULT_PROJECT, subject: str | None = None, limit: int | None = None
+        self,
+        *,
+        project: str = DEFAULT_PROJECT,
+        subject: str | None = None,
+        what: str | None = None,
+        since: str | datetime | None = None,
+        limit: int | None = None,
     ) -> list[AuditEntry]:
-        """Return who changed what, the newest first."""
+        """Return who changed what, the newest first: all, of one subject, of one kind, from a time on."""
         table = AUDIT.table
         found = select(table).where(table.c.project == words(project)).limit(limit)
         if subject is not None:
             found = found.where(table.c.subject == words(subject))
+        if what is not None:
+            found = found.where(table.c.what == words(what))
+        if since is not None:
+            found = found.where(table.c.at >= timestamp(since))
         return self._all(AUDIT, found.order_by(table.c.at.desc(), table.c.id.desc()))
 
 

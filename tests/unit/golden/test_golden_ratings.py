@@ -58,6 +58,14 @@ def test_g8_two_raters_get_kappa_and_three_alpha() -> None:
         agreement(said(3))
 
 
+def test_g8_spellings_of_one_name_are_one_rater_whose_newest_grade_counts() -> None:
+    twice = [Rating("q", "d", "Ada", 3, "2026-01-01"), Rating("q", "d", " ada ", 0, "2026-01-02")]
+    assert settle(twice, rule="max") == {("q", "d"): 0}
+    assert disputes(twice) == ()
+    with pytest.raises(CannotDecide, match="only 'ada'"):
+        agreement(twice)
+
+
 def test_g8_disputes_are_listed_with_the_widest_gap_first() -> None:
     found = disputes([*said(2, 3, query="narrow"), *said(0, 3, query="wide"), *said(1, 1, query="none")])
     assert [(dispute.query_id, dict(dispute.grades)) for dispute in found] == [

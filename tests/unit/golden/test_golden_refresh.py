@@ -102,7 +102,7 @@ class TestQuestions:
                 Asks("pool hours", "ask", ("c",)),
             ]
         ).questions
-        assert found == (Question("pool hours", "find", 3, ("a", "b", "c")),)
+        assert found == (Question("pool hours", "find", 3, ("a", "b", "c"), "2026-11-01T00:00:00Z"),)
 
     def test_what_may_not_be_kept_is_dropped_and_counted(self) -> None:
         found = questions([Asks("bill of ada@example.org"), Asks("pool"), Asks("  ")], screen=lambda text: "@" not in text)
@@ -154,6 +154,23 @@ class TestProposal:
         golden = replace(inn(), queries=(Query("asked", "who may book our pool at night"), *inn().queries))
         assert "asked" not in propose(golden, questions(log(150)), count=20).retire
         assert "asked" in propose(golden, questions(log(150)), count=50).retire
+
+    def test_g6_a_query_that_is_asked_goes_after_one_that_only_shares_words_with_everything(self) -> None:
+        asked = questions([Asks("how many keys")] * 3 + [Asks(f"late checkout fee {n}") for n in range(40)])
+        golden = replace(inn(), queries=(Query("asked", "How many keys?"), Query("unasked", "late checkout fee waiver")))
+        golden = replace(golden, judgments=())
+        assert propose(golden, asked, count=2).retire == ("unasked", "asked")
+
+    def test_g6_questions_that_cannot_be_judged_still_count_as_asked(self) -> None:
+        asked = questions([Asks("old question 0 about matter0", result_ids=())] * 5 + [Asks("sauna")])
+        made = propose(inn(provisional=2), asked, count=1, fit=lambda question: bool(question.shown))
+        assert ([query.text for query in made.new], made.retire) == (["sauna"], ("q01",))
+
+    def test_g6_what_left_with_an_earlier_version_comes_back_only_if_somebody_asks_again(self) -> None:
+        asked = questions([Asks("towels in the sauna", created_at="2026-11-01T00:00:00Z"), Asks("pool")])
+        for left, proposed in (("2026-11-02T00:00:00Z", {"pool"}), ("2026-10-31T00:00:00Z", {"pool", "towels in the sauna"})):
+            made = propose(inn(), asked, left={"Towels in the sauna?": left})
+            assert {query.text for query in made.new} == proposed
 
     def test_g6_what_the_set_asks_already_is_not_proposed(self) -> None:
         asked = questions([Asks("Old question 3, about matter3!"), Asks("sauna")])
@@ -215,6 +232,19 @@ class TestRefreshing:
         new = (Query("live-1", "question"),)
         with pytest.raises(CannotDecide, match="two raters"):
             refresh(inn(), new, (), [Rating("live-1", "d1", "ada", 3)])
+
+    def test_g6_one_person_under_two_spellings_is_one_reviewer(self) -> None:
+        new = (Query("live-1", "question"), Query("live-2", "another"))
+        for raters in (("ada", "Ada"), ("ada b", " ADA\u00a0 B"), ("ada", "\uff41da\u200b")):
+            with pytest.raises(CannotDecide, match="two raters"):
+                refresh(inn(), new, (), rated(new, *AGREED, raters=raters))
+
+    def test_g6_an_adjudicator_is_known_in_any_spelling(self) -> None:
+        new = tuple(Query(f"live-{n}", f"question {n}") for n in range(4))
+        ratings = [*rated(new, *AGREED), Rating("live-0", "d1", "Chair", 0, "2026-11-16T00:00:00Z")]
+        found = refresh(inn(), new, (), ratings, rule="adjudicated", adjudicator="chair")
+        assert found.agreement.raters == 2
+        assert found.left_out == ("live-0",)
 
     def test_g6_confirmed_rows_stay_even_where_they_are_named(self) -> None:
         golden = inn(provisional=5, confirmed=45)

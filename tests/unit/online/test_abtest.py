@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,18 @@ import numpy as np
 import pytest
 
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.online import create_test, found_test, record_difference, record_scores, set_status, standing
+from ringtrue.online import (
+    begin_now,
+    counted_as,
+    create_test,
+    found_test,
+    record_difference,
+    record_scores,
+    set_status,
+    standing,
+)
 from ringtrue.stats import ConfidenceSequence, Sprt
-from ringtrue.store import ABTest, Store
+from ringtrue.store import ABTest, Store, timestamp
 
 NOW = "2026-03-01T12:00:00+00:00"
 LATER = "2026-03-02T12:00:00+00:00"
@@ -111,6 +121,74 @@ def test_s2_a_paused_test_counts_nothing_and_loses_nothing(store: Store) -> None
     assert record_scores(store, "rerank", "q9", control=0.1, treatment=0.2, now=LATER).counted
     assert [entry.what for entry in store.audit(subject="rerank")] == ["test running", "test paused"]
     assert found_test(store, "rerank").sample_count == 6
+
+
+def test_s2_each_change_of_status_takes_place_even_in_one_moment(store: Store) -> None:
+    create_test(store, "rerank", now=NOW)
+    seen = [set_status(store, "rerank", status, now=NOW, who="ops").status for status in ("paused", "running", "paused")]  # type: ignore[arg-type]
+    assert seen == ["paused", "running", "paused"]
+    assert found_test(store, "rerank").status == "paused"
+    set_status(store, "rerank", "paused", now=LATER, who="ops")  # nothing changes
+    assert [entry.what for entry in store.audit(subject="rerank")] == ["test paused", "test running", "test paused"]
+    assert not record_scores(store, "rerank", "q1", control=0.1, treatment=0.2, now=NOW).counted
+
+
+def test_s2_two_new_beginnings_in_one_moment_both_take_place(store: Store) -> None:
+    create_test(store, "rerank", now=NOW)
+    for _ in range(2):
+        create_test(store, "rerank", now=LATER, again=True)
+        assert record_scores(store, "rerank", f"q{_}", control=0.1, treatment=0.2, now=LATER).test.sample_count == 1
+    assert found_test(store, "rerank").sums["again"] == 2
+
+
+def test_s2_a_question_asked_afresh_counts_once_in_a_test_and_once_more_in_one_begun_anew(store: Store) -> None:
+    def ask(name: str) -> bool:
+        name = counted_as(found_test(store, "rerank"), name)
+        return record_scores(store, "rerank", name, control=0.1, treatment=0.2, now=LATER).counted
+
+    create_test(store, "rerank", now=NOW)
+    assert [ask("g1"), ask("g1")] == [True, False]
+    create_test(store, "rerank", now=LATER, again=True)
+    assert [ask("g1"), ask("g1"), ask("g2")] == [True, False, True]
+    assert found_test(store, "rerank").sample_count == 2
+
+
+def test_s2_only_a_test_that_has_counted_nothing_can_begin_later(store: Store) -> None:
+    assert not begin_now(store, "rerank", now=NOW)
+    create_test(store, "rerank", now=NOW)
+    assert begin_now(store, "rerank", now=LATER)
+    assert timestamp(found_test(store, "rerank").started_at) == timestamp(LATER)
+    record_scores(store, "rerank", "q1", control=0.1, treatment=0.2, now=LATER)
+    assert not begin_now(store, "rerank", now="2026-03-03T12:00:00+00:00")
+    assert timestamp(found_test(store, "rerank").started_at) == timestamp(LATER)
+
+
+def test_s2_the_gamblers_are_kept_and_those_of_an_older_test_begin_where_it_is(store: Store) -> None:
+    create_test(store, "rerank", now=NOW)
+    pairs = scores(40, 0.03)
+    test = feed(store, pairs)
+    state = Sprt()
+    for control, treatment in pairs:
+        state = state.add(treatment - control)
+    assert (test.sums["gain"], test.sums["none"]) == (pytest.approx(state.gain), pytest.approx(state.none))
+    assert state.gain != 0
+    old = {name: value for name, value in test.sums.items() if name not in ("gain", "none")}
+    store.save_test(replace(test, sums=old))
+    later = record_scores(store, "rerank", "q40", control=0.5, treatment=0.6, now=LATER).test
+    assert 0 < later.sums["gain"] < 0.1
+
+
+def test_s2_a_ratio_without_its_proof_is_explained(store: Store) -> None:
+    create_test(store, "rerank", now=NOW, delta=0.02)
+    test = found_test(store, "rerank")
+    n = 0
+    while test.log_likelihood_ratio < test.upper_bound:
+        test = record_scores(store, "rerank", f"q{n}", control=0.5, treatment=0.55, now=LATER).test
+        n += 1
+    found = standing(test)
+    assert found.decision == "continue"
+    assert "rare large differences not seen yet" in found.reason
+    assert found.reason.endswith("once in 20 is wanted")
 
 
 def test_trap_23_begun_anew_nothing_from_before_is_in_it_or_counted_again(store: Store) -> None:
@@ -219,12 +297,47 @@ def test_s2_bad_input_ends_with_2_and_one_line(ringtrue: Callable[..., Any], tmp
     assert ringtrue("test", "update", "rerank", "--query", "q1", *where).code == 2
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("q1,0.1,0.2\nq2,0.1,0.3\nq3,0.5,1.5\n", "scores.csv:4: query 'q3': the treatment score 1.5"),
+        ("q1,0.1,0.2\nq2,0.1,0.3\nq3,,0.5\n", "scores.csv:4: has no control"),
+        ("q1,0.1,0.2\nq2,0.1,0.3\nq1,0.1,0.9\n", "scores.csv:4: query 'q1': has the scores 0.1 and 0.9, but 0.1 and 0.2 at"),
+    ],
+)
+def test_s2_a_file_with_a_row_that_cannot_be_used_counts_nothing(
+    ringtrue: Callable[..., Any], tmp_path: Path, rows: str, said: str
+) -> None:
+    where = ("--store", tmp_path / "store.sqlite")
+    ringtrue("test", "create", "rerank", *where)
+    file = tmp_path / "scores.csv"
+    file.write_text(f"query_id,control,treatment\n{rows}", encoding="utf-8")
+    ended = ringtrue("test", "update", "rerank", file, *where)
+    assert ended.code == 2
+    assert said in ended.err
+    assert len(ended.err.splitlines()) == 1
+    assert ringtrue("test", "status", "rerank", *where, "--json").json["samples"] == 0
+    file.write_text("query_id,control,treatment\nq1,0.1,0.2\nq1,0.1,0.2\n", encoding="utf-8")  # twice the same is once
+    assert ringtrue("test", "update", "rerank", file, *where, "--json").json["counted"] == 1
+
+
+def test_s2_a_file_for_a_test_that_counts_something_else_names_its_place(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
+    where = ("--store", tmp_path / "store.sqlite")
+    ringtrue("test", "create", "rerank", "--method", "beta-binomial", "--measure", "hit", *where)
+    file = tmp_path / "scores.csv"
+    file.write_text("query_id,control,treatment\nq1,0,1\nq2,0.5,1\n", encoding="utf-8")
+    ended = ringtrue("test", "update", "rerank", file, *where)
+    assert ended.code == 2
+    assert "scores.csv:3: query 'q2'" in ended.err
+    assert ringtrue("test", "status", "rerank", *where, "--json").json["samples"] == 0
+
+
 def test_s2_simulate_checks_its_promises(ringtrue: Callable[..., Any]) -> None:
     small = ("test", "simulate", "--simulations", "250", "--queries", "500")
     passed = ringtrue(*small, "--check", "--json")
     assert passed.code == 0
     assert json.loads(passed.out)["broken"] == []
-    assert len(passed.json["rates"]) == 20
+    assert (len(passed.json["rates"]), len(passed.json["rare_losses"])) == (28, 8)
     assert passed.json["beta_binomial_false_accept"] > 0.1
     too_short = ringtrue("test", "simulate", "--simulations", "60", "--queries", "40", "--check")
     assert too_short.code == 1

@@ -6,7 +6,7 @@ import pytest
 
 from made_feedback import at, event, search
 from ringtrue.errors import CannotDecide, InputError
-from ringtrue.online import derive_into, derive_judgments, qrels, winning
+from ringtrue.online import Interleaved, as_flag, derive_into, derive_judgments, qrels, winning
 from ringtrue.store import Store, StoredJudgment
 
 NOW = at(days=1)
@@ -172,6 +172,18 @@ def test_trap_23_pooled_only_when_asked_for() -> None:
         derive(AFTER, [], mixed="poll")
 
 
+def test_trap_23_lists_drawn_for_one_interleaving_are_one_setting() -> None:
+    shown = [
+        search(f"q{n}", session=f"s{n}", flags=as_flag("mixed", Interleaved(items, (-1.0, 1.0))), result_ids=items)
+        for n, items in enumerate([("a", "b"), ("b", "a"), ("a", "c")])
+    ]
+    found = derive(shown, [event("click", "a", session="s0"), event("click", "b", session="s1")])
+    assert len(found.variants) == 1
+    assert {one.item_id for one in found.judgments} == {"a", "b"}
+    with pytest.raises(CannotDecide, match="2 retrievers or flag settings"):
+        derive([*shown, search("q9")], [])
+
+
 # ── which judgment wins ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -208,6 +220,11 @@ def test_f4_a_judgment_by_hand_of_another_search_with_the_same_words_wins_too() 
     by_hand = judgment(0, "manual", "anna", query="q2", item="b")
     (only,) = qrels([*derived, by_hand], searches)
     assert (only.grade, only.source, only.doc_id) == (0, "manual", "b")
+
+
+def test_f4_a_judgment_by_hand_under_an_id_without_words_meets_what_others_say_of_that_id() -> None:
+    derived = judgment(2, "implicit", "feedback:person", metadata={"key": "pool hours"})
+    assert [one.grade for one in qrels([derived, judgment(0, "manual", "anna")])] == [0]
 
 
 def test_f4_qrels_leave_out_what_is_too_unsure() -> None:
@@ -345,3 +362,11 @@ def test_a_store_that_is_not_there_is_not_made(ringtrue, tmp_path) -> None:
         assert outcome.code == 2
         assert "no store yet" in outcome.err
     assert not (tmp_path / "none.sqlite").exists()
+
+
+def test_f4_a_click_on_what_another_retriever_showed_last_is_not_taken_for_this_ones(tmp_path) -> None:
+    with Store.open(tmp_path / "store.sqlite") as store:
+        store.add_queries([search("q1", retriever="old"), search("q2", minutes=2, retriever="new")])
+        store.add_feedback([event("click", "b", minutes=3)])
+        assert derive_into(store, now=NOW, retriever="old").judgments == ()
+        assert [one.query_id for one in derive_into(store, now=NOW, retriever="new").judgments] == ["q2"]

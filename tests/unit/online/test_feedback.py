@@ -15,6 +15,8 @@ from ringtrue.errors import InputError
 from ringtrue.online import (
     Confidence,
     DetectionRules,
+    Interleaved,
+    as_flag,
     check_event,
     confidences,
     file_read,
@@ -127,6 +129,23 @@ def test_importing_the_room_loads_neither_sqlalchemy_nor_numpy() -> None:
         "print(*sorted({'sqlalchemy', 'numpy', 'scipy', 'duckdb'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), -4, float("inf"), True, "long"])
+def test_f1_a_dwell_says_how_long_it_was(tmp_path, seconds) -> None:
+    with Store.open(tmp_path / "s.sqlite") as store:
+        store.add_queries([search("q1")])
+        with pytest.raises(InputError, match="write a number from 0"):
+            record_feedback(store, [event("dwell", "b", metadata={"seconds": seconds})])
+        with pytest.raises(InputError, match="does not say how long"):
+            record_feedback(store, [event("dwell", "b")])
+        assert store.feedback() == []
+        record_feedback(store, [event("dwell", "b", metadata={"seconds": 0})])
+
+
+def test_f1_a_linked_event_carries_the_setting_and_not_the_drawn_list() -> None:
+    shown = search("q1", flags={"rerank": True, **as_flag("mixed", Interleaved(("a", "b"), (-1.0, 1.0)))})
+    assert link(event("click", "b"), [shown]).metadata["flags"] == {"rerank": True, "interleave": {"feature": "mixed"}}
 
 
 # ── F-2: detection ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -282,17 +301,25 @@ def test_f3_confidence_stays_within_bounds_and_counts_all(start, said) -> None:
 
 
 def test_f3_promotion_takes_nine_tenths_and_five_validations() -> None:
-    four = [event("validate_useful", "a", minutes=minute) for minute in range(4)]
+    four = [event("validate_useful", "a", minutes=minute, session=f"s{minute}") for minute in range(4)]
     assert confidences(four)["a"].value == 0.9
     assert not confidences(four)["a"].promotion_eligible
-    five = [*four, event("validate_useful", "a", minutes=5)]
+    five = [*four, event("validate_useful", "a", minutes=5, session="s5")]
     assert confidences(five)["a"].promotion_eligible
-    assert not confidences([*five, *(event("validate_not_useful", "a", minutes=m) for m in (6, 7, 8))])["a"].promotion_eligible
+    against = [event("validate_not_useful", "a", minutes=m, session=f"s{m}") for m in (6, 7, 8)]
+    assert not confidences([*five, *against])["a"].promotion_eligible
+
+
+def test_f3_one_session_has_one_vote_on_an_item_its_last() -> None:
+    insisting = [event("validate_useful", "a", minutes=minute, actor="agent") for minute in range(6)]
+    assert confidences(insisting)["a"] == Confidence(0.6, 1, 0)
+    assert confidences([*insisting, event("validate_not_useful", "a", minutes=9)])["a"] == Confidence(0.45, 0, 1)
+    assert set(confidences([*insisting, event("validate_useful", "b")])) == {"a", "b"}
 
 
 def test_f3_events_count_once_in_the_order_of_their_times() -> None:
     # 1.0 is the ceiling: useful then not useful ends lower than not useful then useful.
-    up, down = event("validate_useful", "a", minutes=1), event("validate_not_useful", "a", minutes=2)
+    up, down = event("validate_useful", "a", minutes=1), event("validate_not_useful", "a", minutes=2, session="t")
     assert confidences([down, up, up, event("click", "a")], start={"a": 1.0})["a"] == Confidence(0.95, 1, 1)
     with pytest.raises(InputError, match="from 0 to 1"):
         confidences([], start={"a": 1.5})

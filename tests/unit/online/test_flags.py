@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -142,6 +145,51 @@ def test_s4_a_live_system_asks_memory_and_follows_the_store_in_the_background() 
     assert flags.in_force("user-1") == {"new": True}
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_s4_a_worker_forked_while_flags_were_being_read_sees_a_rollback(tmp_path: Any) -> None:
+    """The child inherits the lock as it was, held by a thread that it does not have."""
+    code = f"""
+import os, threading, time
+from datetime import UTC, datetime
+from ringtrue.online import Flags
+from ringtrue.store import Flag, Store
+
+NOW, begun, go = datetime(2026, 3, 1, tzinfo=UTC), threading.Event(), threading.Event()
+with Store.open({str(tmp_path / "s.sqlite")!r}) as store:
+    store.set_flag(Flag("new", rollout=100.0), who="a", at=NOW)
+
+    class Slow:
+        slow = False
+        def flags(self, *, project="default"):
+            if self.slow:
+                begun.set()
+                go.wait()
+            return store.flags(project=project)
+
+    slow = Slow()
+    flags = Flags(slow, refresh=0.0, environment={{}})
+    slow.slow = True
+    assert flags.is_on("new", "u") and begun.wait(20)
+    child = os.fork()
+    if child == 0:
+        slow.slow = False
+        patience = time.monotonic() + 20
+        with Store.open({str(tmp_path / "s.sqlite")!r}) as own:
+            while own.flag("new").rollout and time.monotonic() < patience:
+                time.sleep(0.01)
+        while flags.is_on("new", "u") and time.monotonic() < patience:
+            time.sleep(0.01)
+        os._exit(int(flags.is_on("new", "u")))
+    go.set()
+    store.set_flag(Flag("new", rollout=0.0, state="paused"), who="a", at=NOW)
+    _, status = os.waitpid(child, 0)
+    raise SystemExit(os.waitstatus_to_exitcode(status))
+"""
+    # In a process of its own: pytest has threads, and Python warns of a fork beside them.
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_s4_while_the_store_is_away_flags_stay_as_they_were() -> None:
     class Away(MemoryStore):
         away = False
@@ -178,6 +226,7 @@ def test_s4_flags_on_the_command_line(ringtrue: Any, tmp_path: Any, monkeypatch:
     store = tmp_path / "s.sqlite"
     first = ringtrue("flag", "list", "--store", store, "--json").json["flags"]
     assert {name: flag["preset"] for name, flag in first.items()} == {"multi-vector": True, "graph-scoring": True}
+    assert not store.exists()  # looking makes no store
     made = ringtrue("flag", "set", "multi-vector", "--rollout", "5", "--why", "go", "--who", "ada", "--store", store)
     assert (made.code, made.out) == (0, "multi-vector: 5 %, running, shadow on\n")
     ringtrue("flag", "set", "multi-vector", "--measure", "ndcg@10", "--stage-hours", "2", "--who", "bob", "--store", store)
@@ -214,6 +263,7 @@ def test_s4_flags_on_the_command_line(ringtrue: Any, tmp_path: Any, monkeypatch:
     ],
 )
 def test_s4_bad_input_is_one_line_with_its_cure(ringtrue: Any, tmp_path: Any, arguments: list[str], says: str) -> None:
+    Store.open(tmp_path / "s.sqlite").close()
     outcome = ringtrue("flag", *arguments, "--store", tmp_path / "s.sqlite")
     assert outcome.code == 2
     assert says in outcome.err

@@ -13,7 +13,7 @@ import pytest
 
 from flag_store import MemoryStore
 from ringtrue.online.evidence import LAST_CONTROL, SINCE, Evidence, Side, gather, side
-from ringtrue.online.graduate import NO_CONSTITUTIONAL, STAGES, decide, explain, roll_back, step
+from ringtrue.online.graduate import NO_CONSTITUTIONAL, STAGES, beyond_chance, decide, explain, roll_back, step
 from ringtrue.online.summary import summarise
 from ringtrue.store import ABTest, Flag, LoggedQuery, ShadowRun, Store, StoredResult, timestamp
 
@@ -94,6 +94,34 @@ def test_s5_nobody_gets_it_while_one_condition_is_missing(missing: dict[str, Any
     assert name in decision.why
 
 
+def test_s5_nobody_gets_it_while_much_of_the_live_sample_is_missing_and_the_latencies_say_where_they_are_from() -> None:
+    live = [replace(row, source="live") for row in rows()]
+    decision = decide(FLAG, evidence(shadow=summarise(live, missing=51)), NOW)
+    assert (decision.action, decision.why) == ("wait", "for sample")
+    assert "of 251 sampled live queries 51 are missing (20%)" in explain(decision)
+    assert "p95 100.0 → 105.0 ms, +5.0% in live systems; below" in explain(decision)
+    assert decide(FLAG, evidence(shadow=summarise(live, missing=50)), NOW).action == "advance"
+
+
+@pytest.mark.parametrize("gate", ["fail", "undecided"])
+def test_s5_nobody_gets_it_while_its_gate_has_not_passed(gate: str) -> None:
+    decision = decide(FLAG, evidence(gate=gate), NOW)
+    assert (decision.action, decision.why, decision.moved) == ("wait", "for gate", False)
+    assert "the feature's newest gate " in explain(decision)
+    assert decide(FLAG, evidence(gate="pass"), NOW).action == "advance"
+
+
+def test_s5_what_a_watch_reports_before_anybody_has_it_stops_it_until_a_person_goes_on() -> None:
+    store = full_store()
+    decision = step(store, "new", now=NOW, breaches=("revenue fell by 9 %",))
+    assert (decision.action, decision.flag.rollout, decision.flag.state) == ("rollback", 0.0, "paused")
+    assert "It is paused at 0 %: revenue fell by 9 %." in explain(decision)
+    assert step(store, "new", now=NOW + timedelta(hours=1)).action == "wait"  # the next look knows nothing of it
+    assert store.known["new"].rollout == 0.0
+    again = step(store, "new", now=NOW + timedelta(hours=2), breaches=("revenue fell by 9 %",))
+    assert (again.action, len(store.trail)) == ("wait", 1)
+
+
 @pytest.mark.parametrize(
     "enough",
     [
@@ -162,6 +190,64 @@ def test_s5_a_few_slow_answers_stop_the_next_stage_but_take_nothing_away() -> No
     decision = decide(at(5), evidence(on=side(live(latencies))), NOW)
     assert decision.action == "wait"
     assert "live latency" in failing(decision)
+
+
+@pytest.mark.parametrize("percent", [1.0, 100.0])
+@pytest.mark.parametrize(
+    ("on", "off"),
+    [
+        (Side(49, 49, None), Side(4851, 0, 100.0)),
+        (Side(12, 12, None), Side(20, 0, None)),
+        (Side(500, 500, None), Side(0, 0, None)),
+        (Side(500, 500, None), None),
+    ],
+)
+def test_s5_what_plainly_fails_is_taken_away_with_few_searches_and_with_nobody_to_compare_with(
+    percent: float, on: Side, off: Side | None
+) -> None:
+    decision = decide(at(percent, hours=1), evidence(on=on, off=off), NOW)
+    assert decision.action == "rollback"
+    assert f"{on.degraded}/{on.queries}" in decision.why
+
+
+@pytest.mark.parametrize(
+    ("on", "off"),
+    [
+        (Side(3, 3, None), Side(4851, 0, 100.0)),  # may be one user's bad minute
+        (Side(49, 3, 100.0), Side(4851, 40, 100.0)),
+        (Side(500, 90, 100.0), None),  # nobody knows how many fail without it
+        (Side(500, 210, 100.0), Side(500, 200, 100.0)),
+    ],
+)
+def test_s5_what_chance_or_production_explains_is_not_taken_away(on: Side, off: Side | None) -> None:
+    assert decide(at(5, hours=1), evidence(on=on, off=off), NOW).action == "wait"
+
+
+def test_s5_chance_alone_ends_few_stages_though_they_are_looked_at_after_every_search() -> None:
+    import numpy as np
+
+    failed = np.cumsum(np.random.default_rng(5).random((1_000, 200)) < 0.03, axis=1)
+    alarms = sum(any(beyond_chance(int(hits), n, 0.03) for n, hits in enumerate(row, 1)) for row in failed)
+    assert alarms <= 5  # one is expected at most
+    worse = np.cumsum(np.random.default_rng(6).random((100, 200)) < 0.25, axis=1)
+    assert sum(any(beyond_chance(int(hits), n, 0.03) for n, hits in enumerate(row, 1)) for row in worse) == 100
+
+
+def test_s5_everybody_by_hand_is_compared_with_those_who_were_without_before(tmp_path: Path) -> None:
+    began = NOW - timedelta(hours=3)
+    flag = replace(at(100), stage_since=timestamp(began), metadata={LAST_CONTROL: {
+        "queries": 900, "degraded": 900, "p95_ms": 1.0, "until": timestamp(NOW - timedelta(days=90))}})  # fmt: skip
+    with Store.open(tmp_path / "s.sqlite") as store:
+        store.set_flag(flag, who="ada", at=began)
+        earlier, later = timestamp(began - timedelta(hours=1)), timestamp(began + timedelta(hours=1))
+        store.add_queries(live((100.0,) * 120, on=False, when=earlier))
+        store.add_queries(live((100.0,) * 80, on=True, when=earlier))
+        store.add_queries([replace(row, degraded=n < 60) for n, row in enumerate(live((100.0,) * 300, when=later))])
+        found = gather(store, flag, now=NOW)
+        assert (found.off, found.on.queries if found.on else 0) == (Side(120, 0, 100.0, (100.0,) * 120), 300)
+        decision = step(store, "new", now=NOW)
+    assert decision.action == "rollback"
+    assert "0/120 without, 60/300 with" in decision.why
 
 
 def live(latencies: tuple[float, ...], *, on: bool = True, when: str = BEFORE) -> list[LoggedQuery]:
@@ -267,7 +353,7 @@ def test_trap_23_evidence_from_before_the_candidate_changed_counts_for_nothing()
     assert found.shadow.queries == 0
     decision = decide(changed, found, NOW)
     assert decision.action == "wait"
-    assert "began before the candidate was changed" in explain(decision)
+    assert "began before the candidate was changed; begin anew: ringtrue test create new --again" in explain(decision)
     assert gather(store, FLAG, now=NOW).shadow.queries == 200
 
 

@@ -146,6 +146,18 @@ class TestFeedback:
         assert {row.text: dict(row.grades) for row in found.rows} == {"Late checkout": {"d2": 2}}
         assert (found.judgments, found.human, found.unknown, found.screened) == (1, 1, 1, 1)
 
+    def test_g7c_a_judgment_keeps_its_words_when_the_log_is_gone_and_an_evaluations_search_still_is_none(self, store) -> None:
+        store.add_queries([search(5, "asked by an evaluation", is_eval_corpus=True)])
+        store.add_judgments(
+            [
+                StoredJudgment(f"eq_{n}", "d1", 2, "implicit", timestamp(NOW), metadata={"key": words.lower(), "query": words})
+                for n, words in ((4, "Late lunch"), (5, "asked by an evaluation"), (6, "bill of ada@example.org"))
+            ]
+        )
+        found = harvest.implied(store, allowed=harvest.screen())
+        assert {row.text: dict(row.grades) for row in found.rows} == {"Late lunch": {"d1": 2}}
+        assert (found.unknown, found.screened) == (1, 1)
+
 
 class TestRefresh:
     def test_g6_the_whole_way_from_the_log_to_the_next_version(self, store) -> None:
@@ -166,7 +178,7 @@ class TestRefresh:
         assert (made.golden.version, len(made.added), len(made.retired)) == ("2.0.0", 20, 20)
         chairs = [judgment for judgment in golden.judgments if judgment.source == "chair"]
         assert [judgment for judgment in made.golden.judgments if judgment.source == "chair"] == chairs
-        assert steps.released(store, found.proposal, "inn-v2.0.0", now=NOW) == 40
+        assert steps.released(store, found.proposal, golden, made.golden, now=NOW) == 40
         assert store.backlog()["published"] == 40
         assert steps.finish(store, found.proposal, golden).golden == made.golden, "again, from what is published"
         assert steps.open_proposal(store, made.golden) is None, "the next version has a proposal of its own"
@@ -208,6 +220,45 @@ class TestRefresh:
         made = steps.finish(store, proposal, inn())
         assert made.left_out == (bad.query_id,)
         assert (len(made.added), len(made.retired)) == (5, 5)
+
+    def test_g6_pairs_of_a_question_that_was_left_out_are_not_published_in_the_version(self, store) -> None:
+        store.add_queries(traffic())
+        proposal = steps.propose_from_log(store, inn(), now=NOW, who="desk", count=6).proposal
+        queue = ReviewQueue(store)
+        hopeless = proposal.new[0].query_id
+        for item in queue.items():
+            grade = 0 if item.query_id == hopeless else 3 if item.doc_id in ("d0", "d2", "d4") else 0
+            for name in ("ada", "ben"):
+                queue.judge(item.item_key, grade, reviewer=name, now=NOW)
+        made = steps.finish(store, proposal, inn())
+        assert made.golden is not None
+        assert made.left_out == (hopeless,)
+        for _ in range(2):
+            steps.released(store, proposal, inn(), made.golden, now=NOW)
+            states = {(item.query_id == hopeless, item.state) for item in queue.items()}
+            assert states == {(True, "approved"), (False, "published")}
+        said = [one.relevance for one in store.judgments(source="manual") if one.query_id == hopeless]
+        assert said == [0] * len(said) != []
+        assert len([entry for entry in store.audit() if entry.what == steps.RELEASED]) == 1
+
+    def test_g6_what_a_refresh_removed_is_not_proposed_by_the_next_one_unless_asked_again(self, store) -> None:
+        old = tuple(Query(f"q{n}", f"towels number{n} of the sauna") for n in range(3))
+        golden = replace(inn(), queries=old, judgments=())
+        store.add_queries([search(100 + n, query.text, days=2) for n, query in enumerate(old)])
+        store.add_queries([search(n, f"{deed} the garden", days=2) for n, deed in enumerate(DEEDS)])
+        proposal = steps.propose_from_log(store, golden, now=NOW, who="desk", count=3).proposal
+        for n, item in enumerate(ReviewQueue(store).items()):
+            for name in ("ada", "ben"):
+                ReviewQueue(store).judge(item.item_key, 3 if n % 3 else 2, reviewer=name, now=NOW)
+        made = steps.finish(store, proposal, golden).golden
+        assert made is not None
+        assert not {query.text for query in old} & {query.text for query in made.queries}
+        steps.released(store, proposal, golden, made, now=NOW)
+        texts = {query.text for query in old}
+        later = NOW + timedelta(hours=1)
+        store.add_queries([replace(search(200, old[0].text), created_at=timestamp(NOW + timedelta(minutes=5)))])
+        again = steps.propose_from_log(store, made, now=later, who="desk").proposal
+        assert texts & {query.text for query in again.new} == {old[0].text}
 
     def test_g6_the_first_harvest_makes_a_regression_set_of_fifty(self, store) -> None:
         store.add_queries(traffic(days=10))

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from ringtrue.errors import Unreachable
-from ringtrue.online import change_flag, create_test, health_of, roll_back
+from ringtrue.online import QueryLog, change_flag, create_test, health_of, losses, roll_back
+from ringtrue.online.missing import missing_entry
 from ringtrue.store import AuditEntry, LoggedQuery, ReviewItem, ShadowRun, Store, StoredResult, timestamp
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -68,17 +69,28 @@ def test_o3_a_store_with_everything_in_order_is_healthy(healthy: Store) -> None:
 
 
 def test_o3_events_that_were_lost_lately_are_wrong(healthy: Store) -> None:
-    healthy.add_audit(AuditEntry(LONG_AGO, "query log", "log.lost", "p1", detail={"dropped": 7, "refused": 0, "new": 7}))
+    healthy.add_audit(AuditEntry(LONG_AGO, "query log", "log.lost", "p1", detail={"dropped": 7, "refused": 0}))
     assert states(healthy)["losses"] == "ok"
-    # A process tells its running total and how many of it are new; only the new ones add up.
-    for total in (3, 5):
-        new = 3 if total == 3 else 2
-        healthy.add_audit(
-            AuditEntry(LATELY, "query log", "log.lost", "p2", detail={"dropped": total, "refused": 0, "new": new})
-        )
+    # Each entry tells of what came since the one before.
+    healthy.add_audit(AuditEntry(LATELY, "query log", "log.lost", "p2", detail={"dropped": 3, "refused": 1}))
+    healthy.add_audit(AuditEntry(LATELY, "query log", "log.lost", "p2", detail={"lost": 2, "dropped": 0, "refused": 0}))
+    healthy.add_audit(AuditEntry(LATELY, "ada", "set flag", "p2", detail={"dropped": 100}))
     found = health_of(healthy, now=NOW)
     part = next(part for part in found.parts if part.name == "losses")
-    assert (part.state, part.figures, found.exit_code) == ("wrong", {"last_24h": 5, "told": 12}, 1)
+    figures = {"last_24h": 6, "told": 13, "lost": 2, "dropped": 10, "refused": 1}
+    assert (part.state, part.figures, found.exit_code) == ("wrong", figures, 1)
+    told = losses(healthy)
+    assert (told.lost, told.dropped, told.refused, told.total) == (2, 10, 1, 13)
+
+
+def test_o3_health_and_stats_count_what_a_log_really_told(tmp_path: Path) -> None:
+    with QueryLog(tmp_path / "s.sqlite", queue_bytes=1) as log:
+        for _ in range(3):
+            log.record(LoggedQuery("eq_x", "pool", "shop", LATELY))
+    with Store.open(tmp_path / "s.sqlite") as store:
+        assert losses(store).dropped == 3
+        part = next(part for part in health_of(store, now=datetime.now(UTC)).parts if part.name == "losses")
+        assert (part.state, part.figures["last_24h"]) == ("wrong", 3)
 
 
 @pytest.mark.parametrize(("gate", "state"), [("pass", "ok"), ("fail", "wrong"), ("undecided", "unknown")])
@@ -86,6 +98,14 @@ def test_o3_the_gate_is_as_the_newest_gated_result_says(healthy: Store, gate: st
     healthy.add_result(evaluated(run_id="r2", created_at=timestamp(NOW), gate=gate))
     healthy.add_result(evaluated(run_id="r3", created_at=timestamp(NOW + timedelta(minutes=1)), gate=None))
     assert states(healthy)["gate"] == state
+
+
+def test_o3_what_a_candidate_did_is_not_productions_affair(healthy: Store) -> None:
+    later = timestamp(NOW + timedelta(minutes=1))
+    worse = evaluated(run_id="r2", created_at=later, feature_id="new", gate="fail", metrics={"Constitutional@5": 0.5})
+    healthy.add_result(replace(worse, run_type="regression"))
+    parts = {part.name: part for part in health_of(healthy, now=NOW).parts}
+    assert (parts["gate"].state, parts["constitutional"].state, parts["evaluation"].figures["run_id"]) == ("ok", "ok", "r1")
 
 
 def test_o3_constitutional_documents_that_do_not_surface_are_wrong(healthy: Store) -> None:
@@ -110,6 +130,17 @@ def test_o3_shadow_runs_and_tests_are_told(healthy: Store) -> None:
     assert states(healthy)["shadow"] == "ok"
     healthy.add_shadow_runs([replace(run, query_id="q1", error="TimedOut")])
     assert states(healthy)["shadow"] == "wrong"
+
+
+def test_o3_a_shadow_that_cannot_keep_up_is_wrong(healthy: Store) -> None:
+    change_flag(healthy, "new", who="ada", now=NOW, shadow=True)
+    healthy.add_shadow_runs([ShadowRun(f"q{n}", "new", LATELY, ("a",), ("a",), source="live") for n in range(12)])
+    healthy.add_audit(missing_entry("new", LATELY, {"dropped": 3}))
+    assert states(healthy)["shadow"] == "ok"
+    healthy.add_audit(missing_entry("new", LATELY, {"dropped": 1, "unsaved": 4}))
+    part = next(part for part in health_of(healthy, now=NOW).parts if part.name == "shadow")
+    assert (part.state, part.figures["new"]["missing"]) == ("wrong", 8)
+    assert part.says == "new: 12 queries, 0 failed, 8 missing (40% of the live sample)"
 
 
 def test_o3_a_rollback_is_wrong_until_a_person_goes_on(healthy: Store) -> None:
@@ -156,3 +187,8 @@ def test_o3_health_on_the_command_line(ringtrue: Any, healthy: Store, tmp_path: 
     assert found["state"] == "ok"
     assert found["parts"]["gate"]["verdict"] == "pass"
     assert ringtrue("health", "--store", tmp_path / "s.sqlite", "--project", "other").code == 3
+
+
+def test_o3_health_makes_no_store(ringtrue: Any, tmp_path: Path) -> None:
+    done = ringtrue("health", "--store", tmp_path / "none.sqlite")
+    assert (done.code, "no store yet" in done.err, (tmp_path / "none.sqlite").exists()) == (2, True, False)

@@ -16,6 +16,8 @@ from ringtrue.store import FeedbackEvent, LoggedQuery, Store
 
 START = 1_772_366_400_000_000_000  # 2026-03-01T12:00:00Z
 AT = "2026-03-01T12:00:00.000000Z"
+OWN: dict[str, Any] = {"query_id": "q", "query": "x", "tool_name": "t", "created_at": AT}
+CLICK: dict[str, Any] = {"event_id": "e", "event_type": "click", "session_id": "s", "created_at": AT}
 
 
 @pytest.fixture
@@ -121,6 +123,9 @@ def test_l1_spans_of_the_genai_conventions(store: Store, tmp_path: Path, structu
     ("change", "says"),
     [
         ({"traceId": None}, r"spans\.jsonl:2: field 'traceId': it is missing"),
+        ({"endTimeUnixNano": str(START - 5_000_000)}, r":2: field 'endTimeUnixNano': the span ends before it starts"),
+        ({"endTimeUnixNano": str(10**30)}, r":2: field 'endTimeUnixNano': it is .* beyond the calendar"),
+        ({"startTimeUnixNano": None, "start_time": "0001-01-01T00:00:00+14:00"}, r":2: field 'start_time': it is '0001"),
         ({"startTimeUnixNano": "noon"}, r":2: field 'startTimeUnixNano': it is 'noon'; write nanoseconds"),
         ({"attributes": {"input.value": None}}, r":2: field 'attributes.input.value': the retriever span has no query"),
         ({"attributes": {"retrieval.documents.0.document.id": None}}, r"documents\.0\.document\.id': it is missing"),
@@ -168,9 +173,34 @@ def test_l1_ubi_queries_and_events_come_in_joined_and_once(store: Store, tmp_pat
     assert len(store.feedback()) == 4
 
 
+def test_l1_the_time_of_a_ubi_dwell_counts_as_seconds_and_that_of_a_click_does_not(store: Store, tmp_path: Path) -> None:
+    from ringtrue.online import derive_judgments
+
+    def event(action: str, item: str, rank: int, **stayed: Any) -> dict[str, Any]:
+        attributes = {"object": {"object_id": item}, "position": {"ordinal": rank}, **stayed}
+        return EVENT | {"action_name": action, "event_attributes": attributes}
+
+    events = (
+        event("dwell", "12", 1, dwell_time=41.5), event("watch", "7", 2, dwell_seconds=12),
+        event("click", "3", 3, dwell_time=90), event("click", "3", 3, dwell_time="soon"),
+    )  # fmt: skip
+    import_files(store, [lines(tmp_path / "q.jsonl", QUERY), lines(tmp_path / "e.jsonl", *events)], cleaner=Redactor())
+    kept = sorted((one.event_type, one.item_id, tuple(one.metadata.items())[1:]) for one in store.feedback())
+    assert kept == [
+        ("click", "3", ()), ("click", "3", (("dwell_time", 90),)), ("dwell", "12", (("seconds", 41.5),)),
+        ("dwell", "7", (("seconds", 12),)),
+    ]  # fmt: skip
+    found = derive_judgments(store.queries(), store.feedback(), now="2026-03-02T00:00:00Z")
+    assert {one.item_id for one in found.judgments if one.relevance >= 2} == {"12", "3"}  # 12 s are no satisfied visit
+
+
 @pytest.mark.parametrize(
     ("record", "says"),
     [
+        (
+            EVENT | {"action_name": "dwell", "event_attributes": {"dwell_time": -1}},
+            r"field 'event_attributes.dwell_time': it is -1; write seconds from 0",
+        ),
         (QUERY | {"query_id": None}, r":1: field 'query_id': it is missing; write a text"),
         (QUERY | {"timestamp": "noon"}, r"field 'timestamp': it is 'noon'; write a time like"),
         (QUERY | {"query_response_hit_ids": "12"}, r"field 'query_response_hit_ids': it is '12'; write a list"),
@@ -241,11 +271,36 @@ def test_l1_export_to_csv_and_parquet(tmp_path: Path) -> None:
         ({"query_id": "q", "query": "x", "tool_name": "t", "created_at": AT, "scores": [None]}, "field 'scores'"),
         ({"event_id": "e", "event_type": "hop", "session_id": "s", "created_at": AT}, "field 'event_type': it is 'hop'"),
         ({"record": "song", "query_id": "q"}, "field 'record': there is no record 'song'"),
+        (OWN | {"extraction_count": 2**31}, "field 'extraction_count': it is 2147483648; write a whole number from 0 to"),
+        (OWN | {"extraction_count": 2**70}, "field 'extraction_count': it is 1180591620717411303424; write"),
+        (OWN | {"total_latency_ms": -5}, "field 'total_latency_ms': it is -5; write milliseconds from 0"),
+        (OWN | {"total_latency_ms": 10**400}, "field 'total_latency_ms': it is 10000"),
+        (OWN | {"scores": [10**400]}, "field 'scores'"),
+        (OWN | {"stage_latency_ms": {"a": "fast"}}, "field 'stage_latency_ms': .* a number for each name"),
+        (OWN | {"channel_contributions": {"a": 7}}, "field 'channel_contributions': .* a list of ids"),
+        (OWN | {"stages": [{"name": "a", "input": "x", "output": 1, "ms": 1}]}, "field 'stages'"),
+        (OWN | {"created_at": "9999-12-31T23:59:59-14:00"}, "field 'created_at': it is '9999-12-31T23:59:59-14:00'"),
+        (OWN | {"created_at": "0001-01-01T00:00:00+14:00"}, "field 'created_at': it is '0001-01-01T00:00:00\\+14:00'"),
+        (CLICK | {"rank_in_results": -7}, "field 'rank_in_results': it is -7; write a rank from 1 on, or -1"),
+        (CLICK | {"rank_in_results": 0}, "field 'rank_in_results': it is 0; write a rank from 1 on, or -1"),
+        (CLICK | {"rank_in_results": 2**31}, "field 'rank_in_results': it is 2147483648"),
     ],
 )
 def test_l1_a_wrong_line_of_our_own_is_named_with_line_and_field(store: Store, tmp_path: Path, data: Any, says: str) -> None:
     with pytest.raises(InputError, match=rf"own\.jsonl:1: {says}"):
         import_files(store, [lines(tmp_path / "own.jsonl", data)], cleaner=Redactor())
+
+
+@pytest.mark.parametrize("number", [str(2**70), "1" + 5000 * "0", "-1"], ids=["large", "endless", "negative"])
+def test_l1_the_command_says_where_a_value_stands_that_no_database_holds(
+    ringtrue: Callable[..., Any], tmp_path: Path, number: str
+) -> None:
+    file = tmp_path / "own.jsonl"
+    file.write_text(json.dumps(OWN)[:-1] + f', "extraction_count": {number}}}\n', encoding="utf-8")
+    done = ringtrue("log", "import", file, f"--store={tmp_path / 'log.sqlite'}")
+    assert done.code == 2
+    assert "own.jsonl:1" in done.err
+    assert "internal" not in done.err
 
 
 # ── the command ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -267,7 +322,7 @@ def test_l1_the_command_imports_shows_counts_and_exports(ringtrue: Callable[...,
     assert told["total"]["searches"] == 2
     assert told["total"]["latency_ms"] == {"p50": 25.0, "p95": 25.0, "p99": 25.0}
     assert told["total"]["zero_result_rate"] == 0.0
-    assert told["missing"] == {"lost": 0, "dropped": 0, "refused": 0}
+    assert told["missing"] == {"lost": 0, "dropped": 0, "refused": 0, "reasons": {}}
     assert "missing from the log: 0" in ringtrue("log", "stats", place, "--since", "2026-03-01").out
     assert ringtrue("log", "export", tmp_path / "out.parquet", place, "--json").json["rows"] == 2
     assert ringtrue("log", "prune", place, "--dry-run", "--json").code == 0

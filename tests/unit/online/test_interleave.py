@@ -206,12 +206,52 @@ def test_s3_logged_impressions_are_weighed_once_and_wait_for_their_clicks(tmp_pa
         settle = timedelta(minutes=30)
         first = count_log(store, "rerank", now=NOW + timedelta(hours=1), settle=settle)
         assert (first.impressions, first.clicked, first.new) == (3, 2, 2)
+        assert (first.waiting, first.before) == (1, 1)
         assert first.test.sums["differences"] == pytest.approx(1.0 - 0.5)
         again = count_log(store, "rerank", now=NOW + timedelta(hours=2), settle=settle)
         assert (again.impressions, again.clicked, again.new) == (4, 3, 1)
+        assert again.waiting == 0
         assert (again.test.sample_count, standing(again.test).mean_difference) == (3, pytest.approx(0.5))
         with pytest.raises(MissingInput, match="'unknown'"):
             count_log(store, "unknown", now=NOW, settle=settle)
+
+
+def test_s3_clicks_of_a_live_log_that_name_no_search_count_for_the_list_they_were_made_on(tmp_path: Path) -> None:
+    shown = Interleaved(("a", "b", "c"), (-1.0, 1.0, 0.0))
+    with Store.open(tmp_path / "store.sqlite") as store:
+        create_test(store, "rerank", now=NOW.isoformat(), measure=None)
+        first, second = (replace(logged(f"eq_{n}", n, shown), session_id="s1") for n in (1, 2))
+        plain = replace(logged("eq_3", 3, None), session_id="s1", result_ids=("c",))
+        strange = replace(logged("eq_4", 1, shown), session_id="s2", trace_id="t")
+        store.add_queries([first, second, plain, strange])
+        loose = [replace(event(n, "", item), query_id=None) for n, item in enumerate("bc")]
+        traced = replace(event(9, "", "a"), query_id=None, session_id="elsewhere", metadata={"trace_id": "t"})
+        store.add_feedback([*loose, traced])
+        found = count_log(store, "rerank", now=NOW + timedelta(hours=1), settle=timedelta(minutes=30))
+        # b: on the newest list that showed it. c: a later search showed it alone. a: by its trace.
+        assert (found.impressions, found.clicked, found.new) == (3, 2, 2)
+        assert found.test.sums["differences"] == pytest.approx(1.0 - 1.0)
+
+
+def test_s3_the_command_says_which_lists_do_not_count_and_why(ringtrue, tmp_path: Path) -> None:
+    shown = Interleaved(("a", "b"), (-1.0, 1.0))
+    now = datetime.now(UTC)
+    path = tmp_path / "store.sqlite"
+    with Store.open(path) as store:
+        create_test(store, "rerank", now=(now - timedelta(hours=2)).isoformat(), measure=None)
+        ages = {"eq_before": 180, "eq_old": 90, "eq_young": 5}
+        store.add_queries(
+            [
+                replace(logged(name, 0, shown), created_at=(now - timedelta(minutes=age)).isoformat())
+                for name, age in ages.items()
+            ]
+        )
+    said = ringtrue("interleave", "--feature", "rerank", "--store", path)
+    assert "1 interleaved lists" in said.out
+    assert "1 lists are younger than 30 minutes and wait" in said.err
+    assert "1 lists of the week before the test began" in said.err
+    record = ringtrue("interleave", "--feature", "rerank", "--store", path, "--json").json
+    assert (record["impressions"], record["waiting"], record["before_the_test"]) == (1, 1, 1)
 
 
 def test_s3_what_the_log_carries_comes_back_as_it_was() -> None:

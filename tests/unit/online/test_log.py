@@ -384,6 +384,28 @@ def test_l1_user_keys_are_what_delete_by_user_takes(store: Store) -> None:
         assert store.queries(project="shop") == []
 
 
+def test_l1_without_a_project_of_its_own_a_live_system_is_of_the_configured_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ringtrue.online import Flags, Shadow
+    from ringtrue.store import Flag
+
+    monkeypatch.setenv("RINGTRUE_PROJECT", "bank")
+    store.set_flag(Flag("new", rollout=100, project="bank"), who="ada", at="2026-03-01T12:00:00Z")
+    with QueryLog(store) as log:
+        log.feedback(FeedbackEvent("ef_1", "click", "s1", "2026-03-01T12:00:00Z"))
+        with log.query("pool", tool="shop") as q:
+            q.answer(["a"])
+        assert log.flush(10)
+    with Shadow(lambda text, k: ["a"], lambda text, k: ["a"], store, "new", sample=1) as search:
+        search.search("pool", query_id="q1")
+    assert [len(store.queries(project="bank")), len(store.feedback(project="bank"))] == [1, 1]
+    assert len(store.shadow_runs(feature_id="new", project="bank")) == 1
+    assert Flags(store, environment={}).is_on("new", "anybody")
+    with QueryLog(store, project="shop") as named:
+        assert named.project == "shop"
+
+
 def test_the_folder_of_a_log_does_not_depend_on_the_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ringtrue.online import log_folder
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -57,10 +58,16 @@ class Memory:
         return len(rows)
 
     def add_audit(self, entry: AuditEntry) -> None:
+        if self.problem is not None:
+            raise self.problem
         self.trail.append(entry)
 
-    def audit(self, *, project: str, subject: str) -> list[AuditEntry]:
-        return [entry for entry in self.trail if entry.subject == subject]
+    def feedback(self, *, project: str, query_ids: Sequence[str], limit: int) -> list[Any]:
+        return []
+
+    def audit(self, *, project: str, subject: str | None = None, what: str | None = None) -> list[AuditEntry]:
+        mine = [entry for entry in self.trail[::-1] if entry.project == project]
+        return [entry for entry in mine if subject in (None, entry.subject) and what in (None, entry.what)]
 
     def queries(self, *, project: str, query_ids: Sequence[str]) -> list[Any]:
         return [self.rows[name] for name in query_ids if name in self.rows]
@@ -150,7 +157,330 @@ def test_l1_one_row_that_no_database_holds_costs_no_other(tmp_path: Path, poison
         assert len(store.queries()) == 10
         assert (log.counts.refused, log.counts.written, log.counts.spooled) == (1, 10, 0)
         log.close()
-        assert losses(store).refused == 1
+        missing = losses(store)
+        assert (missing.refused, sum(missing.reasons.values())) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        row(7, extraction_count=2**70),
+        row(7, extraction_count=2**31),  # SQLite holds it, PostgreSQL does not
+        row(7, total_latency_ms=10**400),
+        row(7, total_latency_ms=-5.0),
+        row(7, scores=(10**400,), result_ids=("a",)),
+        FeedbackEvent("ef_7", "click", "s", NOW, rank_in_results=2**70),
+        FeedbackEvent("ef_7", "click", "s", NOW, rank_in_results=-7),
+        LoggedQuery("eq_7", "pool", "shop", "9999-12-31T23:59:59-14:00"),
+    ],
+)
+@pytest.mark.parametrize("away", [False, True])
+def test_l1_a_number_or_time_that_no_database_holds_is_refused_and_blocks_nobody(
+    tmp_path: Path, poison: Any, away: bool
+) -> None:
+    with Store.open(tmp_path / "store.sqlite") as inner:
+        store = Sometimes(inner)
+        store.away = away
+        log = opened(store, redact=None, folder=tmp_path / "log")
+        for number in range(3):
+            log.record(row(number))
+        log.record(poison) if isinstance(poison, LoggedQuery) else log.feedback(poison)
+        log.record(row(10))
+        assert log.flush(10)
+        assert (log.counts.refused, log.counts.acknowledged, log.counts.spooled) == (1, 4, 4 if away else 0)
+        store.away = False
+        _until(lambda: len(inner.queries()) == 4)
+        assert log.close()
+        assert losses(inner).refused == 1
+        assert list((tmp_path / "log").iterdir()) == []
+
+
+class Sometimes:
+    """A real store that can be away."""
+
+    def __init__(self, inner: Store) -> None:
+        self.inner, self.away = inner, False
+
+    def __getattr__(self, name: str) -> Any:
+        if self.away:
+            raise Unreachable("the server went away")
+        return getattr(self.inner, name)
+
+
+def test_l1_numbers_that_are_none_become_unknown_in_the_database_and_in_the_spool(tmp_path: Path) -> None:
+    import numpy as np
+
+    odd: Any = {"scores": (np.float32(0.5), float("nan")), "fusion_weights": {"a": float("inf"), "b": np.float64(0.25)}}
+    for away in (False, True):
+        store = Memory()
+        store.problem = Unreachable("gone") if away else None
+        log = opened(store, folder=tmp_path / str(away))
+        log.record(row(1, result_ids=("a", "b"), total_latency_ms=float("nan"), boost_delta=float("inf"), **odd))
+        log.record(row(2, result_ids=("a",), scores=(np.float32(0.5),)))
+        assert log.flush(10)
+        store.problem = None
+        _until(lambda store=store: len(store.rows) == 2)
+        log.close()
+        found: Any = store.rows["eq_000001"]
+        assert (found.total_latency_ms, found.boost_delta, found.scores) == (None, None, ())
+        assert found.fusion_weights == {"b": 0.25}
+        assert store.rows["eq_000002"].scores == (0.5,)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_l1_a_row_that_only_the_database_finds_wrong_is_searched_for_and_the_others_are_written(alone: bool) -> None:
+    store = Memory()
+    log = opened(store)
+    good = [] if alone else [row(number) for number in range(60)]
+    for one in [*good[:23], LoggedQuery("eq_x", "poison", "shop", NOW), *good[23:]]:
+        log.record(one)
+    assert log.flush(10)
+    assert set(store.rows) == {one.query_id for one in good}
+    assert (log.counts.refused, log.counts.written) == (1, len(good))
+    assert log.close()
+    assert sum(entry.detail["refused"] for entry in store.trail) == 1
+
+
+def test_l1_a_database_that_takes_no_writes_refuses_no_row(tmp_path: Path) -> None:
+    store = Memory()
+    store.problem = InputError("store is read-only; check the permissions")  # as a row would be complained of
+    log = opened(store, folder=tmp_path)
+    for number in range(20):
+        log.record(row(number))
+    assert log.flush(10)
+    assert (log.counts.refused, log.counts.spooled) == (0, 20)
+    store.problem = None
+    _until(lambda: len(store.rows) == 20)
+    assert log.close()
+
+
+@pytest.mark.parametrize("next_start", [False, True])
+def test_l1_a_spooled_row_that_the_database_refuses_does_not_hold_up_those_behind_it(tmp_path: Path, next_start: bool) -> None:
+    store = Memory()
+    store.problem = Unreachable("gone")
+    log = opened(store, folder=tmp_path, batch=5)
+    for number in range(12):
+        log.record(row(number))
+    log.record(LoggedQuery("eq_x", "poison", "shop", NOW))
+    for number in range(20, 32):
+        log.record(row(number))
+    assert log.flush(10)
+    if next_start:
+        log.close()
+        log = opened(store, folder=tmp_path, batch=5)
+        store.problem = None
+        log.record(row(99))
+        assert log.flush(10)
+        _until(lambda: bool(log.recovered))
+        assert [(one.replayed, one.refused, one.lost) for one in log.recovered] == [(24, 1, 0)]
+    else:
+        store.problem = None
+        _until(lambda: len(store.rows) == 24)
+        _until(lambda: log.counts.refused == 1)
+        counts = log.counts
+        assert (counts.spooled, counts.unspooled, counts.acknowledged, counts.waiting) == (25, 1, 24, 0)
+        assert log.flush(1)
+    assert log.close()
+    assert set(store.rows) >= {row(number).query_id for number in (*range(12), *range(20, 32))}
+    assert sum(entry.detail.get("refused", 0) for entry in store.trail) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def _damage(spool: Path) -> None:
+    lines = spool.read_text(encoding="utf-8").splitlines()
+    lines[2] = lines[2][:20]  # by a disk
+    lines[3] = lines[3][:-1] + ', "mood": "good"}'  # by a version that knows more
+    spool.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("next_start", [False, True])
+def test_l1_damaged_lines_of_a_spool_are_counted_as_lost_and_kept_aside(tmp_path: Path, next_start: bool) -> None:
+    store = Memory()
+    store.problem = Unreachable("gone")
+    log = opened(store, folder=tmp_path)
+    for number in range(5):
+        log.record(row(number))
+    assert log.flush(10)
+    if next_start:
+        log.close()
+    [spool] = tmp_path.glob("*.spool")
+    _damage(spool)
+    if next_start:
+        log = opened(store, folder=tmp_path)
+        store.problem = None
+        log.record(row(9))
+        _until(lambda: bool(log.recovered))
+        assert [(one.replayed, one.lost) for one in log.recovered] == [(3, 2)]
+    else:
+        log._writer._spool = Spool(spool, limit=10**6)  # the file has another size now
+        store.problem = None
+        _until(lambda: log.counts.lost == 2)
+        assert log.counts.waiting == 0
+    log.close()
+    [kept] = tmp_path.iterdir()
+    assert kept.name == spool.with_suffix(".damaged").name
+    assert len(kept.read_text(encoding="utf-8").splitlines()) == 2
+    assert "cannot be read" in (log.problem or "")
+    assert kept.name in (log.problem or "")
+    assert {"eq_000000", "eq_000001", "eq_000004"} <= set(store.rows)
+    [entry] = store.trail
+    assert (entry.detail["lost"], entry.detail["damaged"], entry.detail["kept_in"]) == (2, 2, kept.name)
+
+
+def test_l1_losses_are_charged_to_the_project_whose_log_lost_them(tmp_path: Path) -> None:
+    from ringtrue.online import living
+    from ringtrue.online.tally import ACCEPTED, Tally
+
+    killed = Tally(tmp_path, project="alpha")
+    killed.add(ACCEPTED, 7)
+    killed.close()  # as the end of its process would
+    assert [[one.accepted for one in some] for some in living(tmp_path, project="alpha")] == [[], [7]]
+    assert living(tmp_path, project="beta") == ([], [])
+    store = Memory()
+    with opened(store, project="beta", folder=tmp_path) as log:
+        log.record(row(1, project="beta"))
+        _until(lambda: bool(log.recovered))
+        assert [(one.project, one.lost) for one in log.recovered] == [("alpha", 7)]
+    assert [(entry.project, entry.detail["lost"]) for entry in store.trail] == [("alpha", 7)]
+
+
+@pytest.mark.parametrize("next_start", [False, True])
+def test_l3_a_user_who_was_deleted_meanwhile_does_not_come_back_from_the_spool(tmp_path: Path, next_start: bool) -> None:
+    from ringtrue.store import USER_DELETED, user_mark
+
+    store = Memory()
+    store.problem = Unreachable("gone")
+    log = opened(store, folder=tmp_path)
+    log.record(row(1, user_id="u1", session_id="s1"))
+    log.record(row(2, user_id="u2", session_id="s2"))
+    log.record(LoggedQuery("eq_000004", "again", "shop", "2026-03-03T00:00:00Z", user_id="u1"))  # after the deletion
+    log.feedback(FeedbackEvent("ef_1", "click", "s1", NOW, item_id="a"))  # of the user, by the session
+    log.feedback(FeedbackEvent("ef_2", "click", "s2", NOW, item_id="a"))
+    assert log.flush(10)
+    for day in ("01", "02"):
+        at = f"2026-03-{day}T13:00:00.000000Z"
+        store.trail.append(AuditEntry(at, "store", USER_DELETED, user_mark("u1", "default")))
+    if next_start:
+        log.close()
+        log = opened(store, folder=tmp_path)
+    store.problem = None
+    log.record(row(9))
+    if next_start:
+        _until(lambda: bool(log.recovered))
+        assert [(one.replayed, one.forgotten, one.lost) for one in log.recovered] == [(3, 2, 0)]
+    else:
+        _until(lambda: log.counts.forgotten == 2)
+        assert (log.counts.lost, log.counts.waiting) == (0, 0)
+    assert log.close()
+    assert set(store.rows) == {"eq_000002", "eq_000004", "eq_000009", "ef_2"}
+    told = [entry.detail for entry in store.trail if entry.what != USER_DELETED]
+    assert [(detail["lost"], detail["forgotten"]) for detail in told] == [(0, 2)]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_l3_a_user_who_was_deleted_in_one_project_comes_back_from_the_spool_of_another(tmp_path: Path) -> None:
+    from ringtrue.store import USER_DELETED, user_mark
+
+    store = Memory()
+    store.problem = Unreachable("gone")
+    log = opened(store, folder=tmp_path, project="other")
+    log.record(row(3, user_id="u1", session_id="s3"))
+    assert log.flush(10)
+    store.trail.append(AuditEntry("2026-03-02T13:00:00.000000Z", "store", USER_DELETED, user_mark("u1", "default")))
+    store.problem = None
+    _until(lambda: set(store.rows) == {"eq_000003"})
+    assert log.close()
+    assert log.counts.forgotten == 0
+
+
+@pytest.mark.parametrize("given", ["x", {"a": 1}, None, 7, row(1, result_ids=None), row(2, channel_contributions=3)])
+def test_l1_whatever_is_recorded_nothing_is_raised_and_it_is_refused_with_a_reason(given: Any) -> None:
+    store = Memory()
+    log = opened(store)
+    assert not log.record(given)
+    assert not log.feedback(given)
+    log.record(row(9))
+    assert log.flush(10)
+    reason = "not storable" if isinstance(given, LoggedQuery) else "no record"
+    assert (log.counts.refused, log.counts.reasons) == (2, {reason: 2})
+    assert set(store.rows) == {"eq_000009"}
+    log.close()
+    assert [entry.detail["reasons"] for entry in store.trail] == [{reason: 2}]
+
+
+def test_l1_an_event_that_names_no_project_is_of_the_logs_and_one_that_names_another_is_refused() -> None:
+    store = Memory()
+    log = opened(store, project="shop")
+    assert log.feedback(FeedbackEvent("ef_1", "click", "s", NOW))
+    assert log.feedback(FeedbackEvent("ef_2", "click", "s", NOW, "shop"))
+    assert not log.feedback(FeedbackEvent("ef_3", "click", "s", NOW, "bank"))
+    assert log.record(row(1))
+    assert not log.record(row(2, project="bank"))
+    assert log.flush(10)
+    assert {name: one.project for name, one in store.rows.items()} == {"ef_1": "shop", "ef_2": "shop", "eq_000001": "shop"}
+    assert log.counts.reasons == {"another project": 2}
+    assert log.examples == {"another project": "ef_3: it is of 'bank', the log of 'shop'"}
+    log.close()
+    [entry] = store.trail
+    assert (entry.project, entry.detail["refused"], entry.detail["reasons"]) == ("shop", 2, {"another project": 2})
+
+
+def test_l1_refused_events_are_counted_by_reason_and_the_first_of_each_is_shown_redacted() -> None:
+    store = Memory()
+    log = opened(store)
+    log.record(row(1, total_latency_ms=-5.0))
+    log.record(row(2, total_latency_ms=-6.0))
+    log.record(LoggedQuery("eq_x", "poison", "shop", NOW))
+    log.record(row(3))
+    with log.query("pool", tool="shop"):
+        pass
+    with log.query("pool", tool="shop", results=lambda found: found["hits of ada@example.org"]) as q:
+        q.answer({})
+    assert log.flush(10)
+    wanted = {"no answer": 1, "unreadable answer": 1, "not storable": 2, "refused by the database": 1}
+    assert log.counts.reasons == wanted
+    assert log.examples["no answer"] == "shop: the search ended without answer(hits)"
+    assert log.examples["unreadable answer"] == "shop: KeyError"  # others' messages may quote anything
+    assert log.examples["not storable"].startswith("eq_000001: ")
+    assert "-5.0" in log.examples["not storable"]
+    assert log.examples["refused by the database"] == "eq_x: a row breaks a rule of its table"
+    assert log.close()
+    told: Counter[str] = Counter()
+    for entry in store.trail:
+        told.update(entry.detail["reasons"])
+        assert set(entry.detail["examples"]) == set(entry.detail["reasons"])
+    assert told == wanted
+    assert sum(entry.detail["refused"] for entry in store.trail) == 5
+
+
+def test_l1_the_reasons_outlive_a_process_that_was_killed(tmp_path: Path) -> None:
+    from ringtrue.online.tally import ACCEPTED, Tally
+
+    killed = Tally(tmp_path, project="default")
+    killed.add(ACCEPTED, 3)
+    killed.refuse("no answer", 2)
+    killed.refuse("no record")
+    killed.tell_refused({"no answer": 1})
+    killed.close()  # as the end of its process would
+    store = Memory()
+    with opened(store, folder=tmp_path) as log:
+        log.record(row(1))
+        _until(lambda: bool(log.recovered))
+    [entry] = store.trail
+    assert (entry.detail["refused"], entry.detail["reasons"]) == (2, {"no answer": 1, "no record": 1})
+
+
+def test_l3_an_example_that_cannot_be_redacted_is_its_type() -> None:
+    def broken(text: str) -> str:
+        raise RuntimeError(f"cannot read {text}")
+
+    log = opened(Memory(), redact=broken)
+    log.record(row(1))
+    assert log.flush(10)
+    with log.query("pool", tool="shop") as q:
+        q.answer("pool for ada")
+    assert log.examples == {"not redacted": "eq_000001: RuntimeError", "unreadable answer": "shop: InputError"}
+    log.close()
 
 
 def test_l3_what_cannot_be_redacted_is_refused_not_stored() -> None:
@@ -263,9 +593,10 @@ def test_a_spool_gives_back_whole_batches_only(tmp_path: Path) -> None:
     with spool.path.open("ab") as file:
         file.write(b'{"record": "query", "query_id": "eq_3", "que')  # the process was killed here
     again = Spool(spool.path, limit=10_000)
-    rows, used = again.peek(10)
-    assert rows == [row(1), row(2)]
-    again.done(used)
+    assert again.peek(10).damaged  # unless somebody knows that the batch was never acknowledged
+    found = again.peek(10, cut=True)
+    assert (found.rows, found.damaged) == ([row(1), row(2)], [])
+    again.done(found.used)
     assert not again
     assert not spool.path.exists()
     with pytest.raises(OSError, match="limit"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import asdict, fields
+from typing import Any
 
 import pytest
 
@@ -55,6 +57,10 @@ def test_l3_false_alarms_on_harmless_queries_are_counted_and_few() -> None:
         ("isbn 978-3-16-148410-0", "isbn 978-3-16-148410-0"),
         ("password: hunter2 fails", "password: [key] fails"),
         ("password reset", "password reset"),
+        ("password hunter2secret fails", "password [key] fails"),
+        ("password hunter2, please", "password [key], please"),
+        ("password oauth2 grant", "password oauth2 grant"),
+        ("bypass oauth2secret", "bypass oauth2secret"),
         ("https://bob:hunter2@example.org/x", "https://[key]@example.org/x"),
         ("call +49 30 1234567 or write", "call [phone] or write"),
         ("ssn 123-45-6789", "ssn [ssn]"),
@@ -119,6 +125,73 @@ def test_l3_hash_only_keeps_equal_queries_equal_and_unreadable_with_a_key_of_eac
     assert stored("quiet room").query != stored("quiet room", salt=Redactor(hash_only=True, salt="other")).query
     assert stored("quiet room").user_id == redactor.user("ada", "shop") != "ada"
     assert "pepper" not in repr(redactor)
+
+
+SECRET = "divorce lawyer for Ada"
+KEPT = {"query_id", "tool_name", "created_at", "project", "session_id", "user_id", "trace_id", "prompt_id", "retriever"}
+"""Ids, and names that a program gives its parts."""
+
+
+def test_l3_hash_only_leaves_no_word_of_the_question_in_any_field() -> None:
+    redactor = Redactor(hash_only=True, salt="pepper")
+    texts = {one.name: SECRET for one in fields(LoggedQuery) if "str" in str(one.type) and one.name not in KEPT}
+    texts = {name: text for name, text in texts.items() if name not in {"result_ids", "channel_contributions"}}
+    mappings = ("stage_latency_ms", "fusion_weights", "flags")
+    assert {"query", "intent", "mode", "fallback", "mode_override", "eval_category", "token_pressure_level"} <= set(texts)
+    given: dict[str, Any] = {name: text for name, text in texts.items() if name not in mappings}
+    flags = {"rewrite": SECRET, SECRET: 1, "deep": [{"why": SECRET}], "divorce": True, "rerank": "treatment"}
+    row = LoggedQuery("eq_1", tool_name="t", created_at=NOW, flags=flags, result_ids=("d 1",), **given)
+    made = redactor.query(row)
+    assert not re.search("lawyer|Ada", str(asdict(made)))
+    assert made.intent == made.query  # equal texts can still be counted
+    assert (made.flags["rerank"], made.result_ids) == ("treatment", ("d 1",))
+    event = FeedbackEvent(
+        "ef_1",
+        "click",
+        "s",
+        NOW,
+        item_id="d 1",
+        metadata={"query": "divorce", "note": [SECRET], "seconds": 3, "trace_id": "t 1"},
+    )
+    kept = redactor.feedback(event).metadata
+    assert not re.search("divorce|lawyer|Ada", str(kept))
+    assert (kept["seconds"], kept["trace_id"]) == (3, "t 1")
+    assert redactor.query(made) == made  # what stands for a text is not hashed again
+    assert redactor.feedback(redactor.feedback(event)) == redactor.feedback(event)
+
+
+@pytest.mark.parametrize(
+    ("query", "fallback", "wanted"),
+    [
+        ("divorce lawyer", "error: ValueError: no index for 'divorce lawyer'", r"error: ValueError"),
+        ("divorce lawyer", "error: Divorce: no such index", r"error: h_[0-9a-f]{32}"),
+        ("divorce lawyer", "error: half of divorce", r"error: h_[0-9a-f]{32}"),
+        ("divorce lawyer", "no vector for divorce", r"h_[0-9a-f]{32}"),
+    ],
+)
+def test_l3_hash_only_keeps_the_type_of_an_error_and_nothing_it_says(query: str, fallback: str, wanted: str) -> None:
+    made = Redactor(hash_only=True, salt="pepper").query(LoggedQuery("eq", query, "t", NOW, fallback=fallback))
+    assert re.fullmatch(wanted, made.fallback or "")
+
+
+def test_l3_hash_only_keeps_what_an_interleaved_list_needs() -> None:
+    from ringtrue.online.interleave import Interleaved, as_flag, from_flags
+
+    shown = Interleaved(("guide to divorce", "b"), (-1.0, 1.0))
+    row = LoggedQuery("eq", "divorce", "t", NOW, result_ids=shown.items, flags=as_flag("rerank v2", shown))
+    made = Redactor(hash_only=True, salt="pepper").query(row)
+    assert from_flags("rerank v2", made.flags) == shown
+
+
+def test_l3_modes_and_categories_are_redacted_as_well() -> None:
+    mail = "ada@example.org"
+    row = LoggedQuery(
+        "eq", "pool", "t", NOW, mode=mail, mode_override=mail, token_pressure_level=mail, eval_category=mail, intent=mail
+    )
+    made = Redactor().query(row)
+    labels = {made.mode, made.mode_override, made.token_pressure_level, made.eval_category, made.intent}
+    assert labels == {"[email]"}
+    assert Redactor().query(LoggedQuery("eq", "pool", "t", NOW, mode="deep")).mode == "deep"
 
 
 def test_l3_a_hash_without_a_key_is_refused_since_guesses_could_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from ringtrue.errors import CannotDecide, InputError, MissingInput
 from ringtrue.golden import worth_judging
+from ringtrue.online import derive_judgments, harvest, qrels, session_summaries
 from ringtrue.online.review import ReviewQueue, key_of, pairs_of
 from ringtrue.records import Document, GoldenSet, Judgment, Query, Run
-from ringtrue.store import ReviewItem, Store, timestamp
+from ringtrue.store import FeedbackEvent, LoggedQuery, ReviewItem, Store, timestamp
 from stores import empty as empty
 from stores import kind as kind
 from stores import url as url
@@ -205,7 +207,7 @@ class TestUndo:
     def test_g8_what_is_published_cannot_be_taken_back(self, queue) -> None:
         queue.add([pair(1)])
         queue.judge(key_of("q1", "d"), 3, reviewer="ada", now=NOW)
-        queue.mark_published([key_of("q1", "d")], "inn-v1.1.0", now=NOW)
+        queue.mark_published([key_of("q1", "d")], queue.publication(golden()).golden, now=NOW)
         assert queue.undo("ada") is None
         with pytest.raises(InputError, match=r"published in inn-v1\.1\.0"):
             queue.judge(key_of("q1", "d"), 0, reviewer="ada", now=NOW)
@@ -217,7 +219,7 @@ class TestStanding:
         queue.judge(key_of("q0", "d"), 3, reviewer="ada", now=NOW)
         queue.judge(key_of("q1", "d"), 3, reviewer="ada", now=NOW)
         queue.reject(key_of("q2", "d"), reviewer="ada", now=NOW)
-        queue.mark_published([key_of("q0", "d"), key_of("q3", "d")], "v", now=NOW)
+        queue.mark_published([key_of("q0", "d"), key_of("q3", "d")], queue.publication(golden()).golden, now=NOW)
         backlog = queue.standing().backlog
         assert backlog == {
             "pending_review": 3, "approved": 1, "rejected": 1, "published": 1, "total": 6, "oldest_pending_at": timestamp(NOW),
@@ -248,6 +250,42 @@ class TestStanding:
         assert [dict(dispute.grades) for dispute in queue.standing(adjudicator="chair").disputes] == [{"ada": 0, "ben": 3}]
 
 
+class TestNames:
+    def test_g8_one_person_under_two_spellings_is_one_reviewer(self, queue) -> None:
+        queue.add([pair(1, wanted=2)])
+        queue.judge(key_of("q1", "d"), 3, reviewer="ada", now=NOW)
+        again = queue.judge(key_of("q1", "d"), 2, reviewer=" Ada ", now=minutes(1))
+        assert again.state == "pending_review"
+        assert queue.waiting("ADA") == []
+        assert queue.said_by("Ada") == {key_of("q1", "d"): 2}
+        assert queue.undo("aDa").state == "pending_review"
+        assert queue.counts() == {}
+
+    def test_g8_ratings_of_a_store_with_both_spellings_are_one_voice(self, queue) -> None:
+        queue.add([pair(1, wanted=2)])
+        for name in ("Ada", "ada"):
+            queue.store.add_rating(key_of("q1", "d"), name, 3, NOW)
+        queue.ask_more(key_of("q1", "d"), 3)
+        assert queue.counts() == {key_of("q1", "d"): 1}
+        assert queue.judge(key_of("q1", "d"), 3, reviewer="ben", now=NOW).state == "pending_review"
+        assert [rater.name for rater in queue.standing().raters] == ["ada", "ben"]
+
+    def test_g8_a_dispute_says_key_and_question(self, queue) -> None:
+        queue.add([pair(1, wanted=2)])
+        for name, grade in (("ada", 0), ("ben", 3)):
+            queue.judge(key_of("q1", "d"), grade, reviewer=name, now=NOW)
+        (found,) = queue.standing().disputes
+        assert (found.key, found.query, dict(found.grades)) == (key_of("q1", "d"), "question 1", {"ada": 0, "ben": 3})
+
+
+def crash(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def store_states(queue: ReviewQueue) -> set[str]:
+    return {item.state for item in queue.items()}
+
+
 class TestPublishing:
     def test_g8_approved_pairs_become_judgments_of_the_next_version_once(self, queue) -> None:
         queue.add([pair(n, wanted=2) for n in range(3)])
@@ -258,12 +296,87 @@ class TestPublishing:
         assert made.golden.version == "1.1.0"
         assert {(j.query_id, j.grade, j.source) for j in made.golden.judgments} == {("q0", 3, "manual"), ("q1", 1, "manual")}
         assert made.golden.judgments[0].metadata == {"annotator": "ada + ben", "rule": "majority"}
-        assert queue.mark_published(made.keys, "inn-v1.1.0", now=NOW) == 2
-        assert queue.mark_published(made.keys, "inn-v1.1.0", now=NOW) == 0
+        assert queue.mark_published(made.keys, made.golden, now=NOW) == 2
+        assert queue.mark_published(made.keys, made.golden, now=NOW) == 0
         with pytest.raises(CannotDecide, match="no pair of 'inn' is approved"):
             queue.publication(made.golden)
         stored = {(j.query_id, j.annotator, j.relevance) for j in queue.store.judgments(source="manual")}
-        assert stored == {("q0", "ada", 3), ("q0", "ben", 3), ("q1", "ada", 1), ("q1", "ben", 2)}
+        assert stored == {
+            ("q0", "ada", 3), ("q0", "ben", 3), ("q0", "ada + ben", 3),
+            ("q1", "ada", 1), ("q1", "ben", 2), ("q1", "ada + ben", 1),
+        }  # fmt: skip
+        assert {j.metadata["key"] for j in queue.store.judgments(source="manual")} == {"question 0", "question 1"}
+        assert [(j.query_id, j.grade) for j in qrels(queue.store.judgments())] == [("q0", 3), ("q1", 1)], "the settled grade"
+
+    @pytest.mark.parametrize(("rule", "grade"), [("majority", 0), ("max", 3), ("adjudicated", 2)])
+    def test_g8_qrels_take_the_grade_that_was_published_and_no_single_raters(self, queue, rule, grade) -> None:
+        queue.add([pair(1, wanted=2)])
+        for name, said in (("ada", 0), ("zoe", 3), *([("chair", 2)] if rule == "adjudicated" else [])):
+            queue.judge(key_of("q1", "d"), said, reviewer=name, now=NOW)
+        made = queue.publication(golden(), rule=rule, adjudicator="Chair")
+        queue.mark_published(made.keys, made.golden, now=NOW, rule=rule, adjudicator="Chair")
+        assert [one.grade for one in qrels(queue.store.judgments())] == [grade]
+
+    def test_g8_a_grade_that_the_set_kept_counts_as_published(self, queue) -> None:
+        queue.add([pair(1)])
+        queue.judge(key_of("q1", "d"), 3, reviewer="ada", now=NOW)
+        made = queue.publication(golden(Judgment("q1", "d", 0, "chair")))
+        queue.mark_published(made.keys, made.golden, now=NOW)
+        assert [(one.grade, one.metadata["annotator"]) for one in qrels(queue.store.judgments())] == [(0, "chair")]
+
+    def test_f4_a_reviewed_grade_beats_feedback_on_the_same_words_with_and_without_the_log(self, queue) -> None:
+        words = "Question, 1?"
+        searches = [LoggedQuery(f"eq_{n}", words, "web", timestamp(NOW), session_id=f"s{n}", result_ids=("d",)) for n in (1, 2)]
+        clicks = [FeedbackEvent(f"e{n}", "click", f"s{n}", timestamp(NOW), item_id="d", actor="person") for n in (1, 2)]
+        queue.store.add_queries(searches)
+        queue.store.add_judgments(derive_judgments(searches, clicks, now=timestamp(NOW)).judgments)
+        queue.add([pair(1, wanted=2)])
+        for name in ("ada", "ben"):
+            queue.judge(key_of("q1", "d"), 0, reviewer=name, now=NOW)
+        made = queue.publication(golden())
+        queue.mark_published(made.keys, made.golden, now=NOW)
+        for logged in (queue.store.queries(), []):
+            assert [(one.grade, one.source) for one in qrels(queue.store.judgments(), logged)] == [(0, "manual")]
+        assert harvest.implied(queue.store).rows == ()
+        assert harvest.implied(queue.store).human == 1
+        found = session_summaries(searches, [], judgments=queue.store.judgments(source="manual"))
+        assert [one.judged for one in found] == [0, 0], "judged, and nothing relevant is known"
+        queue.store.prune(now=NOW + timedelta(days=4000), archive=Path(str(queue.store.address.url.database) + "-archive"))
+        assert queue.store.queries() == []
+        assert [(one.grade, one.source) for one in qrels(queue.store.judgments())] == [(0, "manual")]
+        assert (harvest.implied(queue.store).rows, harvest.implied(queue.store).human) == ((), 1)
+
+    def test_f6_sessions_count_reviewed_questions(self, queue) -> None:
+        queue.add([pair(1)])
+        queue.judge(key_of("q1", "d"), 3, reviewer="ada", now=NOW)
+        made = queue.publication(golden())
+        queue.mark_published(made.keys, made.golden, now=NOW)
+        search = LoggedQuery("eq_1", "question 1", "web", timestamp(NOW), session_id="s", result_ids=("x", "d"))
+        (found,) = session_summaries([search], [], judgments=queue.store.judgments(source="manual"))
+        assert (found.judged, found.mean_rr) == (1, 0.5)
+
+    def test_g8_a_crash_while_marking_loses_no_judgment(self, queue, monkeypatch) -> None:
+        queue.add([pair(n) for n in (1, 2)])
+        for n in (1, 2):
+            queue.judge(key_of(f"q{n}", "d"), 3, reviewer="ada", now=NOW)
+        made = queue.publication(golden())
+        for method in ("add_judgments", "update_review_item"):
+            with monkeypatch.context() as broken:
+                broken.setattr(queue.store, method, crash)
+                with pytest.raises(KeyboardInterrupt):
+                    queue.mark_published(made.keys, made.golden, now=NOW)
+            assert store_states(queue) == {"approved"}
+        assert queue.mark_published(made.keys, made.golden, now=NOW) == 2
+        assert {(one.query_id, one.relevance) for one in queue.store.judgments(source="manual")} == {("q1", 3), ("q2", 3)}
+
+    def test_g8_only_what_is_in_the_version_is_published_and_the_rest_is_kept_as_judgments(self, queue) -> None:
+        queue.add([pair(1), pair(2)])
+        for n, grade in ((1, 3), (2, 0)):
+            queue.judge(key_of(f"q{n}", "d"), grade, reviewer="ada", now=NOW)
+        made = golden(Judgment("q1", "d", 3, "manual", {"annotator": "ada", "rule": "majority"}))
+        assert queue.mark_published([key_of(f"q{n}", "d") for n in (1, 2)], made, now=NOW) == 1
+        assert queue.find(key_of("q2", "d")).state == "approved"
+        assert {(one.query_id, one.relevance) for one in queue.store.judgments(source="manual")} == {("q1", 3), ("q2", 0)}
 
     def test_g8_after_a_crash_the_same_pairs_make_the_same_version(self, queue) -> None:
         queue.add([pair(1)])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
 
 from made_feedback import at, event, search
 from ringtrue.errors import InputError
-from ringtrue.online import TaskOutcome, correlations, session_summaries
+from ringtrue.formats.text import Place
+from ringtrue.online import Interleaved, TaskOutcome, as_flag, correlations, derive_judgments, rows_in_ubi, session_summaries
 from ringtrue.store import Store, StoredJudgment
 
 SEARCHES = [
@@ -37,6 +40,24 @@ def test_f6_a_session_in_figures() -> None:
     assert first.re_search_rate == pytest.approx(1 / 3)
     assert first.turns_per_search == pytest.approx(2 / 3)
     assert (second.queries, second.selected, second.re_search_rate, second.duration_minutes) == (1, 0, 0.0, 0.0)
+
+
+def test_f6_events_of_a_live_log_are_linked_when_they_are_read() -> None:
+    loose = [replace(one, query_id=None, rank_in_results=-1) for one in EVENTS]
+    assert session_summaries(SEARCHES, loose) == session_summaries(SEARCHES, EVENTS)
+    # As an import without positions has them: the search is named, the rank is not.
+    ranks_missing = [replace(one, rank_in_results=-1) for one in EVENTS]
+    assert session_summaries(SEARCHES, ranks_missing)[0].selected == 1
+    late = [event("click", "b", minutes=50)]
+    assert session_summaries(SEARCHES, late)[0].selected == 0
+    assert session_summaries(SEARCHES, late, window=timedelta(hours=1))[0].selected == 1
+
+
+def test_f6_lists_of_one_interleaving_are_one_variant() -> None:
+    drawn = [
+        replace(one, flags=as_flag("mixed", Interleaved((items,), (0.0,)))) for one, items in zip(SEARCHES, "abcd", strict=True)
+    ]
+    assert session_summaries(drawn, [])[0].variants == ('fp1 {"interleave": {"feature": "mixed"}}',)
 
 
 def test_f6_what_is_not_known_is_none() -> None:
@@ -163,3 +184,13 @@ def test_sessions_names_the_line_that_is_wrong(ringtrue, place, tmp_path, line, 
 def test_sessions_refuses_an_unknown_source_and_warns_of_circular_ones(ringtrue, place) -> None:
     assert "did you mean 'manual'" in ringtrue("sessions", "--store", place, "--source", "manuel").err
     assert "where people chose" in ringtrue("sessions", "--store", place, "--source", "implicit").err
+
+
+def test_f6_imported_behaviour_without_positions_has_the_rank_of_its_search() -> None:
+    shown = {"query_id": "u1", "user_query": "pool", "client_id": "c", "timestamp": at(0), "query_response_hit_ids": ["x", "y"]}
+    object_ = {"object": {"object_id": "y"}}
+    clicked = {"action_name": "click", "query_id": "u1", "client_id": "c", "timestamp": at(1), "event_attributes": object_}
+    one, click = rows_in_ubi([(Place("ubi.jsonl", 1), shown), (Place("ubi.jsonl", 2), clicked)])
+    assert click.rank_in_results == -1
+    assert session_summaries([one], [click])[0].selected == 1
+    assert [row.item_id for row in derive_judgments([one], [click], now=at(2)).judgments] == ["y"]

@@ -18,11 +18,23 @@ from ringtrue.errors import InputError, MissingInput
 from ringtrue.online.abtest import create_test
 from ringtrue.online.buckets import bucket
 from ringtrue.online.candidate import Described
-from ringtrue.online.scoring import Scored, feed_for_test, feed_judged, golden_scorer, grades_of, has_whole_lists, scorer
+from ringtrue.online.derive import question_id
+from ringtrue.online.evidence import shadow_of
+from ringtrue.online.missing import Missing, missing_of
+from ringtrue.online.scoring import (
+    Scored,
+    feed_for_test,
+    feed_judged,
+    golden_scorer,
+    grades_by_words,
+    grades_of,
+    has_whole_lists,
+    scorer,
+)
 from ringtrue.online.shadow import MOST_GONE, Shadow
 from ringtrue.online.summary import percentile, summarise
 from ringtrue.records import GoldenSet, Hit, Judgment, Query
-from ringtrue.store import Flag, LoggedQuery, ShadowRun, Store, StoredJudgment
+from ringtrue.store import AuditEntry, Flag, LoggedQuery, ShadowRun, Store, StoredJudgment
 
 ANSWER = [Hit("a", 3.0), Hit("b", 2.0), Hit("c", 1.0)]
 WHEN = "2026-03-01T00:00:00+00:00"
@@ -34,6 +46,7 @@ class Rows:
     def __init__(self) -> None:
         self.rows: list[ShadowRun] = []
         self.flags: dict[str, Flag] = {}
+        self.trail: list[AuditEntry] = []
 
     def add_shadow_runs(self, rows: Sequence[ShadowRun]) -> int:
         self.rows.extend(rows)
@@ -41,6 +54,9 @@ class Rows:
 
     def flag(self, name: str, *, project: str = "default") -> Flag | None:
         return self.flags.get(name)
+
+    def add_audit(self, entry: AuditEntry) -> None:
+        self.trail.append(entry)
 
 
 def production(text: str, *, k: int = 10) -> list[Hit]:
@@ -211,6 +227,99 @@ def test_s1_a_queue_that_is_full_drops_and_counts() -> None:
         assert search.counts.dropped == 8
         release.set()
     assert sorted(row.query_id for row in store.rows) == ["q0", "q1", "q2"]
+    assert search.counts.problem is None
+
+
+def test_s1_what_is_missing_of_the_sample_is_known_after_the_process_has_ended(tmp_path: Path) -> None:
+    started, release = threading.Event(), threading.Event()
+
+    def slow(text: str, *, k: int = 10) -> list[str]:
+        started.set()
+        release.wait(20)
+        return ["a"]
+
+    with Store.open(tmp_path / "s.sqlite") as store:
+        store.set_flag(Flag("new", shadow=True, project="shop"), who="ada", at=WHEN)
+        options: dict[str, Any] = {"sample": 1, "workers": 1, "waiting": 2, "timeout": 20, "project": "shop"}
+        with Shadow(production, slow, store, "new", **options) as search:
+            search.search("pool", query_id="q0")
+            assert started.wait(10)
+            for number in range(1, 11):
+                search.search("pool", query_id=f"q{number}")
+            first = time.monotonic()
+            while not missing_of(store, "new", project="shop").total and time.monotonic() < first + 10:
+                time.sleep(0.02)
+            assert missing_of(store, "new", project="shop") == Missing(dropped=8)  # told while it still runs
+            release.set()
+        search.search("pool", query_id="after the end")
+        assert missing_of(store, "new", project="shop").total == 8
+        assert missing_of(store, "new", project="shop", since="2999-01-01").total == missing_of(store, "new").total == 0
+        flag = store.flag("new", project="shop")
+        assert flag is not None
+        found = shadow_of(store, flag)
+        assert (found.live, found.missing, found.missing_share) == (3, 8, pytest.approx(8 / 11))
+
+
+def test_s1_drops_of_a_whole_run_are_told_once_and_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringtrue.online.shadow.SAVE_SECONDS", 0.01)
+    monkeypatch.setattr("ringtrue.online.shadow.TELL_SECONDS", 0.02)
+    store = Rows()
+    with Shadow(production, candidates.well, store, "new", sample=1, workers=1, waiting=1) as search:
+        for number in range(600):
+            search.search("pool", query_id=f"q{number}")
+            if number % 100 == 0:
+                time.sleep(0.03)
+    counts = search.counts
+    assert counts.dropped > 0
+    assert counts.saved + counts.dropped == 600
+    assert sum(entry.detail["dropped"] for entry in store.trail) == counts.dropped
+
+
+def test_s1_rows_that_the_store_refused_and_answers_that_cannot_be_read_are_missing_and_a_stop_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ringtrue.online.shadow.SAVE_SECONDS", 0.01)
+
+    class Full(Rows):
+        def add_shadow_runs(self, rows: Sequence[ShadowRun]) -> int:
+            raise OSError("disk full")
+
+    store = Full()
+    store.flags["new"] = Flag("new", shadow=True)
+    with Shadow(production, candidates.well, store, "new", sample=1) as search:
+        search.search("pool", query_id="q1")
+        assert not search.beside("q2", "pool", iter(["a"]), 1.0)
+        while search.counts.waiting or not search.counts.unsaved:
+            time.sleep(0.01)
+        search._stopped = "the flag 'new' says: no shadow"
+        search.search("pool", query_id="q3")
+        assert search.counts.dropped == 1
+    told = [entry.detail for entry in store.trail]
+    assert sum(one.get("unsaved", 0) for one in told) == sum(one.get("unreadable", 0) for one in told) == 1
+    assert sum(one.get("dropped", 0) for one in told) == 0
+
+
+def test_s1_times_of_one_source_are_not_mixed_with_those_of_another() -> None:
+    def some(source: Any, count: int, before: float, after: float) -> list[ShadowRun]:
+        return [
+            ShadowRun(
+                f"{source}-{n}", "f", WHEN, ("a",), ("a",), control_latency_ms=before, treatment_latency_ms=after, source=source
+            )
+            for n in range(count)
+        ]
+
+    live, log, golden = some("live", 40, 10, 11), some("log", 60, 100, 300), some("golden", 50, 1, 5)
+    assert summarise([*live, *log, *golden], enough_timed=40).timed_source == "live"
+    found = summarise([*live, *log, *golden], enough_timed=40)
+    assert (found.timed, found.p95_increase, found.queries, found.live) == (40, pytest.approx(0.1), 150, 40)
+    found = summarise([*live, *log, *golden], enough_timed=41)
+    assert (found.timed, found.timed_source, found.p95_increase) == (60, "log", pytest.approx(2.0))
+    earlier = [replace(row, source=None, query_id=f"golden:{WHEN}:{row.query_id}") for row in golden]
+    assert summarise(earlier).timed_source == "golden"  # before it was stored, their ids said so
+    assert summarise([]).timed_source is None
+    [row], _ = shadowed(candidates.well)
+    [asked], _ = shadowed(candidates.well, source="log")
+    assert (row.source, asked.source) == ("live", "log")
 
 
 def test_s1_an_answer_that_cannot_be_read_twice_is_returned_unread() -> None:
@@ -311,7 +420,7 @@ def test_s1_judged_queries_carry_their_differences_and_feed_the_test() -> None:
     assert (by_id["q0"].ndcg_delta or 0) > 0
     assert by_id["q1"].mrr_delta is None
     [(query_id, control, treatment)] = fed
-    assert (query_id, control.rr, treatment.rr) == ("q0", 0.5, 1.0)
+    assert (query_id, control.rr, treatment.rr) == (question_id("Pool?"), 0.5, 1.0)
     assert treatment.ndcg - control.ndcg == by_id["q0"].ndcg_delta
     assert counts.problem is None
 
@@ -338,12 +447,71 @@ def test_s1_judgments_that_come_later_feed_the_test_from_stored_rows() -> None:
         def shadow_runs(self, **_: Any) -> list[ShadowRun]:
             return rows
 
-        def judgments(self, *, query_ids: Sequence[str] | None = None, **_: Any) -> list[StoredJudgment]:
-            return [one for one in judged if one.query_id in (query_ids or ())]
+        def judgments(self, **_: Any) -> list[StoredJudgment]:
+            return judged
+
+        def queries(self, *, query_ids: Sequence[str] | None = None, **_: Any) -> list[LoggedQuery]:
+            return [LoggedQuery(name, f"words of {name}", "web", WHEN) for name in query_ids or ()]
 
     fed: dict[str, tuple[float, float]] = {}
     assert feed_judged(Judged(), "new", lambda name, one, other: fed.update({name: (one.rr, other.rr)})) == 2
-    assert fed == {"q0": (0.5, 1.0), "q1": (1.0, 0.5)}  # for q1 the person's word counts
+    first, second = question_id("words of q0"), question_id("words of q1")
+    assert fed == {first: (0.5, 1.0), second: (1.0, 0.5)}  # for q1 the person's word counts
+
+
+def test_s1_searches_with_the_same_words_share_their_judgments_and_the_golden_set_comes_first() -> None:
+    texts = {"q0": "Late checkout?", "q1": "late  checkout", "q2": "is there a pool", "q3": "quiet room"}
+    asked = [LoggedQuery(name, text, "web", WHEN) for name, text in texts.items()]
+    said = [
+        StoredJudgment("q0", "a", 2, "implicit", WHEN, confidence=0.4),
+        StoredJudgment("q0", "b", 2, "implicit", WHEN, confidence=0.1),
+        # Derived from a search that is not among these: the words say what it is about.
+        StoredJudgment("old", "c", 3, "validated", WHEN, metadata={"key": "is there a pool"}),
+        StoredJudgment("q2", "d", 2, "implicit", WHEN),
+    ]
+    golden = GoldenSet("g", "1.0.0", (Query("g1", "is there a pool"),), (Judgment("g1", "d", 0), Judgment("gone", "a", 3)))
+    assert grades_by_words(asked, said) == {
+        "q0": {"a": 2, "b": 2},
+        "q1": {"a": 2, "b": 2},
+        "q2": {"c": 3, "d": 2},
+    }
+    found = grades_by_words(asked, said, golden=golden, min_confidence=0.3)
+    assert found == {"q0": {"a": 2}, "q1": {"a": 2}, "q2": {"c": 3, "d": 0}}
+
+
+def test_s1_a_question_is_told_to_the_test_once_whichever_of_its_searches_was_judged(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s.sqlite") as store:
+        store.add_queries([LoggedQuery(f"q{n}", "Late checkout?", "web", WHEN) for n in range(3)])
+        rows, _ = shadowed(candidates.well, queries=3)
+        store.add_shadow_runs(rows)
+        store.add_judgments([StoredJudgment("q2", "b", 2, "implicit", WHEN)])
+        fed: list[str] = []
+        assert feed_judged(store, rows[0].feature_id, lambda name, *_: fed.append(name)) == 1
+        assert fed == [question_id("late checkout")]
+
+
+def test_s1_latencies_are_those_of_the_timer_that_is_given() -> None:
+    class Timer(threading.local):
+        seconds = 0.0
+
+        def __call__(self) -> float:
+            return self.seconds
+
+    timer = Timer()
+
+    def taking(seconds: float) -> Any:
+        def search(text: str, k: int = 10) -> list[str]:
+            timer.seconds += seconds
+            return ["a"]
+
+        return search
+
+    store = Rows()
+    with Shadow(taking(0.04), taking(0.06), store, "new", sample=1, timer=timer) as shadow:
+        shadow.search("pool", query_id="q0")
+    (row,) = store.rows
+    assert row.control_latency_ms == pytest.approx(40)
+    assert row.treatment_latency_ms == pytest.approx(60)
 
 
 @pytest.mark.parametrize(("measure", "better"), [("mrr", 0.5), ("ndcg", 0.25)])
@@ -449,14 +617,89 @@ def test_s1_a_golden_set_gives_evidence_for_both_sides(ringtrue: Any, tmp_path: 
         assert treatment.control_run_id == control.run_id
         rows = opened.shadow_runs(feature_id="new")
         assert len(rows) == 72
+        assert {row.source for row in rows} == {"golden"}
         assert sum(row.mrr_delta or 0 for row in rows) / 72 == pytest.approx(found["deltas"]["RR@10"])
     status = ringtrue("shadow", "status", "--store", store, "--json").json["shadow"]["new"]
     assert (status["on"], status["queries"], status["judged"], status["failures"]) == (True, 72, 72, 0)
+    assert (status["timed"], status["timed_source"], status["missing"], status["missing_share"]) == (72, "golden", 0, None)
     assert "bm25(title=3)" in ringtrue("shadow", "status", "new", "--store", store).out
 
     ringtrue("shadow", "start", "new", "-c", "bm25(title=2)", "--store", store)  # another candidate: the count begins anew
     assert ringtrue("shadow", "status", "--store", store, "--json").json["shadow"]["new"]["queries"] == 0
     assert ringtrue("shadow", "stop", "new", "--store", store, "--json").json["flag"]["shadow"] is False
+
+
+def test_trap_23_the_test_of_a_changed_candidate_is_begun_anew_and_fed_by_the_same_golden_set(
+    ringtrue: Any, tmp_path: Path
+) -> None:
+    where = ("--store", tmp_path / "s.sqlite")
+    golden = ("--golden", "hotel", "--test", *where)
+    ringtrue("test", "create", "new", *where)
+    assert (
+        ringtrue("shadow", "start", "new", "-c", "bm25(title=3)", "-p", "bm25", *golden, "--json").json["golden_counted"] == 72
+    )
+    again = ringtrue("shadow", "start", "new", *golden)
+    assert "0 questions counted by the test; others not: counted before" in again.out
+    assert "live searches" not in again.out  # nobody asked about those
+
+    refused = ringtrue("shadow", "start", "new", "-c", "bm25(title=2)", *golden)  # its test is about another candidate
+    assert refused.code == 2
+    assert "has counted 72 queries" in refused.err
+    assert "ringtrue test create new --again" in refused.err
+    assert ringtrue("shadow", "status", *where, "--json").json["shadow"]["new"]["candidate"] == "bm25(title=3)"
+
+    assert ringtrue("test", "create", "new", "--again", *where).code == 0  # first the test, then the candidate, as documented
+    changed = ringtrue("shadow", "start", "new", "-c", "bm25(title=2)", *golden, "--json").json
+    assert changed["golden_counted"] == 72
+    assert ringtrue("test", "status", "new", *where, "--json").json["samples"] == 72
+    checks = ringtrue("flag", "graduate", "new", "--dry-run", *where, "--json").json["decisions"]["new"]["checks"]
+    said = {check["name"]: check["says"] for check in checks}
+    assert "began before" not in said["sequential test"]
+    assert said["samples"].startswith("72 judged queries compared")
+
+
+def test_trap_23_a_test_begun_anew_without_a_new_candidate_does_not_take_over_stored_answers(
+    ringtrue: Any, tmp_path: Path
+) -> None:
+    where = ("--store", tmp_path / "s.sqlite")
+    row = ShadowRun("eq_1", "new", WHEN, ("a", "b"), ("b", "a"), set_overlap=1.0)
+    with Store.open(tmp_path / "s.sqlite") as opened:
+        opened.add_queries([LoggedQuery("eq_1", "pool", "shop", WHEN)])
+        opened.add_shadow_runs([row])
+        opened.add_judgments([StoredJudgment("eq_1", "b", 3, "manual", WHEN)])
+    start = ("shadow", "start", "new", "-c", "bm25", "-p", "hybrid", "--test", *where, "--json")
+    ringtrue("test", "create", "new", *where)
+    assert ringtrue(*start).json["judged"] == 1
+    ringtrue("test", "create", "new", "--again", "--delta", "0.01", *where)
+    assert ringtrue(*start).json["judged"] == 0
+    assert ringtrue("test", "status", "new", *where, "--json").json["samples"] == 0
+
+
+def test_trap_23_the_log_is_asked_again_of_a_changed_candidate_and_its_answers_stand_beside_the_old(
+    ringtrue: Any, tmp_path: Path
+) -> None:
+    store, index, documents = tmp_path / "s.sqlite", tmp_path / "index", tmp_path / "documents"
+    documents.mkdir()
+    for name, text in (("pool", "an indoor pool to swim in"), ("spa", "sauna, massage and a pool")):
+        (documents / f"{name}.txt").write_text(text)
+    assert ringtrue("ingest", documents, "--into", index).code == 0
+    with Store.open(store) as opened:
+        opened.add_queries([LoggedQuery(f"eq_{n}", f"pool {n}", "shop", WHEN, user_id="u") for n in range(4)])
+        opened.add_judgments([StoredJudgment(f"eq_{n}", "pool.txt", 3, "manual", WHEN) for n in range(4)])
+    where = ("--store", store)
+    start = ("shadow", "start", "new", "--in", index, "--log", "--sample", "100", "--test", *where, "--json")
+    ringtrue("test", "create", "new", *where)
+    assert ringtrue(*start, "-c", "bm25", "-p", "bm25").json["log"]["saved"] == 4
+    assert ringtrue(*start).code == 2  # asked already
+    ringtrue("test", "create", "new", "--again", *where)
+    changed = ringtrue(*start, "-c", "bm25(title=2)").json
+    assert (changed["log"]["answered"], changed["log"]["saved"], changed["judged"]) == (4, 4, 4)
+    assert ringtrue("test", "status", "new", *where, "--json").json["samples"] == 4
+    assert ringtrue("shadow", "status", *where, "--json").json["shadow"]["new"]["queries"] == 4
+    with Store.open(store) as opened:
+        assert len(opened.shadow_runs(feature_id="new")) == 8  # those of the old candidate are kept, and count no more
+        opened.delete_user("u")
+        assert opened.shadow_runs(feature_id="new") == []
 
 
 def test_s1_a_sample_of_the_log_is_asked_again_of_both_sides_and_each_once(ringtrue: Any, tmp_path: Path) -> None:
@@ -476,10 +719,11 @@ def test_s1_a_sample_of_the_log_is_asked_again_of_both_sides_and_each_once(ringt
     first = ringtrue(*start, "-c", "bm25", "-p", "bm25", "--test").json
     assert first["log"]["answered"] == first["log"]["saved"] == first["log"]["sampled"]
     assert 8 < first["log"]["sampled"] < 32
-    assert first["judged"] == 1
+    assert first["judged"] == 1  # the same words are one question
     with Store.open(store) as opened:
         rows = opened.shadow_runs(feature_id="new")
         assert all(row.order_differences == 0 and row.control_result_ids for row in rows)
+        assert {row.source for row in rows} == {"log"}
         test = opened.test("new")
         assert test is not None
         assert test.sample_count == 1
@@ -499,6 +743,7 @@ def test_s1_a_sample_of_the_log_is_asked_again_of_both_sides_and_each_once(ringt
     ],
 )
 def test_s1_bad_input_is_one_line_with_its_cure(ringtrue: Any, tmp_path: Path, arguments: list[str], says: str) -> None:
+    Store.open(tmp_path / "s.sqlite").close()
     outcome = ringtrue("shadow", *arguments, "--store", tmp_path / "s.sqlite")
     assert outcome.code == 2
     assert says in outcome.err

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -12,15 +13,17 @@ from ringtrue.online import (
     LearnedTriggers,
     Rehearsal,
     Safeguards,
+    learn_from_log,
     learn_from_selection,
     learn_into,
     learned_phrases,
     rehearse,
     roll_back_triggers,
     serving_phrases,
+    standing_phrases,
 )
 from ringtrue.online.triggers import phrases_of
-from ringtrue.store import Store
+from ringtrue.store import Store, timestamp
 
 OLD = at(days=-10)
 
@@ -184,3 +187,82 @@ def test_f5_learning_into_the_store_is_idempotent(tmp_path) -> None:
         for entry in roll_back_triggers(store.audit(), now=days(8), who="anna", why="test"):
             store.add_audit(entry)
         assert serving_phrases(store.audit(), now=days(8)) == {}
+
+
+def logged(place, *, now=NOON):
+    """A log in which d was shown ten days ago, and was chosen at rank 4 today and yesterday."""
+    with Store.open(place) as store:
+        old = replace(search("q0", "anything"), created_at=timestamp(now - timedelta(days=10)))
+        mine = [
+            replace(search(f"q{n}", text, session=f"s{n}"), created_at=timestamp(now - timedelta(hours=n)))
+            for n, text in ((1, "late checkout fee"), (30, "garden suite"))
+        ]
+        store.add_queries([old, *mine])
+        for n in (1, 30):
+            when = timestamp(now - timedelta(hours=n - 0.1))
+            store.add_feedback([replace(event("click", "d", session=f"s{n}"), event_id=f"e{n}", created_at=when)])
+
+
+def test_f5_learning_from_the_log_links_events_and_takes_ages_from_it(tmp_path) -> None:
+    logged(tmp_path / "s.sqlite")
+    with Store.open(tmp_path / "s.sqlite") as store:
+        dry = learn_from_log(store, now=NOON, dry_run=True)
+        assert [phrases(lesson) for _, lesson in dry] == [["garden suite"], ["late checkout fee"]]
+        assert store.audit() == []
+        young = learn_from_log(store, now=NOON, created_at=lambda _: at(days=-1), dry_run=True)
+        assert {lesson.refused for _, lesson in young} == {"the item is younger than 72 hours"}
+        known = learn_from_log(store, now=NOON, own_phrases=lambda _: ["Garden-Suite"], dry_run=True)
+        assert [phrases(lesson) for _, lesson in known] == [[], ["late checkout fee"]]
+        assert len(learn_from_log(store, now=NOON, since=at(minutes=-120))) == 1
+        (one,) = standing_phrases(store, now=NOON)
+        assert (one.phrase.phrase, one.state, one.rehearsal) == ("late checkout fee", "shadow", Rehearsal())
+        assert standing_phrases(store, now=days(8))[0].state == "serving"
+
+
+def test_f5_learn_phrases_and_rollback_on_the_command_line(ringtrue, tmp_path) -> None:
+    place = ["--store", tmp_path / "s.sqlite"]
+    assert ringtrue("feedback", "learn", *place).code == 2
+    logged(tmp_path / "s.sqlite", now=datetime.now(UTC))
+    dry = ringtrue("feedback", "learn", "--dry-run", *place)
+    assert "2 phrases would be learned or confirmed, from 2 selections" in dry.out
+    assert ringtrue("feedback", "phrases", "--json", *place).json == {"phrases": []}
+    found = ringtrue("feedback", "learn", "--since", "2h", "--json", *place).json
+    assert ([entry["detail"]["phrase"] for entry in found["entries"]], found["selections"]) == (["late checkout fee"], 1)
+    ringtrue("feedback", "learn", *place)
+    again = ringtrue("feedback", "learn", *place)
+    assert "0 phrases learned or confirmed, from 2 selections" in again.out
+    assert "2 selections taught nothing: this selection was learned from before" in again.err
+    shown = ringtrue("feedback", "phrases", "--json", *place).json["phrases"]
+    assert [(one["item_id"], one["phrase"], one["state"]) for one in shown] == [
+        ("d", "garden suite", "shadow"),
+        ("d", "late checkout fee", "shadow"),
+    ]
+    assert ringtrue("feedback", "rollback", "--why", "x", *place).code == 2
+    assert ringtrue("feedback", "rollback", "--why", "x", "--all", "--item", "d", *place).code == 2
+    back = ["feedback", "rollback", "--phrase", "garden suite", "--why", "misleading", "--who", "ada", *place]
+    assert "1 phrases of 1 items would be taken back" in ringtrue(*back, "--dry-run").out
+    assert ringtrue(*back).out == "1 phrases of 1 items taken back\n  d: garden suite (misleading)\n"
+    assert "garden suite" not in ringtrue("feedback", "phrases", *place).out
+    told = ringtrue("feedback", "phrases", "--audit", "--json", *place).json["entries"]
+    assert [(entry["what"], entry["who"]) for entry in told] == [
+        ("trigger rolled back", "ada"),
+        ("trigger learned", "feedback"),
+        ("trigger learned", "feedback"),
+    ]
+    assert "garden suite (misleading)" in ringtrue("feedback", "phrases", "--audit", *place).out
+
+
+def test_f5_documents_tell_their_age_and_their_own_triggers(ringtrue, tmp_path) -> None:
+    from ringtrue.records import Document
+    from ringtrue.retrieve import Collection
+
+    now = datetime.now(UTC)
+    logged(tmp_path / "s.sqlite", now=now)
+    folder = tmp_path / "index"
+    place = ["--store", tmp_path / "s.sqlite", "--in", folder, "--dry-run", "--json"]
+    Collection.create(folder).ingest([Document("d", "a text", "", {"created_at": now.date().isoformat()})])
+    assert ringtrue("feedback", "learn", *place).json["refused"] == {"the item is younger than 72 hours": 2}
+    facts = {"created_at": "2020-01-01", "triggers": ["garden suite"]}
+    Collection(folder).ingest([Document("d", "a text", "", facts)])
+    entries = ringtrue("feedback", "learn", *place).json["entries"]
+    assert [entry["detail"]["phrase"] for entry in entries] == ["late checkout fee"]

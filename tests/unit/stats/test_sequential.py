@@ -14,6 +14,7 @@ from ringtrue.stats import (
     Sprt,
     first_decisions,
     probability_better,
+    sprt_decisions,
     sprt_ratios,
     variance_free_ratios,
     wald_bounds,
@@ -85,10 +86,47 @@ def test_s2_losses_not_yet_seen_are_reckoned_with(alpha: float, delta: float) ->
         if gain >= 1:
             continue
         chance_of_loss = gain / (1 + gain)
-        ratios = sprt_ratios(np.full((5_000, 1), gain), plan=plan)
-        codes, after = first_decisions(ratios, plan=plan)
+        codes, after = sprt_decisions(np.full((5_000, 1), gain), plan=plan)
         if codes[0] == 1:
             assert (1 - chance_of_loss) ** after[0] < alpha
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.05])
+def test_s2_decisions_one_by_one_and_all_at_once_agree(mean: float) -> None:
+    differences = np.random.default_rng(9).normal(mean, 0.2, (400, 12)).clip(-1, 1)
+    codes, after = sprt_decisions(differences)
+    for column in range(12):
+        test = Sprt()
+        while test.decision == "continue" and test.n < 400:
+            test = test.add(float(differences[test.n, column]))
+        assert (("continue", "accept-treatment", "accept-control")[codes[column]], after[column]) == (test.decision, test.n)
+
+
+def test_s2_a_ratio_beyond_its_bound_decides_nothing_until_unseen_losses_cannot_explain_it() -> None:
+    """Thirty small steady gains: Wald's ratio is sure, but a loss of 1 in fifty queries would show the same for as long."""
+    test = fed(Sprt(SequentialPlan(delta=0.02)), [0.05] * 80)
+    while test.llr < test.bounds[0]:
+        test = test.add(0.05)
+    assert test.decision == "continue"
+    assert test.unproven is not None
+    capital, wanted = test.unproven
+    assert capital < wanted == pytest.approx(20)
+    while test.decision == "continue":
+        test = test.add(0.05)
+    assert test.unproven is None
+    # A mean of 0 would hide losses of 1 in a share of 0.05 / 1.05, and keep them hidden so long with less than alpha.
+    assert (1 - 0.05 / 1.05) ** test.n < 0.05
+
+
+def test_s2_a_gambler_who_got_rich_stops_so_that_what_was_proven_stays_proven() -> None:
+    rich = fed(Sprt(), [0.3] * 40)
+    assert rich.gain >= math.log(20)
+    assert fed(rich, [-1.0] * 5).gain == rich.gain
+
+
+def test_s2_with_a_known_sigma_nobody_bets() -> None:
+    test = fed(Sprt(sigma=0.2), [0.3] * 10)
+    assert (test.gain, test.none, test.unproven, test.decision) == (0.0, 0.0, None, "accept-treatment")
 
 
 def test_trap_19_without_a_variance_delta_cancels_out_and_the_spread_does_not_matter() -> None:

@@ -124,7 +124,7 @@ def test_a_portable_backup_of_a_store_in_use_is_one_state_W_1(store: Store, tmp_
     thread = threading.Thread(target=write)
     thread.start()
     try:
-        counts = [store.backup(tmp_path / "s.jsonl.gz", now=NOW)["eval_queries"] for _ in range(5)]
+        counts = [store.backup(tmp_path / "s.jsonl.gz", now=NOW, overwrite=True)["eval_queries"] for _ in range(5)]
     finally:
         stop.set()
         thread.join()
@@ -191,9 +191,25 @@ def test_a_backup_appears_whole_or_not_at_all_W_1(store: Store, tmp_path: Path, 
 
     monkeypatch.setattr(module, "_line", broken)
     with pytest.raises(InputError, match="No space left"):
-        store.backup(good, now=NOW)
+        store.backup(good, now=NOW, overwrite=True)
     assert good.read_bytes() == before
     assert [path.name for path in tmp_path.glob("*.part")] == []
+
+
+def test_a_backup_takes_the_place_of_nothing_unasked_and_never_of_the_store_W_1(store: Store, tmp_path: Path) -> None:
+    fill(store)
+    other = tmp_path / "notes.jsonl.gz"
+    other.write_text("mine")
+    with pytest.raises(InputError, match="exists already"):
+        store.backup(other, now=NOW)
+    assert other.read_text() == "mine"
+    assert store.backup(other, now=NOW, overwrite=True)["eval_queries"] == 2
+    if store.address.sqlite is not None:
+        (tmp_path / "link.sqlite").symlink_to(store.address.sqlite)
+        for name in (store.address.sqlite, f"{store.address.sqlite}-wal", tmp_path / "link.sqlite"):
+            with pytest.raises(InputError, match="is the store itself"):
+                store.backup(name, now=NOW, overwrite=True)
+        assert store.counts()["eval_queries"] == 2
 
 
 def test_a_copied_file_is_a_database_of_its_own(empty: Callable[[str], str], tmp_path: Path) -> None:

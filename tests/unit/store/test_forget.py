@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from ringtrue.errors import InputError
-from ringtrue.store import Store, archived_queries
-from store_contents import EVENT, FULL_QUERY, JUDGMENT, REVIEW, SHADOW, TEST
+from ringtrue.store import USER_DELETED, AuditEntry, Store, StoredJudgment, archived_queries, user_mark
+from ringtrue.store.tables import TABLES
+from store_contents import EVENT, FLAG, FULL_QUERY, JUDGMENT, PLAIN_QUERY, REVIEW, SHADOW, TEST
 
 NOW = "2026-06-30T00:00:00Z"
 
@@ -44,6 +47,140 @@ def test_everything_of_a_user_goes_and_nothing_of_another_L_3(store: Store) -> N
     assert [item.query_id for item in store.review_items()] == ["q u2"]
     assert store.update_test("rerank", "q u1", lambda test: test) is None  # it must not count a second time
     assert store.delete_user("u1", project="default") == 0
+
+
+def _derived(query_id: str, text: str, item: str, sessions: int = 1) -> StoredJudgment:
+    return replace(
+        JUDGMENT, query_id=query_id, item_id=item, source="implicit", annotator="feedback:person",
+        metadata={"key": text.lower(), "query": text, "selected": 2, "sessions": sessions},
+    )  # fmt: skip
+
+
+def _everything(store: Store) -> str:
+    with store._reading() as connection:
+        return str([connection.execute(select(table)).all() for table in TABLES])
+
+
+def test_no_derived_judgment_or_review_keeps_words_that_only_the_user_searched_for_L_3(store: Store) -> None:
+    asked = {"q1": ("u1", "My  rash"), "q2": ("u1", "Wifi"), "q3": ("u2", "wifi")}
+    store.add_queries([replace(PLAIN_QUERY, query_id=name, user_id=user, query=text) for name, (user, text) in asked.items()])
+    # All stand under searches of others: an older one, which is in the log no more, had the same words.
+    store.add_judgments([_derived("older", "My  rash", "d1"), _derived("older too", "Wifi", "d2")])
+    store.add_judgments([replace(_derived("older", "my rash?", "d1"), source="manual", annotator="ann")])
+    asked_again = ("My rash", "my rash", "Wifi", "wifi")  # a proposal has one spelling of what several people asked
+    store.add_review_items([replace(REVIEW, item_key=text, query_id="live-1", query=text) for text in asked_again])
+    assert store.user_rows("u1")["reviews"] == 2
+    assert store.delete_user("u1") == 2 + 2 + 2
+    assert [(one.query_id, one.metadata["query"]) for one in store.judgments()] == [("older too", "wifi")]
+    assert [item.query for item in store.review_items()] == ["wifi", "wifi"]
+    found = _everything(store).replace("'Wifi', 'live-1', 'wifi'", "")  # the item's own key
+    assert not {"rash", "Wifi"} & set(re.findall(r"\w+", found))
+
+
+def test_judgments_of_people_and_of_others_under_the_users_search_stay_under_anothers_F_4(store: Store) -> None:
+    asked = {"q1": ("u1", "Late checkout?"), "q2": ("u2", "late checkout"), "q3": ("u3", "late checkout"), "q4": ("u1", "mine")}
+    store.add_queries(
+        [
+            replace(
+                PLAIN_QUERY, query_id=name, user_id=user, query=text, session_id=f"s {user}", created_at=f"2026-03-0{name[1]}"
+            )
+            for name, (user, text) in asked.items()
+        ]
+    )
+    store.add_feedback(
+        [
+            replace(EVENT, event_id=f"{user} {item}", user_id=user, session_id=f"s {user}", query_id=None, item_id=item)
+            for user, item in (("u1", "d1"), ("u1", "d2"), ("u2", "d2"))
+        ]
+    )
+    rows = [
+        _derived("q1", "Late checkout?", "d1"),  # the user's own click
+        _derived("q1", "Late checkout?", "d2", sessions=2),  # another one's, too
+        _derived("q1", "Late checkout?", "d3"),  # another one's
+        replace(JUDGMENT, query_id="q1", item_id="d1"),
+        replace(JUDGMENT, query_id="q1", item_id="d2", relevance=0),
+        replace(JUDGMENT, query_id="q2", item_id="d2", relevance=3),  # the same person said so of the same words
+        replace(JUDGMENT, query_id="q4", item_id="d1"),  # nobody knows what about when the search is gone
+    ]
+    store.add_judgments(rows)
+    store.add_review_items([replace(REVIEW, item_key="k", query_id="q1", query="Late checkout?")])
+    store.add_rating("k", "ann", 2, NOW)
+    store.delete_user("u1")
+    kept = [(one.query_id, one.item_id, one.source, one.relevance) for one in store.judgments()]
+    assert kept == [
+        ("q2", "d1", "manual", 3),
+        ("q2", "d2", "implicit", 3),
+        ("q2", "d2", "manual", 3),
+        ("q2", "d3", "implicit", 3),
+    ]
+    assert {one.metadata.get("query", "late checkout") for one in store.judgments()} == {"late checkout"}
+    assert [(item.query_id, item.query) for item in store.review_items()] == [("q2", "late checkout")]
+    assert len(store.ratings()) == 1
+    assert "Late" not in _everything(store)
+
+
+def test_a_mark_of_a_deleted_user_stays_and_names_nobody_L_3(store: Store) -> None:
+    store.add_queries([replace(PLAIN_QUERY, query_id="q1", user_id="ada@example.org", query="my words")])
+    for at in ("2026-06-01", "2026-06-02"):
+        store.delete_user("ada@example.org", now=at)
+    (entry,) = store.audit(what=USER_DELETED)
+    assert (entry.at, entry.subject) == ("2026-06-02T00:00:00.000000Z", user_mark("ada@example.org", "default"))
+    assert entry.subject != user_mark("ada@example.org", "shop")
+    assert "ada" not in _everything(store)
+
+
+def test_counting_what_would_go_changes_nothing_L_3(store: Store, tmp_path: Path) -> None:
+    archive = _archived(store, tmp_path)
+    before, written = _everything(store), archive.read_bytes()
+    found = store.user_rows("u1")
+    assert (found["archives"], found["eval_feedback"], found["eval_judgments"], sum(found.values())) == (2, 1, 1, 4)
+    assert (_everything(store), archive.read_bytes()) == (before, written)
+    assert store.delete_user("u1") == sum(found.values())
+
+
+def test_words_in_the_audit_trail_of_a_refresh_go_too_L_3(store: Store) -> None:
+    store.add_queries([replace(PLAIN_QUERY, query_id="q1", user_id="u1", query="My rash")])
+    store.add_queries([replace(PLAIN_QUERY, query_id="q2", user_id="u1", query="running")])
+    store.add_queries([replace(PLAIN_QUERY, query_id="q3", user_id="u2", query="wifi")])
+    questions = [{"query_id": "live-1", "text": "my rash", "intent": "x", "count": 1}]
+    detail = {"id": "p", "new": questions, "metadata": {"live-1": {"topic": "skin"}, "live-2": {}}, "retire": [], "keys": []}
+    more = {**detail, "new": [*questions, {"query_id": "live-2", "text": "wifi", "intent": "x", "count": 1}]}
+    store.add_audit(AuditEntry(NOW, "ann", "golden refresh proposed", "one", detail=detail))
+    store.add_audit(AuditEntry(NOW, "ann", "golden refresh proposed", "two", detail=more))
+    left = {"version": "1.1.0", "retired": {"live-1": "my rash", "live-2": "wifi"}, "left_out": {"live-1": "my rash"}}
+    store.add_audit(AuditEntry(NOW, "ann", "golden refresh released", "three", detail=left))
+    store.set_flag(FLAG, who="ann", at=NOW)  # 'running' is the state of a flag, whatever somebody searched for
+    store.add_audit(AuditEntry(NOW, "ann", "set flag", "four", detail={"state": "running"}))
+    store.delete_user("u1")
+    entries = {entry.subject: entry.detail for entry in store.audit() if entry.what != USER_DELETED}
+    assert sorted(entries) == ["four", "rerank", "three", "two"]
+    assert [one["text"] for one in entries["two"]["new"]] == ["wifi"]
+    assert entries["two"]["metadata"] == {"live-2": {}}
+    assert (entries["three"]["retired"], entries["three"]["left_out"]) == ({"live-2": "wifi"}, {})
+    assert entries["four"] == {"state": "running"}
+    assert not {"rash", "skin"} & set(re.findall(r"\w+", _everything(store)))
+
+
+def test_what_a_golden_set_asks_is_not_a_users_alone_L_3(store: Store) -> None:
+    asked = {"q1": "is there a pool", "q2": "my own words"}
+    store.add_queries([replace(PLAIN_QUERY, query_id=name, user_id="u1", query=text) for name, text in asked.items()])
+    for text, origin in (("is there a pool", {"golden": "hotel"}), ("my own words", {"refresh": 'p "golden": 1'})):
+        store.add_review_items([replace(REVIEW, item_key=text, query_id=f"of {text}", query=text, metadata=origin)])
+        store.add_judgments([replace(JUDGMENT, query_id=f"of {text}", metadata={"query": text})])
+    store.delete_user("u1")
+    assert [item.query for item in store.review_items()] == ["is there a pool"]
+    assert [judgment.metadata["query"] for judgment in store.judgments()] == ["is there a pool"]
+
+
+def test_what_was_learned_from_a_user_goes_too_L_3(store: Store) -> None:
+    _two_users(store)
+    for user in ("u1", "u2"):
+        detail = {"phrase": f"rash of {user}", "query_id": f"q {user}", "event_id": "e"}
+        store.add_audit(AuditEntry(NOW, "feedback", "trigger learned", "d1", detail=detail))
+    store.add_audit(AuditEntry(NOW, "ann", "set flag", "rerank", detail={"why": 'a text with "query_id" in it'}))
+    assert store.delete_user("u1") == 8
+    found = [entry.detail.get("phrase") for entry in store.audit() if entry.what != USER_DELETED]
+    assert found == [None, "rash of u2"]
 
 
 def _archived(store: Store, folder: Path) -> Path:

@@ -115,38 +115,75 @@ def test_nothing_is_deleted_where_the_archive_does_not_read_back_O_2(
     assert len(_ids(store)) == 3
 
 
-def test_stopped_between_archive_and_deletion_nothing_is_lost_or_read_twice_O_2(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("written", ["nothing", "a part", "all"])
+def test_stopped_while_archiving_nothing_is_lost_or_left_behind_O_2(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
-    store.add_queries(_queries())
+    folder = tmp_path / "archive"
+    store.add_queries([replace(query, user_id="u1") for query in _queries()])
+    write = module.write_archive
 
-    def stop(*_: object) -> None:
+    def stop(file: Path, queries: list[LoggedQuery]) -> None:
+        if written == "all":
+            write(file, queries)
+        if written == "a part":
+            folder.mkdir()
+            file.with_name(f".{file.name}.0a1b.part").write_text("words of u1")
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "insert", stop)
+        patch.setattr(module, "write_archive", stop)
         with pytest.raises(KeyboardInterrupt):
-            store.prune(now=NOW, archive=tmp_path)
+            store.prune(now=NOW, archive=folder)
     assert len(_ids(store)) == 3
-    store.prune(now=NOW, archive=tmp_path)
-    assert len(list(tmp_path.glob("*.jsonl.gz"))) == 2
-    assert sorted(query.query_id for query in archived_queries(tmp_path)) == sorted(query.query_id for query in _queries()[:2])
+    assert store.archives() == []
+    store.prune(now=NOW, archive=folder)
+    (archive,) = folder.iterdir()  # what was begun is gone
+    assert store.archives() == [archive]
+    assert sorted(query.query_id for query in archived_queries(archive)) == sorted(query.query_id for query in _queries()[:2])
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_user_is_deleted_from_an_archive_that_was_never_finished_L_3(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    folder = tmp_path / "archive"
+    store.add_queries([replace(query, user_id="u1") for query in _queries()])
+    write = module.write_archive
+
+    def killed(file: Path, queries: list[LoggedQuery]) -> None:
+        if whole:
+            write(file, queries)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "write_archive", killed)
+    with pytest.raises(KeyboardInterrupt):
+        store.prune(now=NOW, archive=folder)
+    assert len(list(folder.glob("*"))) == whole
+    assert store.delete_user("u1", project="default", now=NOW) == 3
+    assert list(folder.glob("*")) == []
+    assert (store.counts()["archives"], store.archives()) == (1, [])  # who still writes it must find that it was taken back
+    store.delete_user("u1", project="default", now="2026-07-02T00:00:00Z")
+    assert store.counts()["archives"] == 0
 
 
 def test_a_query_deleted_while_it_is_archived_is_in_no_archive_O_2(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    folder = tmp_path / "archive"
     store.add_queries([replace(query, user_id=f"u{i}") for i, query in enumerate(_queries())])
     write = module.write_archive
 
-    def meanwhile(folder: Path, queries: list[LoggedQuery]) -> Path:
-        store.delete_user("u0", project="default")
-        return write(folder, queries)
+    def meanwhile(file: Path, queries: list[LoggedQuery]) -> None:
+        if len(queries) == 2:
+            store.delete_user("u0", project="default")
+        write(file, queries)
 
     monkeypatch.setattr(module, "write_archive", meanwhile)
-    (pruned,) = store.prune(now=NOW, archive=tmp_path)
+    (pruned,) = store.prune(now=NOW, archive=folder)
     assert pruned.queries == 1
-    assert [query.user_id for query in archived_queries(tmp_path)] == ["u1"]
+    assert [query.user_id for query in archived_queries(folder)] == ["u1"]
+    assert list(folder.iterdir()) == list(pruned.archives)
 
 
 def test_many_rows_go_in_batches(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

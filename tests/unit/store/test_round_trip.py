@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -45,6 +46,7 @@ def test_adding_the_same_again_changes_nothing(store: Store) -> None:
     assert [query.query for query in store.queries(query_ids=["eq_full"])] == [FULL_QUERY.query]
     assert [store.add_feedback([EVENT, EVENT]), store.add_feedback([EVENT])] == [1, 0]
     assert [store.add_shadow_runs([SHADOW]), store.add_shadow_runs([SHADOW])] == [1, 0]
+    assert store.add_shadow_runs([replace(SHADOW, candidate="changed")]) == 1  # another candidate of the same feature
     assert [store.add_review_items([REVIEW]), store.add_review_items([replace(REVIEW, state="approved")])] == [1, 0]
     assert store.backlog()["pending_review"] == 1
     assert [store.add_queries([]), store.add_feedback([]), store.add_judgments([])] == [0, 0, 0]
@@ -55,6 +57,23 @@ def test_projects_do_not_see_each_other(store: Store) -> None:
     assert store.add_queries([FULL_QUERY, other]) == 2
     assert store.queries(project="shop") == [other]
     assert store.queries(project="nobody") == []
+
+
+def test_searches_are_found_by_trace_and_by_prompt_L_1(store: Store) -> None:
+    other = replace(FULL_QUERY, query_id="eq_other", trace_id="t2")
+    store.add_queries([FULL_QUERY, other, PLAIN_QUERY])
+    assert store.queries(trace_id="t2") == [other]
+    assert store.queries(prompt_id="p1") == [FULL_QUERY, other]
+    assert store.queries(prompt_id="p1", trace_id="t1") == [FULL_QUERY]
+    assert store.queries(trace_id="p1") == store.queries(trace_id="t1", project="shop") == []
+
+
+def test_the_audit_trail_is_found_by_kind_and_time(store: Store) -> None:
+    store.add_audit(AUDIT)
+    store.add_audit(replace(AUDIT, what="log.lost", at=NOON))
+    assert [entry.at for entry in store.audit(what="log.lost")] == [NOON]
+    assert [entry.what for entry in store.audit(since=LATER)] == ["delete user"]
+    assert store.audit(what="log.lost", since=LATER) == []
 
 
 def test_a_batch_is_stored_whole_or_not_at_all(store: Store) -> None:
@@ -168,6 +187,13 @@ def test_times_come_back_in_one_form_that_sorts() -> None:
     assert stored[2] == "2026-03-01T12:00:01.000000Z"
     with pytest.raises(InputError, match="yesterday"):
         timestamp("yesterday")
+
+
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+def test_a_time_that_utc_has_no_year_for_is_refused_L_1(moment: str) -> None:
+    for given in (moment, datetime.fromisoformat(moment)):
+        with pytest.raises(InputError, match="years 1 to 9999"):
+            timestamp(given)
 
 
 def test_trap_33_text_that_a_database_cannot_hold_is_kept_readable(store: Store) -> None:

@@ -58,6 +58,7 @@ UNIQUE = {
     "eval_feedback": ["event_id"],
     "eval_ab_tests": ["feature_id"],
     "eval_ab_counted": ["feature_id", "query_id"],
+    "eval_shadow_runs": ["feature_id", "query_id", "candidate"],
 }
 """What must be unique within a project."""
 PLATFORM = {"golden_sets", "baselines", "experiments", "reviews", "ratings", "flags", "api_keys", "audit"}
@@ -167,7 +168,7 @@ def test_another_schema_is_refused_with_the_cure_W_1(
     with pytest.raises(InputError, match="9999"):
         Store.upgrade(url)
     _set_version(url, "0000")
-    monkeypatch.setattr(versions, "known_versions", lambda: ["0001", "0000"])
+    monkeypatch.setattr(versions, "known_versions", lambda: [versions.HEAD, "0000"])
     with pytest.raises(InputError, match="ringtrue store upgrade"):
         Store.open(url)
 

@@ -1,0 +1,79 @@
+"""Evaluations in the store: what ``eval`` and ``gate`` found, as health and graduation read it (O-1, O-3)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from ringtrue.store import DEFAULT_PROJECT, RunType, StoredResult, timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.run import Evaluation
+    from ringtrue.verdict import Comparison, Verdict
+
+
+class ResultStore(Protocol):
+    """What recording needs of the store."""
+
+    def add_result(self, row: StoredResult) -> None: ...
+
+
+def record_evaluation(
+    store: ResultStore,
+    evaluation: Evaluation,
+    *,
+    now: datetime,
+    verdict: Verdict | None = None,
+    comparison: Comparison | None = None,
+    control_run_id: str | None = None,
+    feature_id: str | None = None,
+    project: str = DEFAULT_PROJECT,
+) -> StoredResult:
+    """Add an evaluation to the store, gated (``verdict``) or compared with another run, and return what was stored.
+
+    Means, intervals, latencies and the scores per query go in; of a comparison the differences, and for its primary measure the
+    adjusted p and whether it decides. A verdict brings its own comparison, with the baseline. ``feature_id`` marks a candidate:
+    its results are not production's.
+    """
+    moment = timestamp(now)
+    kind: RunType = "full" if verdict is None else "regression"
+    if verdict is not None:
+        comparison = comparison or verdict.comparison
+        control_run_id = control_run_id or (None if verdict.baseline is None else f"baseline {verdict.baseline}")
+    primary = None if comparison is None else comparison.measures[comparison.primary]
+    result = StoredResult(
+        run_id=f"{kind}-{moment}-{_mark(evaluation)}",
+        run_type=kind,
+        created_at=moment,
+        query_count=len(evaluation.scores.query_ids),
+        metrics=_known(evaluation.metrics),
+        project=project,
+        feature_id=feature_id,
+        golden=evaluation.setup.golden.version,
+        retriever=evaluation.setup.retriever,
+        intervals={name: ends for name, ends in evaluation.intervals.items() if not math.isnan(sum(ends))},
+        latency_ms=_known({part: ms for part, ms in asdict(evaluation.latency).items() if part != "count"}),
+        control_run_id=control_run_id,
+        deltas={} if comparison is None else _known({name: one.diff for name, one in comparison.measures.items()}),
+        p_value=None if primary is None else primary.p_adjusted,
+        is_significant=None if comparison is None else comparison.verdict != "not enough evidence",
+        gate=None if verdict is None else verdict.word,
+        per_query=evaluation.scores.per_query,
+    )
+    store.add_result(result)
+    return result
+
+
+def _known(values: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in values.items() if not math.isnan(value)}
+
+
+def _mark(evaluation: Evaluation) -> str:
+    """Return what tells evaluations apart that end in the same moment."""
+    setup = evaluation.setup
+    known = (evaluation.name, setup.retriever, setup.fingerprint, setup.golden.content_hash, setup.recorded_at)
+    said = "\0".join((*known, repr(sorted(evaluation.metrics.items()))))
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -1,0 +1,112 @@
+"""What evaluations are made with and lead to: golden sets, baselines and experiments, each as its JSON file would have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, select, text
+
+from ringtrue.errors import InputError
+from ringtrue.store.base import Base, insert
+from ringtrue.store.records import DEFAULT_PROJECT, KeptVersion, StoredBaseline, StoredExperiment, StoredGoldenSet
+from ringtrue.store.rows import BASELINE, EXPERIMENT, GOLDEN_SET, Form, words
+
+Record = TypeVar("Record", StoredGoldenSet, StoredBaseline)
+
+
+class Library(Base):
+    """Golden sets, baselines and experiments."""
+
+    def save_golden_set(self, row: StoredGoldenSet) -> bool:
+        """Keep a version of a golden set; return False where it is there already, the same.
+
+        Raises InputError where that version holds something else: what was measured with it must stay what it was.
+        """
+        return self._save(GOLDEN_SET, row, "golden set")
+
+    def golden_set(self, name: str, version: str | None = None, *, project: str = DEFAULT_PROJECT) -> StoredGoldenSet | None:
+        """Return a version of a golden set, the one that was saved last unless named; None where there is none."""
+        return self._version(GOLDEN_SET, name, version, project)
+
+    def golden_sets(self, *, project: str = DEFAULT_PROJECT, name: str | None = None) -> list[KeptVersion]:
+        """Return the versions of one or of all golden sets by name, the last saved first."""
+        return self._versions(GOLDEN_SET, project, name)
+
+    def save_baseline(self, row: StoredBaseline) -> bool:
+        """Keep a version of a baseline; return and raise as for golden sets."""
+        return self._save(BASELINE, row, "baseline")
+
+    def baseline(self, name: str, version: str | None = None, *, project: str = DEFAULT_PROJECT) -> StoredBaseline | None:
+        """Return a version of a baseline, the one that was saved last unless named; None where there is none."""
+        return self._version(BASELINE, name, version, project)
+
+    def baselines(self, *, project: str = DEFAULT_PROJECT, name: str | None = None) -> list[KeptVersion]:
+        """Return the versions of one or of all baselines by name, the last saved first."""
+        return self._versions(BASELINE, project, name)
+
+    def add_experiments(
+        self, make: Callable[[Sequence[str]], Sequence[StoredExperiment]], *, project: str = DEFAULT_PROJECT
+    ) -> list[StoredExperiment]:
+        """Add experiments, all of them or none, and return them.
+
+        ``make`` is given the ids that are taken and returns what to add. Nobody else adds meanwhile, so that two who number
+        experiments at once do not give the same number. Raises InputError for an id that is taken, or another project.
+        """
+        table = EXPERIMENT.table
+        taken = select(table.c.experiment_id).where(table.c.project == words(project)).order_by(table.c.id)
+        with self._writing() as connection:
+            _alone(connection, table.name)
+            rows = [EXPERIMENT.row(experiment) for experiment in make(list(connection.scalars(taken)))]
+            for row in rows:
+                if row["project"] != words(project):
+                    raise InputError(f"experiment {row['experiment_id']!r} is of project {row['project']!r}, not {project!r}")
+                if not insert(connection, table, [row]):
+                    raise InputError(f"there is an experiment {row['experiment_id']!r} already; give another id")
+        return [EXPERIMENT.read(row) for row in rows]
+
+    def experiment(self, experiment_id: str, *, project: str = DEFAULT_PROJECT) -> StoredExperiment | None:
+        """Return one experiment; None where there is none of that id."""
+        table = EXPERIMENT.table
+        this = (table.c.project == words(project), table.c.experiment_id == words(experiment_id))
+        return next(iter(self._all(EXPERIMENT, select(table).where(*this))), None)
+
+    def experiments(self, *, project: str = DEFAULT_PROJECT, limit: int | None = None) -> list[StoredExperiment]:
+        """Return experiments in the order they were added; ``limit`` takes the last ones."""
+        table = EXPERIMENT.table
+        newest = select(table).where(table.c.project == words(project)).order_by(table.c.id.desc()).limit(limit)
+        return self._all(EXPERIMENT, newest)[::-1]
+
+    def _save(self, form: Form[Record], record: Record, what: str) -> bool:
+        new = form.row(record)
+        with self._writing() as connection:
+            if insert(connection, form.table, [new]):
+                return True
+            this = [form.table.c[name] == new[name] for name in form.key]
+            there = connection.execute(select(form.table).where(*this)).mappings().one()
+        # Saved again later, or with its keys in another order, it is the same.
+        if form.read(there) != form.read({**new, "created_at": there["created_at"]}):
+            raise InputError(f"{what} {record.name!r} has another version {record.version!r} already; give it a new version")
+        return False
+
+    def _version(self, form: Form[Record], name: str, version: str | None, project: str) -> Record | None:
+        table = form.table
+        found = select(table).where(table.c.project == words(project), table.c.name == words(name))
+        if version is not None:
+            found = found.where(table.c.version == words(version))
+        return next(iter(self._all(form, found.order_by(table.c.id.desc()).limit(1))), None)
+
+    def _versions(self, form: Form[Any], project: str, name: str | None) -> list[KeptVersion]:
+        table = form.table
+        columns = [table.c[column] for column in ("name", "version", "created_at", "project")]
+        found = select(*columns).where(table.c.project == words(project)).order_by(table.c.name, table.c.id.desc())
+        if name is not None:
+            found = found.where(table.c.name == words(name))
+        with self._reading() as connection:
+            return [KeptVersion(*row) for row in connection.execute(found)]
+
+
+def _alone(connection: Connection, table: str) -> None:
+    """Keep others from writing to a table until the transaction ends; on SQLite one that writes is alone anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"))
