@@ -14,11 +14,47 @@ from typing import Annotated, Any
 
 import typer
 
+from ringtrue.cli.lazy import lazy_group
 from ringtrue.config import Config, load_config
 from ringtrue.errors import BAD_INPUT, OK, UNDECIDED, InputError, RingtrueError, nearest
 
+COMMANDS = {
+    "init": "init:init_command",
+    "demo": "demo:demo",
+    "score": "score:score_command",
+    "eval": "eval:eval_command",
+    "diff": "diff:diff_command",
+    "compare": "compare:compare_command",
+    "ingest": "ingest:ingest_command",
+    "search": "search:search_command",
+    "learn": "learn:learn_command",
+    "self-test": "selftest:self_test",
+    "gate": "gate:gate_command",
+    "report": "report:report_command",
+    "ci": "ci:ci_command",
+    "comment": "comment:comment_command",
+    "sweep": "sweep:sweep_command",
+    "sessions": "sessions:sessions_command",
+    "interleave": "interleave:interleave_command",
+    "health": "health:health_command",
+    "baseline": "baseline:app",
+    "experiment": "experiment:app",
+    "golden": "golden:app",
+    "review": "review:app",
+    "store": "store:app",
+    "feedback": "feedback:app",
+    "test": "abtest:app",
+    "shadow": "shadow:app",
+    "flag": "flag:app",
+    "bench": "bench:app",
+    "log": "log:app",
+    "memory": "memory:app",
+}
+"""Every command in the order of the help, with its file here and the function or the group in it."""
+
 app = typer.Typer(
     name="ringtrue",
+    cls=lazy_group(COMMANDS),
     help="Tells you whether a search is good, whether a change made it better or worse, and whether that is certain.",
     epilog="Start with: ringtrue demo. Exit codes: 0 pass, 1 a check failed, 2 usage or bad input, 3 could not decide.",
     no_args_is_help=True,
@@ -53,73 +89,6 @@ def common(
     ] = False,
 ) -> None:
     """Common options."""
-
-
-def _add_commands() -> None:
-    from ringtrue.cli import (
-        abtest,
-        baseline,
-        bench,
-        ci,
-        comment,
-        compare,
-        demo,
-        diff,
-        experiment,
-        feedback,
-        flag,
-        gate,
-        golden,
-        health,
-        ingest,
-        init,
-        interleave,
-        learn,
-        log,
-        report,
-        review,
-        score,
-        search,
-        selftest,
-        sessions,
-        shadow,
-        store,
-        sweep,
-    )
-    from ringtrue.cli import eval as evaluating
-
-    app.command("init")(init.init_command)
-    app.command("demo")(demo.demo)
-    app.command("score")(score.score_command)
-    app.command("eval")(evaluating.eval_command)
-    app.command("diff")(diff.diff_command)
-    app.command("compare")(compare.compare_command)
-    app.command("ingest")(ingest.ingest_command)
-    app.command("search")(search.search_command)
-    app.command("learn")(learn.learn_command)
-    app.command("self-test")(selftest.self_test)
-    app.command("gate")(gate.gate_command)
-    app.command("report")(report.report_command)
-    app.command("ci")(ci.ci_command)
-    app.command("comment")(comment.comment_command)
-    app.add_typer(baseline.app, name="baseline")
-    app.command("sweep")(sweep.sweep_command)
-    app.add_typer(experiment.app, name="experiment")
-    app.add_typer(golden.app, name="golden")
-    app.add_typer(review.app, name="review")
-    app.add_typer(store.app, name="store")
-    app.add_typer(feedback.app, name="feedback")
-    app.command("sessions")(sessions.sessions_command)
-    app.add_typer(abtest.app, name="test")
-    app.command("interleave")(interleave.interleave_command)
-    app.add_typer(shadow.app, name="shadow")
-    app.add_typer(flag.app, name="flag")
-    app.command("health")(health.health_command)
-    app.add_typer(bench.app, name="bench")
-    app.add_typer(log.app, name="log")
-
-
-_add_commands()
 
 
 def script() -> None:

@@ -53,6 +53,15 @@ def stats(context: typer.Context) -> None:
     _run("stats", context.args)
 
 
+@app.command("memory", context_settings=_PASSED_ON)
+def memory(context: typer.Context) -> None:
+    """Measure the agent memory on judged sets, and time its hook as a host runs it, beside the bare start of Python.
+
+    Example: ringtrue bench memory --check
+    """
+    _run("memory", context.args)
+
+
 @app.command("log", context_settings=_PASSED_ON)
 def log(context: typer.Context) -> None:
     """Time logging in the caller's path beside a plain INSERT, and how many searches a second can be logged without loss.

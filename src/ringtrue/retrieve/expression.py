@@ -77,6 +77,12 @@ def _trigger(use: Use) -> Retriever:
     return Trigger(use.documents, **use.options, name=use.text)
 
 
+def _memory(use: Use) -> Retriever:
+    from ringtrue.retrieve.channels.memory import open_memory
+
+    return open_memory(use.documents, **use.options, name=use.text)
+
+
 def _connect(use: Use) -> Retriever:
     from ringtrue.retrieve.connectors import open_connection
 
@@ -158,6 +164,22 @@ NAMES: Mapping[str, Name] = {
     ),
     "trigger": Name(
         "channel", "documents whose trigger phrases stand in the query", _trigger, {"field": "triggers"}, documents=True
+    ),
+    "memory": Name(
+        "channel",
+        "an agent's memory: passages, trigger phrases, causal links and the session; or what the hook uses",
+        _memory,
+        {
+            "strategy": "hybrid",
+            "model": "all-MiniLM-L6-v2",
+            "language": "english",
+            "group": ("",),
+            "words": 1.0,
+            "meaning": 1.0,
+            "constitutional": False,
+        },
+        first="strategy",
+        documents=True,
     ),
     "connect": Name("channel", "a search system described in ringtrue.toml", _connect, {"name": ""}, first="name"),
     "rrf": Name("fusion", "reciprocal rank fusion", _rrf, {"k": 60, "w": _NUMBERS, **_DEPTH}),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from ringtrue.errors import InputError
 from ringtrue.formats.text import Place, read_json
@@ -31,6 +30,7 @@ from ringtrue.golden.formats.fields import (
 )
 from ringtrue.golden.formats.header import Header
 from ringtrue.golden.formats.output import judged, write_json
+from ringtrue.recall.memory import BODY_FIELDS, body_of
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 RELEVANT, IRRELEVANT, FORBIDDEN = "expected_relevant", "expected_irrelevant", "forbidden"
@@ -52,34 +52,7 @@ MEMORY_FACTS = (
     "spec_folder",
     "content",
 )
-BODY: dict[str, tuple[str, ...]] = {
-    "session_summary": ("goal", "outcome", "completed", "in_progress", "blockers", "next_actions", "key_changes"),
-    "decision": ("context", "decision", "rationale", "consequences", "alternatives"),
-    "runbook": ("trigger", "symptoms", "steps", "verification", "root_cause", "environment"),
-    "constraint": ("rule", "impact", "workarounds"),
-    "tech_debt": ("description", "reason_deferred", "impact", "suggested_fix", "acceptance_criteria"),
-    "preference": ("topic", "value", "reason"),
-}
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
-
-
-def body(category: str, content: Mapping[str, Any]) -> str:
-    """Return the searchable text of a memory: its content fields in the order of its category, one a line.
-
-    >>> body("preference", {"reason": "plain diffs", "topic": "commits", "value": ["small", "imperative"]})
-    'commits\\nsmall\\nimperative\\nplain diffs'
-    """
-    known = BODY.get(category, ())
-    names = [*(name for name in known if name in content), *(name for name in content if name not in known)]
-    return "\n".join(line for name in names for line in _lines(content[name]))
-
-
-def _lines(value: Any) -> list[str]:
-    if isinstance(value, list):
-        return [line for item in value for line in _lines(item)]
-    if isinstance(value, dict):
-        return [line for item in value.values() for line in _lines(item)]
-    return [] if value is None or value == "" else [str(value)]
 
 
 def _read_corpus(path: Path, draft: Draft, name: str, header: Header) -> None:
@@ -100,11 +73,11 @@ def _memory(path: Path, place: Place) -> Document:
     doc_id = id_of(record, "id", place)
     if doc_id != path.stem:
         raise place.at("id").error(f"'{doc_id}' is not the name of its file", f"write '{path.stem}' or rename the file")
-    category = legal(text_of(record, "category", place), BODY, "category", place.at("category"))
+    category = legal(text_of(record, "category", place), BODY_FIELDS, "category", place.at("category"))
     content = mapping_of(record, "content", place)
-    check_keys(content, BODY[category], place.at("content"))
+    check_keys(content, BODY_FIELDS[category], place.at("content"))
     tags = tuple(ids_of(record, "tags", place, default=[]))
-    return Document(doc_id, body(category, content), text_of(record, "title", place), facts, tags)
+    return Document(doc_id, body_of(category, content), text_of(record, "title", place), facts, tags)
 
 
 def _read_queries(path: Path, draft: Draft, threshold: int) -> None:
@@ -161,7 +134,7 @@ def _path(doc_id: str, categories: Mapping[str, str]) -> str:
 def _category(document: Document) -> str:
     # A document that never was a memory has to become one; what this changes is reported as lost.
     category = document.metadata.get("category")
-    return category if isinstance(category, str) and category in BODY else "session_summary"
+    return category if isinstance(category, str) and category in BODY_FIELDS else "session_summary"
 
 
 def _file_name(doc_id: str) -> str:
@@ -175,8 +148,8 @@ def _write_corpus(golden: GoldenSet, path: Path) -> None:
     for document in golden.documents:
         facts = {**document.metadata, "category": _category(document)}
         content = facts.get("content")
-        if not isinstance(content, dict) or body(facts["category"], content) != document.text:
-            facts["content"] = {BODY[facts["category"]][0]: document.text}
+        if not isinstance(content, dict) or body_of(facts["category"], content) != document.text:
+            facts["content"] = {BODY_FIELDS[facts["category"]][0]: document.text}
         record: Record = {"id": document.doc_id, "title": document.title} | spread(facts, MEMORY, named=MEMORY_FACTS)
         record["tags"] = list(document.tags)
         write_json(record, path / facts["category"] / _file_name(document.doc_id))

@@ -1,0 +1,146 @@
+"""``ringtrue memory``: the memory of coding agents. The commands stand in the files ``memory_*.py`` (chapter 06)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ringtrue.cli.lazy import lazy_group
+from ringtrue.errors import InputError, MissingInput
+
+if TYPE_CHECKING:
+    from ringtrue.recall.memory import Memory
+
+COMMANDS = {
+    "add": "memory_keep:add_command",
+    "show": "memory_show:show_command",
+    "list": "memory_show:list_command",
+    "search": "memory_show:search_command",
+    "edit": "memory_keep:edit_command",
+    "retire": "memory_keep:retire_command",
+    "archive": "memory_keep:archive_command",
+    "supersede": "memory_keep:supersede_command",
+    "link": "memory_keep:link_command",
+    "import": "memory_move:import_command",
+    "export": "memory_move:export_command",
+    "doctor": "memory_doctor:doctor_command",
+    "hook": "memory_hook:hook_command",
+    "mcp": "memory_mcp:mcp_command",
+    "install": "memory_install:install_command",
+    "uninstall": "memory_install:uninstall_command",
+    "sync": "memory_sync:sync_command",
+    "bench": "memory_bench:bench_command",
+}
+"""Every command in the order of the help, with its file here and its function."""
+
+app = typer.Typer(
+    cls=lazy_group(COMMANDS),
+    help="The memory of coding agents: keep decisions, runbooks and preferences, find them, see whether they help.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Root = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        metavar="DIR",
+        show_default=False,
+        help="The memory folder; unless given RINGTRUE_MEMORY_ROOT, or .claude/memory here or in a folder above.",
+    ),
+]
+Redact = Annotated[bool, typer.Option("--redact", help="Replace keys, tokens and passwords instead of refusing them.")]
+
+
+def found_root(given: Path | None) -> str:
+    """Return the memory folder; raises MissingInput where there is none."""
+    from ringtrue.config import environment_without_tokens
+    from ringtrue.recall.files import IN_PROJECT, find_root
+
+    root = str(given.expanduser().absolute()) if given is not None else find_root(str(Path.cwd()), environment_without_tokens())
+    if root is None:
+        raise MissingInput(
+            f"there is no {IN_PROJECT} here or above; add a memory first (`ringtrue memory add`), or name --root"
+        )
+    if not Path(root).is_dir():
+        raise MissingInput(
+            f"{root}: there is no such folder; add a memory first (`ringtrue memory add`), or name another --root"
+        )
+    return root
+
+
+def made_root(given: Path | None) -> str:
+    """Return the memory folder to write into, made where it is missing: in the project's folder, that of its git checkout."""
+    from ringtrue.config import environment_without_tokens
+    from ringtrue.recall.files import IN_PROJECT, find_root
+
+    if given is not None:
+        root = given.expanduser().absolute()
+    else:
+        environ, here = environment_without_tokens(), Path.cwd()
+        checkout = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+        project = Path(environ.get("CLAUDE_PROJECT_DIR") or checkout)
+        root = Path(find_root(str(here), environ) or project / IN_PROJECT)
+    if root.exists() and not root.is_dir():
+        raise InputError(f"{root}: is a file; name a folder with --root")
+    root.mkdir(parents=True, exist_ok=True)
+    return str(root)
+
+
+def stamp() -> str:
+    """Return the present time as memories write it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def settings_of(root: str) -> Any:
+    """Return the settings of a folder; what is wrong in them is said aloud once."""
+    from ringtrue.cli import show
+    from ringtrue.recall.settings import read_settings
+
+    settings, faults = read_settings(root)
+    for fault in faults:
+        show.note(fault)
+    return settings
+
+
+def brief(memory: Memory, root: str) -> dict[str, Any]:
+    """Return what a compact list says about a memory."""
+    return {
+        "id": memory.id,
+        "category": memory.category,
+        "title": title_of(memory),
+        "status": memory.status,
+        "tier": memory.tier,
+        "tags": list(memory.tags),
+        "updated_at": memory.updated_at,
+        "path": memory.path,
+        "source": memory.source,
+    }
+
+
+def title_of(memory: Memory) -> str:
+    """Return a title that is safe to print: a memory may hold anything, codes that move the cursor included."""
+    from ringtrue.recall.guard import clean_title
+
+    return clean_title(memory.title) or memory.id
+
+
+def place_of(memory: Memory, root: str) -> str:
+    """Return the path of a memory, relative to its folder where it lies there."""
+    path = Path(memory.path)
+    return str(path.relative_to(root)) if path.is_relative_to(root) else memory.path
+
+
+def pairs_given(items: list[str] | None) -> dict[str, str]:
+    """Return ``--set`` options as field → value; raises InputError for one without '='."""
+    found: dict[str, str] = {}
+    for item in items or []:
+        name, sign, value = item.partition("=")
+        if not sign or not name.strip():
+            raise InputError(f"--set {item!r:.60} sets nothing; write it like --set title='A better title'")
+        if name.strip() in found:
+            raise InputError(f"--set names '{name.strip()}' twice; give one value")
+        found[name.strip()] = value
+    return found

@@ -1,0 +1,108 @@
+"""``ringtrue memory doctor``: whether the memory works, in numbers, and what to look at (A-2, A-5)."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ringtrue.cli.memory import Root, found_root
+from ringtrue.cli.store import Json
+from ringtrue.errors import REGRESSION
+
+if TYPE_CHECKING:
+    from ringtrue.memory.doctor import Checkup
+
+SHOWN = 12
+"""Findings of one kind that are printed; --all prints all."""
+
+
+def doctor_command(
+    days: Annotated[int, typer.Option("--days", min=1, help="Window of the figures, in days.")] = 30,
+    stale_days: Annotated[
+        int, typer.Option("--stale-days", min=1, help="Days without a change or use that make a memory stale.")
+    ] = 365,
+    silent_after: Annotated[
+        int, typer.Option("--silent-after", min=1, help="Prompts without an injection that are worth a word.")
+    ] = 30,
+    words_only: Annotated[
+        bool, typer.Option("--words-only", help="Compare memories by words alone, without the encoder.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 for warnings, too.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Print every finding.")] = False,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Look for what is wrong with the memories and their use; exit 1 when something is an error. Nothing is changed.
+
+    \b
+    Example: ringtrue memory doctor
+    Example: ringtrue memory doctor --strict --json
+    """
+    from ringtrue.cli import show
+    from ringtrue.memory.doctor import check_up
+
+    folder = found_root(root)
+    found = check_up(
+        folder,
+        now=time.time(),
+        home=Path.home(),
+        days=days,
+        stale_days=stale_days,
+        silent_after=silent_after,
+        meaning=not words_only,
+    )
+    failed = not found.healthy or (strict and any(finding.level == "warning" for finding in found.findings))
+    if json:
+        show.as_json({"healthy": not failed, **show.plain(found)})
+    else:
+        _print(found, None if show_all else SHOWN)
+    if failed:
+        raise typer.Exit(REGRESSION)
+
+
+def _print(found: Checkup, limit: int | None) -> None:
+    from ringtrue.cli import show
+
+    print(f"{found.root}: {found.memories} memories, {found.active} active; compared by {found.compared_by}")
+    figures = found.health
+    rows = [
+        ["prompts", str(figures.prompts), f"in {figures.days:g} days; {figures.empty} empty, {figures.skipped} skipped"],
+        ["injected", str(figures.injected), f"prompts, with {figures.injections} pointers in all"],
+        ["silent", _share(figures.silent_rate), "of the prompts that were looked up"],
+        ["read after injection", _share(figures.read_after_injection_rate), "of the prompts with an injection"],
+        ["quoted after injection", _share(figures.reference_rate), "of the prompts with an injection"],
+        ["false injections, at most", _share(figures.false_inject_rate), "neither read nor quoted"],
+        ["hook, median and p95", f"{_ms(figures.ms_p50)} / {_ms(figures.ms_p95)}", "own work, without the start of Python"],
+    ]
+    print()
+    show.table(["figure", "value", "of what"], rows, text_columns=3)
+    print()
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for finding in found.findings:
+        where = f" [{finding.path}]" if finding.path and not finding.ids else ""
+        names = f" {', '.join(finding.ids[:8])}{' …' if len(finding.ids) > 8 else ''}:" if finding.ids else ""
+        said = (
+            finding.text
+            if finding.kind in ("duplicate", "contradiction", "stale", "dangling link")
+            else f"{names} {finding.text}".strip()
+        )
+        kinds.setdefault((finding.level, finding.kind), []).append(f"{said}{where}; {finding.cure}")
+    for (level, kind), lines in kinds.items():
+        print(f"{level}: {kind} ({len(lines)})")
+        for line in lines[:limit]:
+            print("  " + " ".join(line.split()))
+        if limit is not None and len(lines) > limit:
+            print(f"  … and {len(lines) - limit} more; see --all")
+    if not found.findings:
+        print("nothing to look at")
+
+
+def _share(value: float | None) -> str:
+    return "—" if value is None else f"{100 * value:.0f} %"
+
+
+def _ms(value: float | None) -> str:
+    return "—" if value is None else f"{value:.1f} ms"

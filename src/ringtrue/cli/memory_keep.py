@@ -1,0 +1,242 @@
+"""``ringtrue memory add · edit · retire · archive · supersede · link``: changing memories (A-2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ringtrue.cli.memory import Redact, Root, brief, found_root, made_root, pairs_given, place_of, settings_of, stamp
+from ringtrue.cli.store import Json
+from ringtrue.errors import InputError
+
+if TYPE_CHECKING:
+    from ringtrue.recall.memory import Memory
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="FIELD=VALUE", help="Set a field; repeatable. An empty value removes it."),
+]
+
+
+def add_command(
+    category: Annotated[
+        str | None, typer.Argument(help="decision, constraint, preference, runbook, tech_debt or session_summary.")
+    ] = None,
+    title: Annotated[str | None, typer.Argument(help="What was learned, in one line of at most 120 characters.")] = None,
+    text: Annotated[str | None, typer.Argument(help="The memory itself; - reads it from standard input.")] = None,
+    set_: Set = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeatable.")] = None,
+    trigger: Annotated[
+        list[str] | None, typer.Option("--trigger", help="A phrase that should bring it up; repeatable.")
+    ] = None,
+    file: Annotated[list[str] | None, typer.Option("--file", help="A file of the project it is about; repeatable.")] = None,
+    memory_id: Annotated[str | None, typer.Option("--id", help="Its id, kebab-case; made from the title unless given.")] = None,
+    record: Annotated[
+        str | None, typer.Option("--record", metavar="FILE", help="Take the whole JSON record from a file, or - for stdin.")
+    ] = None,
+    redact: Redact = False,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Add a memory. Keys, tokens and passwords are refused, or with --redact replaced.
+
+    \b
+    Example: ringtrue memory add decision "Sessions are JWT" "Signed with RS256, so that every service can check them."
+    Example: ringtrue memory add runbook "Redis is full" --set 'steps=["raise maxmemory", "drain the queue"]' --tag redis
+    Example: ringtrue memory add --record memory.json
+    """
+    from ringtrue.memory.keep import add, draft
+
+    if record is not None:
+        if category is not None or title is not None or text is not None or set_ or tag or trigger or file or memory_id:
+            raise InputError("--record brings everything; leave the other fields out, and edit the memory afterwards")
+        made = {"created_at": stamp(), "updated_at": stamp(), **_read_record(record)}
+    else:
+        if category is None or title is None:
+            raise InputError("a memory needs a category and a title; see `ringtrue memory add --help`")
+        values = pairs_given(set_)
+        for name, items in (("tags", tag), ("trigger_phrases", trigger), ("related_files", file)):
+            if items:
+                values[name] = _as_list(items)
+        said = _stdin() if text == "-" else text or ""
+        made = draft(category=category, title=title, text=said, memory_id=memory_id, values=values, now=stamp())
+    folder = made_root(root)
+    memory = add(folder, made, redact=redact)
+    alike = _alike(folder, memory)
+    _show(memory, folder, "added", json=json, alike=alike)
+
+
+def edit_command(memory_id: Id, set_: Set = None, redact: Redact = False, root: Root = None, json: Json = False) -> None:
+    """Change a memory: some fields with --set, or all of it in your editor ($VISUAL or $EDITOR).
+
+    \b
+    Example: ringtrue memory edit sessions-are-jwt --set "rationale=Every service can check them" --set tags=auth,jwt
+    Example: ringtrue memory edit sessions-are-jwt --set importance_tier=critical
+    Example: ringtrue memory edit sessions-are-jwt
+    """
+    from ringtrue.memory.keep import edit, get, replace
+    from ringtrue.recall.memory import as_record
+
+    folder = found_root(root)
+    before = get(folder, memory_id)
+    values = pairs_given(set_)
+    if values or redact:
+        after = edit(folder, memory_id, values, now=stamp(), redact=redact)
+    else:
+        was = as_record(before)
+        record = _edited(was)
+        after = before if record == was else replace(folder, memory_id, record, was=was, now=stamp())
+    _show(after, folder, "unchanged" if as_record(after) == as_record(before) else "changed", json=json)
+
+
+def retire_command(memory_id: Id, root: Root = None, json: Json = False) -> None:
+    """Retire a memory that no longer holds: it is never shown again, its file stays.
+
+    \b
+    Example: ringtrue memory retire sessions-are-jwt
+    Example: ringtrue memory edit sessions-are-jwt --set record_status=active    (brings it back)
+    """
+    _status(memory_id, "retired", root, json=json)
+
+
+def archive_command(memory_id: Id, root: Root = None, json: Json = False) -> None:
+    """Archive a memory that is done with: it is not shown any more, its file stays.
+
+    Example: ringtrue memory archive session-2026-03-01
+    """
+    _status(memory_id, "archived", root, json=json)
+
+
+def supersede_command(
+    old_id: Annotated[str, typer.Argument(metavar="OLD", help="The memory that no longer holds; it is retired.")],
+    new_id: Annotated[str, typer.Argument(metavar="NEW", help="The memory that took its place.")],
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Say that one memory took the place of another.
+
+    Example: ringtrue memory supersede sessions-are-cookies sessions-are-jwt
+    """
+    from ringtrue.cli import show
+    from ringtrue.memory.keep import supersede
+
+    folder = found_root(root)
+    old, new = supersede(folder, old_id, new_id, now=stamp())
+    if json:
+        show.as_json({"retired": brief(old, folder), "by": brief(new, folder)})
+    else:
+        print(f"{old.id} is retired; {new.id} took its place")
+
+
+def link_command(
+    from_id: Annotated[str, typer.Argument(metavar="FROM", help="The memory that gets the link.")],
+    kind: Annotated[str, typer.Argument(help="caused_by, leads_to, supports or contradicts.")],
+    to_id: Annotated[str, typer.Argument(metavar="TO", help="The memory it points to.")],
+    take_away: Annotated[bool, typer.Option("--remove", help="Take the link away.")] = False,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Link two memories by cause and effect.
+
+    \b
+    Example: ringtrue memory link sessions-are-jwt caused_by cookies-broke-the-app
+    Example: ringtrue memory link sessions-are-jwt caused_by cookies-broke-the-app --remove
+    """
+    from ringtrue.cli import show
+    from ringtrue.memory.keep import link
+
+    folder = found_root(root)
+    memory = link(folder, from_id, kind, to_id, now=stamp(), take_away=take_away)
+    if json:
+        show.as_json({"memory": brief(memory, folder), "links": memory.links})
+    else:
+        print(f"{from_id} {'no longer ' if take_away else ''}{kind} {to_id}")
+
+
+def _status(memory_id: str, status: str, root: Path | None, *, json: bool) -> None:
+    from ringtrue.memory.keep import set_status
+
+    folder = found_root(root)
+    _show(set_status(folder, memory_id, status, now=stamp()), folder, status, json=json)
+
+
+def _show(memory: Memory, root: str, what: str, *, json: bool, alike: list[str] | None = None) -> None:
+    from ringtrue.cli import show
+
+    if json:
+        found = {"done": what, "memory": brief(memory, root)}
+        show.as_json(found if alike is None else {**found, "alike": alike})
+        return
+    print(f"{memory.id}: {what} ({place_of(memory, root)})")
+    for other in alike or ():
+        show.note(f"it seems to say the same as '{other}', or the opposite; see `ringtrue memory doctor`")
+
+
+def _alike(root: str, memory: Memory) -> list[str]:
+    """Return the active memories that a new one repeats or contradicts, as far as words tell."""
+    from ringtrue.memory.pairs import pairs_of
+    from ringtrue.recall.files import load
+
+    active = [one for one in load(root, settings_of(root)).memories if one.status == "active"]
+    return sorted({name for pair in pairs_of(active, only=memory.id) for name in (pair.first, pair.second)} - {memory.id})
+
+
+def _as_list(items: list[str]) -> str:
+    from json import dumps
+
+    return dumps(items)
+
+
+def _stdin() -> str:
+    import sys
+
+    return sys.stdin.read().strip()
+
+
+def _read_record(source: str) -> dict[str, Any]:
+    import json
+
+    text = _stdin() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
+    try:
+        record = json.loads(text)
+    except ValueError as error:
+        raise InputError(
+            f"{source}: is not JSON: {error}; write one object with 'id', 'category', 'title' and 'content'"
+        ) from None
+    if not isinstance(record, dict):
+        raise InputError(f"{source}: holds {record!r:.40}, not a memory; for several use `ringtrue memory import`")
+    return record
+
+
+def _edited(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record as it leaves the user's editor; what cannot be used stays in a file that the error names."""
+    import json
+    import os
+    import shlex
+    import subprocess
+    import tempfile
+
+    from ringtrue.config import environment_without_tokens
+
+    environ = environment_without_tokens()
+    editor = environ.get("VISUAL") or environ.get("EDITOR")
+    if not editor:
+        raise InputError("there is no editor: set EDITOR, or change fields with --set FIELD=VALUE")
+    handle, name = tempfile.mkstemp(prefix=f"{record['id'][:40]}-", suffix=".json")
+    path = Path(name)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(json.dumps(record, ensure_ascii=False, indent=2) + "\n")
+    code = subprocess.run([*shlex.split(editor), name], check=False).returncode
+    if code:
+        raise InputError(f"the editor ended with {code}; nothing was changed, your text is in {path}")
+    try:
+        edited = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError as error:
+        raise InputError(f"what the editor left is not JSON: {error}; nothing was changed, your text is in {path}") from None
+    if not isinstance(edited, dict):
+        raise InputError(f"what the editor left is no object; nothing was changed, your text is in {path}")
+    path.unlink()
+    return edited

@@ -1,0 +1,77 @@
+"""``ringtrue memory mcp``: the memory as an MCP server (A-7)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ringtrue.cli.memory import Root
+from ringtrue.config import environment_without_tokens
+from ringtrue.errors import MissingInput
+
+
+def mcp_command(
+    http: Annotated[
+        str | None,
+        typer.Option("--http", metavar="HOST:PORT", help="Listen on a port; without it, speak over stdin and stdout."),
+    ] = None,
+    root: Root = None,
+    session: Annotated[
+        str | None, typer.Option("--session", help="The conversation of calls that name none; over stdio the host's own.")
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option("--token", help="What every HTTP request must carry as Bearer; better in RINGTRUE_MEMORY_MCP_TOKEN."),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", metavar="HOST", help="A further host name that HTTP requests may use; repeatable."),
+    ] = None,
+) -> None:
+    """Serve the memory to agents: search, context, save, load, validate, link, health and tasks.
+
+    Without --http the server speaks over stdin and stdout, as hosts start it. On a port it answers this machine only, unless a
+    token is set.
+
+    \b
+    Example: ringtrue memory mcp
+    Example: ringtrue memory mcp --http 127.0.0.1:8765
+    """
+    from ringtrue.cli import show
+
+    try:
+        from ringtrue.memory.server import build_server
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").partition(".")[0] not in ("mcp", "mcp_types", "pydantic"):
+            raise
+        raise MissingInput("the MCP server needs the package 'mcp'; run `pip install 'ringtrue[mcp]'`") from problem
+    from ringtrue.memory.listen import address_of, check_token, serve_http
+
+    folder = memory_folder(root)
+    if http is None:
+        # One process of a host serves one conversation, so a call that names none belongs to it.
+        own = session or environment_without_tokens().get("CLAUDE_CODE_SESSION_ID") or f"stdio-{os.getpid()}"
+        build_server(folder, session_id=own).run("stdio")
+        return
+    address = address_of(http)
+    check_token(address, token or "")
+    server = build_server(folder, session_id=session or "")
+    show.note(f"{folder} is served at {address.url}; Ctrl-C ends it")
+    serve_http(server, address, token=token or "", names=name or ())
+
+
+def memory_folder(root: Path | None) -> str:
+    """Return the memory folder that is given, else the project's, whether it is there yet or not.
+
+    Hosts start a server in every project; one that nothing is saved in stays as it is.
+    """
+    from ringtrue.recall.files import IN_PROJECT, find_root
+
+    if root is not None:
+        return str(root.expanduser().absolute())
+    environ, here = environment_without_tokens(), Path.cwd()
+    checkout = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+    return find_root(str(here), environ) or str(Path(environ.get("CLAUDE_PROJECT_DIR") or checkout, IN_PROJECT))

@@ -1,0 +1,238 @@
+"""``ringtrue memory show · list · search``: looking at memories (A-2)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ringtrue.cli.memory import Root, brief, found_root, place_of, settings_of, title_of
+from ringtrue.cli.store import Json
+from ringtrue.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from ringtrue.memory.search import Answer, MemoryHit
+    from ringtrue.recall.memory import Memory
+    from ringtrue.recall.settings import Settings
+
+
+def show_command(
+    memory_id: Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")], root: Root = None, json: Json = False
+) -> None:
+    """Show a whole memory.
+
+    Example: ringtrue memory show sessions-are-jwt
+    """
+    from ringtrue.cli import show
+    from ringtrue.memory.keep import get
+    from ringtrue.recall.index import shown_until
+    from ringtrue.recall.memory import as_record
+
+    folder = found_root(root)
+    settings = settings_of(folder)
+    memory = get(folder, memory_id, settings)
+    expired = memory.status == "active" and time.time() > shown_until(memory, settings)
+    if json:
+        show.as_json({"memory": as_record(memory), "path": memory.path, "source": memory.source, "past_retention": expired})
+        return
+    state = ", past its retention and not shown" if expired else ""
+    print(f"{title_of(memory)}\n{memory.category}, {memory.tier}, {memory.status}{state}\n{memory.path}")
+    facts = {
+        "changed": memory.updated_at,
+        "tags": ", ".join(memory.tags),
+        "triggers": "; ".join(memory.trigger_phrases),
+        "files": ", ".join(memory.related_files),
+        "confidence": "" if memory.confidence is None else f"{memory.confidence:g}",
+        "supersedes": ", ".join(memory.supersedes),
+        "spec folder": memory.spec_folder or "",
+        **{kind: ", ".join(ids) for kind, ids in memory.links.items()},
+    }
+    for name, value in facts.items():
+        if value:
+            print(f"{name}: {_printable(value)}")
+    if not memory.content:
+        print(f"\n{_printable(memory.body)}")
+    for name, value in memory.content.items():
+        print(f"\n{name}")
+        for line in value if isinstance(value, list) else [value]:
+            print(f"  {'- ' if isinstance(value, list) else ''}{_printable(line if isinstance(line, str) else _json(line))}")
+
+
+def list_command(
+    category: Annotated[str | None, typer.Option("--category", "-c", help="Only this category.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", help="Only memories with this tag.")] = None,
+    status: Annotated[str, typer.Option("--status", help="active, retired, archived or all.")] = "active",
+    write_index: Annotated[
+        bool, typer.Option("--write-index", help="Also write all memories into index.md, for people.")
+    ] = False,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """List the memories, the latest change first.
+
+    \b
+    Example: ringtrue memory list --category decision
+    Example: ringtrue memory list --status all --write-index
+    """
+    from ringtrue.cli import show
+    from ringtrue.recall.files import load
+    from ringtrue.recall.memory import CATEGORIES, STATUSES
+
+    for value, legal, name in ((category, CATEGORIES, "--category"), (status, (*STATUSES, "all"), "--status")):
+        if value is not None and value not in legal:
+            raise InputError(f"{name} is {value!r}; did you mean {nearest(value, legal)}?")
+    folder = found_root(root)
+    loaded = load(folder, settings_of(folder))
+    chosen = [
+        memory
+        for memory in loaded.memories
+        if (category is None or memory.category == category)
+        and (tag is None or tag in memory.tags)
+        and status in ("all", memory.status)
+    ]
+    chosen.sort(key=lambda memory: (memory.updated_at, memory.id), reverse=True)
+    page = None
+    if write_index:
+        from ringtrue.memory.index_page import write_index_page
+
+        page = write_index_page(loaded.memories, folder)
+    faults = [{"path": path, "fault": text} for path, text in loaded.faults]
+    if json:
+        found: dict[str, Any] = {"root": folder, "memories": [brief(memory, folder) for memory in chosen], "unreadable": faults}
+        show.as_json(found if page is None else {**found, "index": page})
+        return
+    if chosen:
+        headers = ["category", "id", "title", "tags", "changed"] + (["status"] if status == "all" else [])
+        rows = [
+            [memory.category, memory.id, title_of(memory), _printable(" ".join(memory.tags)), memory.updated_at[:10]]
+            + ([memory.status] if status == "all" else [])
+            for memory in chosen
+        ]
+        show.table(headers, rows, text_columns=len(headers))
+    else:
+        hidden = len(loaded.memories)
+        show.note(
+            f"no memory is listed; {hidden} are here in all" if hidden else "there is no memory here; see `ringtrue memory add`"
+        )
+    if page is not None:
+        print(f"{page}: written")
+    if faults:
+        show.note(f"{len(faults)} files cannot be read; see `ringtrue memory doctor`")
+
+
+def search_command(
+    text: Annotated[str, typer.Argument(help="What to look for.")],
+    strategy: Annotated[
+        str | None, typer.Option("--strategy", help="fts5_bm25, title_tags or hybrid; unless given that of memory-config.json.")
+    ] = None,
+    k: Annotated[
+        int | None, typer.Option("-k", min=1, help="Number of memories; unless given that of the settings, 10.")
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Show the words used, where each hit has them, and whether a prompt would bring it up."),
+    ] = False,
+    root: Root = None,
+    json: Json = False,
+) -> None:
+    """Search the memories, by the same index as the hook.
+
+    \b
+    Example: ringtrue memory search "how do we sign tokens"
+    Example: ringtrue memory search "refund twice" --strategy hybrid --explain
+    """
+    from ringtrue.cli import show
+    from ringtrue.memory.search import search_memories
+
+    folder = found_root(root)
+    settings = settings_of(folder)
+    now = time.time()
+    answer = search_memories(folder, text, now=now, strategy=strategy, k=k, settings=settings)
+    reasons = _explained(folder, text, answer, settings, now=now) if explain else None
+    if json:
+        hits = [{"rank": hit.rank, "score": hit.score, **brief(hit.memory, folder)} for hit in answer.hits]
+        if reasons is not None:
+            hits = [{**hit, **reasons["hits"][hit["id"]]} for hit in hits]
+        found: dict[str, Any] = {"query": text, "strategy": answer.strategy, "root": folder, "hits": hits}
+        show.as_json(found if reasons is None else {**found, "words": reasons["words"], "hook": reasons["hook"]})
+        return
+    if not answer.hits:
+        show.note("nothing was found; use other words for the same thing, or --strategy hybrid")
+    else:
+        rows = [_row(hit, folder) for hit in answer.hits]
+        show.table(["category", "title", "tags", "changed", "path", "score"], rows, text_columns=5)
+    if reasons is not None:
+        _print_reasons(answer, reasons)
+
+
+def _row(hit: MemoryHit, root: str) -> list[str]:
+    from ringtrue.cli import show
+
+    memory = hit.memory
+    tags = _printable(" ".join(memory.tags))
+    return [memory.category, title_of(memory), tags, memory.updated_at[:10], place_of(memory, root), show.score(hit.score)]
+
+
+def _explained(root: str, text: str, answer: Answer, settings: Settings, *, now: float) -> dict[str, Any]:
+    from ringtrue.recall.respond import find
+    from ringtrue.recall.words import match_expression, query_words
+
+    limit = settings.search.query_max_tokens
+    words = query_words(text, limit)
+    decision = find(root, text, settings, now=now)
+    sure = {hit.memory.id: level for hit, level in zip(decision.inject, decision.confidence, strict=True)}
+    hits = {
+        hit.memory.id: {
+            "found_in": _found_in(words, hit.memory, settings.body_max_chars),
+            "stages": [stage._asdict() for stage in hit.stages],
+            "hook_confidence": sure.get(hit.memory.id),
+        }
+        for hit in answer.hits
+    }
+    hook = {"injects": [hit.memory.id for hit in decision.inject], "reason": decision.reason, "level": decision.level}
+    return {"words": words, "expression": match_expression(text, limit), "hits": hits, "hook": hook}
+
+
+def _found_in(words: list[str], memory: Memory, most: int) -> dict[str, list[str]]:
+    """Return the words of a question that title, tags and body have, as stems or beginnings."""
+    from ringtrue.recall.evidence import stem
+    from ringtrue.recall.points import words_of
+
+    found: dict[str, list[str]] = {}
+    for name, part in (("title", memory.title), ("tags", " ".join(memory.tags)), ("body", memory.body[:most])):
+        there = words_of(part)
+        stems = {stem(word) for word in there}
+        mine = [word for word in words if stem(word) in stems or any(one.startswith(word) for one in there)]
+        if mine:
+            found[name] = mine
+    return found
+
+
+def _print_reasons(answer: Answer, reasons: dict[str, Any]) -> None:
+    from ringtrue.cli import show
+
+    print(f"\nstrategy {answer.strategy}; words: {', '.join(reasons['words']) or 'none that tell something'}")
+    rows = []
+    for hit in answer.hits:
+        why = reasons["hits"][hit.memory.id]
+        places = "; ".join(f"{name}: {' '.join(words)}" for name, words in why["found_in"].items())
+        stages = "; ".join(f"{stage['name']} rank {stage['rank']}" for stage in why["stages"])
+        rows.append([str(hit.rank), hit.memory.id, places, stages, why["hook_confidence"] or "—"])
+    if rows:
+        show.table(["rank", "id", "found in", "stages", "the hook"], rows, text_columns=5)
+    hook = reasons["hook"]
+    level = "" if hook["level"] is None else f" (chance reaches {hook['level']:.2f} in this store)"
+    done = f"shows {', '.join(hook['injects'])}" if hook["injects"] else "stays silent"
+    print(f"with this text as a prompt the hook {done}: {hook['reason']}{level}")
+
+
+def _printable(text: str) -> str:
+    """Return a text without the codes by which it could move the cursor or colour what follows."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in str(text))
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False)

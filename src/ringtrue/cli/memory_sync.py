@@ -1,0 +1,58 @@
+"""``ringtrue memory sync``: what the hooks noted into the platform's store, where feedback and health find it (F-1)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from ringtrue.cli.flag import Project
+from ringtrue.cli.memory import Root, found_root
+from ringtrue.cli.store import Json, Where, moment
+
+RETENTION = "90d"
+"""What is older, the store would prune again."""
+
+
+def sync_command(
+    root: Root = None,
+    since: Annotated[str, typer.Option("--since", help="From a time on, or for so long: 24h, 7d.")] = RETENTION,
+    hash_only: Annotated[
+        bool, typer.Option("--hash-only", help="Store no word of a prompt, only a keyed hash (needs RINGTRUE_LOG_SALT).")
+    ] = False,
+    store: Where = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Bring what the hooks noted (prompts, what they were shown, reads, quotations, validations) into the store.
+
+    Doing it again adds nothing. Secrets and personal data are taken out first. Afterwards `ringtrue feedback derive`,
+    `ringtrue log stats --tool memory_hook` and `ringtrue health` know about the memory.
+
+    \b
+    Example: ringtrue memory sync
+    Example: ringtrue memory sync --since 7d --project shop --json
+    """
+    from ringtrue.cli import show
+    from ringtrue.memory.signals import bring_journal, figures
+    from ringtrue.online import Redactor
+    from ringtrue.store import Store
+
+    folder = found_root(root)
+    start = datetime.fromisoformat(str(moment(since, datetime.now(UTC)))).timestamp()
+    with Store.open(store) as opened:
+        brought = bring_journal(folder, opened, project=project, since=start, cleaner=Redactor(hash_only=hash_only))
+    found = figures(folder, since=start)
+    if json:
+        show.as_json({"root": folder, "project": project, "brought": brought, "figures": found.as_record()})
+        return
+    print(f"{brought.queries:,} searches, {brought.new_queries:,} of them new; {brought.feedback:,} events, "
+          f"{brought.new_feedback:,} new")  # fmt: skip
+    rates = ("silent_rate", "read_rate", "reference_rate", "false_inject_rate")
+    rows = [
+        [name.replace("_", " "), "not known" if (value := getattr(found, name)) is None else f"{value:.1%}"] for name in rates
+    ]
+    show.table(["", "share"], [["prompts searched for", f"{found.prompts:,}"], ["injections", f"{found.injections:,}"], *rows])
+    for why, count in sorted(brought.left.items()):
+        show.note(f"{count:,} left: {why}")

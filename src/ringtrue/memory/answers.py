@@ -1,0 +1,185 @@
+"""The shapes of what the MCP tools return; the server publishes them as output schemas (A-7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import TypedDict  # pydantic reads nested ones of this kind only, below Python 3.12
+
+
+class Result(TypedDict):
+    """One memory of a search."""
+
+    rank: int
+    id: str
+    category: str
+    title: str
+    tier: str
+    score: float | None
+    tags: list[str]
+    updated_at: str
+    path: str
+    summary: str | None
+    already_given: bool
+
+
+class SearchAnswer(TypedDict):
+    """The hits of a search; a score is null for a constitutional memory that the query alone would not have found."""
+
+    notice: str
+    strategy: str
+    intent: str
+    results: list[Result]
+    tokens_saved: int
+
+
+class InContext(TypedDict):
+    """One memory in a context."""
+
+    id: str
+    category: str
+    title: str
+    tier: str
+    path: str
+    why: str
+    given: str
+    rank: int | None
+    score: float | None
+
+
+class ContextAnswer(TypedDict):
+    """A text within its budget, and the memories in it."""
+
+    notice: str
+    mode: str
+    pressure: float | None
+    intent: str
+    strategy: str
+    budget: int
+    tokens: int
+    tokens_saved: int
+    left_out: int
+    memories: list[InContext]
+    text: str
+
+
+class Called(TypedDict):
+    """A memory that a prompt calls by its trigger phrases."""
+
+    id: str
+    category: str
+    title: str
+    path: str
+    phrases: list[str]
+
+
+class TriggerAnswer(TypedDict):
+    """What a prompt calls, the longest phrase first."""
+
+    notice: str
+    matches: list[Called]
+
+
+class Saved(TypedDict):
+    """A memory that was written."""
+
+    id: str
+    category: str
+    title: str
+    path: str
+    replaced: bool
+    superseded: list[str]
+    warnings: list[str]
+
+
+class Loaded(TypedDict):
+    """A whole memory."""
+
+    notice: str
+    id: str
+    category: str
+    title: str
+    tier: str
+    path: str
+    updated_at: str
+    source: str
+    tags: list[str]
+    trigger_phrases: list[str]
+    related_files: list[str]
+    links: dict[str, list[str]]
+    supersedes: list[str]
+    confidence: float | None
+    text: str
+
+
+class Trust(TypedDict):
+    """How far a memory is trusted after what was said about it."""
+
+    id: str
+    confidence: float
+    useful: int
+    not_useful: int
+    promotion_eligible: bool
+
+
+class Validated(TypedDict):
+    """The memories somebody spoke about, and those the session read and has said nothing about yet."""
+
+    session_id: str
+    memories: list[Trust]
+    to_validate: list[str]
+
+
+class LinkAnswer(TypedDict):
+    """The links of a memory as they are now."""
+
+    id: str
+    links: dict[str, list[str]]
+
+
+class Begun(TypedDict):
+    """A task that begins; ``again`` where it had begun before and the earlier figures no longer count."""
+
+    session_id: str
+    task_id: str
+    knowledge: float
+    uncertainty: float
+    again: bool
+
+
+class Ended(TypedDict):
+    """What a task taught, and the memories that were read in its session and not judged."""
+
+    session_id: str
+    task_id: str
+    knowledge_delta: float | None
+    uncertainty_reduction: float | None
+    learning_index: float | None
+    memories: list[Trust]
+    to_validate: list[str]
+
+
+class Found(TypedDict):
+    """Something the doctor found: how bad, of which kind, which memories, what it is, and what to do."""
+
+    level: str
+    kind: str
+    text: str
+    cure: str
+    ids: list[str]
+
+
+class HealthAnswer(TypedDict):
+    """Whether the memory works, in numbers; null is what cannot be known."""
+
+    ok: bool
+    findings: list[Found]
+    findings_left_out: int
+    memories: int
+    active: int
+    constitutional: int
+    stale: int
+    never_retrieved: int | None
+    strategy: str
+    figures: dict[str, Any]
+    tokens_saved: int

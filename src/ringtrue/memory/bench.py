@@ -1,0 +1,220 @@
+"""How good the memory is on judged sets (A-10, M-9): what the hook shows unasked, and what a search on demand finds.
+
+Every way of searching answers the same questions over the same memories. Follow-up questions are asked as the hook asks them,
+with the turns before. No question of a set has a date, so no memory is past its retention for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from ringtrue.errors import CannotDecide, InputError
+from ringtrue.memory.engine import constitutional, guaranteed
+from ringtrue.memory.search import HYBRID, MemoryHit, answer_from
+from ringtrue.recall.index import Found, Index
+from ringtrue.recall.memory import Memory
+from ringtrue.recall.respond import CANDIDATES, enriched
+from ringtrue.recall.settings import Settings
+from ringtrue.recall.threshold import decide, null_level
+
+if TYPE_CHECKING:
+    from ringtrue.records import GoldenSet
+
+SETS = ("memory-bench", "agent-280")
+NOW = 0.0
+"""The time of every question: before any date, so that nothing is past its retention."""
+SHOWN = ("P@3", "SetP@3", "Silent", "FalseInject@3")
+"""Of what the hook shows."""
+FOUND = ("R@10", "RR", "nDCG@10")
+"""Of what a search on demand finds."""
+OF_MEMORY = (
+    "Constitutional@5",
+    "ImportanceRecall@10",
+    "ImportanceRecall(tiers=['critical', 'constitutional'])@10",
+    "TierP@3",
+    "TierP(tier='important')@3",
+    "TierP(tier='normal')@3",
+    "ChainCompleteness@10",
+    "Stale@10",
+)
+"""Of M-9, on demand; what a set has no facts for is left out."""
+Search = Callable[[str, int], list[MemoryHit]]
+Answers = dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way of searching, and of deciding whether to speak."""
+
+    strategy: str
+    threshold: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.strategy}, {self.threshold}"
+
+
+ARMS = (Arm("title_tags", "fixed"), Arm("fts5_bm25", "fixed"), Arm("fts5_bm25", "null"), Arm(HYBRID, "null"))
+"""The older points and the older cut, BM25 with that cut, what is shipped, and the hybrid's order under the same level."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way of searching on one set: its measures by name; what is not defined is left out."""
+
+    golden: str
+    arm: Arm
+    measures: Mapping[str, float]
+    queries: int
+    off_topic: int
+    """Questions that no memory answers."""
+    shown: Mapping[str, tuple[str, ...]]
+    """What the hook showed, by question."""
+
+
+def bench(golden: GoldenSet, arms: Sequence[Arm] = ARMS, *, folder: Path | None = None) -> list[Row]:
+    """Return a row for each way of searching; ``folder`` keeps the vectors of the hybrid between calls.
+
+    Raises InputError for a set without documents, and as the hybrid does where its packages or its model are missing.
+    """
+    if not golden.documents:
+        raise InputError(f"golden set '{golden.id}' has no documents; name one with memories, like memory-bench")
+    from ringtrue.retrieve.channels.hooked import as_memory
+
+    memories = [as_memory(document) for document in golden.documents]
+    with _kept(folder) as place:
+        return [_row(golden, arm, memories, place) for arm in arms]
+
+
+def questions_of(golden: GoldenSet, settings: Settings) -> dict[str, str]:
+    """Return the text to search for by question, as the hook makes it of a prompt and the turns before."""
+    return {
+        query.query_id: enriched(
+            query.text, settings, turns=[str(turn) for turn in query.metadata.get("transcript_context") or ()]
+        )
+        for query in golden.queries
+    }
+
+
+def _row(golden: GoldenSet, arm: Arm, memories: Sequence[Memory], folder: Path) -> Row:
+    from ringtrue.measures import abstention, cold_start
+
+    settings = Settings(match_strategy="fts5_bm25" if arm.strategy == HYBRID else arm.strategy, threshold=arm.threshold)
+    index = Index(memories, settings)
+    level = null_level(index, settings)
+    search = _search(arm, golden, index, folder)
+    always = constitutional(index.memories)
+    shown: Answers = {}
+    found: Answers = {}
+    surfaced: Answers = {}
+    for query_id, text in questions_of(golden, settings).items():
+        hits = _candidates(arm, index, search, text)
+        shown[query_id] = [hit.memory.id for hit in decide(index, hits, text, settings, level=level).inject]
+        answer = search(text, 10)
+        found[query_id] = [hit.memory.id for hit in answer]
+        surfaced[query_id] = [hit.memory.id for hit in guaranteed(answer, always, k=5)] if len(always) <= 5 else []
+    negative = {query.query_id for query in golden.queries if query.negative}
+    answerable = [query.query_id for query in golden.queries if query.query_id not in negative]
+    measures = {**_scores(shown, golden, SHOWN), **_scores(found, golden, FOUND)}
+    for measure in OF_MEMORY:
+        measures |= _scores(surfaced if measure.startswith("Constitutional") else found, golden, (measure,))
+    silence = abstention(_run(shown), negative, list(shown))
+    measures |= {
+        "answered": sum(bool(shown[query_id]) for query_id in answerable) / max(1, len(answerable)),
+        "off-topic silent": sum(not shown[query_id] for query_id in negative) / len(negative) if negative else float("nan"),
+        "abstention F1": silence.f1,
+    }
+    cold = {query.query_id for query in golden.queries if query.metadata.get("category") == "cold-start"}
+    if cold:
+        measures["cold-start ratio"] = cold_start(_run(found), golden, cold).ratio
+    if arm.strategy == HYBRID:
+        measures |= _lift(golden, found, settings, folder)
+    index.close()
+    defined = {name: value for name, value in measures.items() if value == value}
+    frozen = {query_id: tuple(ids) for query_id, ids in shown.items()}
+    return Row(golden.id, arm, defined, len(golden.queries), len(negative), frozen)
+
+
+def _candidates(arm: Arm, index: Index, search: Search, text: str) -> list[Found]:
+    """Return what the hook decides about."""
+    if arm.strategy != HYBRID:
+        return index.search(text, k=CANDIDATES, now=NOW)
+    return [Found(hit.memory, hit.score, hit.rank) for hit in search(text, CANDIDATES)]
+
+
+def _search(arm: Arm, golden: GoldenSet, index: Index, folder: Path) -> Search:
+    """Return the search on demand."""
+    if arm.strategy != HYBRID:
+        return lambda text, k: list(answer_from(index, text, now=NOW, strategy=arm.strategy, k=k).hits)
+    by_id = {memory.id: memory for memory in index.memories}
+    retriever = _hybrid(folder, golden, by_id)
+
+    def ask(text: str, k: int) -> list[MemoryHit]:
+        return [MemoryHit(by_id[hit.doc_id], hit.score, rank) for rank, hit in enumerate(retriever.search(text, k=k), 1)]
+
+    return ask
+
+
+def _hybrid(folder: Path, golden: GoldenSet, shown: Collection[str]) -> Any:
+    """Return the retriever over the documents themselves, as ``ringtrue eval --retriever memory`` has it."""
+    from ringtrue.retrieve import Collection, build
+
+    collection = Collection.create(folder)
+    collection.ingest([document for document in golden.documents if document.doc_id in shown], remove_missing=True)
+    return build("memory", collection)
+
+
+def _lift(golden: GoldenSet, without: Answers, settings: Settings, folder: Path) -> dict[str, float]:
+    """Return what knowing the session adds to the reciprocal rank, over the questions that came in one."""
+    from ringtrue.measures import personalisation_lift
+    from ringtrue.retrieve import Collection, build
+
+    held = {
+        query.query_id: [str(one) for one in context["workingMemoryIds"]]
+        for query in golden.queries
+        if isinstance(context := query.metadata.get("sessionContext"), Mapping) and context.get("workingMemoryIds")
+    }
+    if not held:
+        return {}
+    retriever: Any = build("memory", Collection(folder))
+    texts = questions_of(golden, settings)
+    with_session = {
+        query_id: [hit.doc_id for hit in retriever.search(texts[query_id], k=10, session=ids)] for query_id, ids in held.items()
+    }
+    judged = {
+        query_id: {judgment.doc_id: judgment.grade for judgment in golden.judgments if judgment.query_id == query_id}
+        for query_id in held
+    }
+    before = {query_id: without[query_id] for query_id in held}
+    return {"session lift": personalisation_lift(_run(with_session), _run(before), judged, rel=golden.relevance_threshold)}
+
+
+def _scores(answers: Answers, golden: GoldenSet, measures: Sequence[str]) -> dict[str, float]:
+    from ringtrue.measures import score
+
+    try:
+        found = score(_run(answers), golden, list(measures))
+        return {measure: found[measure] for measure in measures}
+    except CannotDecide:  # the set has no facts for it, such as causal chains
+        if len(measures) > 1:
+            raise
+        return {}
+
+
+def _run(answers: Answers) -> dict[str, dict[str, float]]:
+    """Return answers with scores that keep their order."""
+    return {query_id: {doc_id: -float(rank) for rank, doc_id in enumerate(ids)} for query_id, ids in answers.items()}
+
+
+@contextmanager
+def _kept(folder: Path | None) -> Iterator[Path]:
+    if folder is not None:
+        yield folder
+        return
+    with TemporaryDirectory(prefix="ringtrue-memory-bench-") as made:
+        yield Path(made) / "collection"

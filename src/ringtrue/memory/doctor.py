@@ -1,0 +1,302 @@
+"""The doctor: everything about a memory folder that somebody should look at, and the figures of its use (A-2, A-5)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ringtrue.errors import RingtrueError
+from ringtrue.memory.check import moment_of, problems, references_of
+from ringtrue.memory.health import DAYS, TIMELY, Health, health
+from ringtrue.memory.pairs import pairs_of
+from ringtrue.memory.secrets import secrets_in
+from ringtrue.memory.surroundings import hosts_with_hook, project_of, slow_file_system
+from ringtrue.recall.files import load, own_folder
+from ringtrue.recall.index import shown_until
+from ringtrue.recall.memory import Memory, as_record
+from ringtrue.recall.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Level = Literal["error", "warning", "info"]
+LEVELS: tuple[Level, ...] = ("error", "warning", "info")
+STALE_DAYS = 365
+TEMPORARY_DAYS = 30
+ENCODED = 3000
+"""Memories up to which meanings are compared, too; the first time that takes some milliseconds each."""
+DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to look at: how bad, of which kind, which memories, what it is, and what to do."""
+
+    level: Level
+    kind: str
+    text: str
+    cure: str
+    ids: tuple[str, ...] = ()
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Checkup:
+    """What the doctor found in a folder."""
+
+    root: str
+    memories: int
+    active: int
+    findings: tuple[Finding, ...]
+    health: Health
+    compared_by: str
+    """How pairs were compared: 'words and meaning', or 'words' and why."""
+
+    @property
+    def healthy(self) -> bool:
+        """True where nothing is an error."""
+        return not any(finding.level == "error" for finding in self.findings)
+
+
+def check_up(
+    root: str,
+    *,
+    now: float,
+    home: Path,
+    days: float = DAYS,
+    stale_days: int = STALE_DAYS,
+    silent_after: int = TIMELY,
+    meaning: bool = True,
+    mounts: str | None = None,
+) -> Checkup:
+    """Look through a memory folder and return everything found, errors first.
+
+    ``days`` is the window of the figures, ``silent_after`` the number of prompts without an injection that is worth a word,
+    ``meaning`` whether pairs are compared by the encoder, too, where it is there. Nothing is changed.
+    """
+    settings, faults = read_settings(root)
+    loaded = load(root, settings)
+    figures = health(root, now=now, days=days)
+    active = [memory for memory in loaded.memories if memory.status == "active"]
+    found = [Finding("error", "settings", fault, "correct memory-config.json") for fault in faults]
+    found += [Finding("error", "schema", text, "correct the file", path=path) for path, text in loaded.faults]
+    found += _schema(root, loaded.memories)
+    found += _secrets(loaded.memories)
+    found += _references(loaded.memories)
+    found += _constitutional(active, settings)
+    pairs, compared_by = _pairs(root, active, meaning=meaning)
+    found += pairs
+    found += _stale(root, active, settings, figures, now=now, stale_days=stale_days)
+    found += _use(root, active, settings, figures, now=now, days=days, silent_after=silent_after)
+    found += _around(root, figures, settings, home=home, mounts=mounts)
+    found.sort(key=lambda finding: LEVELS.index(finding.level))  # stable: the order above within a level
+    return Checkup(root, len(loaded.memories), len(active), tuple(found), figures, compared_by)
+
+
+def _schema(root: str, memories: Sequence[Memory]) -> Iterable[Finding]:
+    for memory in memories:
+        if memory.source != "memory" or not Path(memory.path).is_relative_to(root):
+            continue
+        cure = f"ringtrue memory edit {memory.id}"
+        for problem in problems(_raw(memory), memory.path):
+            hidden = problem.startswith("title has characters or marks")
+            yield Finding("warning", "title" if hidden else "schema", problem, cure, (memory.id,), memory.path)
+
+
+def _raw(memory: Memory) -> Any:
+    """Return the object as it stands in the file, which shows more than what became of it."""
+    try:
+        return json.loads(Path(memory.path).read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):  # it was changed a moment ago
+        return as_record(memory)
+
+
+def _secrets(memories: Sequence[Memory]) -> Iterable[Finding]:
+    for memory in memories:
+        for secret in secrets_in({**as_record(memory), "body": "" if memory.content else memory.body}):
+            ours = memory.source == "memory"
+            cure = f"change it where it is used, then: ringtrue memory edit {memory.id} --redact" if ours else "take it out"
+            yield Finding("error", "secret", str(secret), cure, (memory.id,), memory.path)
+
+
+def _references(memories: Sequence[Memory]) -> Iterable[Finding]:
+    known = {memory.id: memory for memory in memories}
+    for memory in memories:
+        for field, ids in references_of(as_record(memory)).items():
+            for name in ids:
+                if name not in known:
+                    text = f"'{memory.id}' names '{name}' in {field}, which is not there"
+                    cure = f"ringtrue memory edit {memory.id}" if field == "supersedes" else _unlink(memory.id, field, name)
+                    yield Finding("warning", "dangling link", text, cure, (memory.id,), memory.path)
+        if memory.status == "active":
+            for name in memory.supersedes:
+                old = known.get(name)
+                if old is not None and old.status == "active":
+                    circle = memory.id in old.supersedes
+                    text = f"'{name}' is superseded by '{memory.id}' and still shown" + (
+                        ", and the other way round" if circle else ""
+                    )
+                    yield Finding(
+                        "warning", "superseded but active", text, f"ringtrue memory retire {name}", (name, memory.id), old.path
+                    )
+            for name in memory.links.get("contradicts", ()):
+                other = known.get(name)
+                if (
+                    other is not None
+                    and other.status == "active"
+                    and not (memory.id in other.links.get("contradicts", ()) and name < memory.id)
+                ):
+                    text = f"'{memory.id}' is linked as contradicting '{name}', and both are shown"
+                    cure = f"ringtrue memory supersede {name} {memory.id}, or the other way round"
+                    yield Finding("info", "known contradiction", text, cure, (memory.id, name))
+
+
+def _unlink(memory_id: str, field: str, name: str) -> str:
+    return f"ringtrue memory link {memory_id} {field.removeprefix('links.')} {name} --remove"
+
+
+def _constitutional(active: Sequence[Memory], settings: Settings) -> Iterable[Finding]:
+    first = tuple(memory.id for memory in active if memory.tier == "constitutional")
+    k = settings.search.max_results
+    if len(first) > k:
+        text = (
+            f"{len(first)} memories are constitutional, but a search shows {k}: they cannot all be shown, and nothing else can"
+        )
+        yield Finding("error", "constitutional", text, "ringtrue memory edit ID --set importance_tier=critical for some", first)
+
+
+def _pairs(root: str, active: Sequence[Memory], *, meaning: bool) -> tuple[list[Finding], str]:
+    vectors, compared_by = _vectors(root, active) if meaning else (None, "words, as asked")
+    found = []
+    for pair in pairs_of(active, vectors):
+        ids = pair.first, pair.second
+        if pair.kind == "duplicate":
+            text = f"'{pair.first}' and '{pair.second}' seem to say the same (likeness {pair.likeness:.2f})"
+            found.append(Finding("warning", "duplicate", text, f"ringtrue memory supersede {pair.first} {pair.second}", ids))
+        else:
+            text = f"'{pair.first}' and '{pair.second}' seem to contradict each other: {pair.because}"
+            cure = f"ringtrue memory supersede OLD NEW; if both hold: ringtrue memory link {pair.first} supports {pair.second}"
+            found.append(Finding("warning", "contradiction", text, cure, ids))
+    return found, compared_by
+
+
+def _vectors(root: str, active: Sequence[Memory]) -> tuple[NDArray[np.float32] | None, str]:
+    if len(active) < 2:
+        return None, "words, of fewer than two memories"
+    if len(active) > ENCODED:
+        return None, f"words, since there are more than {ENCODED:,} memories"
+    try:
+        from ringtrue.retrieve.encode import encoder
+        from ringtrue.retrieve.encode.cache import Vectors
+
+        texts = [f"{memory.title}. {memory.body}" for memory in active]
+        return Vectors(Path(own_folder(root)) / "doctor", encoder()).of(texts), "words and meaning"
+    except (RingtrueError, ImportError, OSError) as error:
+        return None, f"words, since the encoder cannot be used: {error}"
+
+
+def _stale(
+    root: str, active: Sequence[Memory], settings: Settings, figures: Health, *, now: float, stale_days: int
+) -> Iterable[Finding]:
+    project = project_of(root)
+    for memory in active:
+        retire = f"ringtrue memory retire {memory.id}, or edit it to say that it still holds"
+        when = moment_of(memory.updated_at)
+        age = (now - when.timestamp()) / DAY if when is not None else None
+        if now > shown_until(memory, settings):
+            days = settings.retention_days[memory.category]
+            text = f"'{memory.id}' is past its retention of {days} days and no longer shown"
+            yield Finding("info", "stale", text, f"ringtrue memory archive {memory.id}", (memory.id,), memory.path)
+        elif memory.tier == "temporary" and age is not None and age > TEMPORARY_DAYS:
+            text = f"'{memory.id}' is temporary and {age:.0f} days old"
+            yield Finding("warning", "stale", text, retire, (memory.id,), memory.path)
+        elif age is not None and age > stale_days and memory.id not in figures.shown and memory.id not in figures.read:
+            text = f"'{memory.id}' has not changed for {age:.0f} days and was not used in the last {figures.days:g}"
+            yield Finding("info", "stale", text, retire, (memory.id,), memory.path)
+        gone = [name for name in memory.related_files if not _there(project, name)]
+        if memory.related_files and len(gone) == len(memory.related_files):
+            text = f"none of the files that '{memory.id}' is about is there any more ({', '.join(gone[:3])})"
+            yield Finding("warning", "stale", text, retire, (memory.id,), memory.path)
+
+
+def _there(project: Path, name: str) -> bool:
+    try:
+        return (project / name).exists() or any(sign in name for sign in "*?[")
+    except (OSError, ValueError):
+        return False
+
+
+def _use(
+    root: str, active: Sequence[Memory], settings: Settings, figures: Health, *, now: float, days: float, silent_after: int
+) -> Iterable[Finding]:
+    if figures.empty_in_a_row >= 3 or (figures.empty >= 3 and figures.empty > figures.searched):
+        text = f"{figures.empty} of the last {figures.prompts} prompts came empty: the host may send them under another name"
+        yield Finding("error", "empty prompts", text, "update ringtrue, then report the host and its version")
+    if figures.silent_in_a_row >= silent_after and active:
+        text = f"nothing was injected for the last {figures.silent_in_a_row} prompts, though {len(active)} memories are active"
+        cure = "see what `ringtrue memory search TEXT --explain` says about such a prompt"
+        yield Finding("warning", "silent", text, cure)
+    if figures.errors or figures.timeouts:
+        text = (
+            f"the hook failed {figures.errors} times and was too slow {figures.timeouts} times; last: {figures.last_error:.200}"
+        )
+        yield Finding("warning", "hook failures", text, "correct what it names; if it is ours, report it")
+    if figures.searched >= silent_after:
+        old = now - days * DAY
+        unused = [
+            memory.id
+            for memory in active
+            if memory.id not in figures.shown and memory.id not in figures.read and _before(memory.created_at, old)
+        ]
+        if unused:
+            text = (
+                f"{len(unused)} of {len(active)} memories were not shown or read in {figures.searched} prompts of {days:g} days"
+            )
+            cure = "give them trigger phrases and plainer titles, or retire them"
+            yield Finding("info", "never retrieved", text, cure, tuple(unused))
+
+
+def _before(text: str, moment: float) -> bool:
+    when = moment_of(text)
+    return when is None or when.timestamp() <= moment
+
+
+def _around(root: str, figures: Health, settings: Settings, *, home: Path, mounts: str | None) -> Iterable[Finding]:
+    slow = slow_file_system(root, mounts)
+    if slow:
+        text = f"the memory folder lies on {slow}: every prompt waits for it"
+        yield Finding("warning", "slow file system", text, "move the project to a local disk, or set RINGTRUE_MEMORY_ROOT")
+    if not settings.enabled:
+        yield Finding("warning", "settings", "retrieval is switched off", "set retrieval.enabled to true in memory-config.json")
+    if not hosts_with_hook(root, home=home):
+        seen = figures.last_prompt_at is not None
+        text = "no settings of Claude Code or Codex name the hook" + (
+            ", but prompts arrive: a plugin may run it" if seen else ""
+        )
+        yield Finding("info" if seen else "warning", "hook not installed", text, "ringtrue memory install")
+
+
+KINDS: Mapping[str, str] = {
+    "schema": "a file that is no memory, or breaks the rules of its fields",
+    "settings": "a value in memory-config.json that is not used, or retrieval switched off",
+    "secret": "a key, token or password in a memory",
+    "title": "a title with invisible characters or marks that are cleaned away when it is shown",
+    "dangling link": "a link or supersedes that names no memory",
+    "superseded but active": "a memory that another one replaced and that is still shown",
+    "known contradiction": "two active memories that are linked as contradicting each other",
+    "constitutional": "more constitutional memories than a search shows",
+    "duplicate": "two memories that seem to say the same",
+    "contradiction": "two memories that seem to contradict each other",
+    "stale": "past its retention, temporary for long, long unchanged and unused, or about files that are gone",
+    "empty prompts": "the host sends prompts that the hook sees as empty",
+    "silent": "nothing was injected for many prompts in a row",
+    "hook failures": "errors and time-outs of the hook",
+    "never retrieved": "memories that no prompt brought up",
+    "slow file system": "a folder on a network or Windows drive",
+    "hook not installed": "no host is set up to run the hook",
+}
+"""What the doctor looks for, by the kind of its findings."""

@@ -1,0 +1,153 @@
+"""What the journal of the hooks says about a memory folder in use: how often it spoke, and what became of that (A-5, F-1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ringtrue.recall.journal import events
+
+DAY = 86_400.0
+DAYS = 30
+"""How far back the figures look unless told otherwise."""
+TIMELY = 30
+"""Prompts from which on silence says something."""
+
+
+@dataclass(frozen=True)
+class Health:
+    """Figures of one window of time; a rate is None where there is nothing to divide by.
+
+    ``searched`` are the prompts that were looked up: those injected and those silent. Empty prompts, nods and the host's own
+    messages are none of them. ``false_inject_rate`` is the share of prompts with an injection of which nothing was read or
+    quoted: an upper bound, since a title alone can help. It is None where the host reports no read at all.
+    """
+
+    days: float
+    prompts: int
+    searched: int
+    injected: int
+    silent: int
+    empty: int
+    skipped: int
+    errors: int
+    timeouts: int
+    injections: int
+    """Pointers shown, up to three a prompt."""
+    silent_rate: float | None
+    read_after_injection_rate: float | None
+    """Share of prompts with an injection after which one of the memories shown was read."""
+    reference_rate: float | None
+    """Share of prompts with an injection whose answer quotes one of the memories shown."""
+    false_inject_rate: float | None
+    silent_in_a_row: int
+    """Searched prompts since something was injected last."""
+    empty_in_a_row: int
+    """Prompts that came empty, since one came with text."""
+    last_prompt_at: float | None
+    ms_p50: float | None
+    ms_p95: float | None
+    shown: Mapping[str, int]
+    """How often each memory was injected, by id."""
+    read: Mapping[str, int]
+    """How often each memory was read, by id, asked for or not."""
+    last_error: str = ""
+
+
+def health(root: str, *, now: float, days: float = DAYS) -> Health:
+    """Return the figures of the last days of a memory folder; all counts are 0 where there is no journal."""
+    return health_of(events(root, since=now - days * DAY), days=days)
+
+
+def health_of(seen: Iterable[Mapping[str, Any]], *, days: float = DAYS) -> Health:
+    """Return the figures of events as the journal yields them, in their order."""
+    outcomes: Counter[str] = Counter()
+    shown: Counter[str] = Counter()
+    read: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
+    times: list[float] = []
+    asked: list[_Asked] = []
+    by_prompt: dict[tuple[Any, Any], _Asked] = {}
+    latest: dict[Any, _Asked] = {}
+    silent_row = empty_row = 0
+    last_at: float | None = None
+    last_error = ""
+    reports = False
+    for event in seen:
+        kind, session = event["event"], event.get("session_id")
+        if kind == "error":
+            faults["timeout" if event.get("kind") == "timeout" else "error"] += 1
+            last_error = str(event.get("message", ""))
+        elif kind == "prompt":
+            outcome = str(event.get("outcome"))
+            outcomes[outcome] += 1
+            last_at = float(event["at"])
+            empty_row = empty_row + 1 if outcome == "empty" else 0
+            if type(event.get("ms")) in (int, float):
+                times.append(float(event["ms"]))
+            if outcome not in ("injected", "silent"):
+                continue
+            silent_row = silent_row + 1 if outcome == "silent" else 0
+            one = _Asked(_ids(event.get("injected")))
+            shown.update(one.shown)
+            asked.append(one)
+            latest[session] = one
+            if event.get("prompt_id"):
+                by_prompt[session, event["prompt_id"]] = one
+        elif kind in ("read", "reference"):
+            reports = True
+            # Hosts that do not name prompts mean the last one of the session.
+            found = by_prompt.get((session, event.get("prompt_id"))) if event.get("prompt_id") else latest.get(session)
+            ids = _ids(event.get("referenced")) if kind == "reference" else {str(event.get("id"))}
+            if kind == "read":
+                read.update(ids)
+            if found is not None and ids & found.shown:
+                found.read, found.quoted = found.read or kind == "read", found.quoted or kind == "reference"
+    spoke = [one for one in asked if one.shown]
+    searched = outcomes["injected"] + outcomes["silent"]
+    return Health(
+        days=days,
+        prompts=sum(outcomes.values()),
+        searched=searched,
+        injected=outcomes["injected"],
+        silent=outcomes["silent"],
+        empty=outcomes["empty"],
+        skipped=outcomes["skipped"],
+        errors=faults["error"],
+        timeouts=faults["timeout"],
+        injections=sum(shown.values()),
+        silent_rate=_share(outcomes["silent"], searched),
+        read_after_injection_rate=_share(sum(one.read for one in spoke), len(spoke)) if reports else None,
+        reference_rate=_share(sum(one.quoted for one in spoke), len(spoke)) if reports else None,
+        false_inject_rate=_share(sum(not one.read and not one.quoted for one in spoke), len(spoke)) if reports else None,
+        silent_in_a_row=silent_row,
+        empty_in_a_row=empty_row,
+        last_prompt_at=last_at,
+        ms_p50=_percentile(times, 0.5),
+        ms_p95=_percentile(times, 0.95),
+        shown=dict(shown),
+        read=dict(read),
+        last_error=last_error,
+    )
+
+
+class _Asked:
+    """A prompt that was looked up: what was shown with it, and whether that was read or quoted."""
+
+    def __init__(self, shown: set[str]) -> None:
+        self.shown, self.read, self.quoted = shown, False, False
+
+
+def _ids(value: object) -> set[str]:
+    return {str(one.get("id")) for one in value if isinstance(one, dict)} if isinstance(value, list) else set()
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _percentile(values: list[float], share: float) -> float | None:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None

@@ -1,0 +1,308 @@
+"""The plugin into a host, and out again (A-9): one folder of ours, and entries beside those of others where a host needs them.
+
+- **Claude Code**: a plugin folder under ``.claude/skills/memory``, which the host loads by itself as ``memory@skills-dir``;
+  no settings are touched.
+- **Codex**: hooks in ``.codex/hooks.json`` and the MCP server in ``.codex/config.toml``. It has no tool that reads files under
+  a name of its own, so reads are not seen there; what answers quote is.
+- **OpenCode**: the MCP server in ``opencode.json``. Its hooks are programs in JavaScript, so nothing is injected there.
+
+The hook runs on a copy of ``ringtrue.recall`` with any Python 3.11 and no package at all.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata, resources, util
+from pathlib import Path
+from typing import Any
+
+from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.memory.entries import with_hooks, with_server, with_table, without_ours
+from ringtrue.memory.placing import (
+    NOTE,
+    Change,
+    Changed,
+    Files,
+    Note,
+    hash_of,
+    missing_folders,
+    read_note,
+    remove_empty,
+    undo,
+    written,
+)
+
+HOSTS = ("claude", "codex", "opencode")
+OLDEST = (3, 11)
+LIBRARY = "lib/recall"
+OURS = "ringtrue-memory"
+"""The name of our folder where a host has none for plugins."""
+EVENTS = ("UserPromptSubmit", "Stop", "SessionStart")
+"""What Codex tells a hook that is of use here."""
+TIMEOUT = 5
+"""Seconds after which a host gives up on the hook; the hook itself gives up after one."""
+_PROBE = (
+    "import sys\ntry:\n import sqlite3\nexcept ImportError:\n sqlite3 = None\nprint(*sys.version_info[:2], sqlite3 is not None)"
+)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done in a host, or with ``dry_run`` would be: the folder of ours, each change, and what one should know."""
+
+    host: str
+    folder: Path
+    changes: tuple[Change, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Spot:
+    """Where a host keeps its things: the folder of ours, and the files that it shares with others by their kind."""
+
+    host: str
+    base: Path
+    folder: str
+    shared: Mapping[str, str]
+
+    @property
+    def home(self) -> Path:
+        return self.base / self.folder
+
+
+def _spot(host: str, base: Path, *, user: bool) -> _Spot:
+    if host == "claude":
+        return _Spot(host, base, ".claude/skills/memory", {})
+    if host == "codex":
+        return _Spot(host, base, f".codex/{OURS}", {"hooks": ".codex/hooks.json", "toml": ".codex/config.toml"})
+    if host == "opencode":
+        inner = ".config/opencode" if user else ".opencode"
+        return _Spot(host, base, f"{inner}/{OURS}", {"mcp": f"{inner}/opencode.json" if user else "opencode.json"})
+    raise InputError(f"there is no host '{host}'; did you mean {nearest(host, (*HOSTS, 'all'))}?")
+
+
+def install(
+    host: str, *, base: Path, user: bool = False, python: Path | None = None, dry_run: bool = False, home: Path | None = None
+) -> Done:
+    """Install the plugin for a host and return what was done; doing it again changes nothing, or brings it up to date.
+
+    ``base`` is a project, or with ``user`` the home folder. ``python`` runs the hook; unless given it is the one that this
+    Python was made from, since the hook needs no package and an environment may be removed. ``home`` is where an installation
+    for the user would lie, to warn of two at once. Raises InputError where the Python cannot be used, a folder of ours is
+    somebody else's, or a file of the host cannot be read; then nothing has changed.
+    """
+    spot = _spot(host, base.absolute(), user=user)
+    if not spot.base.is_dir():
+        raise MissingInput(f"{base}: there is no such folder; name the project's folder with --project")
+    chosen, notes = _interpreter(python)
+    files, before = Files(), read_note(spot.home / NOTE)
+    if before is None and spot.home.exists() and any(spot.home.iterdir()):
+        raise InputError(f"{spot.home} is there already and not from this program; move it away or choose another scope")
+    if before is not None:
+        for line in undo(files, before, spot.base, without_ours(f"{spot.folder}/{LIBRARY}")):
+            notes.append(line.replace("it stays", "it is written anew"))
+    made = {f"{spot.folder}/{name}": data for name, data in _contents(spot, chosen, notes)}
+    for name, data in made.items():
+        files.write(spot.base / name, data)
+    for path in _compiled(spot, {name for name in (before.made if before is not None else ()) if name not in made}):
+        files.remove(path)
+    changed: dict[str, Changed] = {}
+    for kind, name in spot.shared.items():
+        there = files.read(spot.base / name)
+        after = _shared(kind, there, spot, str(spot.base / name), chosen)
+        if after is not None:
+            files.write(spot.base / name, after)
+            changed[name] = Changed(kind, there, hash_of(after))
+    places = [spot.base / name for name in (*made, *changed, f"{spot.folder}/{NOTE}")]
+    folders = {*missing_folders(places, spot.base), *(before.folders if before is not None else ())}
+    if host != "opencode":
+        folders.add(f"{spot.folder}/{LIBRARY}/__pycache__")
+    note = Note(metadata.version("ringtrue"), {name: hash_of(data) for name, data in made.items()}, changed, tuple(folders))
+    files.write(spot.home / NOTE, written(note))
+    changes = tuple(files.changes())
+    if not dry_run and changes:
+        files.apply()
+        if host != "opencode":
+            _compile(chosen, spot.home / LIBRARY)
+    notes += _afterwards(spot, user=user, home=home)
+    return Done(host, spot.home, changes, tuple(notes))
+
+
+def uninstall(host: str, *, base: Path, user: bool = False, dry_run: bool = False) -> Done | None:
+    """Take the plugin out of a host and return what was done; None where it is not installed.
+
+    Files that were made are removed, those of others get their old bytes back, or lose our entries alone where they were
+    edited since. Memories and what was noted about them stay. Raises InputError where a file cannot be read; then nothing has
+    changed.
+    """
+    spot = _spot(host, base.absolute(), user=user)
+    note = read_note(spot.home / NOTE)
+    if note is None:
+        return None
+    files = Files()
+    left = undo(files, note, spot.base, without_ours(f"{spot.folder}/{LIBRARY}"))
+    files.remove(spot.home / NOTE)
+    for path in _compiled(spot, note.made):
+        files.remove(path)
+    changes = tuple(files.changes())
+    if not dry_run:
+        files.apply()
+        remove_empty(spot.base, note.folders)
+    return Done(host, spot.home, changes, tuple(left))
+
+
+def installed(base: Path, *, user: bool = False) -> list[str]:
+    """Return the hosts that have the plugin in a project, or with ``user`` in a home folder."""
+    return [host for host in HOSTS if (_spot(host, base.absolute(), user=user).home / NOTE).is_file()]
+
+
+# ── what is put where ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _contents(spot: _Spot, python: str, notes: list[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of our folder."""
+    yield ".gitignore", b"*\n"  # they name places of this machine
+    if spot.host == "opencode":
+        return
+    for name, data in library():
+        yield f"{LIBRARY}/{name}", data
+    if spot.host == "claude":
+        words = {"@PYTHON@": python, "@RINGTRUE@": sys.executable, "@VERSION@": metadata.version("ringtrue")}
+        for name, data in templates():
+            if name == ".mcp.json" and not _serves():
+                notes.append(_NO_SERVER)
+                continue
+            yield name, _filled(name, data, words)
+
+
+def templates() -> list[tuple[str, bytes]]:
+    """Return the files of the plugin as they are shipped, with ``@PYTHON@`` and the like still in them."""
+    return sorted(_walk(resources.files("ringtrue.memory") / "plugin"))
+
+
+def _walk(folder: Any, before: str = "") -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _walk(entry, f"{before}{entry.name}/")
+        else:
+            yield before + entry.name, entry.read_bytes()
+
+
+def library() -> list[tuple[str, bytes]]:
+    """Return the files of ``ringtrue.recall``, which is all that a hook runs on."""
+    folder = resources.files("ringtrue.recall")
+    return sorted((entry.name, entry.read_bytes()) for entry in folder.iterdir() if entry.name.endswith(".py"))
+
+
+def _filled(name: str, data: bytes, words: Mapping[str, str]) -> bytes:
+    if not name.endswith(".json"):
+        search = f"{shlex.quote(words['@RINGTRUE@'])} -m ringtrue memory search"
+        return data.replace(b"@SEARCH@", search.encode())
+
+    def fill(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: fill(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [fill(item) for item in value]
+        return words.get(value, value) if isinstance(value, str) else value
+
+    return (json.dumps(fill(json.loads(data)), indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _shared(kind: str, there: bytes | None, spot: _Spot, place: str, python: str) -> bytes | None:
+    """Return a file of the host with our entries; None where there is nothing to enter."""
+    if kind == "hooks":
+        return with_hooks(there, place, codex_hooks(python, spot.home / LIBRARY / "hook.py"))
+    if not _serves():
+        return None
+    server = [sys.executable, "-m", "ringtrue", "memory", "mcp"]
+    if kind == "toml":
+        return with_table(there, place, {"command": server[0], "args": server[1:]})
+    commented = Path(place).with_suffix(".jsonc")
+    if there is None and commented.exists():
+        raise InputError(f"{commented} may hold comments, which would be lost; add an MCP server to it by hand: {server}")
+    return with_server(there, place, {"type": "local", "command": server, "enabled": True})
+
+
+def codex_hooks(python: str, hook: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return Codex's hooks. None is ``async``: Codex passes over hooks that say so."""
+
+    def group(event: str) -> dict[str, Any]:
+        command = [python, "-I", "-S", str(hook), event]
+        handler = {"type": "command", "command": shlex.join(command), "commandWindows": subprocess.list2cmdline(command)}
+        return {"hooks": [{**handler, "timeout": TIMEOUT}]}
+
+    return {event: [group(event)] for event in EVENTS}
+
+
+def _serves() -> bool:
+    return util.find_spec("mcp") is not None
+
+
+_NO_SERVER = "the MCP server is left out: its package is not installed; run `pip install 'ringtrue[mcp]'` and install again"
+
+
+def _afterwards(spot: _Spot, *, user: bool, home: Path | None) -> list[str]:
+    notes = []
+    if spot.host == "codex":
+        notes.append("Codex asks once whether it may run each hook: open /hooks there; reads of memories are not seen in Codex")
+    if spot.host == "opencode":
+        notes.append("OpenCode gets the MCP server only: its hooks are JavaScript programs, so nothing is shown unasked")
+    if spot.host != "claude" and not _serves():
+        notes.append(_NO_SERVER)
+    if not user and home is not None and home.absolute() != spot.base and spot.host in installed(home, user=True):
+        notes.append(f"{spot.host} has it for the user, too, so each prompt would be answered twice; uninstall one of them")
+    return notes
+
+
+# ── the interpreter ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _interpreter(given: Path | None) -> tuple[str, list[str]]:
+    """Return the Python that runs the hook, and what to know about it."""
+    if given is not None:
+        return _usable(str(given.absolute()))
+    try:
+        return _usable(str(Path(sys.executable).resolve()))
+    except InputError:  # on some systems a Python does not run outside its environment
+        return _usable(sys.executable)
+
+
+def _usable(python: str) -> tuple[str, list[str]]:
+    try:
+        done = subprocess.run([python, "-I", "-S", "-c", _PROBE], capture_output=True, text=True, timeout=30, check=True)
+        major, minor, sqlite = done.stdout.split()
+        version = int(major), int(minor)
+    except (OSError, subprocess.SubprocessError, ValueError) as problem:
+        said = getattr(problem, "strerror", None) or type(problem).__name__
+        raise InputError(f"{python} does not run as a Python ({said}); name another with --python") from None
+    if version < OLDEST:
+        raise InputError(f"{python} is Python {major}.{minor}; the hook needs 3.11 or newer: name another with --python")
+    if sqlite != "True":
+        return python, [f"{python} has no sqlite3, so the hook compares titles and tags only; name another with --python"]
+    return python, []
+
+
+def _compile(python: str, folder: Path) -> None:
+    """Compile the copy now: a hook in a folder that cannot be written would do it with every prompt.
+
+    By the hash of the source, because hosts copy plugins and a copy has another time of change.
+    """
+    command = [python, "-I", "-S", "-m", "compileall", "-q", "-f", "--invalidation-mode", "checked-hash", str(folder)]
+    try:
+        subprocess.run(command, capture_output=True, timeout=120, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return  # it is slower without, nothing else
+
+
+def _compiled(spot: _Spot, made: Iterable[str]) -> list[Path]:
+    """Return what Python made of these files, and of no others."""
+    names = {Path(name).stem for name in made if name.endswith(".py")}
+    cache = spot.home / LIBRARY / "__pycache__"
+    found = cache.glob("*.pyc*") if cache.is_dir() else ()
+    return sorted(path for path in found if path.name.split(".")[0] in names)

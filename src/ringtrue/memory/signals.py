@@ -1,0 +1,344 @@
+"""From the journal of the hooks into the platform's store, and the figures that say whether the memory works (F-1, A-5).
+
+What a prompt was shown becomes a logged search (tool ``memory_hook``; an empty list where the hook was silent), what a tool of
+the MCP server found one of that tool; reads, quotations and validations become feedback, joined to the search that showed the
+memory by prompt id, else by session. Everything has the same id every time, so bringing a journal twice changes nothing.
+
+A memory that was shown and then read, quoted or said to be useful was right. One that was said not to be useful, or judged so
+by hand, was wrong. Whatever was only shown is unknown, not wrong: agents do not read what the title already told them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from ringtrue.memory.tasks import validations
+from ringtrue.online import Redactor, link_all
+from ringtrue.online.derive import SELECTING
+from ringtrue.online.feedback import WINDOW, stable_id
+from ringtrue.online.identify import imported_id, iso
+from ringtrue.recall.journal import events as journal
+from ringtrue.store import DEFAULT_PROJECT, EventType, FeedbackEvent, LoggedQuery, StoredJudgment
+
+if TYPE_CHECKING:
+    from ringtrue.online import Part
+    from ringtrue.store import Store
+
+HOOK = "memory_hook"
+TASK_LENGTH = timedelta(days=1)
+"""How long after a search a validation of its session may be about it: it comes when a task ends."""
+PAGE = 2_000
+ENOUGH = 10
+"""Injections that must be judged before their share of wrong ones is held against the memory."""
+FALSE_INJECTS = 0.10
+QUIET = 50
+"""Prompts in a row without a single injection that are no chance."""
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What a journal held for the store, how much of it was new, and why some of it was left."""
+
+    queries: int
+    new_queries: int
+    feedback: int
+    new_feedback: int
+    left: Mapping[str, int] = field(default_factory=dict)
+
+
+def bring_journal(
+    root: str,
+    store: Store,
+    *,
+    project: str = DEFAULT_PROJECT,
+    since: float = 0.0,
+    cleaner: Redactor = Redactor(),  # noqa: B008  # frozen
+) -> Brought:
+    """Bring the events of a memory folder from a moment on into the store; return what came.
+
+    ``cleaner`` takes out what may not be stored, as for a live log; with ``hash_only`` no word of a prompt is stored. A moment
+    older than the store's retention would bring back what was pruned.
+    """
+    searches, feedback, left = rows_of(root, project=project, since=since)
+    queries = [cleaner.query(row) for row in searches]
+    events = [cleaner.feedback(row) for row in feedback]
+    new_queries = sum(store.add_queries(page) for page in _pages(queries))
+    return Brought(len(queries), new_queries, len(events), sum(store.add_feedback(page) for page in _pages(events)), left)
+
+
+def rows_of(
+    root: str, *, project: str = DEFAULT_PROJECT, since: float = 0.0
+) -> tuple[list[LoggedQuery], list[FeedbackEvent], dict[str, int]]:
+    """Return the searches of a journal, its feedback joined to them, and why some events gave neither, with counts."""
+    left: Counter[str] = Counter()
+    happened = list(journal(root, since=since))
+    searches = [row for event in happened if (row := _search(event, project, left)) is not None]
+    done = [row for event in happened for row in _feedback(event, project, left)]
+    said = [replace(row, project=project) for row in validations(root, since=since)]
+    linked = link_all(done, searches, window=WINDOW)
+    after_search = [one for one in linked if one.query_id is not None]
+    if len(after_search) < len(linked):
+        left["read without having been shown before"] = len(linked) - len(after_search)
+    return searches, [*after_search, *link_all(said, searches, window=TASK_LENGTH)], dict(left)
+
+
+def _search(event: Event, project: str, left: Counter[str]) -> LoggedQuery | None:
+    if event["event"] == "prompt":
+        if event.get("outcome") not in ("injected", "silent"):
+            left[f"prompt {event.get('outcome')}"] += 1
+            return None
+        shown, tool = event.get("injected"), HOOK
+        retriever = f"memory({event['strategy']!r}, threshold={event.get('threshold')!r})" if event.get("strategy") else None
+    elif event["event"] == "search":
+        shown, tool = event.get("results"), str(event.get("tool") or "memory_search")
+        retriever = f"memory({event['strategy']!r})" if event.get("strategy") else None
+    else:
+        return None
+    hits = _hits(shown)
+    if hits is None or not isinstance(event.get("query"), str):
+        left["unreadable"] += 1
+        return None
+    text, session, prompt = event["query"], _word(event, "session_id"), _word(event, "prompt_id")
+    micros = _micros(event)
+    return LoggedQuery(
+        imported_id("eq_", micros, tool, session or "", prompt or "", text, *(name for name, _ in hits)),
+        text,
+        tool,
+        iso(micros),
+        project,
+        intent=_word(event, "intent"),
+        session_id=session,
+        result_ids=tuple(name for name, _ in hits),
+        scores=tuple(score for _, score in hits),
+        total_latency_ms=_number(event.get("ms")),
+        prompt_id=prompt,
+        retriever=retriever,
+    )
+
+
+def _hits(shown: Any) -> list[tuple[str, float]] | None:
+    if not isinstance(shown, list):
+        return None
+    hits: dict[str, float] = {}
+    for one in shown:
+        name, score = (one.get("id"), _number(one.get("score"))) if isinstance(one, dict) else (None, None)
+        if not isinstance(name, str) or not name or score is None:
+            return None
+        hits.setdefault(name, score)
+    return list(hits.items())
+
+
+def _feedback(event: Event, project: str, left: Counter[str]) -> Iterator[FeedbackEvent]:
+    """Yield what an event says was done with memories."""
+    if event["event"] == "read":
+        yield from _done("read_after_search", event, [event], project, left)
+    elif event["event"] == "reference":
+        quoted = event.get("referenced")
+        yield from _done("reference", event, quoted if isinstance(quoted, list) else [], project, left)
+
+
+def _done(kind: EventType, event: Event, items: Iterable[Any], project: str, left: Counter[str]) -> Iterator[FeedbackEvent]:
+    session, prompt = _word(event, "session_id"), _word(event, "prompt_id")
+    for item in items:
+        name = item.get("id") if isinstance(item, Mapping) else None
+        if not isinstance(name, str) or not name:
+            left["unreadable"] += 1
+        elif session is None:
+            left[f"{kind} of no session"] += 1
+        else:
+            facts: dict[str, Any] = {} if prompt is None else {"prompt_id": prompt}
+            if kind == "reference" and type(item.get("words")) is int:
+                facts["words"] = item["words"]
+            micros = _micros(event)
+            yield FeedbackEvent(
+                stable_id(kind, session, prompt or "", name, str(micros)),
+                kind,
+                session,
+                iso(micros),
+                project,
+                item_id=name,
+                actor="agent",
+                metadata=facts,
+            )
+
+
+def _word(event: Event, name: str) -> str | None:
+    value = event.get(name)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _number(value: Any) -> float | None:
+    known = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+    return float(value) if known else None
+
+
+def _micros(event: Event) -> int:
+    return round(float(event["at"]) * 1_000_000)
+
+
+def _pages(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (rows[start : start + PAGE] for start in range(0, len(rows), PAGE))
+
+
+# ── figures ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class MemoryFigures:
+    """Whether the memory works: what the hook did with prompts, and what became of what it showed.
+
+    An injection is a prompt that was shown at least one memory. It is ``false`` where one of them was wrong, right where all
+    of them were, else unknown; a share is None where nothing could make it.
+    """
+
+    prompts: int
+    """That were searched for: injected or silent."""
+    injections: int
+    shown: int
+    """Memories in them."""
+    read: int
+    """Injections of which a memory was read."""
+    referenced: int
+    """Injections of which the answer quoted a memory."""
+    right: int
+    false: int
+    not_searched: Mapping[str, int] = field(default_factory=dict)
+    """Prompts without a search: skipped, empty, errors, timeouts; the journal alone knows them."""
+    latency_ms: Mapping[str, float] = field(default_factory=dict)
+    """p50 and p95 of the hook's own work, where there was any."""
+    since_injection: int = 0
+    """Prompts since the last one with an injection."""
+
+    @property
+    def silent(self) -> int:
+        return self.prompts - self.injections
+
+    @property
+    def judged(self) -> int:
+        return self.right + self.false
+
+    @property
+    def unknown(self) -> int:
+        return self.injections - self.judged
+
+    @property
+    def silent_rate(self) -> float | None:
+        return _share(self.silent, self.prompts)
+
+    @property
+    def read_rate(self) -> float | None:
+        return _share(self.read, self.injections)
+
+    @property
+    def reference_rate(self) -> float | None:
+        return _share(self.referenced, self.injections)
+
+    @property
+    def false_inject_rate(self) -> float | None:
+        """False ones among the injections about which enough is known to say."""
+        return _share(self.false, self.judged)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return every figure under its name, as commands and tools show them."""
+        counts = ("prompts", "injections", "silent", "shown", "read", "referenced", "right", "false", "unknown", "judged")
+        rates = ("silent_rate", "read_rate", "reference_rate", "false_inject_rate", "since_injection")
+        found: dict[str, Any] = {name: getattr(self, name) for name in (*counts, *rates)}
+        return {**found, "not_searched": dict(self.not_searched), "latency_ms": dict(self.latency_ms)}
+
+
+def figures(root: str, *, since: float = 0.0) -> MemoryFigures:
+    """Return the figures of a memory folder from its journal, from a moment on."""
+    searches, feedback, _ = rows_of(root, since=since)
+    other: Counter[str] = Counter()
+    for event in journal(root, since=since):
+        if event["event"] == "error" and event.get("during") == "prompt":
+            other["timeout" if event.get("kind") == "timeout" else "error"] += 1
+        elif event["event"] == "prompt" and event.get("outcome") not in ("injected", "silent"):
+            other[str(event.get("outcome"))] += 1
+    return count(searches, feedback, not_searched=dict(other))
+
+
+def figures_in(store: Store, *, project: str = DEFAULT_PROJECT, since: datetime | None = None) -> MemoryFigures:
+    """Return the figures of a project from the store; judgments by hand count there, too."""
+    searches = store.queries(project=project, tool=HOOK, since=since)
+    feedback = store.feedback(project=project, since=since)
+    judgments = store.judgments(project=project, query_ids=[row.query_id for row in searches]) if searches else []
+    return count(searches, feedback, [one for one in judgments if one.source == "manual"])
+
+
+def count(
+    searches: Iterable[LoggedQuery],
+    feedback: Iterable[FeedbackEvent],
+    judgments: Iterable[StoredJudgment] = (),
+    *,
+    not_searched: Mapping[str, int] | None = None,
+) -> MemoryFigures:
+    """Return the figures of the hook's searches; of two verdicts on the same memory the last counts, one by hand most."""
+    mine = sorted((row for row in searches if row.tool_name == HOOK), key=lambda row: (row.created_at, row.query_id))
+    verdict: dict[tuple[str, str], bool] = {}
+    opened: dict[str, set[str]] = {"read_after_search": set(), "reference": set()}
+    for event in sorted(feedback, key=lambda row: (row.created_at, row.event_id)):
+        if event.query_id is None or event.item_id is None:
+            continue
+        pair = event.query_id, event.item_id
+        if event.event_type in SELECTING:
+            verdict.setdefault(pair, True)
+            opened.get(event.event_type, set()).add(event.query_id)
+        elif event.event_type in ("validate_useful", "validate_not_useful"):
+            verdict[pair] = event.event_type == "validate_useful"
+    verdict.update({(one.query_id, one.item_id): one.relevance > 0 for one in judgments})
+    right = false = injections = shown = since = 0
+    for row in mine:
+        since += 1
+        if not row.result_ids:
+            continue
+        injections, shown, since = injections + 1, shown + len(row.result_ids), 0
+        said = [verdict.get((row.query_id, item)) for item in row.result_ids]
+        false += False in said
+        right += all(said)
+    ids = {row.query_id for row in mine if row.result_ids}
+    return MemoryFigures(
+        prompts=len(mine),
+        injections=injections,
+        shown=shown,
+        read=len(ids & opened["read_after_search"]),
+        referenced=len(ids & opened["reference"]),
+        right=right,
+        false=false,
+        not_searched=not_searched or {},
+        latency_ms=_latency([row.total_latency_ms for row in mine if row.total_latency_ms is not None]),
+        since_injection=since,
+    )
+
+
+def memory_part(store: Store, *, project: str = DEFAULT_PROJECT, since: datetime | None = None) -> Part:
+    """Return the memory's line for ``ringtrue health``; 'unused' where the log has no prompt."""
+    from ringtrue.online import Part
+
+    found = figures_in(store, project=project, since=since)
+    if not found.prompts:
+        return Part("memory", "unused", "no prompt was brought from a memory folder; run `ringtrue memory sync`")
+    said = [f"{found.prompts:,} prompts, {found.injections:,} with memories", f"silent {found.silent_rate:.0%}"]
+    said += [f"read {found.read_rate:.0%}"] if found.read_rate is not None else []
+    rate = found.false_inject_rate
+    said.append("false injections not known yet" if rate is None else f"{rate:.0%} false of {found.judged:,} judged")
+    wrong = found.since_injection >= QUIET or (rate is not None and found.judged >= ENOUGH and rate >= FALSE_INJECTS)
+    if found.since_injection >= QUIET:
+        said.append(f"nothing was shown for the last {found.since_injection:,} prompts; run `ringtrue memory doctor`")
+    return Part("memory", "wrong" if wrong else "ok", ", ".join(said), found.as_record())
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _latency(values: Sequence[float]) -> dict[str, float]:
+    if not values:
+        return {}
+    ordered = sorted(values)
+    return {f"p{share}": ordered[min(len(ordered) - 1, len(ordered) * share // 100)] for share in (50, 95)}

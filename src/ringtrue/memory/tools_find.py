@@ -1,0 +1,284 @@
+"""The MCP tools that show memories: search, context, triggers, load (A-7). What they return is marked as data (A-8)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from mcp_types import CallToolResult
+from pydantic import Field
+
+from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.memory import answers
+from ringtrue.memory.arguments import Count, Files, Fresh, Id, Places, SessionId, Strategy, Text
+from ringtrue.memory.called import called
+from ringtrue.memory.context import MODES, build_context, choose_mode, linked
+from ringtrue.memory.desk import Desk
+from ringtrue.memory.engine import View, constitutional, guaranteed
+from ringtrue.memory.marked import NOTICE, block, element, summary, tokens_of, visible
+from ringtrue.memory.search import MemoryHit
+from ringtrue.memory.secrets import without_secrets
+from ringtrue.memory.sessions import Session
+from ringtrue.memory.strict import answer
+from ringtrue.recall.files import load
+from ringtrue.recall.guard import clean_title, inside
+from ringtrue.recall.intents import intent_of
+from ringtrue.recall.memory import Memory
+from ringtrue.recall.settings import read_settings
+
+LONGEST_BODY = 20_000
+"""Characters of a memory that memory_load returns; hosts warn at 10,000 tokens."""
+QUERY_KEPT = 500
+"""Characters of a query that the journal keeps."""
+
+
+class Finding:
+    """The tools that look; each method is one, its arguments are the schema and its docstring the description."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+
+    def memory_search(
+        self,
+        query: Text,
+        k: Places = None,
+        strategy: Strategy = None,
+        summaries: bool = True,
+        session_id: SessionId = "",
+        files: Files = [],  # noqa: B006  # pydantic copies defaults
+        resend: Fresh = False,
+    ) -> Annotated[CallToolResult, answers.SearchAnswer]:
+        """Search the memories. Returns a ranked list with id, category, title, path, tags, date and a summary of about 150
+        tokens; constitutional memories are always in it. Use memory_load for the whole of one."""
+        began, now = time.perf_counter(), self.desk.clock()
+        engine, session = self.desk.engine(strategy), self.desk.session(session_id, resend)
+        most = engine.settings.search.max_results if k is None else k
+        hits, found = self._find(engine.view(), query, most, now, session, files)
+        results, saved = [], 0
+        for hit in hits:
+            text = summary(hit.memory) if summaries else None
+            given = bool(text and session is not None and session.has(hit.memory, text))
+            if text and session is not None:
+                session.send(hit.memory, text)
+                saved += tokens_of(text) if given else 0
+            results.append(_result(hit, hit.memory.id in found, None if given else text, given))
+        if session is not None:
+            session.spare(saved)
+            session.use(query)
+        reply: answers.SearchAnswer = {
+            "notice": NOTICE,
+            "strategy": engine.strategy,
+            "intent": intent_of(query),
+            "results": results,
+            "tokens_saved": saved,
+        }
+        self._note_search("memory_search", query, reply["strategy"], reply["intent"], hits, session, now, began)
+        return answer(reply)
+
+    def memory_context(
+        self,
+        prompt: Text,
+        mode: Annotated[
+            Literal["quick", "focused", "deep"] | None,
+            Field(description="How far to look; chosen by the pressure if left out."),
+        ] = None,
+        tokens_used: Annotated[Count, Field(description="Tokens of the model's window in use.")] = None,
+        tokens_window: Annotated[Count, Field(description="Size of the model's window.")] = None,
+        budget: Annotated[
+            int | None, Field(ge=100, le=20_000, description="Tokens of the text; the mode's if left out.")
+        ] = None,
+        strategy: Strategy = None,
+        session_id: SessionId = "",
+        files: Files = [],  # noqa: B006
+        resend: Fresh = False,
+    ) -> Annotated[CallToolResult, answers.ContextAnswer]:
+        """Return what earlier work says about a prompt as one text within a budget of tokens, constitutional memories first.
+        Modes: quick (5 memories), focused (10), deep (15 and what is causally linked)."""
+        began, now = time.perf_counter(), self.desk.clock()
+        name, pressure = choose_mode(mode or "", used=tokens_used, window=tokens_window)
+        chosen = MODES[name]
+        engine, session = self.desk.engine(strategy), self.desk.session(session_id, resend)
+        view = engine.view()
+        hits, found = self._find(view, prompt, chosen.k, now, session, files)
+        also = linked(hits, view.memories(now)) if chosen.linked else []
+        made = build_context(self.desk.root, hits, found=found, also=also, budget=budget or chosen.budget, session=session)
+        if session is not None:
+            session.use(prompt)
+        reply: answers.ContextAnswer = {
+            "notice": NOTICE,
+            "mode": name,
+            "pressure": pressure,
+            "intent": intent_of(prompt),
+            "strategy": engine.strategy,
+            "budget": made.budget,
+            "tokens": made.tokens,
+            "tokens_saved": made.saved,
+            "left_out": made.left_out,
+            "memories": [
+                {
+                    "id": one.memory.id,
+                    "category": one.memory.category,
+                    "title": clean_title(one.memory.title),
+                    "tier": one.memory.tier,
+                    "path": one.memory.path,
+                    "why": one.why,
+                    "given": one.given,
+                    "rank": one.rank,
+                    "score": one.score,
+                }
+                for one in made.shown
+            ],
+            "text": made.text,
+        }
+        self._note_search("memory_context", prompt, reply["strategy"], reply["intent"], hits, session, now, began)
+        return answer(reply)
+
+    def memory_match_triggers(
+        self, prompt: Text, k: Places = None, session_id: SessionId = ""
+    ) -> Annotated[CallToolResult, answers.TriggerAnswer]:
+        """Return the memories one of whose trigger phrases stands in the prompt, in whole words, the longest phrase first."""
+        now = self.desk.clock()
+        engine = self.desk.engine(None)
+        most = engine.settings.search.max_results if k is None else k
+        matches = called(prompt, engine.memories(now))[:most]
+        session = self.desk.session(session_id, False)
+        if session is not None:
+            session.use(prompt)
+        reply: answers.TriggerAnswer = {
+            "notice": NOTICE,
+            "matches": [
+                {
+                    "id": memory.id,
+                    "category": memory.category,
+                    "title": clean_title(memory.title),
+                    "path": memory.path,
+                    "phrases": [clean_title(phrase) for phrase in phrases],
+                }
+                for memory, phrases in matches
+            ],
+        }
+        return answer(reply)
+
+    def memory_load(
+        self,
+        id: Id = "",
+        path: Annotated[str, Field(max_length=4096, description="A path inside the memory folder, in place of the id.")] = "",
+        session_id: SessionId = "",
+    ) -> Annotated[CallToolResult, answers.Loaded]:
+        """Return the whole of one memory, by its id or by its path. Retired and archived memories are not returned."""
+        if bool(id) == bool(path):
+            raise InputError(
+                "give either an id or a path, not both" if id else "there is neither id nor path; give one of them"
+            )
+        now = self.desk.clock()
+        memory = self._by_id(id, now) if id else self._by_path(path, now)
+        session = self.desk.session(session_id, False)
+        event = {"at": now, "event": "read", "id": memory.id, "path": memory.path, "tool": "memory_load"}
+        if session is not None:
+            session.use(memory.id)
+            event["session_id"] = session.session_id
+        self.desk.note(event)
+        reply: answers.Loaded = {
+            "notice": NOTICE,
+            "id": memory.id,
+            "category": memory.category,
+            "title": clean_title(memory.title),
+            "tier": memory.tier,
+            "path": memory.path,
+            "updated_at": memory.updated_at,
+            "source": memory.source,
+            "tags": _cleaned(memory.tags),
+            "trigger_phrases": _cleaned(memory.trigger_phrases),
+            "related_files": [visible(name) for name in memory.related_files],
+            "links": {kind: list(ids) for kind, ids in memory.links.items()},
+            "supersedes": list(memory.supersedes),
+            "confidence": memory.confidence,
+            "text": block(self.desk.root, [element(memory, _whole(memory))]),
+        }
+        return answer(reply)
+
+    def _find(
+        self, view: View, text: str, k: int, now: float, session: Session | None, files: Sequence[str]
+    ) -> tuple[list[MemoryHit], set[str]]:
+        """Return at most ``k`` hits, the constitutional among them, and the ids that the search itself returned."""
+        found = view.search(text, k=k, now=now, session=session.used() if session is not None else (), files=files)
+        always = constitutional(view.memories(now))
+        return guaranteed(found.hits, always, k=k), {hit.memory.id for hit in found.hits}
+
+    def _note_search(
+        self,
+        tool: str,
+        query: str,
+        strategy: str,
+        intent: str,
+        hits: Sequence[MemoryHit],
+        session: Session | None,
+        now: float,
+        began: float,
+    ) -> None:
+        event: dict[str, Any] = {"at": now, "event": "search", "tool": tool, "strategy": strategy, "intent": intent}
+        if session is not None:
+            event["session_id"] = session.session_id
+        event["query"] = without_secrets({"query": query})["query"][:QUERY_KEPT]
+        event["results"] = [{"id": hit.memory.id, "rank": hit.rank, "score": round(hit.score, 6)} for hit in hits]
+        self.desk.note({**event, "ms": round((time.perf_counter() - began) * 1000, 1)})
+
+    def _by_id(self, name: str, now: float) -> Memory:
+        shown = {memory.id: memory for memory in self.desk.engine(None).memories(now)}
+        if name in shown:
+            return shown[name]
+        hidden = next((one for one in load(self.desk.root, read_settings(self.desk.root)[0]).memories if one.id == name), None)
+        if hidden is not None:
+            state = hidden.status if hidden.status != "active" else "past its retention"
+            raise InputError(f"memory '{name}' is {state} and no longer shown; search for what took its place")
+        cure = f"did you mean {nearest(name, shown)}?" if shown else "the folder holds none yet"
+        raise MissingInput(f"there is no memory '{name}'; {cure}")
+
+    def _by_path(self, path: str, now: float) -> Memory:
+        settings = read_settings(self.desk.root)[0]
+        whole = os.path.normpath(Path(self.desk.root, path))
+        if "\0" in path or not any(inside(folder, whole) for folder in (self.desk.root, *settings.roots)):
+            raise InputError(f"path {path!r:.100} leads out of the memory folder; give one that memory_search returned")
+        for memory in load(self.desk.root, settings).memories:
+            if os.path.normpath(memory.path) == whole:
+                return self._by_id(memory.id, now)
+        raise MissingInput(f"there is no memory at {path!r:.100}; give a path that memory_search returned")
+
+
+def _result(hit: MemoryHit, found: bool, text: str | None, given: bool) -> answers.Result:
+    memory = hit.memory
+    return {
+        "rank": hit.rank,
+        "id": memory.id,
+        "category": memory.category,
+        "title": clean_title(memory.title),
+        "tier": memory.tier,
+        "score": hit.score if found else None,
+        "tags": _cleaned(memory.tags),
+        "updated_at": memory.updated_at,
+        "path": memory.path,
+        "summary": text,
+        "already_given": given,
+    }
+
+
+def _cleaned(texts: Sequence[str]) -> list[str]:
+    return [clean for text in texts if (clean := clean_title(text))]
+
+
+def _whole(memory: Memory) -> str:
+    """Return the content field by field, cut where it is longer than a model should have to read."""
+    lines = [f"{name}: {_said(value)}" for name, value in memory.content.items()] or [memory.body]
+    text = "\n".join(lines)
+    return text if len(text) <= LONGEST_BODY else text[:LONGEST_BODY] + f"\n… (cut; the whole is in {memory.path})"
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, list):
+        return "".join(f"\n- {_said(item)}" for item in value)
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {_said(item)}" for name, item in value.items())
+    return str(value)

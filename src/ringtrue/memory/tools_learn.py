@@ -1,0 +1,146 @@
+"""The MCP tools that tell whether the memory helps: validate, health, and tasks before and after (A-7, F-3, F-6)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+from mcp_types import CallToolResult
+from pydantic import Field
+
+from ringtrue.errors import InputError
+from ringtrue.memory import answers, tasks
+from ringtrue.memory.arguments import Id, SessionId, Share, Words
+from ringtrue.memory.desk import Desk
+from ringtrue.memory.doctor import check_up
+from ringtrue.memory.engine import constitutional
+from ringtrue.memory.health import TIMELY
+from ringtrue.memory.strict import answer
+from ringtrue.online import Confidence
+
+FINDINGS = 50
+"""Findings that memory_health lists, errors first; the doctor lists all."""
+REPORTED = ("stale", "never retrieved")
+
+
+class Learning:
+    """The tools that ask whether it helped; see ``Finding``."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+
+    def memory_validate(
+        self,
+        id: Id = "",
+        useful: bool | None = None,
+        verdicts: Annotated[dict[str, bool], Field(max_length=200, description="Several at once: id → whether useful.")] = {},  # noqa: B006
+        session_id: SessionId = "",
+        task_id: Id = "",
+    ) -> Annotated[CallToolResult, answers.Validated]:
+        """Say whether a memory was useful, or several at the end of a task. Useful adds 0.10 to its confidence, not useful
+        takes 0.05, within 0 and 1; a session has one vote on a memory, its last."""
+        if bool(id) != (useful is not None):
+            raise InputError("id and useful belong together; give both, or verdicts such as {'an-id': true}")
+        said = {**verdicts, **({id: useful} if id and useful is not None else {})}
+        if not said:
+            raise InputError("nothing was said; give id and useful, or verdicts such as {'an-id': true}")
+        now, session = self.desk.clock(), self.desk.needed(session_id)
+        trusted = tasks.validate(
+            self.desk.root, said, memories=self.desk.engine(None).memories(now), session_id=session, now=now, task_id=task_id
+        )
+        reply: answers.Validated = {
+            "session_id": session,
+            "memories": _trust(trusted),
+            "to_validate": tasks.to_validate(self.desk.root, session_id=session),
+        }
+        return answer(reply)
+
+    def memory_health(self) -> Annotated[CallToolResult, answers.HealthAnswer]:
+        """Return whether the memory works, in numbers: prompts, injections, silent, read and false-inject rates, memories that
+        are stale or were never retrieved, tokens saved, and everything the doctor found."""
+        # Comparing meanings may load a model; the doctor on the command line has the time for it.
+        found = check_up(self.desk.root, now=self.desk.clock(), home=Path.home(), meaning=False)
+        ids = {kind: {name for one in found.findings if one.kind == kind for name in one.ids} for kind in REPORTED}
+        figures = {name: value for name, value in asdict(found.health).items() if name not in ("shown", "read")}
+        reply: answers.HealthAnswer = {
+            "ok": found.healthy,
+            "findings": [
+                {"level": one.level, "kind": one.kind, "text": one.text, "cure": one.cure, "ids": list(one.ids)}
+                for one in found.findings[:FINDINGS]
+            ],
+            "findings_left_out": max(0, len(found.findings) - FINDINGS),
+            "memories": found.memories,
+            "active": found.active,
+            "constitutional": len(constitutional(self.desk.engine(None).memories(self.desk.clock()))),
+            "stale": len(ids["stale"]),
+            "never_retrieved": len(ids["never retrieved"]) if found.health.searched >= TIMELY else None,
+            "strategy": self.desk.engine(None).strategy,
+            "figures": figures,
+            "tokens_saved": self.desk.sessions.saved(),
+        }
+        return answer(reply)
+
+    def task_preflight(
+        self,
+        task_id: Annotated[Id, Field(min_length=1)],
+        knowledge: Annotated[Share, Field(description="How much is known about the task, 0 to 1.")],
+        uncertainty: Annotated[Share, Field(description="How unsure the outcome is, 0 to 1.")],
+        session_id: SessionId = "",
+    ) -> Annotated[CallToolResult, answers.Begun]:
+        """Say how a task begins: how much is known and how unsure it is. task_postflight tells what was learned from there."""
+        session, state = self.desk.needed(session_id), tasks.State(knowledge, uncertainty)
+        again = tasks.preflight(self.desk.root, session_id=session, task_id=task_id, state=state, now=self.desk.clock())
+        reply: answers.Begun = {
+            "session_id": session,
+            "task_id": task_id,
+            "knowledge": knowledge,
+            "uncertainty": uncertainty,
+            "again": again,
+        }
+        return answer(reply)
+
+    def task_postflight(
+        self,
+        task_id: Annotated[Id, Field(min_length=1)],
+        knowledge: Share,
+        uncertainty: Share,
+        useful: Annotated[Words, Field(description="Ids of memories that helped.")] = [],  # noqa: B006
+        not_useful: Annotated[Words, Field(description="Ids of memories that did not.")] = [],  # noqa: B006
+        session_id: SessionId = "",
+    ) -> Annotated[CallToolResult, answers.Ended]:
+        """Say how a task ended, and which memories helped. Returns knowledge delta, uncertainty reduction and their mean, the
+        learning index, and the memories that were read and not judged yet."""
+        both = sorted(set(useful) & set(not_useful))
+        if both:
+            raise InputError(f"'{both[0]}' is both useful and not useful; name it once")
+        session, now = self.desk.needed(session_id), self.desk.clock()
+        said = {**dict.fromkeys(useful, True), **dict.fromkeys(not_useful, False)}
+        memories = self.desk.engine(None).memories(now)
+        tasks.check_known(said, memories)
+        state = tasks.State(knowledge, uncertainty)
+        outcome = tasks.postflight(self.desk.root, session_id=session, task_id=task_id, state=state, now=now)
+        trusted = tasks.validate(self.desk.root, said, memories=memories, session_id=session, now=now, task_id=task_id)
+        reply: answers.Ended = {
+            "session_id": session,
+            "task_id": task_id,
+            "knowledge_delta": outcome.knowledge_delta,
+            "uncertainty_reduction": outcome.uncertainty_reduction,
+            "learning_index": outcome.learning_index,
+            "memories": _trust(trusted),
+            "to_validate": tasks.to_validate(self.desk.root, session_id=session),
+        }
+        return answer(reply)
+
+
+def _trust(trusted: dict[str, Confidence]) -> list[answers.Trust]:
+    return [
+        {
+            "id": name,
+            "confidence": one.value,
+            "useful": one.useful,
+            "not_useful": one.not_useful,
+            "promotion_eligible": one.promotion_eligible,
+        }
+        for name, one in trusted.items()
+    ]

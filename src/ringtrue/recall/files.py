@@ -1,0 +1,375 @@
+"""The memory folder: which it is, what lies in it, and writing one file at a time so that no reader sees half of it (A-1)."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from .guard import find_secrets, inside
+from .memory import CATEGORIES, ID_LIMIT, TITLE_LIMIT, Memory, MemoryFault, as_record, from_record
+from .settings import FILE as SETTINGS_FILE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from types import TracebackType
+
+    from .settings import Settings
+
+IN_PROJECT = os.path.join(".claude", "memory")
+OWN = ".ringtrue"
+"""The folder for what can be made again: caches, the lock, the journal."""
+LARGEST = 1_000_000
+"""Bytes of a file beyond which it is no memory; reading more would cost every prompt."""
+_PAGE = 16_384
+"""Bytes that nearly every memory fits into; asking for more costs more, however little comes."""
+_REGULAR, _LINK, _KIND = 0o100000, 0o120000, 0o170000
+
+
+class Loaded:
+    """What a folder holds: memories in the order of their ids, and (path, what is wrong) for every file that is none."""
+
+    __slots__ = ("faults", "memories")
+
+    def __init__(self, memories: list[Memory], faults: list[tuple[str, str]]) -> None:
+        self.memories, self.faults = memories, faults
+
+
+class Listing:
+    """The files of a folder with the state of each, and what in it is refused.
+
+    A line is a path, relative to the root where it lies there, and after a NUL its times of change, size and inode.
+
+    Of the two times the second cannot be set back, as a restored backup does with the first.
+    """
+
+    __slots__ = ("faults", "lines")
+
+    def __init__(self, lines: list[str], faults: list[tuple[str, str]]) -> None:
+        self.lines, self.faults = lines, faults
+
+    @property
+    def stamps(self) -> dict[str, str]:
+        """The state of each path."""
+        return stamps_of("\0".join(self.lines))
+
+
+def stamps_of(text: str) -> dict[str, str]:
+    """Return the state of each path, from the lines of a listing joined by NUL."""
+    fields = text.split("\0") if text else []
+    return dict(zip(fields[::2], fields[1::2], strict=False))  # one that is damaged differs, and is read again
+
+
+def find_root(cwd: str, environ: Mapping[str, str]) -> str | None:
+    """Return the memory folder that belongs to a working directory, or None.
+
+    ``RINGTRUE_MEMORY_ROOT`` names it; else it is ``.claude/memory`` in ``CLAUDE_PROJECT_DIR``, else in ``cwd`` or the nearest
+    folder above it. A folder above that belongs to somebody else is not taken: in ``/tmp`` anyone could leave one.
+    """
+    named = environ.get("RINGTRUE_MEMORY_ROOT")
+    if named:
+        return os.path.abspath(os.path.join(cwd, os.path.expanduser(named)))
+    project = environ.get("CLAUDE_PROJECT_DIR")
+    if project and os.path.isdir(os.path.join(project, IN_PROJECT)):
+        return os.path.join(os.path.abspath(project), IN_PROJECT)
+    folder = os.path.abspath(cwd)
+    here = folder
+    while True:
+        root = os.path.join(folder, IN_PROJECT)
+        if os.path.isdir(root) and (folder == here or _ours(root)):
+            return root
+        above = os.path.dirname(folder)
+        if above == folder:
+            return None
+        folder = above
+
+
+def _ours(path: str) -> bool:
+    user = getattr(os, "getuid", None)
+    return user is None or user() == 0 or os.stat(path).st_uid in (user(), 0)
+
+
+def scan(root: str, settings: Settings) -> Listing:
+    """Return every file that may be a memory: JSON under the root, JSON and Markdown under the further roots of the settings.
+
+    Names that begin with a dot are not looked at; a link is never followed, and one that leads out is a fault.
+    """
+    lines: list[str] = []
+    faults: list[tuple[str, str]] = []
+    _walk(root, "", (".json",), lines, faults)
+    for further in settings.roots:
+        _walk(further, os.path.join(further, ""), (".json", ".md"), lines, faults)
+    return Listing(lines, faults)
+
+
+def _walk(top: str, start: str, endings: tuple[str, ...], lines: list[str], faults: list[tuple[str, str]]) -> None:
+    """Add the files under ``top``, their names beginning with ``start``."""
+    waiting = [(top, start)]
+    while waiting:
+        folder, prefix = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if name[0] == "." or (name == SETTINGS_FILE and folder == top):
+                        continue
+                    if name.endswith(endings):
+                        # One question to the file system a file: at 10,000 files it is most of what a prompt costs.
+                        state = entry.stat(follow_symlinks=False)
+                        kind = state.st_mode & _KIND
+                        if kind == _REGULAR:
+                            lines.append(
+                                f"{prefix}{name}\0{state.st_mtime_ns} {state.st_ctime_ns} {state.st_size} {state.st_ino}"
+                            )
+                        elif kind != _LINK:
+                            if not entry.is_dir(follow_symlinks=False):
+                                faults.append((entry.path, "this is no plain file; a memory is one JSON file"))
+                            continue
+                        elif not inside(top, entry.path):
+                            faults.append((entry.path, "this link leads out of the memory folder; it is not followed"))
+                    elif entry.is_dir(follow_symlinks=False):
+                        waiting.append((entry.path, f"{prefix}{name}/"))
+                    elif entry.is_symlink() and os.path.isdir(entry.path) and not inside(top, entry.path):
+                        faults.append((entry.path, "this link leads out of the memory folder; it is not followed"))
+        except FileNotFoundError:
+            if folder == top and start:
+                faults.append((top, "there is no such folder; correct retrieval.roots in memory-config.json"))
+        except OSError as error:
+            faults.append((folder, f"the folder cannot be read: {error.strerror}"))
+
+
+def load(root: str, settings: Settings) -> Loaded:
+    """Return every memory of a folder, retired ones too, and a fault for every file that is none; nothing is raised.
+
+    Of two memories with one id the first path holds, a file of the root before one of a further root.
+    """
+    listing = scan(root, settings)
+    faults = listing.faults
+    memories = list(read(root, sorted(listing.stamps), faults))
+    memories.sort(key=lambda memory: memory.id)
+    return Loaded(memories, faults)
+
+
+def read(root: str, names: Iterable[str], faults: list[tuple[str, str]]) -> Iterable[Memory]:
+    """Yield the memories in these files, named as in a listing, of each id the first; faults are added to the list."""
+    taken: dict[str, str] = {}
+    for name in sorted(names, key=os.path.isabs):
+        path = os.path.join(root, name)
+        try:
+            memory = read_one(path)
+        except MemoryFault as fault:
+            faults.append((path, str(fault)))
+            continue
+        if memory.id in taken:
+            faults.append((path, f"the id '{memory.id}' is that of {taken[memory.id]} too; this one is not read; change one"))
+            continue
+        taken[memory.id] = path
+        yield memory
+
+
+def read_one(path: str) -> Memory:
+    """Return the memory in a file, a Markdown note included; raises MemoryFault where it holds none."""
+    try:
+        # Not open(): its layers cost as much as the reading.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        try:
+            data = os.read(handle, _PAGE)
+            while len(data) % _PAGE == 0 and data and len(data) <= LARGEST and (more := os.read(handle, LARGEST)):
+                data += more
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise MemoryFault(f"the file cannot be read: {error.strerror}") from None
+    if len(data) > LARGEST:
+        raise MemoryFault(f"the file is larger than {LARGEST:,} bytes; a memory is a page, move the rest into a file it names")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MemoryFault(f"the file is not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    if text[:1] == "\ufeff":
+        text = text[1:]
+    if path.endswith(".md"):
+        from .notes import from_note
+
+        return from_note(text, path)
+    try:
+        return from_record(json.loads(text), path)
+    except MemoryFault:
+        raise
+    except ValueError as error:
+        raise MemoryFault(f"the file is not JSON: {error}") from None
+    except RecursionError:
+        raise MemoryFault("the file is nested too deeply; a memory is an object of texts and lists") from None
+
+
+def own_folder(root: str) -> str:
+    """Return ``<root>/.ringtrue``, made where it is missing and kept out of git; raises OSError where that is not possible."""
+    folder = os.path.join(root, OWN)
+    ignore = os.path.join(folder, ".gitignore")
+    if os.path.islink(folder):
+        raise OSError(f"{folder} is a link; what is made there must stay in the memory folder")
+    if not os.path.exists(ignore):
+        os.makedirs(folder, exist_ok=True)
+        _put(ignore, b"*\n")
+    return folder
+
+
+class locked:
+    """Hold the lock of a memory folder for a change that reads before it writes: ``with locked(root): …``.
+
+    Others wait; a process that dies lets go of it. Raises OSError where the folder cannot be written.
+    """
+
+    __slots__ = ("_handle", "_root")
+
+    def __init__(self, root: str) -> None:
+        self._root, self._handle = root, -1
+
+    def __enter__(self) -> None:
+        self._handle = os.open(os.path.join(own_folder(self._root), "lock"), os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            import msvcrt
+
+            msvcrt.locking(self._handle, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+        else:
+            fcntl.flock(self._handle, fcntl.LOCK_EX)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        os.close(self._handle)
+
+
+def path_of(root: str, memory: Memory) -> str:
+    """Return where a memory is written: its own file where it has one in this root, else ``<category>/<id>.json``."""
+    if memory.path and memory.path.endswith(".json") and inside(root, memory.path):
+        return memory.path
+    return os.path.join(root, memory.category, f"{memory.id}.json")
+
+
+def write(root: str, memory: Memory, *, new: bool = False) -> str:
+    """Write a memory as one whole file and return its path; whoever reads sees the old file or the new one, never a mixture.
+
+    With ``new``, a file that is there already stays and MemoryFault is raised, however many write at the same moment. It is
+    also raised for an id or title beyond the limits, for a secret that is not in the file already, for a place outside the
+    root, and for a memory of another source. OSError passes through where the folder cannot be written.
+    """
+    if memory.source != "memory":
+        raise MemoryFault(f"'{memory.id}' is a note of another source and is only read; import it to change it")
+    path = path_of(root, memory)
+    if not memory.path:
+        _check_name(memory)
+    if memory.category not in CATEGORIES:
+        raise MemoryFault(f"category is {memory.category!r}; write one of {', '.join(CATEGORIES)}")
+    folder = os.path.dirname(path)
+    if not inside(root, folder):
+        raise MemoryFault(f"{folder} leads out of the memory folder {root}; nothing was written")
+    record = as_record(memory)
+    text = json.dumps(record, ensure_ascii=False, indent=2)
+    _refuse_secrets(text, path)
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError:  # a lone surrogate has no UTF-8, but it has an escape
+        data = json.dumps(record, indent=2).encode("ascii")
+    os.makedirs(folder, exist_ok=True)
+    if not _put(path, data + b"\n", new=new):
+        raise MemoryFault(f"there is a memory '{memory.id}' already, in {path}; choose another id or edit that one")
+    return path
+
+
+def update(root: str, memory_id: str, change: Callable[[Memory], Memory]) -> Memory:
+    """Read the memory with this id, write what ``change`` makes of it, and return that, while nobody else changes anything.
+
+    Raises MemoryFault where there is no such memory, and whatever ``change`` and ``write`` raise; then nothing has changed.
+    """
+    with locked(root):
+        memory = find(root, memory_id)
+        if memory is None:
+            raise MemoryFault(f"there is no memory '{memory_id}' in {root}")
+        after = change(memory)
+        write(root, after)
+        return after
+
+
+def find(root: str, memory_id: str) -> Memory | None:
+    """Return the memory of the root with this id, or None."""
+    from .settings import Settings
+
+    names = sorted(scan(root, Settings()).stamps)
+    likely = f"/{memory_id}.json"
+    # The file is nearly always called like its memory; only where none is, all are read.
+    for group in ([name for name in names if f"/{name}".endswith(likely)], names):
+        for memory in read(root, group, []):
+            if memory.id == memory_id:
+                return memory
+    return None
+
+
+def remove(root: str, memory: Memory) -> None:
+    """Delete the file of a memory; only for what somebody asked to be deleted. Raises MemoryFault outside the root."""
+    if memory.source != "memory" or not memory.path or not inside(root, memory.path):
+        raise MemoryFault(f"'{memory.id}' has no file in {root}; nothing was deleted")
+    os.unlink(memory.path)
+    _settle(os.path.dirname(memory.path))
+
+
+def _check_name(memory: Memory) -> None:
+    parts = memory.id.split("-")
+    if len(memory.id) > ID_LIMIT or not all(part.isascii() and part.isalnum() and part == part.lower() for part in parts):
+        raise MemoryFault(f"id is {memory.id!r:.100}; write small letters, digits and '-', at most {ID_LIMIT}")
+    if len(memory.title) > TITLE_LIMIT or not memory.title.strip():
+        raise MemoryFault(f"title has {len(memory.title)} characters; write 1 to {TITLE_LIMIT}")
+
+
+def _refuse_secrets(text: str, path: str) -> None:
+    secrets = find_secrets(text)
+    if not secrets:
+        return
+    try:
+        with open(path, encoding="utf-8") as file:
+            before = file.read()
+    except (OSError, ValueError):
+        before = ""
+    # Retiring a memory must not fail on what it holds already; doctor reports that.
+    fresh = [kind for kind, start, end in secrets if text[start:end] not in before]
+    if fresh:
+        raise MemoryFault(f"the memory holds a {fresh[0]}; take it out and name the place where it is kept instead")
+
+
+def _put(path: str, data: bytes, *, new: bool = False) -> bool:
+    """Write a whole file beside its place and move it there; False where ``new`` and the place is taken."""
+    folder, name = os.path.split(path)
+    aside = os.path.join(folder, f".{name[:40]}.{os.getpid()}.{os.urandom(6).hex()}.tmp")
+    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(handle)
+        if new:
+            try:
+                os.link(aside, path)  # unlike a rename it does not replace
+            except FileExistsError:
+                return False
+        else:
+            os.replace(aside, path)
+            aside = ""
+    finally:
+        if aside:
+            os.unlink(aside)
+    _settle(folder)
+    return True
+
+
+def _settle(folder: str) -> None:
+    """Make the names of a folder last through a power cut, where the system lets a folder be opened."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

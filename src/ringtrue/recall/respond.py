@@ -1,0 +1,283 @@
+"""One event of a host in, what the hook says out, and a line in the journal (A-5, F-1).
+
+``UserPromptSubmit`` looks for memories; ``PostToolUse`` of Read notes that a memory was read; ``Stop`` notes that an answer
+quotes one; ``SessionStart`` notes that a session began. The last three say nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+
+from .files import find_root, read_one
+from .guard import inside
+from .journal import latest, record
+from .memory import MemoryFault
+from .settings import Settings, read_settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from .memory import Memory
+    from .threshold import Decision
+
+SHORTEST_PROMPT = 10
+"""Characters below which a prompt is a nod."""
+LONGEST_PROMPT = 20_000
+"""Characters of a prompt that are looked at; what follows is a pasted file."""
+SHORT_PROMPT = 3
+"""Telling words up to which earlier turns are needed to know what a prompt is about."""
+TELLING = 0.5
+"""The rarity from which a word tells something of the topic."""
+CANDIDATES = 10
+SPAN = 8
+"""Words in a row that an answer and a memory share when the one quotes the other."""
+QUERY_KEPT = 500
+"""Characters of a prompt that the journal keeps."""
+USED_PATHS = 5
+INDEX_SECONDS = 0.6
+"""Seconds for making the index of a large folder; it goes on with the next prompt."""
+_HOST_MARKUP = re.compile(r"<[a-z]+(?:[-_][a-z]+)+[\s>]")
+"""How prompts begin that the host made: results of sub-agents, scheduled tasks, messages of other sessions, output."""
+
+
+class Progress:
+    """How far an event has come, for whoever has to write down that it did not get to its end."""
+
+    __slots__ = ("began", "event", "root")
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+        self.event: dict[str, Any] = {}
+        self.root = ""
+
+    def milliseconds(self) -> float:
+        return round((time.perf_counter() - self.began) * 1000, 1)
+
+    def note_error(self, error: BaseException) -> None:
+        self._note("error", f"{type(error).__name__}: {error}"[:500])
+
+    def note_timeout(self, budget: float) -> None:
+        self._note("timeout", f"no answer within {budget:g} s")
+
+    def _note(self, kind: str, message: str) -> None:
+        if self.root:
+            event = {"at": time.time(), **self.event, "event": "error", "kind": kind, "during": self.event.get("event")}
+            record(self.root, {**event, "message": message, "ms": self.milliseconds()})
+
+
+def respond(text: str, named: str, environ: Mapping[str, str], progress: Progress) -> Iterator[str]:
+    """Yield what goes to the host, if anything; the journal is written after it. Errors pass through to the caller.
+
+    ``named`` is the event where the payload does not say.
+    """
+    payload = json.loads(text.removeprefix("\ufeff"))
+    if not isinstance(payload, dict):
+        raise ValueError(f"the host sent {type(payload).__name__}, not an object")
+    name = _text(payload, "hook_event_name") or named or "UserPromptSubmit"
+    root = find_root(_text(payload, "cwd") or os.getcwd(), environ)
+    if root is None or not os.path.isdir(root):
+        return
+    progress.root = root
+    # Codex calls the turn what Claude Code calls the prompt.
+    joint = {"session_id": _text(payload, "session_id"), "prompt_id": _text(payload, "prompt_id") or _text(payload, "turn_id")}
+    progress.event = {"at": round(time.time(), 3), **{key: value for key, value in joint.items() if value}}
+    if name == "UserPromptSubmit":
+        yield from _prompt(payload, root, progress)
+    elif name == "PostToolUse":
+        _read_file(payload, root, progress)
+    elif name == "Stop":
+        _stop(payload, root, progress)
+    elif name == "SessionStart":
+        record(root, {**progress.event, "event": "session", "source": _text(payload, "source")})
+
+
+def _text(payload: Mapping[str, Any], key: str) -> str:
+    value = payload.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _prompt(payload: Mapping[str, Any], root: str, progress: Progress) -> Iterator[str]:
+    progress.event["event"] = "prompt"
+    prompt = (_text(payload, "prompt") or _text(payload, "user_prompt"))[:LONGEST_PROMPT].strip()
+    settings, _ = read_settings(root)
+    refusal = _refusal(payload, prompt, settings)
+    if refusal:
+        outcome, reason = refusal
+        record(root, {**progress.event, "outcome": outcome, "reason": reason, "ms": progress.milliseconds()})
+        return
+    path = _text(payload, "transcript_path")
+    query = enriched(prompt, settings, path)
+    decision = find(root, query, settings, path, now=progress.event["at"])
+    from .pointers import context_block, hint_block
+
+    block = context_block(decision, root) or (hint_block(root) if settings.hint else "")
+    if block:
+        yield json.dumps({"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": block}})
+    account = {
+        **_account(decision, prompt, query != prompt),
+        "strategy": strategy_of(settings),
+        "threshold": settings.threshold,
+    }
+    record(root, {**progress.event, **account, "ms": progress.milliseconds()})
+
+
+def _refusal(payload: Mapping[str, Any], prompt: str, settings: Settings) -> tuple[str, str] | None:
+    if not settings.enabled:
+        return "skipped", "retrieval is switched off"
+    if payload.get("agent_id") or payload.get("agent_type"):
+        return "skipped", "a sub-agent's prompt"
+    if not prompt:
+        return "empty", "the host sent no prompt"
+    if _HOST_MARKUP.match(prompt):
+        return "skipped", "the host's own message"
+    if len(prompt) < SHORTEST_PROMPT:
+        return "skipped", f"shorter than {SHORTEST_PROMPT} characters"
+    return None
+
+
+def enriched(prompt: str, settings: Settings, transcript: str = "", turns: Sequence[str] | None = None) -> str:
+    """Return the text to search for: the prompt, and where it tells too little, what the user said before, the latest first.
+
+    The turns are read from the transcript unless they are given, the latest last.
+    """
+    rule = settings.transcript_context
+    if not rule.enabled or not (transcript or turns) or _telling(prompt, settings) > SHORT_PROMPT:
+        return prompt
+    if turns is None:
+        from .transcript import user_turns
+
+        # One more than needed: the host may have written the prompt itself down already.
+        turns = user_turns(transcript, max_turns=rule.max_turns + 1, tail_bytes=rule.tail_bytes)
+        if turns and turns[-1].strip() == prompt:
+            turns = turns[:-1]
+    turns = turns[-rule.max_turns :] if rule.max_turns else ()
+    return "\n".join((prompt, *reversed(turns)))
+
+
+def _telling(prompt: str, settings: Settings) -> int:
+    from .background import rarity
+    from .evidence import stem, words_of
+
+    return sum(rarity(word, stem(word)) >= TELLING for word in words_of(prompt, settings.query_max_tokens))
+
+
+def find(root: str, text: str, settings: Settings, transcript: str = "", *, now: float) -> Decision:
+    """Return what is shown unasked for a text: the memories of a folder that were found and stand out."""
+    from .index import open_index
+    from .threshold import decide
+
+    used: list[str] = []
+    if settings.related_files_boost and transcript:
+        from .transcript import used_paths
+
+        used = used_paths(transcript, most=USED_PATHS, tail_bytes=settings.transcript_context.tail_bytes)
+    index = open_index(root, settings, seconds=INDEX_SECONDS)
+    found = index.search(text, k=CANDIDATES, now=now, strategy=strategy_of(settings), session=used)
+    return decide(index, found, text, settings, root=root)
+
+
+def strategy_of(settings: Settings) -> str:
+    """Return how a hook searches: what needs vectors needs packages that a hook does without; words are what it has."""
+    return "fts5_bm25" if settings.match_strategy == "hybrid" else settings.match_strategy
+
+
+def _account(decision: Decision, prompt: str, with_turns: bool) -> dict[str, Any]:
+    """Return what the journal keeps of an answer."""
+    shown = [
+        {
+            "id": hit.memory.id,
+            "path": hit.memory.path,
+            "rank": hit.rank,
+            "score": round(hit.score, 6),
+            "evidence": round(told, 4),
+            "confidence": sure,
+        }
+        for hit, told, sure in zip(decision.inject, decision.evidence, decision.confidence, strict=True)
+    ]
+    account: dict[str, Any] = {"outcome": "injected" if shown else "silent", "reason": decision.reason, "injected": shown}
+    if decision.level is not None:
+        account["level"] = round(decision.level, 4)
+    return {**account, "enriched": with_turns, "query": _without_secrets(prompt)[:QUERY_KEPT]}
+
+
+def _without_secrets(text: str) -> str:
+    from .guard import find_secrets
+
+    for kind, start, end in reversed(find_secrets(text)):
+        text = f"{text[:start]}[{kind}]{text[end:]}"
+    return text
+
+
+def _read_file(payload: Mapping[str, Any], root: str, progress: Progress) -> None:
+    """Note that a memory was read; a read of anything else is nobody's business."""
+    given = payload.get("tool_input")
+    if payload.get("tool_name") != "Read" or not isinstance(given, dict):
+        return
+    progress.event["event"] = "read"
+    memory = _memory_at(_text(given, "file_path"), root)
+    if memory is not None:
+        record(root, {**progress.event, "id": memory.id, "path": memory.path, "ms": progress.milliseconds()})
+
+
+def _memory_at(path: str, root: str) -> Memory | None:
+    if not path.endswith((".json", ".md")):
+        return None
+    if not inside(root, path) and not any(inside(folder, path) for folder in read_settings(root)[0].roots):
+        return None
+    try:
+        return read_one(path)
+    except MemoryFault:
+        return None
+
+
+def _stop(payload: Mapping[str, Any], root: str, progress: Progress) -> None:
+    """Note which of the memories that were shown with the prompt the answer quotes."""
+    progress.event["event"] = "reference"
+    answer = _text(payload, "last_assistant_message")
+    if not answer:
+        return
+    shown = _shown(root, progress.event)
+    quoted: list[dict[str, Any]] = []
+    for one in shown:
+        memory = _memory_at(str(one.get("path", "")), root)
+        length = quoted_words(answer, f"{memory.title}\n{memory.body}") if memory is not None else 0
+        if memory is not None and length:
+            quoted.append({"id": memory.id, "rank": one.get("rank"), "words": length})
+    if quoted:
+        record(root, {**progress.event, "referenced": quoted, "ms": progress.milliseconds()})
+
+
+def _shown(root: str, joint: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what was injected with this prompt; hosts that do not name prompts mean the last one of the session."""
+    for event in reversed(latest(root)):
+        if event["event"] != "prompt" or event.get("session_id") != joint.get("session_id"):
+            continue
+        if event.get("prompt_id") == joint.get("prompt_id") or not joint.get("prompt_id"):
+            shown = event.get("injected")
+            return [one for one in shown if isinstance(one, dict)] if isinstance(shown, list) else []
+    return []
+
+
+def quoted_words(answer: str, text: str) -> int:
+    """Return the length of the longest run of words that both have, or 0 where it is shorter than eight (F-2).
+
+    >>> quoted_words("Note: never change or delete an invoice once it is out.", "Never change or delete an invoice once it")
+    8
+    """
+    said, words = re.findall(r"\w+", answer.lower()), re.findall(r"\w+", text.lower())
+    starts: dict[tuple[str, ...], list[int]] = {}
+    for place in range(len(said) - SPAN + 1):
+        starts.setdefault(tuple(said[place : place + SPAN]), []).append(place)
+    longest = 0
+    for place in range(len(words) - SPAN + 1):
+        for start in starts.get(tuple(words[place : place + SPAN]), ()):
+            length = SPAN
+            while place + length < len(words) and start + length < len(said) and words[place + length] == said[start + length]:
+                length += 1
+            longest = max(longest, length)
+    return longest

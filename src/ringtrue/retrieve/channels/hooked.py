@@ -1,0 +1,115 @@
+"""``memory('fts5_bm25')`` and ``memory('title_tags')``: the hook's own index over the documents of a collection (E-6).
+
+A scope is a store of its own, with statistics of its own, as a project's memory folder is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ringtrue.errors import InputError
+from ringtrue.recall.index import Index
+from ringtrue.recall.memory import CATEGORIES, LINKS, STATUSES, TIERS, Memory
+from ringtrue.recall.settings import Settings
+from ringtrue.records import Document, Hit
+from ringtrue.retrieve.collection import Collection, inside
+from ringtrue.retrieve.kept import Followed
+from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain
+
+_SCOPES = 64
+
+
+def as_memory(document: Document) -> Memory:
+    """Return a document as the memory it was made from, or as one that is as near as can be.
+
+    A category that is not one of ours stands for 'decision', which never expires.
+
+    >>> as_memory(Document("a", "use JWT", "Sessions", {"category": "constraint"}, ("auth",)))
+    Memory(constraint/a: 'Sessions')
+    """
+    facts = document.metadata
+    tables = [table for name in ("links", "causal_links") if isinstance(table := facts.get(name), Mapping)]
+    links = {kind: found for kind in LINKS if (found := _texts(next((t[kind] for t in (*tables, facts) if kind in t), None)))}
+    return Memory(
+        id=document.doc_id,
+        category=_known(facts.get("category"), CATEGORIES, CATEGORIES[0]),
+        title=document.title,
+        body=document.text,
+        tags=tuple(document.tags),
+        created_at=str(facts.get("created_at") or ""),
+        updated_at=str(facts.get("updated_at") or facts.get("created_at") or ""),
+        related_files=_texts(facts.get("related_files")),
+        status=_known(facts.get("record_status"), STATUSES, "active"),
+        tier=_known(facts.get("importance_tier"), TIERS, "normal"),
+        trigger_phrases=_texts(facts.get("trigger_phrases")),
+        links=links,
+        spec_folder=str(facts["spec_folder"]) if facts.get("spec_folder") else None,
+    )
+
+
+def _known(value: Any, allowed: Sequence[str], default: str) -> str:
+    return value if isinstance(value, str) and value in allowed else default
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    members = value if isinstance(value, list | tuple) else [] if value in (None, "") else [value]
+    return tuple(str(member) for member in members)
+
+
+class Hooked:
+    """The index of the hook over a collection's documents.
+
+    Retention is counted to ``now`` (ISO 8601), unless given to the newest date among the documents and never to the clock, so
+    that an answer can be repeated. ``session`` is the paths of files used last, which count where the settings say so.
+    """
+
+    def __init__(
+        self,
+        collection: Collection,
+        *,
+        strategy: str,
+        settings: Settings | None = None,
+        now: str = "",
+        name: str = "memory",
+    ) -> None:
+        self.collection, self.strategy, self.name = collection, strategy, name
+        self.settings = Settings() if settings is None else settings
+        self.now = _seconds(now) if now else None
+        if now and self.now is None:
+            raise InputError(f"memory cannot have now={now!r:.60}; write it in ISO 8601, like 2026-11-15")
+        self._memories = Followed(collection, self._read)
+        self._lock = threading.Lock()
+        self._opened: tuple[object, dict[tuple[tuple[str, str], ...], Index]] = (None, {})
+
+    def _read(self) -> tuple[list[tuple[Memory, Mapping[str, Any]]], float]:
+        found = [(as_memory(document), document.metadata) for _, document in self.collection.documents()]
+        dates = [day for memory, _ in found if (day := _seconds(memory.updated_at)) is not None]
+        return found, max(dates, default=0.0)
+
+    def search(self, text: str, *, k: int = 10, scope: Scope | None = None, session: Sequence[str] | None = None) -> list[Hit]:
+        check_k(k)
+        wanted = self.collection.check_scope(scope)
+        memories, newest = self._memories()
+        key = tuple(sorted(wanted.items()))
+        now = newest if self.now is None else self.now
+        with self._lock:  # one database connection, asked by one thread at a time
+            if self._opened[0] is not memories:
+                self._opened = memories, {}
+            indexes = self._opened[1]
+            if key not in indexes:
+                if len(indexes) >= _SCOPES:
+                    indexes.clear()
+                indexes[key] = Index([memory for memory, facts in memories if inside(facts, wanted)], self.settings)
+            found = indexes[key].search(plain(text), k=k, now=now, strategy=self.strategy, session=tuple(session or ()))
+        return from_channel(self.name, ((one.memory.id, one.score) for one in found))
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,232 @@
+"""The retriever ``memory`` (A-3): what an agent remembers, by passages, trigger phrases, causal links and the session.
+
+Passages carry the answer; the other channels, a memory's tier and what is being done (the intent) lift what they speak for. All
+lifts are in standard deviations of the passages' scores over the documents asked, so that they mean the same in a store of ten
+memories and in one of ten thousand. What was retired or archived is never returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from ringtrue.errors import InputError, nearest
+from ringtrue.recall.intents import intent_of
+from ringtrue.recall.memory import LINKS
+from ringtrue.records import Hit, Stage
+from ringtrue.retrieve.channels.context import Context
+from ringtrue.retrieve.channels.hooked import Hooked
+from ringtrue.retrieve.channels.trigger import Trigger
+from ringtrue.retrieve.collection import Collection, inside
+from ringtrue.retrieve.encode import DEFAULT_MODEL
+from ringtrue.retrieve.fuse import Fusion, Lists
+from ringtrue.retrieve.kept import Followed
+from ringtrue.retrieve.observe import unobserved
+from ringtrue.retrieve.protocol import Retriever, Scope, check_k, from_channel, ranked
+
+STRATEGIES = ("hybrid", "fts5_bm25", "title_tags")
+DEPTH = 200
+"""Documents of each channel that are looked at."""
+TRIGGER, SESSION = 2.0, 0.5
+"""Lifts of a trigger phrase in the question, and of what the session holds."""
+USED = 0.5
+"""What a memory that is in use counts in its session, as a score."""
+TIERS = {"constitutional": 0.2, "critical": 0.1, "important": 0.05, "temporary": -0.1}
+"""Lifts of the tiers: enough to decide between equals."""
+LINKS_COUNT: Mapping[str, float] = {
+    "find_decision": 0.4, "fix_bug": 0.3, "understand": 0.3, "security_audit": 0.2, "refactor": 0.2, "add_feature": 0.2,
+    "find_spec": 0.1,
+}  # fmt: skip
+"""By intent: the share of a hit's score that its causal links carry on. Who asks why wants causes, who wants a text only it."""
+FIRST = 10
+"""Among so many hits constitutional memories come, where they are asked for."""
+STARTS = 10
+"""Hits whose links are followed."""
+_HELD: ContextVar[tuple[str, ...]] = ContextVar("ringtrue_session_held", default=())
+
+
+class Linked:
+    """Memories that causal links join to the best hits; the score is that of the best hit that leads there."""
+
+    def __init__(self, source: Context) -> None:
+        self.source = source
+        self._neighbours = Followed(source.collection, self._read)
+
+    def _read(self) -> dict[str, set[str]]:
+        metadata = self.source.metadata()
+        found: dict[str, set[str]] = {}
+        for doc_id, facts in metadata.items():
+            for other in links_of(facts):
+                if other in metadata and other != doc_id:
+                    found.setdefault(doc_id, set()).add(other)
+                    found.setdefault(other, set()).add(doc_id)
+        return found
+
+    def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
+        with unobserved():  # the hits it starts from are no candidates
+            found = self.source.search(text, k=DEPTH, scope=scope)
+        neighbours, metadata = self._neighbours(), self.source.metadata()
+        best: dict[str, float] = {}
+        for hit in found[:STARTS]:
+            for other in neighbours.get(hit.doc_id, ()):
+                if hit.score > 0 and other in metadata and (not scope or inside(metadata[other], scope)):
+                    best[other] = max(best.get(other, 0.0), hit.score)
+        return from_channel("graph", ranked(best.items(), k=check_k(k)))
+
+
+class Held:
+    """What the session holds already: memories that were used in it, and those near to what was said before."""
+
+    def __init__(self, source: Context) -> None:
+        self.source = source
+
+    def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
+        held = _HELD.get()
+        if not held:
+            return []
+        metadata = self.source.metadata()
+        used = [item for item in held if item in metadata and (not scope or inside(metadata[item], scope))]
+        scores: dict[str, float] = dict.fromkeys(used, USED)
+        said = [item for item in held if item not in metadata]
+        if said:
+            with unobserved():
+                for hit in self.source.search("\n".join(said), k=DEPTH, scope=scope):
+                    if hit.score > 0:
+                        scores[hit.doc_id] = max(scores.get(hit.doc_id, 0.0), hit.score)
+        return from_channel("session", ranked(scores.items(), k=check_k(k)))
+
+
+class Memory(Fusion):
+    """The hybrid over a collection's documents.
+
+    ``session`` is what was said before (texts) or is in use (ids of memories). With ``constitutional`` the memories of that
+    tier are always among the first ten hits, at their end where the question is about something else.
+    """
+
+    def __init__(
+        self, passages: Context, collection: Collection, *, constitutional: bool = False, name: str = "memory"
+    ) -> None:
+        self.passages, self.constitutional = passages, constitutional
+        channels: list[tuple[str, Retriever]] = [
+            ("passages", passages),
+            ("trigger", Trigger(collection, field="trigger_phrases")),
+            ("graph", Linked(passages)),
+            ("session", Held(passages)),
+        ]
+        super().__init__(channels, self._rule, name=name, depth=DEPTH)
+
+    def search(self, text: str, *, k: int = 10, scope: Scope | None = None, session: Sequence[str] | None = None) -> list[Hit]:
+        return self.search_many([text], k=k, scope=scope, session=session)[0]
+
+    def search_many(
+        self, texts: Sequence[str], *, k: int = 10, scope: Scope | None = None, session: Sequence[str] | None = None
+    ) -> list[list[Hit]]:
+        """Return the answers to several questions of one session."""
+        with _holding(session or ()):
+            found = super().search_many(texts, k=k, scope=scope)
+        return [self._with_constitutional(hits, k, scope) for hits in found] if self.constitutional else found
+
+    def _rule(self, text: str, lists: Lists) -> dict[str, float]:
+        passages, triggers, linked, held = lists
+        metadata = self.passages.metadata()
+        scores = {hit.doc_id: hit.score for hit in passages}
+        lowest = min(scores.values(), default=0.0)
+        for hits in (triggers, linked, held):
+            scores |= {hit.doc_id: lowest for hit in hits if hit.doc_id not in scores and hit.doc_id in metadata}
+        for hit in triggers:
+            if hit.doc_id in metadata:
+                scores[hit.doc_id] += TRIGGER
+        for hits, share in ((linked, LINKS_COUNT[intent_of(text)]), (held, SESSION)):
+            for hit in hits:
+                if hit.doc_id in metadata:
+                    scores[hit.doc_id] += share * hit.score
+        for doc_id in scores:
+            scores[doc_id] += TIERS.get(str(metadata[doc_id].get("importance_tier")), 0.0)
+        return scores
+
+    def _scores(self, text: str, lists: Lists) -> dict[str, float]:
+        found = super()._scores(text, lists)
+        metadata = self.passages.metadata()
+        return {doc_id: score for doc_id, score in found.items() if doc_id in metadata}
+
+    def _with_constitutional(self, hits: list[Hit], k: int, scope: Scope | None) -> list[Hit]:
+        """Return the hits with every constitutional memory among the first; one that would come later ends them."""
+        first = min(k, FIRST)
+        head, rest = hits[:first], hits[first:]
+        always = {
+            doc_id
+            for doc_id, facts in self.passages.metadata().items()
+            if facts.get("importance_tier") == "constitutional" and (not scope or inside(facts, scope))
+        }
+        missing = always - {hit.doc_id for hit in head}
+        others = [hit for hit in head if hit.doc_id not in always]
+        over = max(0, len(head) + len(missing) - first)
+        if not missing or (over and not others):
+            return hits
+        gone = others[-over:] if over else []
+        # Who is put in takes the score of the place that was made for it, so that scores still fall with the rank.
+        score = gone[0].score if gone else head[-1].score if head else 0.0
+        left = {hit.doc_id for hit in gone}
+        kept = [hit for hit in head if hit.doc_id not in left and (hit.score >= score or hit.doc_id not in always)]
+        known = {hit.doc_id: hit for hit in hits}
+        for doc_id in sorted(always - {hit.doc_id for hit in kept})[: first - len(kept)]:
+            rank = len(kept) + 1
+            hit = known.get(doc_id, Hit(doc_id, score))
+            kept.append(
+                replace(
+                    hit,
+                    score=score,
+                    channels={**hit.channels, "constitutional": rank},
+                    stages=(*hit.stages, Stage("constitutional", rank, score)),
+                )
+            )
+        shown = {hit.doc_id for hit in kept}
+        return [*kept, *(hit for hit in (*gone, *rest) if hit.doc_id not in shown)][:k]
+
+
+def open_memory(
+    collection: Collection,
+    *,
+    strategy: str = "hybrid",
+    model: str = DEFAULT_MODEL,
+    language: str = "english",
+    group: Sequence[str] = (),
+    words: float = 1.0,
+    meaning: float = 1.0,
+    constitutional: bool = False,
+    name: str = "memory",
+) -> Retriever:
+    """Return the memory retriever of a strategy over a collection; raises InputError for a strategy that is not known."""
+    if strategy not in STRATEGIES:
+        raise InputError(f"memory has no strategy '{strategy}'; use {nearest(strategy, STRATEGIES)}")
+    if strategy != "hybrid":
+        return Hooked(collection, strategy=strategy, name=name)
+    passages = Context(collection, model=model, language=language, group=group, words=words, meaning=meaning)
+    return Memory(passages, collection, constitutional=constitutional, name=name)
+
+
+@contextmanager
+def _holding(session: Sequence[str]) -> Iterator[None]:
+    token = _HELD.set(tuple(map(str, session)))
+    try:
+        yield
+    finally:
+        _HELD.reset(token)
+
+
+def links_of(facts: Mapping[str, Any]) -> set[str]:
+    """Return the ids that a memory's causal links lead to, wherever its metadata has them.
+
+    >>> sorted(links_of({"causal_links": {"leads_to": ["b"]}, "supports": "c"}))
+    ['b', 'c']
+    """
+    tables = [facts, *(facts[name] for name in ("links", "causal_links") if isinstance(facts.get(name), Mapping))]
+    found: set[str] = set()
+    for table in tables:
+        for kind in LINKS:
+            value = table.get(kind)
+            found |= {str(one) for one in (value if isinstance(value, list | tuple) else [value]) if one not in (None, "")}
+    return found

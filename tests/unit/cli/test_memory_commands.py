@@ -1,0 +1,263 @@
+"""``ringtrue memory …``: what it prints, its JSON, its exit codes, and that nothing is lost (A-2)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from made_memories import store
+from ringtrue.cli.memory import COMMANDS
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty project as the current folder, with nothing of the machine around it."""
+    home = tmp_path / "home"
+    folder = tmp_path / "project"
+    for path in (home, folder):
+        path.mkdir()
+    for name in ("RINGTRUE_MEMORY_ROOT", "CLAUDE_PROJECT_DIR", "EDITOR", "VISUAL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def memory_file(name: str, category: str = "decision") -> dict[str, object]:
+    return json.loads(Path(f".claude/memory/{category}/{name}.json").read_text())
+
+
+ADD = ("memory", "add", "decision", "Sessions are JWT", "Signed with RS256.", "--tag", "auth", "--trigger", "sign in")
+
+
+def test_the_first_screen_of_the_guide_works(ringtrue) -> None:
+    added = ringtrue(*ADD)
+    assert (added.code, added.out) == (0, "sessions-are-jwt: added (decision/sessions-are-jwt.json)\n")
+    prompt = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": "how are the sessions signed, JWT?"})
+    said = ringtrue("memory", "hook", stdin=prompt.encode())
+    assert said.code == 0
+    assert "Sessions are JWT" in said.json["hookSpecificOutput"]["additionalContext"]
+    found = ringtrue("memory", "search", "jwt sessions").out.splitlines()
+    assert re.split(r"\s{2,}", found[0]) == ["category", "title", "tags", "changed", "path", "score"]
+    assert re.split(r"\s{2,}", found[1])[:3] == ["decision", "Sessions are JWT", "auth"]
+
+
+def test_every_command_has_help_with_an_example(ringtrue) -> None:
+    for name in COMMANDS:
+        outcome = ringtrue("memory", name, "--help")
+        assert outcome.code == 0
+        assert "Example:" in outcome.out, name
+
+
+def test_json_is_one_object_for_every_command(ringtrue, tmp_path) -> None:
+    ringtrue(*ADD)
+    ringtrue("memory", "add", "constraint", "No card data in logs", "mask it")
+    for words in (
+        ("add", "preference", "Small commits", "one change each"),
+        ("show", "sessions-are-jwt"),
+        ("list",),
+        ("search", "jwt"),
+        ("search", "jwt", "--explain"),
+        ("edit", "small-commits", "--set", "tags=git"),
+        ("link", "small-commits", "supports", "sessions-are-jwt"),
+        ("archive", "small-commits"),
+        ("supersede", "no-card-data-in-logs", "sessions-are-jwt"),
+        ("retire", "sessions-are-jwt"),
+        ("export", tmp_path / "out.jsonl"),
+        ("import", tmp_path / "out.jsonl"),
+        ("doctor", "--words-only"),
+    ):
+        outcome = ringtrue("memory", *words, "--json")
+        assert isinstance(outcome.json, dict), words
+        assert outcome.code == 0, (words, outcome.err)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["list"], "there is no .claude/memory here or above"),
+        (["show", "x", "--root", "nowhere"], "there is no such folder"),
+        (["add", "decision"], "needs a category and a title"),
+        (["add", "decision", "x" * 121, "text"], "write at most 120"),
+        (["add", "decision", "Title", "text", "--id", "Not Kebab"], "such as 'not-kebab'"),
+        (["add", "decision", "Title", "text", "--set", "x"], "--set 'x' sets nothing"),
+        (["add", "decision", "Title", "password=Tr0ub4dor3xyz"], "content.decision, characters 10 to 22: a password"),
+        (["add", "decision", "Title", "t", "--record", "x.json"], "--record brings everything"),
+        (["import", "nowhere"], "there is no such file"),
+        (["import", "claude"], "claude keeps no memories"),
+        (["export", "out.xml"], "the format is not known"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(ringtrue, words, says) -> None:
+    outcome = ringtrue("memory", *words)
+    assert outcome.code == 2
+    assert says in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert outcome.out == ""
+
+
+def test_nothing_is_overwritten_or_deleted_without_yes(ringtrue, tmp_path) -> None:
+    ringtrue(*ADD)
+    before = memory_file("sessions-are-jwt")
+    assert ringtrue(*ADD).code == 2
+    out = tmp_path / "out.json"
+    assert ringtrue("memory", "export", out).code == 0
+    kept = out.read_text()
+    assert ringtrue("memory", "export", out).code == 2
+    assert ringtrue("memory", "export", out, "--yes").code == 0
+    out.write_text(kept.replace("RS256", "ES256"))
+    assert "1 skipped" in ringtrue("memory", "import", out).out
+    refused = ringtrue("memory", "import", out, "--on-conflict", "replace")
+    assert (refused.code, "add --yes" in refused.err) == (2, True)
+    assert memory_file("sessions-are-jwt") == before
+    assert ringtrue("memory", "import", out, "--on-conflict", "replace", "--yes").code == 0
+    assert memory_file("sessions-are-jwt")["content"] == {"decision": "Signed with ES256."}
+    for name in ("retire", "archive"):
+        assert ringtrue("memory", name, "sessions-are-jwt").code == 0
+        assert memory_file("sessions-are-jwt")["content"] == {"decision": "Signed with ES256."}
+
+
+def test_retired_memories_are_in_no_list_and_no_search(ringtrue) -> None:
+    ringtrue(*ADD)
+    ringtrue("memory", "retire", "sessions-are-jwt")
+    assert "Sessions" not in ringtrue("memory", "list").out
+    assert "Sessions" not in ringtrue("memory", "search", "jwt sessions").out
+    assert "retired" in ringtrue("memory", "list", "--status", "all").out
+    ringtrue("memory", "edit", "sessions-are-jwt", "--set", "record_status=active")
+    assert "Sessions are JWT" in ringtrue("memory", "list").out
+
+
+def test_edit_with_the_editor(ringtrue, tmp_path, monkeypatch) -> None:
+    ringtrue(*ADD)
+    assert "set EDITOR" in ringtrue("memory", "edit", "sessions-are-jwt").err
+    editor = tmp_path / "my editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i.bak "s/RS256/ES256/" "$1"\n')
+    editor.chmod(0o755)
+    monkeypatch.setenv("EDITOR", f"'{editor}'")
+    assert "changed" in ringtrue("memory", "edit", "sessions-are-jwt").out
+    assert memory_file("sessions-are-jwt")["content"] == {"decision": "Signed with ES256."}
+    assert "unchanged" in ringtrue("memory", "edit", "sessions-are-jwt").out
+    editor.write_text('#!/bin/sh\necho "{" > "$1"\n')
+    broken = ringtrue("memory", "edit", "sessions-are-jwt")
+    assert broken.code == 2
+    assert "your text is in" in broken.err
+    left = Path(broken.err.rpartition(" in ")[2].strip())
+    assert left.read_text() == "{\n"
+    left.unlink()
+    editor.write_text("#!/bin/sh\nexit 3\n")
+    assert "the editor ended with 3" in ringtrue("memory", "edit", "sessions-are-jwt").err
+
+
+def test_search_explain_tells_words_places_and_what_the_hook_would_do(ringtrue) -> None:
+    ringtrue(*ADD)
+    ringtrue("memory", "add", "runbook", "Redis is full", "--set", 'steps=["raise maxmemory", "drain"]')
+    out = ringtrue("memory", "search", "how are JWT sessions signed", "--explain").out
+    assert "words: jwt, sessions, signed" in out
+    assert "title: jwt sessions" in out
+    assert "the hook shows sessions-are-jwt" in out
+    found = ringtrue("memory", "search", "maxmemory", "--explain", "--json").json
+    assert found["hits"][0]["found_in"] == {"body": ["maxmemory"]}
+    assert set(found) == {"query", "strategy", "root", "hits", "words", "hook"}
+
+
+def test_search_by_strategy_gives_the_compact_list(ringtrue, project) -> None:
+    root = project / ".claude" / "memory"
+    store(root, 40)
+    for strategy in ("fts5_bm25", "title_tags"):
+        found = ringtrue("memory", "search", "cache token queue", "--strategy", strategy, "--json").json
+        assert (found["strategy"], len(found["hits"])) == (strategy, 10)
+        assert {"rank", "score", "id", "category", "title", "tags", "updated_at", "path"} <= set(found["hits"][0])
+    assert ringtrue("memory", "search", "cache", "--strategy", "bm52").code == 2
+    assert ringtrue("memory", "search", "zebra").err.startswith("note: nothing was found")
+
+
+def test_200_memories_are_listed_from_one_reading(ringtrue, project) -> None:
+    root = project / ".claude" / "memory"
+    store(root, 200)
+    listed = ringtrue("memory", "list", "--json").json["memories"]
+    assert len(listed) == 200
+    assert len(ringtrue("memory", "list", "--category", "runbook").out.splitlines()) == 1 + sum(
+        one["category"] == "runbook" for one in listed
+    )
+    assert ringtrue("memory", "list", "--write-index").code == 0
+    assert (root / "index.md").read_text().count("\n- ") == 200
+
+
+def test_doctor_exits_1_for_errors_and_with_strict_for_warnings(ringtrue) -> None:
+    ringtrue(*ADD)
+    good = ringtrue("memory", "doctor", "--words-only")
+    assert good.code == 0
+    assert "hook not installed" in good.out
+    assert ringtrue("memory", "doctor", "--words-only", "--strict").code == 1
+    Path(".claude/memory/decision/broken.json").write_text("{")
+    bad = ringtrue("memory", "doctor", "--words-only", "--json")
+    assert (bad.code, bad.json["healthy"]) == (1, False)
+    assert bad.json["health"]["silent_rate"] is None
+    assert {"level", "kind", "text", "cure", "ids", "path"} == set(bad.json["findings"][0])
+
+
+def test_import_names_what_it_refuses_and_exits_1(ringtrue, tmp_path) -> None:
+    (tmp_path / "in.jsonl").write_text(
+        '{"id": "Bad Id", "category": "decision", "title": "x", "content": {"decision": "y"}}\nno\n'
+    )
+    outcome = ringtrue("memory", "import", tmp_path / "in.jsonl")
+    assert outcome.code == 1
+    assert "2 refused" in outcome.out
+    assert "line 1: id 'Bad Id' is not kebab-case" in outcome.err
+
+
+def test_a_near_repeat_is_added_and_pointed_out(ringtrue) -> None:
+    ringtrue("memory", "add", "runbook", "Roll back a bad release", "Switch the load balancer to the previous colour.")
+    again = ringtrue(
+        "memory", "add", "runbook", "How to roll back a release", "Switch the load balancer to the previous colour."
+    )
+    assert "it seems to say the same as 'roll-back-a-bad-release'" in again.err
+
+
+def test_text_comes_from_standard_input_and_a_record_from_a_file(ringtrue, tmp_path) -> None:
+    assert ringtrue("memory", "add", "decision", "From a pipe", "-", stdin=b"long text\n").code == 0
+    assert memory_file("from-a-pipe")["content"] == {"decision": "long text"}
+    record = {"id": "whole", "category": "runbook", "title": "Whole", "content": {"steps": ["a", "b"]}}
+    (tmp_path / "r.json").write_text(json.dumps(record))
+    assert ringtrue("memory", "add", "--record", tmp_path / "r.json").code == 0
+    assert memory_file("whole", "runbook")["content"] == {"steps": ["a", "b"]}
+
+
+def test_a_8_codes_in_a_memory_do_not_reach_the_terminal(ringtrue) -> None:
+    ringtrue(*ADD)
+    path = Path(".claude/memory/decision/sessions-are-jwt.json")
+    path.write_text(
+        json.dumps({**memory_file("sessions-are-jwt"), "title": "A\x1b[2Jtitle", "content": {"decision": "b\x1b]0;x\x07c"}})
+    )
+    for words in (("show", "sessions-are-jwt"), ("list",), ("search", "title"), ("doctor", "--words-only")):
+        outcome = ringtrue("memory", *words)
+        assert "\x1b" not in outcome.out + outcome.err, words
+        assert "\x07" not in outcome.out + outcome.err, words
+
+
+def test_the_folder_is_made_in_the_checkout_and_found_from_below(ringtrue, project, monkeypatch) -> None:
+    (project / ".git").mkdir()
+    below = project / "src" / "deep"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    ringtrue(*ADD)
+    assert (project / ".claude" / "memory" / "decision" / "sessions-are-jwt.json").is_file()
+    assert "Sessions are JWT" in ringtrue("memory", "list").out
+    monkeypatch.setenv("RINGTRUE_MEMORY_ROOT", str(project / "elsewhere"))
+    assert ringtrue("memory", "list").code == 2
+    ringtrue("memory", "add", "decision", "Other", "text")
+    assert (project / "elsewhere" / "decision" / "other.json").is_file()
+
+
+def test_notes_of_others_are_listed_and_found_in_place(ringtrue, project, tmp_path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "zebra.md").write_text("---\nname: Zebra stripes\n---\nPaint them at night.")
+    ringtrue(*ADD)
+    Path(".claude/memory/memory-config.json").write_text(json.dumps({"retrieval": {"roots": [str(notes)]}}))
+    found = ringtrue("memory", "search", "zebra stripes", "--json").json["hits"]
+    assert (found[0]["title"], found[0]["source"]) == ("Zebra stripes", "note")
+    assert ringtrue("memory", "retire", found[0]["id"]).code == 2

@@ -1,0 +1,173 @@
+"""Import and export: nothing is overwritten unasked, nothing is lost on the way there and back (A-2)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ringtrue.golden
+from made_memories import memory
+from ringtrue.errors import InputError, MissingInput
+from ringtrue.memory.bring import bring, own_notes, read_source
+from ringtrue.memory.send import records_of, send
+from ringtrue.recall.files import load, write
+from ringtrue.recall.memory import as_record
+from ringtrue.recall.settings import Settings
+
+BENCH = str(Path(ringtrue.golden.__file__).parent / "sets" / "memory-bench" / "memories")
+NOW = "2026-03-01T12:00:00Z"
+
+
+def record(name: str, text: str = "text", **fields: object) -> dict[str, object]:
+    return {**as_record(memory(name, name.title(), text, created_at=NOW)), **fields}
+
+
+def imported(root: Path, source: Path | str, **options):
+    return bring(str(root), read_source(str(source), now=NOW), now=NOW, **options)
+
+
+def records(root: Path) -> list[dict[str, object]]:
+    return [as_record(one) for one in load(str(root), Settings()).memories]
+
+
+@pytest.mark.parametrize(("format", "name"), [("json", "all.json"), ("jsonl", "all.jsonl"), ("markdown", "notes")])
+def test_56_memories_there_and_back_are_the_same(tmp_path, format, name) -> None:
+    memories = load(BENCH, Settings()).memories
+    send(records_of(memories), tmp_path / name, format)
+    done = imported(tmp_path / "store", tmp_path / name)
+    assert done.refused == {}
+    assert len(done.added) == len(memories) > 50
+    assert records(tmp_path / "store") == [as_record(one) for one in memories]
+
+
+def test_what_comes_again_is_unchanged(tmp_path) -> None:
+    for count in (len(load(BENCH, Settings()).memories), 0):
+        assert len(imported(tmp_path, BENCH).added) == count
+    assert len(imported(tmp_path, BENCH).unchanged) > 50
+
+
+@pytest.mark.parametrize(
+    ("conflict", "field", "texts"),
+    [
+        ("skip", "skipped", {"one": "mine"}),
+        ("rename", "renamed", {"one": "mine", "one-2": "theirs"}),
+        ("replace", "replaced", {"one": "theirs"}),
+    ],
+)
+def test_an_id_that_is_taken(tmp_path, conflict, field, texts) -> None:
+    write(str(tmp_path / "store"), memory("one", "One", "mine", created_at=NOW))
+    (tmp_path / "in.json").write_text(json.dumps(record("one", "theirs")))
+    done = imported(tmp_path / "store", tmp_path / "in.json", conflict=conflict)
+    assert len(getattr(done, field)) == 1
+    assert {one.id: one.body for one in load(str(tmp_path / "store"), Settings()).memories} == texts
+
+
+def test_import_does_not_overwrite_unless_told(tmp_path) -> None:
+    write(str(tmp_path), memory("one", "One", "mine"))
+    before = (tmp_path / "decision" / "one.json").read_bytes()
+    done = bring(str(tmp_path), read_source("-", now=NOW, stdin=json.dumps([record("one", "theirs"), record("two")])), now=NOW)
+    assert (done.skipped, done.added) == (("one",), ("two",))
+    assert (tmp_path / "decision" / "one.json").read_bytes() == before
+
+
+def test_a_dry_run_writes_nothing(tmp_path) -> None:
+    done = imported(tmp_path, BENCH, dry_run=True)
+    assert len(done.added) > 50
+    assert list(tmp_path.rglob("*.json")) == []
+
+
+def test_bad_ones_are_refused_one_by_one_with_place_and_reason(tmp_path) -> None:
+    lines = [
+        json.dumps(record("good")),
+        "{broken",
+        "[1, 2]",
+        json.dumps(record("Bad Id")),
+        json.dumps(record("long", title="x" * 130)),
+        json.dumps(record("leaky", "password=Tr0ub4dor3xyz")),
+    ]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    done = imported(tmp_path / "store", tmp_path / "in.jsonl")
+    assert done.added == ("good",)
+    reasons = {place.rpartition("line ")[2]: why for place, why in done.refused.items()}
+    assert "not JSON" in reasons["2"]
+    assert "not a memory" in reasons["3"]
+    assert "kebab-case" in reasons["4"]
+    assert "130 characters" in reasons["5"]
+    assert "a password" in reasons["6"]
+    assert "Tr0ub4dor3xyz" not in reasons["6"]
+
+
+def test_secrets_are_replaced_when_asked(tmp_path) -> None:
+    (tmp_path / "in.json").write_text(json.dumps(record("leaky", "password=Tr0ub4dor3xyz")))
+    assert imported(tmp_path / "store", tmp_path / "in.json", redact=True).added == ("leaky",)
+    assert "Tr0ub4dor3xyz" not in (tmp_path / "store" / "decision" / "leaky.json").read_text()
+
+
+def test_claude_and_codex_notes_come_in_and_stay_where_they_are(tmp_path) -> None:
+    home, project = tmp_path / "home", Path("/srv/my shop")
+    claude = home / ".claude" / "projects" / "-srv-my-shop" / "memory"
+    codex = home / ".codex" / "memories"
+    for folder in (claude, codex):
+        folder.mkdir(parents=True)
+    (claude / "MEMORY.md").write_text("# Memory\n- [Commits](commits.md) – how to commit\n")
+    (claude / "commits.md").write_text(
+        "---\nname: Small commits\ntype: feedback\nmodified: 2026-02-01\n---\nOne change each.\n"
+    )
+    (codex / "deploy.md").write_text("# Deploying\n\nRun make deploy, then look at the dashboard.\n")
+    root = tmp_path / "store"
+    before = {path: path.read_bytes() for path in home.rglob("*.md")}
+    done = imported(root, own_notes("claude", project=project, home=home))
+    assert (len(done.added), done.refused) == (1, {})
+    assert len(imported(root, own_notes("codex", project=project, home=home)).added) == 1
+    found = {one.title: one for one in load(str(root), Settings()).memories}
+    assert found["Small commits"].category == "preference"
+    assert found["Small commits"].content == {"value": "One change each."}
+    assert "make deploy" in found["Deploying"].body
+    assert {path: path.read_bytes() for path in home.rglob("*.md")} == before
+    with pytest.raises(MissingInput, match="keeps no memories"):
+        own_notes("claude", project=Path("/srv/other"), home=home)
+
+
+def test_links_out_of_the_source_are_not_followed(tmp_path) -> None:
+    (tmp_path / "outside.json").write_text(json.dumps(record("outside")))
+    source = tmp_path / "in"
+    source.mkdir()
+    (source / "inside.json").write_text(json.dumps(record("inside")))
+    (source / "link.json").symlink_to(tmp_path / "outside.json")
+    assert imported(tmp_path / "store", source).added == ("inside",)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"), [("x.txt", "x", "neither .json"), ("x.json", "{", "not JSON"), (None, "", "no such file")]
+)
+def test_sources_that_cannot_be_read(tmp_path, name, text, says) -> None:
+    path = tmp_path / (name or "nowhere.json")
+    if name:
+        path.write_text(text)
+    try:
+        found = "; ".join(one.fault for one in read_source(str(path), now=NOW))
+    except InputError as error:
+        found = str(error)
+    assert says in found
+
+
+def test_export_never_overwrites_unasked_nor_sends_secrets(tmp_path) -> None:
+    target = tmp_path / "out.json"
+    target.write_text("mine")
+    made = [memory("one", "One", "text", created_at=NOW)]
+    with pytest.raises(InputError, match="is there already"):
+        send(records_of(made), target, "json")
+    assert target.read_text() == "mine"
+    send(records_of(made), target, "json", overwrite=True)
+    assert json.loads(target.read_text())["memories"][0]["id"] == "one"
+    with pytest.raises(InputError, match="a password"):
+        records_of([memory("leaky", "Leaky", "password=Tr0ub4dor3xyz")])
+    assert "Tr0ub4dor3xyz" not in str(records_of([memory("leaky", "Leaky", "password=Tr0ub4dor3xyz")], redact=True))
+
+
+def test_a_category_of_another_kind_is_not_replaced_in_place(tmp_path) -> None:
+    write(str(tmp_path), memory("one", "One", "mine", category="runbook"))
+    done = bring(str(tmp_path), read_source("-", now=NOW, stdin=json.dumps(record("one"))), conflict="replace", now=NOW)
+    assert "edit the category first" in next(iter(done.refused.values()))
