@@ -5,7 +5,7 @@
 - **quality**: the shipped sets by every way of searching, what the hook shows unasked and what a search on demand finds, with
   the measures of M-9;
 - **hook**: the whole process as a host runs it, by the hooks.json of a plugin installed into a scratch project, a new process
-  for every prompt, at several numbers of memories; the bare start of the same Python, and of ``python3 -c pass``, beside it.
+  for every prompt, at several numbers of memories; ``python3 -c pass`` and the bare start of the same Python beside it.
   *First* is the prompt after a change, which makes the index and the null distribution anew;
 - **parts**: what the hook itself works after its start, the hook of a read, the session boost, the causal links, and a thousand
   searches at once;
@@ -160,7 +160,7 @@ def _hook(folder: Path, sizes: Sequence[int], prompts: int, others: list[float |
         for number, text in enumerate(texts):
             spent.append(_timed(command, _payload(project, text, f"p-{number}")))
             bare["bare"].append(_timed([command[0], "-I", "-S", "-c", "pass"], ""))
-            bare["python3"].append(_timed(["python3", "-c", "pass"], ""))
+            bare["python3"].append(_timed([command[0], "-c", "pass"], ""))
             own += spent[-1] + bare["bare"][-1] + bare["python3"][-1]
         after = busy_seconds()
         others.append(None if busy is None or after is None else max(0.0, after - busy - own) / (time.perf_counter() - start))

@@ -74,7 +74,8 @@ def _print(found: Checkup, limit: int | None) -> None:
         ["silent", _share(figures.silent_rate), "of the prompts that were looked up"],
         ["read after injection", _share(figures.read_after_injection_rate), "of the prompts with an injection"],
         ["quoted after injection", _share(figures.reference_rate), "of the prompts with an injection"],
-        ["false injections, at most", _share(figures.false_inject_rate), "neither read nor quoted"],
+        ["unused", _share(figures.unused_rate), "of the prompts with an injection: neither read nor quoted"],
+        ["false injections", _share(figures.false_inject_rate), f"of {figures.judged} injections that were judged"],
         ["hook, median and p95", f"{_ms(figures.ms_p50)} / {_ms(figures.ms_p95)}", "own work, without the start of Python"],
     ]
     print()

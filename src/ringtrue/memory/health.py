@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ringtrue.recall.journal import events
@@ -21,8 +21,9 @@ class Health:
     """Figures of one window of time; a rate is None where there is nothing to divide by.
 
     ``searched`` are the prompts that were looked up: those injected and those silent. Empty prompts, nods and the host's own
-    messages are none of them. ``false_inject_rate`` is the share of prompts with an injection of which nothing was read or
-    quoted: an upper bound, since a title alone can help. It is None where the host reports no read at all.
+    messages are none of them. ``unused_rate`` is the share of prompts with an injection of which nothing was read or quoted;
+    that is not yet wrong, since a title alone can help, and None where the host reports no read at all. ``false_inject_rate``
+    is the share of wrong ones among the injections that somebody judged (``signals.MemoryFigures``).
     """
 
     days: float
@@ -41,7 +42,7 @@ class Health:
     """Share of prompts with an injection after which one of the memories shown was read."""
     reference_rate: float | None
     """Share of prompts with an injection whose answer quotes one of the memories shown."""
-    false_inject_rate: float | None
+    unused_rate: float | None
     silent_in_a_row: int
     """Searched prompts since something was injected last."""
     empty_in_a_row: int
@@ -54,11 +55,19 @@ class Health:
     read: Mapping[str, int]
     """How often each memory was read, by id, asked for or not."""
     last_error: str = ""
+    judged: int = 0
+    """Injections about which somebody, or a reading, said whether they were right."""
+    false_inject_rate: float | None = None
 
 
 def health(root: str, *, now: float, days: float = DAYS) -> Health:
     """Return the figures of the last days of a memory folder; all counts are 0 where there is no journal."""
-    return health_of(events(root, since=now - days * DAY), days=days)
+    from ringtrue.memory.signals import figures
+
+    since = now - days * DAY
+    known = figures(root, since=since)
+    found = health_of(events(root, since=since), days=days)
+    return replace(found, judged=known.judged, false_inject_rate=known.false_inject_rate)
 
 
 def health_of(seen: Iterable[Mapping[str, Any]], *, days: float = DAYS) -> Health:
@@ -121,7 +130,7 @@ def health_of(seen: Iterable[Mapping[str, Any]], *, days: float = DAYS) -> Healt
         silent_rate=_share(outcomes["silent"], searched),
         read_after_injection_rate=_share(sum(one.read for one in spoke), len(spoke)) if reports else None,
         reference_rate=_share(sum(one.quoted for one in spoke), len(spoke)) if reports else None,
-        false_inject_rate=_share(sum(not one.read and not one.quoted for one in spoke), len(spoke)) if reports else None,
+        unused_rate=_share(sum(not one.read and not one.quoted for one in spoke), len(spoke)) if reports else None,
         silent_in_a_row=silent_row,
         empty_in_a_row=empty_row,
         last_prompt_at=last_at,

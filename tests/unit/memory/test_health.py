@@ -49,7 +49,7 @@ def test_rates_are_shares_of_the_prompts_that_were_looked_up() -> None:
     assert found.silent_rate == 0.25
     assert found.read_after_injection_rate == 1 / 3
     assert found.reference_rate == 1 / 3
-    assert found.false_inject_rate == 1 / 3
+    assert found.unused_rate == 1 / 3
     assert found.shown == {"a": 2, "b": 1, "c": 1}
     assert found.read == {"b": 1}
 
@@ -61,8 +61,8 @@ def test_a_read_is_joined_on_its_prompt_and_else_on_the_last_of_its_session() ->
     assert health_of(unnamed).read_after_injection_rate == 0.5
 
 
-def test_without_any_report_of_reads_false_injections_are_unknown() -> None:
-    assert health_of([prompt("injected", "a")]).false_inject_rate is None
+def test_without_any_report_of_reads_what_was_unused_is_unknown() -> None:
+    assert health_of([prompt("injected", "a")]).unused_rate is None
 
 
 def test_rows_of_silence_and_of_empty_prompts_are_counted_from_the_last() -> None:
@@ -89,3 +89,17 @@ def test_only_the_window_counts_and_foreign_lines_do_no_harm(tmp_path) -> None:
         file.write('{"event": "prompt", "at": 5e6, "injected": "x"}\n{"torn')
     found = health(root, now=86_400.0 * 51, days=30)
     assert (found.injected, found.silent) == (0, 1)
+
+
+def test_a_5_an_injection_is_false_only_where_somebody_said_so(tmp_path) -> None:
+    root = str(tmp_path)
+    for number, name in enumerate(("a", "b", "c"), 1):
+        record(
+            root,
+            {**prompt("injected", name, prompt_id=str(number)), "at": float(number), "query": f"question {number}", "ms": 1.0},
+        )
+    record(root, {"event": "read", "at": 4.0, "session_id": "s", "prompt_id": "1", "id": "a"})
+    record(root, {"event": "validate", "at": 5.0, "session_id": "s", "id": "b", "useful": False})
+    found = health(root, now=100.0)
+    assert found.unused_rate == 2 / 3
+    assert (found.judged, found.false_inject_rate) == (2, 0.5)
