@@ -303,7 +303,7 @@ def parts(options: argparse.Namespace) -> dict[str, Any]:
     from ringtrue.memory.engine import open_engine
     from ringtrue.recall.settings import Settings
     from ringtrue.retrieve import Collection, build
-    from ringtrue.retrieve.channels.memory import Held, Linked, _holding
+    from ringtrue.retrieve.channels.memory import Held, Linked, holding
 
     golden = load("agent-280")
     collection = Collection.create(Path(options.root) / "agent-280")
@@ -329,7 +329,7 @@ def parts(options: argparse.Namespace) -> dict[str, Any]:
         start = time.perf_counter()
         linked.search(text, k=200)
         causal.append(time.perf_counter() - start)
-        with _holding(ids[place : place + 10]):
+        with holding(ids[place : place + 10]):
             start = time.perf_counter()
             held.search(text, k=200)
             boost.append(time.perf_counter() - start)

@@ -88,7 +88,7 @@ def host(tmp_path: Path) -> Host:
     project = tmp_path / "scratch project"
     (tmp_path / "home").mkdir()
     shutil.copytree(MEMORIES, project / ".claude" / "memory")
-    ringtrue("memory", "install", cwd=project)
+    ringtrue("memory", "install", "--project", str(project), cwd=tmp_path)
     return Host(project)
 
 

@@ -13,6 +13,7 @@ from ringtrue.errors import InputError
 if TYPE_CHECKING:
     from ringtrue.memory.install import Done
 
+# The parameter is not called project: that name is the store's, and is set once for all commands.
 Folder = Annotated[
     Path | None, typer.Option("--project", metavar="DIR", help="The project's folder; the current one unless given.")
 ]
@@ -22,7 +23,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done,
 
 def install_command(
     host: Annotated[str, typer.Option("--host", help="claude, codex, opencode, or all.")] = "claude",
-    project: Folder = None,
+    folder: Folder = None,
     user: User = False,
     dry_run: DryRun = False,
     python: Annotated[
@@ -41,7 +42,7 @@ def install_command(
     """
     from ringtrue.memory.install import HOSTS, install
 
-    base = _base(project, user=user)
+    base = _base(folder, user=user)
     hosts = HOSTS if host == "all" else (host,)
     # A look at all of them first: an error in the last must not leave the others half way.
     for one in hosts:
@@ -52,7 +53,7 @@ def install_command(
 
 def uninstall_command(
     host: Annotated[str, typer.Option("--host", help="claude, codex, opencode, or all that have it.")] = "all",
-    project: Folder = None,
+    folder: Folder = None,
     user: User = False,
     dry_run: DryRun = False,
     json: Json = False,
@@ -67,7 +68,7 @@ def uninstall_command(
     """
     from ringtrue.memory.install import HOSTS, uninstall
 
-    base = _base(project, user=user)
+    base = _base(folder, user=user)
     hosts = HOSTS if host == "all" else (host,)
     for one in hosts:
         uninstall(one, base=base, user=user, dry_run=True)
@@ -75,10 +76,10 @@ def uninstall_command(
     _show([one for one in found if one is not None], "uninstall", dry_run=dry_run, json=json)
 
 
-def _base(project: Path | None, *, user: bool) -> Path:
-    if user and project is not None:
+def _base(folder: Path | None, *, user: bool) -> Path:
+    if user and folder is not None:
         raise InputError("--project and --user exclude each other; choose the one project or all of this user's")
-    return Path.home() if user else project or Path.cwd()
+    return Path.home() if user else folder or Path.cwd()
 
 
 def _show(done: list[Done], what: str, *, dry_run: bool, json: bool) -> None:

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-from ringtrue.errors import InputError
 from ringtrue.recall.index import Index
 from ringtrue.recall.memory import CATEGORIES, LINKS, STATUSES, TIERS, Memory
 from ringtrue.recall.settings import Settings
@@ -62,8 +60,8 @@ def _texts(value: Any) -> tuple[str, ...]:
 class Hooked:
     """The index of the hook over a collection's documents.
 
-    Retention is counted to ``now`` (ISO 8601), unless given to the newest date among the documents and never to the clock, so
-    that an answer can be repeated. ``session`` is the paths of files used last, which count where the settings say so.
+    Nothing is past its retention here: that depends on the hour, and an evaluation must give the same answer tomorrow.
+    ``session`` is the paths of files used last, which count where the settings say so.
     """
 
     def __init__(
@@ -72,29 +70,22 @@ class Hooked:
         *,
         strategy: str,
         settings: Settings | None = None,
-        now: str = "",
         name: str = "memory",
     ) -> None:
         self.collection, self.strategy, self.name = collection, strategy, name
         self.settings = Settings() if settings is None else settings
-        self.now = _seconds(now) if now else None
-        if now and self.now is None:
-            raise InputError(f"memory cannot have now={now!r:.60}; write it in ISO 8601, like 2026-11-15")
         self._memories = Followed(collection, self._read)
         self._lock = threading.Lock()
         self._opened: tuple[object, dict[tuple[tuple[str, str], ...], Index]] = (None, {})
 
-    def _read(self) -> tuple[list[tuple[Memory, Mapping[str, Any]]], float]:
-        found = [(as_memory(document), document.metadata) for _, document in self.collection.documents()]
-        dates = [day for memory, _ in found if (day := _seconds(memory.updated_at)) is not None]
-        return found, max(dates, default=0.0)
+    def _read(self) -> list[tuple[Memory, Mapping[str, Any]]]:
+        return [(as_memory(document), document.metadata) for _, document in self.collection.documents()]
 
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None, session: Sequence[str] | None = None) -> list[Hit]:
         check_k(k)
         wanted = self.collection.check_scope(scope)
-        memories, newest = self._memories()
+        memories = self._memories()
         key = tuple(sorted(wanted.items()))
-        now = newest if self.now is None else self.now
         with self._lock:  # one database connection, asked by one thread at a time
             if self._opened[0] is not memories:
                 self._opened = memories, {}
@@ -103,13 +94,5 @@ class Hooked:
                 if len(indexes) >= _SCOPES:
                     indexes.clear()
                 indexes[key] = Index([memory for memory, facts in memories if inside(facts, wanted)], self.settings)
-            found = indexes[key].search(plain(text), k=k, now=now, strategy=self.strategy, session=tuple(session or ()))
+            found = indexes[key].search(plain(text), k=k, now=0.0, strategy=self.strategy, session=tuple(session or ()))
         return from_channel(self.name, ((one.memory.id, one.score) for one in found))
-
-
-def _seconds(text: str) -> float | None:
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

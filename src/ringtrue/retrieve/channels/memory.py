@@ -125,7 +125,7 @@ class Memory(Fusion):
         self, texts: Sequence[str], *, k: int = 10, scope: Scope | None = None, session: Sequence[str] | None = None
     ) -> list[list[Hit]]:
         """Return the answers to several questions of one session."""
-        with _holding(session or ()):
+        with holding(session or ()):
             found = super().search_many(texts, k=k, scope=scope)
         return [self._with_constitutional(hits, k, scope) for hits in found] if self.constitutional else found
 
@@ -209,7 +209,8 @@ def open_memory(
 
 
 @contextmanager
-def _holding(session: Sequence[str]) -> Iterator[None]:
+def holding(session: Sequence[str]) -> Iterator[None]:
+    """Let what a session holds, ids or words, count for the searches inside."""
     token = _HELD.set(tuple(map(str, session)))
     try:
         yield
