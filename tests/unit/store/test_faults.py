@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -76,12 +77,11 @@ def _as_nobody() -> Iterator[None]:
 
 
 @pytest.fixture
-def open_folder(tmp_path: Path) -> Path:
-    """A folder that any user may reach: pytest's own are closed."""
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        if folder.stat().st_uid == os.getuid() and folder != Path("/tmp"):
-            folder.chmod(0o755)
-    return tmp_path
+def open_folder() -> Iterator[Path]:
+    """A folder that any user may reach: pytest's own are closed, and every pytest that starts closes them again."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 def test_a_read_only_folder_or_file_is_named(open_folder: Path) -> None:
