@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-QUEUE_BYTES = 64_000_000
+QUEUE_BYTES = 60_000_000
 SPOOL_BYTES = 256_000_000
 BATCH = 500
 NOTHING = Answered((), (), {})
