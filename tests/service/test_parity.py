@@ -1,26 +1,38 @@
 """E-6: the same retriever gives the same ranking, whoever asks: Python, the command line, the evaluator, the run folder.
 
-Every later surface (memory hook, MCP, REST) adds its function to ``SURFACES``.
+Every later surface (REST) adds its function to ``SURFACES``; those of the agent memory, which search files and no collection,
+stand in ``MEMORY_SURFACES``: the hook, the command, the MCP server, the expression and its evaluation.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from ringtrue.formats import read_run
 from ringtrue.golden import load
+from ringtrue.memory.documents import documents_of
+from ringtrue.memory.search import search_memories
+from ringtrue.recall.files import load as load_memories
+from ringtrue.recall.files import read_one
+from ringtrue.recall.settings import Settings
 from ringtrue.retrieve import Collection, build
 from ringtrue.retrieve.answers import answer_all
 from ringtrue.run import evaluate, open_run
 
 PROGRAM = Path(sys.executable).parent / "ringtrue"
+SOURCE = Path(__file__).parents[2] / "src" / "ringtrue"
+SETS = SOURCE / "golden" / "sets"
 EXPRESSIONS = ("hybrid", "rrf(bm25, fts5) >> top(20)")
 K = 20
 MEASURES = ("nDCG@10", "R@20")
@@ -109,3 +121,115 @@ def test_parity_of_every_surface(hotel: Path, tmp_path: Path, surface: Surface, 
     found = surface(hotel, expression, tmp_path)
     assert len(found) == 72
     assert found == python_one_by_one(hotel, expression, tmp_path)
+
+
+STRATEGIES = ("fts5_bm25", "title_tags", "hybrid")
+ASKED = 8
+"""Questions of memory-bench that every surface of the memory is asked; the hook starts a process for each."""
+MOST = 10
+EVERYTHING = {
+    "auto_inject": {"max_results": MOST, "min_score_abs": 0, "relative_cutoff": 0},
+    "search": {"max_results": MOST, "min_score_abs": 0},
+    "threshold": "fixed",
+    "retention_days": {"session_summary": 0},
+}
+"""No cut-off and no age: what is compared is the ranking, not where each surface ends it. A collection has no clock."""
+
+
+def questions() -> dict[str, str]:
+    return {query.query_id: query.text for query in load("memory-bench").queries[:ASKED]}
+
+
+@pytest.fixture(scope="module")
+def memories(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose memories are those of memory-bench."""
+    project = tmp_path_factory.mktemp("memory-parity")
+    shutil.copytree(SETS / "memory-bench" / "memories", project / ".claude" / "memory")
+    return project
+
+
+def with_strategy(project: Path, strategy: str) -> Path:
+    root = project / ".claude" / "memory"
+    (root / "memory-config.json").write_text(json.dumps({"retrieval": {"match_strategy": strategy, **EVERYTHING}}))
+    return root
+
+
+def memory_hook(project: Path, strategy: str, where: Path) -> Rankings:
+    """The hook as hosts run it, its pointers in their order."""
+    root, found = with_strategy(project, strategy), {}
+    for query_id, text in questions().items():
+        payload = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": str(project), "prompt": text}
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", SOURCE / "recall" / "hook.py"],
+            input=json.dumps(payload), capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        block = json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"] if done.stdout else "<none/>"
+        found[query_id] = [read_one(one.attrib["path"]).id for one in ElementTree.fromstring(block)]
+        assert all(one.attrib["path"].startswith(str(root)) for one in ElementTree.fromstring(block))
+    return found
+
+
+def memory_command(project: Path, strategy: str, where: Path) -> Rankings:
+    """``ringtrue memory search``: the first question by the program, the others by the function it calls."""
+    root = str(with_strategy(project, strategy))
+    found = {}
+    for query_id, text in questions().items():
+        if not found:
+            hits = json.loads(run("memory", "search", text, "--root", root, "--json", cwd=where))["hits"]
+            found[query_id] = [hit["id"] for hit in hits]
+        else:
+            found[query_id] = [hit.memory.id for hit in search_memories(root, text, now=time.time()).hits]
+    return found
+
+
+def memory_mcp(project: Path, strategy: str, where: Path) -> Rankings:
+    """The tool ``memory_search``, asked by the official client; every question in a conversation of its own."""
+    pytest.importorskip("mcp")
+    from mcp import Client
+
+    from ringtrue.memory.server import build_server
+
+    server = build_server(str(with_strategy(project, strategy)))
+
+    async def ask() -> Rankings:
+        async with Client(server, read_timeout_seconds=120) as client:
+            found = {}
+            for query_id, text in questions().items():
+                # The constitutional take the last places from others, so more is asked for; those not found have no score.
+                given = {"query": text, "k": 3 * MOST, "session_id": query_id}
+                answer = (await client.call_tool("memory_search", given)).structured_content
+                found[query_id] = [one["id"] for one in answer["results"] if one["score"] is not None][:MOST]
+            return found
+
+    return asyncio.run(ask())
+
+
+def memory_expression(project: Path, strategy: str, where: Path) -> Rankings:
+    """The retriever expression over the same memories as documents."""
+    collection = Collection.create(where / "documents")
+    collection.ingest(documents_of(load_memories(str(with_strategy(project, strategy)), Settings()).memories))
+    live = collection.retriever(f"memory('{strategy}')")
+    return {query_id: [hit.doc_id for hit in live.search(text, k=MOST)] for query_id, text in questions().items()}
+
+
+def memory_evaluation(project: Path, strategy: str, where: Path) -> Rankings:
+    """``ringtrue eval --retriever memory(…)`` on the golden set that these memories come from."""
+    options = ["-g", "memory-bench", "-r", f"memory('{strategy}')", "-k", str(MOST), "-m", "R@10", "--no-cache"]
+    run("eval", *options, "--out", where / "run", "--json", cwd=where)
+    asked = questions()
+    return {r.query_id: [hit.doc_id for hit in r.hits] for r in open_run(where / "run").rankings if r.query_id in asked}
+
+
+MEMORY_SURFACES: tuple[Surface, ...] = (memory_hook, memory_command, memory_mcp, memory_evaluation)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("surface", MEMORY_SURFACES, ids=lambda surface: surface.__name__)
+def test_parity_of_every_surface_of_the_memory(memories: Path, tmp_path: Path, surface: Surface, strategy: str) -> None:
+    # The hook has no encoder: where hybrid is set it searches by words, and says so in its journal.
+    used = "fts5_bm25" if surface is memory_hook and strategy == "hybrid" else strategy
+    found = surface(memories, strategy, tmp_path)
+    expected = memory_expression(memories, used, tmp_path)
+    assert len(expected) == ASKED
+    assert sum(map(len, expected.values())) > 3 * ASKED
+    assert found == expected

@@ -58,7 +58,8 @@ class Commands(Mapping[str, Any]):
 def _in_project(command: Any) -> Any:
     """Return a command whose --project, and those of its subcommands, are what is set once for all commands."""
     for option in command.params:
-        if option.name == "project":
+        # Another command may call a folder --project; the store's is the one that is 'default' unless given.
+        if option.name == "project" and option.default == "default":
             option.envvar, option.default = PROJECT_VARIABLE, project
     for inner in getattr(command, "commands", {}).values():
         _in_project(inner)

@@ -113,7 +113,7 @@ def brief(memory: Memory, root: str) -> dict[str, Any]:
         "title": title_of(memory),
         "status": memory.status,
         "tier": memory.tier,
-        "tags": list(memory.tags),
+        "tags": tags_of(memory),
         "updated_at": memory.updated_at,
         "path": memory.path,
         "source": memory.source,
@@ -121,16 +121,28 @@ def brief(memory: Memory, root: str) -> dict[str, Any]:
 
 
 def title_of(memory: Memory) -> str:
-    """Return a title that is safe to print: a memory may hold anything, codes that move the cursor included."""
-    from ringtrue.recall.guard import clean_title
+    """Return a title that is safe to print: a memory may hold anything, codes that move the cursor and secrets included."""
+    from ringtrue.recall.guard import clean_title, hide_secrets
 
-    return clean_title(memory.title) or memory.id
+    return hide_secrets(clean_title(memory.title)) or memory.id
+
+
+def tags_of(memory: Memory) -> list[str]:
+    """Return the tags as they are safe to print; a hundred at most."""
+    from ringtrue.recall.guard import clean_title, hide_secrets
+
+    return [clean for tag in memory.tags[:100] if (clean := hide_secrets(clean_title(tag)))]
+
+
+def printable(text: object) -> str:
+    """Return a text without the codes by which it could move the cursor, colour what follows or turn its direction."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in str(text))
 
 
 def place_of(memory: Memory, root: str) -> str:
     """Return the path of a memory, relative to its folder where it lies there."""
     path = Path(memory.path)
-    return str(path.relative_to(root)) if path.is_relative_to(root) else memory.path
+    return printable(path.relative_to(root) if path.is_relative_to(root) else memory.path)
 
 
 def pairs_given(items: list[str] | None) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringtrue.cli.memory import Root, found_root
+from ringtrue.cli.memory import Root, found_root, printable
 from ringtrue.cli.store import Json
 from ringtrue.errors import REGRESSION
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SHOWN = 12
 """Findings of one kind that are printed; --all prints all."""
+LONGEST = 1000
+"""Characters of a finding that are printed; it may quote what a file holds."""
 
 
 def doctor_command(
@@ -66,7 +68,7 @@ def doctor_command(
 def _print(found: Checkup, limit: int | None) -> None:
     from ringtrue.cli import show
 
-    print(f"{found.root}: {found.memories} memories, {found.active} active; compared by {found.compared_by}")
+    print(f"{printable(found.root)}: {found.memories} memories, {found.active} active; compared by {found.compared_by}")
     figures = found.health
     rows = [
         ["prompts", str(figures.prompts), f"in {figures.days:g} days; {figures.empty} empty, {figures.skipped} skipped"],
@@ -94,7 +96,7 @@ def _print(found: Checkup, limit: int | None) -> None:
     for (level, kind), lines in kinds.items():
         print(f"{level}: {kind} ({len(lines)})")
         for line in lines[:limit]:
-            print("  " + " ".join(line.split()))
+            print("  " + printable(" ".join(line[:LONGEST].split())))
         if limit is not None and len(lines) > limit:
             print(f"  … and {len(lines) - limit} more; see --all")
     if not found.findings:

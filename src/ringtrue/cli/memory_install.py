@@ -41,6 +41,8 @@ def install_command(
     Example: ringtrue memory install --host all --user --dry-run
     """
     from ringtrue.memory.install import HOSTS, install
+    from ringtrue.memory.warm import make_ready
+    from ringtrue.recall.files import IN_PROJECT
 
     base = _base(folder, user=user)
     hosts = HOSTS if host == "all" else (host,)
@@ -48,6 +50,9 @@ def install_command(
     for one in hosts:
         install(one, base=base, user=user, python=python, dry_run=True)
     done = [install(one, base=base, user=user, python=python, dry_run=dry_run, home=Path.home()) for one in hosts]
+    memories = base / IN_PROJECT
+    if memories.is_dir() and not dry_run:
+        make_ready(str(memories))
     _show(done, "install", dry_run=dry_run, json=json)
 
 

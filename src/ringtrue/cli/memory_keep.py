@@ -9,10 +9,12 @@ import typer
 
 from ringtrue.cli.memory import Redact, Root, brief, found_root, made_root, pairs_given, place_of, settings_of, stamp
 from ringtrue.cli.store import Json
-from ringtrue.errors import InputError
+from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
+    from ringtrue.memory.pairs import Pair
     from ringtrue.recall.memory import Memory
+    from ringtrue.recall.settings import Settings
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")]
 Set = Annotated[
@@ -33,6 +35,9 @@ def add_command(
         list[str] | None, typer.Option("--trigger", help="A phrase that should bring it up; repeatable.")
     ] = None,
     file: Annotated[list[str] | None, typer.Option("--file", help="A file of the project it is about; repeatable.")] = None,
+    tier: Annotated[
+        str | None, typer.Option("--tier", help="constitutional, critical, important, normal or temporary.")
+    ] = None,
     memory_id: Annotated[str | None, typer.Option("--id", help="Its id, kebab-case; made from the title unless given.")] = None,
     record: Annotated[
         str | None, typer.Option("--record", metavar="FILE", help="Take the whole JSON record from a file, or - for stdin.")
@@ -49,9 +54,11 @@ def add_command(
     Example: ringtrue memory add --record memory.json
     """
     from ringtrue.memory.keep import add, draft
+    from ringtrue.memory.warm import make_ready
+    from ringtrue.recall.memory import TIERS
 
     if record is not None:
-        if category is not None or title is not None or text is not None or set_ or tag or trigger or file or memory_id:
+        if any(one for one in (category, title, text, set_, tag, trigger, file, tier, memory_id)):
             raise InputError("--record brings everything; leave the other fields out, and edit the memory afterwards")
         made = {"created_at": stamp(), "updated_at": stamp(), **_read_record(record)}
     else:
@@ -61,12 +68,20 @@ def add_command(
         for name, items in (("tags", tag), ("trigger_phrases", trigger), ("related_files", file)):
             if items:
                 values[name] = _as_list(items)
+        if tier is not None:
+            if tier not in TIERS:
+                raise InputError(f"--tier is {tier!r}; did you mean {nearest(tier, TIERS)}?")
+            values["importance_tier"] = tier
         said = _stdin() if text == "-" else text or ""
         made = draft(category=category, title=title, text=said, memory_id=memory_id, values=values, now=stamp())
+        if memory_id is None:
+            del made["id"]  # made again from the title that is stored, which may have had a secret in it
     folder = made_root(root)
     memory = add(folder, made, redact=redact)
-    alike = _alike(folder, memory)
-    _show(memory, folder, "added", json=json, alike=alike)
+    settings = settings_of(folder)
+    alike = _alike(folder, memory, settings)
+    make_ready(folder)
+    _show(memory, folder, "added", json=json, alike=alike, most=settings.body_max_chars)
 
 
 def edit_command(memory_id: Id, set_: Set = None, redact: Redact = False, root: Root = None, json: Json = False) -> None:
@@ -163,25 +178,37 @@ def _status(memory_id: str, status: str, root: Path | None, *, json: bool) -> No
     _show(set_status(folder, memory_id, status, now=stamp()), folder, status, json=json)
 
 
-def _show(memory: Memory, root: str, what: str, *, json: bool, alike: list[str] | None = None) -> None:
+def _show(
+    memory: Memory, root: str, what: str, *, json: bool, alike: list[Pair] | None = None, most: int | None = None
+) -> None:
+    """Print what was done; ``most`` is how much of a text the hook searches, where it is worth a word."""
     from ringtrue.cli import show
 
+    others = [(pair, pair.second if pair.first == memory.id else pair.first) for pair in alike or ()]
+    unreached = max(0, len(memory.body) - most) if most is not None else 0
     if json:
         found = {"done": what, "memory": brief(memory, root)}
-        show.as_json(found if alike is None else {**found, "alike": alike})
+        more = {"alike": [name for _, name in others], "unreached_characters": unreached}
+        show.as_json(found if alike is None else {**found, **more})
         return
     print(f"{memory.id}: {what} ({place_of(memory, root)})")
-    for other in alike or ():
-        show.note(f"it seems to say the same as '{other}', or the opposite; see `ringtrue memory doctor`")
+    for pair, other in others:
+        said = "say the same as" if pair.kind == "duplicate" else "contradict"
+        because = f" ({pair.because})" if pair.because else ""
+        show.note(f"it seems to {said} '{other}'{because}; see `ringtrue memory doctor`")
+    if unreached:
+        show.note(
+            f"the last {unreached:,} of its {len(memory.body):,} characters are beyond engine.body_max_chars ({most:,}): "
+            "a prompt cannot bring it up by them; split it, raise that setting, or search with --strategy hybrid"
+        )
 
 
-def _alike(root: str, memory: Memory) -> list[str]:
-    """Return the active memories that a new one repeats or contradicts, as far as words tell."""
-    from ringtrue.memory.pairs import pairs_of
+def _alike(root: str, memory: Memory, settings: Settings) -> list[Pair]:
+    """Return the pairs that a new memory makes with active ones."""
+    from ringtrue.memory.alike import alike_to
     from ringtrue.recall.files import load
 
-    active = [one for one in load(root, settings_of(root)).memories if one.status == "active"]
-    return sorted({name for pair in pairs_of(active, only=memory.id) for name in (pair.first, pair.second)} - {memory.id})
+    return alike_to(root, [one for one in load(root, settings).memories if one.status == "active"], memory.id)
 
 
 def _as_list(items: list[str]) -> str:
@@ -203,9 +230,7 @@ def _read_record(source: str) -> dict[str, Any]:
     try:
         record = json.loads(text)
     except ValueError as error:
-        raise InputError(
-            f"{source}: is not JSON: {error}; write one object with 'id', 'category', 'title' and 'content'"
-        ) from None
+        raise InputError(f"{source}: is not JSON: {error}; write one object with 'category', 'title' and 'content'") from None
     if not isinstance(record, dict):
         raise InputError(f"{source}: holds {record!r:.40}, not a memory; for several use `ringtrue memory import`")
     return record

@@ -14,6 +14,8 @@ from ringtrue.errors import REGRESSION, InputError, nearest
 if TYPE_CHECKING:
     from ringtrue.memory.bring import Brought
 
+REASONS = 20
+"""Reasons that are printed; --json has all."""
 Yes = Annotated[bool, typer.Option("--yes", help="Really overwrite.")]
 
 
@@ -35,6 +37,8 @@ def import_command(
 ) -> None:
     """Import memories and notes; the source is only read, and what is here is not overwritten unasked.
 
+    A memory without an id gets one from its title. A note without a category gets that of its type or its folder, else runbook
+    for numbered steps and decision for the rest; what was guessed is said, and --json says it for each.
     Each memory that breaks the rules or holds a secret is refused with the reason, and the others come in; exit 1 then.
 
     \b
@@ -45,6 +49,7 @@ def import_command(
     from ringtrue.cli import show
     from ringtrue.memory.bring import CONFLICTS, NAMED, bring, own_notes, read_source
     from ringtrue.memory.surroundings import project_of
+    from ringtrue.memory.warm import make_ready
 
     if conflict not in CONFLICTS:
         raise InputError(f"--on-conflict is {conflict!r}; did you mean {nearest(conflict, CONFLICTS)}?")
@@ -57,6 +62,8 @@ def import_command(
     if Path(place).is_dir() and Path(place).resolve() == Path(folder).resolve():
         raise InputError(f"{place} is the memory folder itself; name another source")
     done = bring(folder, read_source(place, now=stamp()), conflict=conflict, redact=redact, now=stamp(), dry_run=dry_run)
+    if not dry_run:
+        make_ready(folder)
     if json:
         show.as_json({"root": folder, "source": place, **show.plain(done)})
     else:
@@ -75,8 +82,34 @@ def _print(done: Brought, source: str) -> None:
         print(f"{old} came in as {new}")
     if done.skipped:
         show.note(f"ids that are taken: {', '.join(done.skipped[:10])}; see --on-conflict rename and replace")
-    for place, why in done.refused.items():
-        show.note(f"refused: {place}: {why}")
+    if done.left:
+        show.note(
+            f"{len(done.left)} left, which hold no memory: {', '.join(list(done.left)[:3])}{' …' if len(done.left) > 3 else ''}"
+        )
+    if done.cut:
+        name, length = next(iter(done.cut.items()))
+        show.note(
+            f"{len(done.cut)} are so long that a prompt cannot bring them up by their end "
+            f"(first: {name}, {length:,} characters); "
+            "split them, raise engine.body_max_chars, or search with --strategy hybrid"
+        )
+    _note_alike("guessed", [(place, guess) for place, guesses in done.guessed.items() for guess in guesses])
+    _note_alike("refused", list(done.refused.items()))
+
+
+def _note_alike(what: str, said: list[tuple[str, str]]) -> None:
+    """Print what is said about places, the same thing once, with the first place and the count."""
+    from ringtrue.cli import show
+
+    places: dict[str, list[str]] = {}
+    for place, why in said:
+        places.setdefault(why, []).append(place)
+    for why, where in list(places.items())[:REASONS]:
+        more = f" and {len(where) - 1:,} more" if len(where) > 1 else ""
+        show.note(f"{what}: {where[0]}{more}: {why}")
+    if len(places) > REASONS:
+        rest = sum(len(where) for where in list(places.values())[REASONS:])
+        show.note(f"{what}: {rest:,} more for other reasons; --json names each")
 
 
 def export_command(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ringtrue.cli.memory import Root, brief, found_root, place_of, settings_of, title_of
+from ringtrue.cli.memory import Root, brief, found_root, place_of, printable, settings_of, tags_of, title_of
 from ringtrue.cli.store import Json
 from ringtrue.errors import InputError, nearest
 
@@ -37,7 +37,7 @@ def show_command(
         show.as_json({"memory": as_record(memory), "path": memory.path, "source": memory.source, "past_retention": expired})
         return
     state = ", past its retention and not shown" if expired else ""
-    print(f"{title_of(memory)}\n{memory.category}, {memory.tier}, {memory.status}{state}\n{memory.path}")
+    print(f"{title_of(memory)}\n{memory.category}, {memory.tier}, {memory.status}{state}\n{printable(memory.path)}")
     facts = {
         "changed": memory.updated_at,
         "tags": ", ".join(memory.tags),
@@ -50,13 +50,13 @@ def show_command(
     }
     for name, value in facts.items():
         if value:
-            print(f"{name}: {_printable(value)}")
+            print(f"{printable(name)}: {_shown(value)}")
     if not memory.content:
-        print(f"\n{_printable(memory.body)}")
+        print(f"\n{_shown(memory.body)}")
     for name, value in memory.content.items():
-        print(f"\n{name}")
+        print(f"\n{printable(name)}")
         for line in value if isinstance(value, list) else [value]:
-            print(f"  {'- ' if isinstance(value, list) else ''}{_printable(line if isinstance(line, str) else _json(line))}")
+            print(f"  {'- ' if isinstance(value, list) else ''}{_shown(line if isinstance(line, str) else _json(line))}")
 
 
 def list_command(
@@ -105,7 +105,7 @@ def list_command(
     if chosen:
         headers = ["category", "id", "title", "tags", "changed"] + (["status"] if status == "all" else [])
         rows = [
-            [memory.category, memory.id, title_of(memory), _printable(" ".join(memory.tags)), memory.updated_at[:10]]
+            [memory.category, memory.id, title_of(memory), " ".join(tags_of(memory)), printable(memory.updated_at[:10])]
             + ([memory.status] if status == "all" else [])
             for memory in chosen
         ]
@@ -170,37 +170,42 @@ def _row(hit: MemoryHit, root: str) -> list[str]:
     from ringtrue.cli import show
 
     memory = hit.memory
-    tags = _printable(" ".join(memory.tags))
-    return [memory.category, title_of(memory), tags, memory.updated_at[:10], place_of(memory, root), show.score(hit.score)]
+    tags, day = " ".join(tags_of(memory)), printable(memory.updated_at[:10])
+    return [memory.category, title_of(memory), tags, day, place_of(memory, root), show.score(hit.score)]
 
 
 def _explained(root: str, text: str, answer: Answer, settings: Settings, *, now: float) -> dict[str, Any]:
-    from ringtrue.recall.respond import find
+    from ringtrue.memory.search import hook_view
     from ringtrue.recall.words import match_expression, query_words
 
     limit = settings.search.query_max_tokens
     words = query_words(text, limit)
-    decision = find(root, text, settings, now=now)
+    seen = hook_view(root, text, [hit.memory for hit in answer.hits], settings, now=now)
+    decision = seen.decision
     sure = {hit.memory.id: level for hit, level in zip(decision.inject, decision.confidence, strict=True)}
     hits = {
         hit.memory.id: {
             "found_in": _found_in(words, hit.memory, settings.body_max_chars),
             "stages": [stage._asdict() for stage in hit.stages],
+            "evidence": seen.evidence[hit.memory.id],
+            "called_by": seen.phrases.get(hit.memory.id),
             "hook_confidence": sure.get(hit.memory.id),
         }
         for hit in answer.hits
     }
-    hook = {"injects": [hit.memory.id for hit in decision.inject], "reason": decision.reason, "level": decision.level}
+    injects = [hit.memory.id for hit in decision.inject]
+    hook = {"words": list(seen.words), "injects": injects, "reason": decision.reason, "level": decision.level}
     return {"words": words, "expression": match_expression(text, limit), "hits": hits, "hook": hook}
 
 
 def _found_in(words: list[str], memory: Memory, most: int) -> dict[str, list[str]]:
-    """Return the words of a question that title, tags and body have, as stems or beginnings."""
+    """Return the words of a question that title, tags, trigger phrases and body have, as stems or beginnings."""
     from ringtrue.recall.evidence import stem
     from ringtrue.recall.points import words_of
 
     found: dict[str, list[str]] = {}
-    for name, part in (("title", memory.title), ("tags", " ".join(memory.tags)), ("body", memory.body[:most])):
+    parts = {"title": memory.title, "tags": " ".join(memory.tags), "triggers": " ".join(memory.trigger_phrases)}
+    for name, part in {**parts, "body": memory.body[:most]}.items():
         there = words_of(part)
         stems = {stem(word) for word in there}
         mine = [word for word in words if stem(word) in stems or any(one.startswith(word) for one in there)]
@@ -218,18 +223,22 @@ def _print_reasons(answer: Answer, reasons: dict[str, Any]) -> None:
         why = reasons["hits"][hit.memory.id]
         places = "; ".join(f"{name}: {' '.join(words)}" for name, words in why["found_in"].items())
         stages = "; ".join(f"{stage['name']} rank {stage['rank']}" for stage in why["stages"])
-        rows.append([str(hit.rank), hit.memory.id, places, stages, why["hook_confidence"] or "—"])
+        places += f"; called by: {_shown(why['called_by'])}" if why["called_by"] else ""
+        rows.append([str(hit.rank), hit.memory.id, places, stages, why["hook_confidence"] or "—", f"{why['evidence']:.2f}"])
     if rows:
-        show.table(["rank", "id", "found in", "stages", "the hook"], rows, text_columns=5)
+        show.table(["rank", "id", "found in", "stages", "the hook", "evidence"], rows, text_columns=5)
     hook = reasons["hook"]
+    print(f"words the hook looks at: {', '.join(hook['words']) or 'none that tell something'}")
     level = "" if hook["level"] is None else f" (chance reaches {hook['level']:.2f} in this store)"
     done = f"shows {', '.join(hook['injects'])}" if hook["injects"] else "stays silent"
     print(f"with this text as a prompt the hook {done}: {hook['reason']}{level}")
 
 
-def _printable(text: str) -> str:
-    """Return a text without the codes by which it could move the cursor or colour what follows."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in str(text))
+def _shown(text: str) -> str:
+    """Return a text of a memory as it is printed: no codes, no secrets."""
+    from ringtrue.recall.guard import hide_secrets
+
+    return printable(hide_secrets(text))
 
 
 def _json(value: Any) -> str:

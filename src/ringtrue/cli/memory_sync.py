@@ -27,8 +27,9 @@ def sync_command(
 ) -> None:
     """Bring what the hooks noted (prompts, what they were shown, reads, quotations, validations) into the store.
 
-    Doing it again adds nothing. Secrets and personal data are taken out first. Afterwards `ringtrue feedback derive`,
-    `ringtrue log stats --tool memory_hook` and `ringtrue health` know about the memory.
+    Doing it again adds nothing. Secrets and personal data are taken out first. Afterwards `ringtrue feedback derive --mixed
+    separate`, `ringtrue log stats --tool memory_hook` and `ringtrue health` know about the memory: the hook, searches over MCP
+    and each strategy are settings of their own, and a read after one says nothing about the ranks of another.
 
     \b
     Example: ringtrue memory sync
@@ -37,15 +38,19 @@ def sync_command(
     from ringtrue.cli import show
     from ringtrue.memory.signals import bring_journal, figures
     from ringtrue.online import Redactor
+    from ringtrue.online.derive import variant_of
     from ringtrue.store import Store
 
     folder = found_root(root)
     start = datetime.fromisoformat(str(moment(since, datetime.now(UTC)))).timestamp()
     with Store.open(store) as opened:
         brought = bring_journal(folder, opened, project=project, since=start, cleaner=Redactor(hash_only=hash_only))
+        settings = {variant_of(row) for row in opened.queries(project=project, since=moment(since, datetime.now(UTC)))}
     found = figures(folder, since=start)
     if json:
-        show.as_json({"root": folder, "project": project, "brought": brought, "figures": found.as_record()})
+        show.as_json(
+            {"root": folder, "project": project, "brought": brought, "figures": found.as_record(), "settings": sorted(settings)}
+        )
         return
     print(f"{brought.queries:,} searches, {brought.new_queries:,} of them new; {brought.feedback:,} events, "
           f"{brought.new_feedback:,} new")  # fmt: skip
@@ -56,3 +61,5 @@ def sync_command(
     show.table(["", "share"], [["prompts searched for", f"{found.prompts:,}"], ["injections", f"{found.injections:,}"], *rows])
     for why, count in sorted(brought.left.items()):
         show.note(f"{count:,} left: {why}")
+    if len(settings) > 1:
+        show.note(f"{len(settings)} settings answered; judge each for itself: ringtrue feedback derive --mixed separate")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,6 +47,10 @@ def start(
     isolate: Annotated[str, typer.Option("--isolate", help="thread, or process for hard limits.")] = "thread",
     keep: Annotated[str, typer.Option("--keep", help="lists, or difference: only the ids that one side lacks.")] = "lists",
     k: Annotated[int, typer.Option("-k", min=1, help="Hits asked for, with --log.")] = 10,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", help="With --golden: a precondition that may fail, as in ringtrue eval. Repeatable."),
+    ] = None,
     feed: Annotated[bool, typer.Option("--test", help="Feed the sequential test with queries judged by now.")] = False,
     who: Who = None,
     store: Where = None,
@@ -97,7 +102,9 @@ def start(
         told = _Told()
         if golden is not None:
             counting = told.by(feeding) if feeding is not None else None
-            on_golden = _golden(opened, name, pair, golden, folder, counting, person(who), now=now, project=project)
+            on_golden = _golden(
+                opened, name, pair, golden, folder, counting, person(who), now=now, project=project, allow=allow or ()
+            )
         if log:
             options = {"timeout": timeout, "isolate": isolate, "keep": keep, "feed": feeding}
             if memory is not None:
@@ -228,6 +235,7 @@ def _golden(
     *,
     now: datetime,
     project: str,
+    allow: Sequence[str] = (),
 ) -> OnGolden:
     """Evaluate both sides on a golden set; its own documents are searched where it has some, else those in the folder."""
     from ringtrue.cli.search import opened as documents
@@ -245,7 +253,9 @@ def _golden(
     measures = tuple(dict.fromkeys((*measures_for(questions), extra)))
     # Fresh answers on both sides, one after the other: latencies from a cache would be those of another day.
     control, treatment = (
-        evaluate(pair[side], questions, measures=measures, collection=collection, failed="zero", cache=False)
+        evaluate(
+            pair[side], questions, measures=measures, collection=collection, failed="zero", cache=False, allow=tuple(allow)
+        )
         for side in ("production", "candidate")
     )
     found = record_on_golden(store, name, control, treatment, now=now, feed=feed, project=project)

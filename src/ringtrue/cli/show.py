@@ -28,7 +28,12 @@ def plain(value: Any) -> Any:
 
 def as_json(value: Any) -> None:
     """Print one JSON object and nothing else."""
-    print(json.dumps(plain(value), ensure_ascii=False, indent=2))
+    text = json.dumps(plain(value), ensure_ascii=False, indent=2)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a character pair cannot be printed, but it has an escape
+        text = json.dumps(plain(value), indent=2)
+    print(text)
 
 
 def number(value: float | None, digits: int = 4) -> str:

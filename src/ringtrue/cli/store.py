@@ -226,11 +226,26 @@ def forget(
             tell_elsewhere(opened, project)
         counts = opened.user_rows(user, project=project)
         count = sum(counts.values()) if dry_run else opened.delete_user(user, project=project, now=_now())
+        forgotten = 0 if dry_run else _settled(opened, project)
     if json:
-        show.as_json({"dry_run": dry_run, "project": project, "rows": count, "tables": counts})
+        show.as_json({"dry_run": dry_run, "project": project, "rows": count, "spooled": forgotten, "tables": counts})
         return
     _print_rows(counts)
     print(f"{count:,} rows of the user {'would go' if dry_run else 'are gone'}")
+    if forgotten:
+        print(f"{forgotten:,} events that still waited in a spool, too")
+
+
+def _settled(store: Store, project: str) -> int:
+    """Bring in what processes that ended left in their spools; return how many events of deleted users were left out."""
+    from ringtrue.online import QueryLog, log_folder
+
+    folder = log_folder(store)
+    if folder is None or not folder.is_dir():
+        return 0
+    log = QueryLog(store, project=project)
+    log.close()
+    return sum(one.forgotten for one in log.recovered)
 
 
 def existing(place: str | None) -> Store:

@@ -112,9 +112,11 @@ def _row(golden: GoldenSet, arm: Arm, memories: Sequence[Memory], folder: Path) 
     shown: Answers = {}
     found: Answers = {}
     surfaced: Answers = {}
+    prompts = {query.query_id: query.text for query in golden.queries}
     for query_id, text in questions_of(golden, settings).items():
         hits = _candidates(arm, index, search, text)
-        shown[query_id] = [hit.memory.id for hit in decide(index, hits, text, settings, level=level).inject]
+        decision = decide(index, hits, text, settings, level=level, prompt=prompts[query_id])
+        shown[query_id] = [hit.memory.id for hit in decision.inject]
         answer = search(text, 10)
         found[query_id] = [hit.memory.id for hit in answer]
         surfaced[query_id] = [hit.memory.id for hit in guaranteed(answer, always, k=5)] if len(always) <= 5 else []

@@ -8,40 +8,40 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.memory.check import kebab
-from ringtrue.memory.keep import MAIN_FIELD, faults_explained, refuse_problems
+from ringtrue.memory.incoming import Incoming, from_markdown, only_links
+from ringtrue.memory.keep import faults_explained, refuse_problems, with_id
 from ringtrue.memory.secrets import refuse_secrets, without_secrets
 from ringtrue.recall.files import LARGEST, load, locked, write
-from ringtrue.recall.memory import BODY_FIELDS, ID_LIMIT, LINKS, MemoryFault, as_record, changed, from_record
-from ringtrue.recall.notes import from_note
-from ringtrue.recall.settings import Settings
+from ringtrue.recall.memory import (
+    ID_LIMIT,
+    Memory,
+    MemoryFault,
+    as_record,
+    changed,
+    from_record,
+)
+from ringtrue.recall.settings import Settings, read_settings
 
 Conflict = Literal["skip", "rename", "replace"]
 CONFLICTS: tuple[Conflict, ...] = ("skip", "rename", "replace")
 NAMED = ("claude", "codex")
-_HEADING = re.compile(r"^## ([a-z_]+)$", re.M)
+ENDINGS = (".json", ".jsonl", ".md")
 _LONGEST_FOLDER = 200
 
 
 @dataclass(frozen=True)
-class Incoming:
-    """One memory of a source: where it was read, and its record, or what is wrong with it."""
-
-    place: str
-    record: Mapping[str, Any] | None
-    fault: str = ""
-
-
-@dataclass(frozen=True)
 class Brought:
-    """What an import did, by id; ``renamed`` is old id → new id, ``refused`` is place → why."""
+    """What an import did, by id; ``renamed`` is old id → new id.
+
+    By place: ``refused`` says why, ``left`` names files that hold no memory, ``guessed`` what was decided for a memory that
+    does not say it. ``cut`` are the memories of which the hook does not search the end, with the length of their text.
+    """
 
     added: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
@@ -49,6 +49,9 @@ class Brought:
     replaced: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    left: Mapping[str, str] = field(default_factory=dict)
+    guessed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cut: Mapping[str, int] = field(default_factory=dict)
     dry_run: bool = False
 
 
@@ -81,26 +84,32 @@ def read_source(source: str, *, now: str, stdin: str | None = None) -> list[Inco
         return [_dated(one, now) for one in _from_json("standard input", text)]
     path = Path(source)
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.suffix in (".json", ".jsonl", ".md") and _visible(file, path))
-        if not files:
+        files = sorted(file for file in path.rglob("*") if _visible(file, path))
+        if not any(file.suffix in ENDINGS for file in files):
             raise MissingInput(f"{path}: holds no .json, .jsonl or .md file; name the folder of the memories")
         return [_dated(one, now) for file in files for one in _from_file(file)]
     if not path.is_file():
         raise MissingInput(f"{path}: there is no such file or folder")
-    if path.suffix not in (".json", ".jsonl", ".md"):
+    if path.suffix not in ENDINGS:
         raise InputError(f"{path}: is neither .json, .jsonl nor .md; rename it, or pipe it in as -")
     return [_dated(one, now) for one in _from_file(path)]
 
 
 def _visible(file: Path, top: Path) -> bool:
-    """True for a file to look at: no settings, nothing generated, no hidden name, and no link that leads elsewhere."""
+    """True for a file to look at: no settings, nothing generated, no hidden name."""
     inner = file.relative_to(top)
     hidden = any(part.startswith(".") for part in inner.parts)
     made = inner.as_posix() in ("index.md", "memory-config.json")
-    return file.is_file() and not file.is_symlink() and not hidden and not made
+    return not hidden and not made and (file.is_symlink() or file.is_file())
 
 
 def _from_file(path: Path) -> Iterator[Incoming]:
+    if path.is_symlink() or path.suffix not in ENDINGS:
+        why = (
+            "it is a link, which is not followed" if path.is_symlink() else f"it is no {', '.join(ENDINGS[:2])} or {ENDINGS[2]}"
+        )
+        yield Incoming(str(path), None, left=why)
+        return
     try:
         if path.stat().st_size > LARGEST and path.suffix == ".md":
             raise InputError(f"the file is larger than {LARGEST:,} bytes")
@@ -112,16 +121,12 @@ def _from_file(path: Path) -> Iterator[Incoming]:
         yield Incoming(str(path), None, f"the file cannot be read: {error}")
         return
     if path.suffix == ".md":
-        if not _only_links(text):
-            yield _from_markdown(path, text)
+        if only_links(text):
+            yield Incoming(str(path), None, left="it only lists other notes")
+        else:
+            yield from_markdown(path, text)
     else:
         yield from _from_json(str(path), text)
-
-
-def _only_links(text: str) -> bool:
-    """True for the page on which an agent lists its other notes, such as MEMORY.md: headings and links, nothing to learn."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    return bool(lines) and all(re.match(r"[-*]\s*\[[^\]]+\]\([^)]+\.md\)", line) for line in lines)
 
 
 def _from_json(place: str, text: str) -> Iterator[Incoming]:
@@ -164,55 +169,16 @@ def _from_lines(place: str, text: str, whole: ValueError) -> Iterator[Incoming]:
 def _record(place: str, record: Any) -> Incoming:
     if not isinstance(record, dict):
         return Incoming(
-            place, None, f"it holds {record!r:.40}, not a memory; write an object with 'id', 'category' and 'title'"
+            place, None, f"it holds {record!r:.40}, not a memory; write an object with 'category', 'title' and 'content'"
         )
     return Incoming(place, record)
 
 
-def _from_markdown(path: Path, text: str) -> Incoming:
-    try:
-        note = from_note(text, str(path))
-    except MemoryFault as fault:
-        return Incoming(str(path), None, str(fault))
-    facts = note.extra
-    category = note.category
-    record = as_record(changed(note, content=_sections(category, note.body), extra={}, id=kebab(note.id) or note.id))
-    record["title"] = " ".join(note.title.split())
-    if not note.updated_at:
-        record["updated_at"] = datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    for name in ("supersedes", *LINKS):
-        value = facts.get(name)
-        if value:
-            record[name] = value if isinstance(value, list) else [value]
-    if isinstance(facts.get("spec_folder"), str) and facts["spec_folder"]:
-        record["spec_folder"] = facts["spec_folder"]
-    try:
-        record["confidence"] = float(facts["confidence"])
-    except (KeyError, ValueError, TypeError):
-        record.pop("confidence", None)
-    return Incoming(str(path), record)
-
-
-def _sections(category: str, body: str) -> dict[str, Any]:
-    """Return the content in a note: the fields under their headings, as the export writes them, else all of it in one field."""
-    parts = _HEADING.split(body)
-    names = parts[1::2]
-    if not names or parts[0].strip() or any(name not in BODY_FIELDS[category] for name in names):
-        return {MAIN_FIELD[category]: body}
-    content: dict[str, Any] = {}
-    for name, text in zip(names, parts[2::2], strict=True):
-        lines = text.strip().splitlines()
-        items = [line[2:] for line in lines if line.startswith("- ")]
-        content[name] = items if len(items) == len(lines) else text.strip()
-    return content
-
-
 def _dated(one: Incoming, now: str) -> Incoming:
-    if one.record is None:
+    if one.record is None or one.record.get("created_at"):
         return one
-    record = dict(one.record)
-    record["created_at"] = record.get("created_at") or record.get("updated_at") or now
-    return Incoming(one.place, record, one.fault)
+    record = {**one.record, "created_at": one.record.get("updated_at") or now}
+    return replace(one, record=record, made=one.made | {"created_at"})
 
 
 def bring(
@@ -226,29 +192,35 @@ def bring(
 ) -> Brought:
     """Write what comes in and return what became of each.
 
-    A memory whose id is taken is skipped, unless ``conflict`` says to give it another id or to replace the one that is there.
-    One with a problem or a secret is refused, and the others still come in.
+    A memory without an id gets one from its title. One whose id is taken is skipped, unless ``conflict`` says to give it
+    another id or to replace the one that is there. One with a problem or a secret is refused, and the others still come in.
     """
     if conflict not in CONFLICTS:
         raise InputError(f"there is no way '{conflict}' with an id that is taken; did you mean {nearest(conflict, CONFLICTS)}?")
-    added: list[str] = []
-    unchanged: list[str] = []
-    skipped: list[str] = []
-    replaced: list[str] = []
+    done: dict[str, list[str]] = {name: [] for name in ("added", "unchanged", "skipped", "replaced")}
     renamed: dict[str, str] = {}
     refused: dict[str, str] = {}
+    guessed: dict[str, tuple[str, ...]] = {}
+    cut: dict[str, int] = {}
+    most = read_settings(root)[0].body_max_chars
     with faults_explained(), locked(root):
         known = {memory.id: memory for memory in load(root, Settings()).memories}
+        here: set[str] = set()
         for one in incoming:
+            if one.left:
+                continue
             try:
-                record = _acceptable(one, redact=redact)
+                record, made = _acceptable(one, redact=redact)
                 memory = from_record(record)
+                if "id" in made:
+                    memory = changed(memory, id=_own_id(memory, one, known, here, made))
+                here.add(memory.id)
                 there = known.get(memory.id)
-                if there is not None and _same(as_record(there), as_record(memory)):
-                    unchanged.append(memory.id)
+                if there is not None and _same(there, memory, made):
+                    done["unchanged"].append(memory.id)
                     continue
                 if there is not None and conflict == "skip":
-                    skipped.append(memory.id)
+                    done["skipped"].append(memory.id)
                     continue
                 old = memory.id
                 if there is not None and conflict == "rename":
@@ -264,30 +236,73 @@ def bring(
                 refused[one.place] = str(error)
                 continue
             known[memory.id] = changed(memory, path=path)
+            if one.guesses:
+                guessed[one.place] = one.guesses
+            if len(memory.body) > most:
+                cut[memory.id] = len(memory.body)
             if there is None:
-                added.append(memory.id)
+                done["added"].append(memory.id)
             elif conflict == "rename":
                 renamed[old] = memory.id
             else:
-                replaced.append(memory.id)
-    return Brought(tuple(added), tuple(unchanged), tuple(skipped), tuple(replaced), renamed, refused, dry_run)
+                done["replaced"].append(memory.id)
+    return Brought(
+        **{name: tuple(ids) for name, ids in done.items()},
+        renamed=renamed,
+        refused=refused,
+        left={one.place: one.left for one in incoming if one.left},
+        guessed=guessed,
+        cut=cut,
+        dry_run=dry_run,
+    )
 
 
-def _acceptable(one: Incoming, *, redact: bool) -> dict[str, Any]:
+def _acceptable(one: Incoming, *, redact: bool) -> tuple[dict[str, Any], frozenset[str]]:
+    """Return a record that can be stored and the fields that were made for it; raises InputError."""
     if one.record is None:
         raise InputError(one.fault)
-    record = without_secrets(one.record) if redact else dict(one.record)
+    made = one.made if one.record.get("id") else one.made | {"id"}
+    record = {name: value for name, value in one.record.items() if name != "id" or "id" not in made}
+    record = without_secrets(record) if redact else record
     refuse_secrets(record)
+    record = with_id(record)  # afterwards: a secret in the title must not come back in the id
+    if one.other_id and not record.get("id"):
+        record["id"] = one.other_id
     refuse_problems(record, any_content=True)
-    return record
+    return record, made
 
 
-def _same(here: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
-    return {**here, "updated_at": ""} == {**there, "updated_at": ""}
+def _own_id(memory: Memory, one: Incoming, known: Mapping[str, Memory], here: Collection[str], made: Collection[str]) -> str:
+    """Return the id of a memory that brought none: by its title, and where another of this import has that, by its path.
+
+    A note that came in by its path before keeps that, and what has to be numbered finds its number again.
+    """
+    if one.other_id in known:
+        return one.other_id
+    there = known.get(memory.id)
+    if memory.id not in here or (there is not None and _same(there, memory, made)):
+        return memory.id
+    if one.other_id and one.other_id not in here:
+        return one.other_id
+    number = 2
+    while (name := _numbered(memory.id, number)) in known and not _same(known[name], changed(memory, id=name), made):
+        number += 1
+    return name
+
+
+def _same(here: Memory, there: Memory, made: Collection[str]) -> bool:
+    """True for two memories that say the same; when they were made counts only where the source says it."""
+    aside = ("updated_at", "created_at") if "created_at" in made else ("updated_at",)
+    one, other = ({name: value for name, value in as_record(side).items() if name not in aside} for side in (here, there))
+    return one == other
+
+
+def _numbered(memory_id: str, number: int) -> str:
+    return f"{memory_id[: ID_LIMIT - len(str(number)) - 1].rstrip('-')}-{number}"
 
 
 def _free(memory_id: str, known: Mapping[str, object]) -> str:
     number = 2
-    while (name := f"{memory_id[: ID_LIMIT - len(str(number)) - 1].rstrip('-')}-{number}") in known:
+    while (name := _numbered(memory_id, number)) in known:
         number += 1
     return name

@@ -77,7 +77,9 @@ def problems(record: Any, path: str = "", *, any_content: bool = False) -> list[
     """
     if not isinstance(record, Mapping):
         return [f"the file holds {_shown(record)}, not a memory; write one object with 'id', 'category' and 'title'"]
-    found = [problem for problem in (id_problem(record.get("id")), title_problem(record.get("title"))) if problem]
+    named = (id_problem(record.get("id")), title_problem(record.get("title")))
+    # An id is made from the title, so a missing title is what to say first.
+    found = [problem for problem in (named if record.get("id") else named[::-1]) if problem]
     found += _values(record)
     found += _content(record, any_content=any_content)
     found += _dates(record)

@@ -6,29 +6,23 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from ringtrue.errors import RingtrueError
+from ringtrue.memory.alike import vectors_of
 from ringtrue.memory.check import moment_of, problems, references_of
 from ringtrue.memory.health import DAYS, TIMELY, Health, health
 from ringtrue.memory.pairs import pairs_of
 from ringtrue.memory.secrets import secrets_in
 from ringtrue.memory.surroundings import hosts_with_hook, project_of, slow_file_system
-from ringtrue.recall.files import load, own_folder
+from ringtrue.recall.files import load
 from ringtrue.recall.index import shown_until
 from ringtrue.recall.memory import Memory, as_record
 from ringtrue.recall.settings import Settings, read_settings
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 Level = Literal["error", "warning", "info"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 STALE_DAYS = 365
 TEMPORARY_DAYS = 30
-ENCODED = 3000
-"""Memories up to which meanings are compared, too; the first time that takes some milliseconds each."""
 DAY = 86_400.0
 
 
@@ -90,6 +84,7 @@ def check_up(
     found += _constitutional(active, settings)
     pairs, compared_by = _pairs(root, active, meaning=meaning)
     found += pairs
+    found += _beyond(active, settings)
     found += _stale(root, active, settings, figures, now=now, stale_days=stale_days)
     found += _use(root, active, settings, figures, now=now, days=days, silent_after=silent_after)
     found += _around(root, figures, settings, home=home, mounts=mounts)
@@ -170,7 +165,7 @@ def _constitutional(active: Sequence[Memory], settings: Settings) -> Iterable[Fi
 
 
 def _pairs(root: str, active: Sequence[Memory], *, meaning: bool) -> tuple[list[Finding], str]:
-    vectors, compared_by = _vectors(root, active) if meaning else (None, "words, as asked")
+    vectors, compared_by = vectors_of(root, active) if meaning else (None, "words, as asked")
     found = []
     for pair in pairs_of(active, vectors):
         ids = pair.first, pair.second
@@ -184,19 +179,15 @@ def _pairs(root: str, active: Sequence[Memory], *, meaning: bool) -> tuple[list[
     return found, compared_by
 
 
-def _vectors(root: str, active: Sequence[Memory]) -> tuple[NDArray[np.float32] | None, str]:
-    if len(active) < 2:
-        return None, "words, of fewer than two memories"
-    if len(active) > ENCODED:
-        return None, f"words, since there are more than {ENCODED:,} memories"
-    try:
-        from ringtrue.retrieve.encode import encoder
-        from ringtrue.retrieve.encode.cache import Vectors
-
-        texts = [f"{memory.title}. {memory.body}" for memory in active]
-        return Vectors(Path(own_folder(root)) / "doctor", encoder()).of(texts), "words and meaning"
-    except (RingtrueError, ImportError, OSError) as error:
-        return None, f"words, since the encoder cannot be used: {error}"
+def _beyond(active: Sequence[Memory], settings: Settings) -> Iterable[Finding]:
+    most = settings.body_max_chars
+    long = tuple(memory.id for memory in active if len(memory.body) > most)
+    if long:
+        text = (
+            f"{len(long)} of {len(active)} memories are longer than {most:,} characters; what follows is not searched by words"
+        )
+        cure = "split them, raise engine.body_max_chars in memory-config.json, or search with --strategy hybrid"
+        yield Finding("info", "beyond the index", text, cure, long)
 
 
 def _stale(
@@ -291,6 +282,7 @@ KINDS: Mapping[str, str] = {
     "constitutional": "more constitutional memories than a search shows",
     "duplicate": "two memories that seem to say the same",
     "contradiction": "two memories that seem to contradict each other",
+    "beyond the index": "text that neither the hook nor a search by words reaches, because the memory is too long",
     "stale": "past its retention, temporary for long, long unchanged and unused, or about files that are gone",
     "empty prompts": "the host sends prompts that the hook sees as empty",
     "silent": "nothing was injected for many prompts in a row",

@@ -94,7 +94,7 @@ def health_of(seen: Iterable[Mapping[str, Any]], *, days: float = DAYS) -> Healt
             outcomes[outcome] += 1
             last_at = float(event["at"])
             empty_row = empty_row + 1 if outcome == "empty" else 0
-            if type(event.get("ms")) in (int, float):
+            if type(event.get("ms")) in (int, float) and 0 <= event["ms"] < 1e9:
                 times.append(float(event["ms"]))
             if outcome not in ("injected", "silent"):
                 continue

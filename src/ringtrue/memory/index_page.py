@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
 
-from ringtrue.recall.guard import clean_title
+from ringtrue.recall.guard import clean_title, hide_secrets
 from ringtrue.recall.memory import CATEGORIES, Memory
 
 NAME = "index.md"
@@ -32,15 +33,19 @@ def _line(memory: Memory, root: str) -> str:
     path = Path(memory.path)
     place = path.relative_to(root) if path.is_relative_to(root) else path
     # A title is text, not Markdown: a bracket in it must not become a link to somewhere.
-    title = "".join(f"\\{letter}" if letter in r"\`*_[]<>#|" else letter for letter in clean_title(memory.title))
-    facts = ", ".join(filter(None, (memory.updated_at[:10], " ".join(f"#{tag}" for tag in map(clean_title, memory.tags)))))
+    title = "".join(f"\\{letter}" if letter in r"\`*_[]<>#|" else letter for letter in hide_secrets(clean_title(memory.title)))
+    facts = ", ".join(
+        filter(None, (clean_title(memory.updated_at)[:10], " ".join(f"#{tag}" for tag in map(clean_title, memory.tags))))
+    )
     return f"- [{title}]({quote(place.as_posix())})" + (f" – {facts}" if facts else "")
 
 
 def write_index_page(memories: Iterable[Memory], root: str) -> Path:
     """Write the page into the root and return its path."""
     path = Path(root) / NAME
-    aside = path.with_name(f".{NAME}.tmp")
-    aside.write_text(index_page(memories, root), encoding="utf-8")
+    aside = path.with_name(f".{NAME}.{os.getpid()}.tmp")
+    aside.unlink(missing_ok=True)  # writing to a link that lies there would write elsewhere
+    with aside.open("x", encoding="utf-8", errors="replace") as file:
+        file.write(index_page(memories, root))
     aside.replace(path)
     return path

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,22 @@ def get(root: str, memory_id: str, settings: Settings | None = None) -> Memory:
     known = {one.id: one for one in load(root, settings or read_settings(root)[0]).memories}
     if memory_id in known:
         return known[memory_id]
-    cure = f"did you mean {nearest(memory_id, known)}?" if known else "add one with `ringtrue memory add`"
-    raise MissingInput(f"there is no memory '{memory_id}' in {root}; {cure}")
+    cure = "see `ringtrue memory list`" if known else "add one with `ringtrue memory add`"
+    near = near_ids(memory_id, known)
+    raise MissingInput(f"there is no memory '{memory_id}' in {root}; {f'did you mean {near}?' if near else cure}")
+
+
+def near_ids(memory_id: str, known: Collection[str]) -> str:
+    """Return the ids that somebody may have meant, as ``'a' or 'b'``; nothing where none is near.
+
+    >>> near_ids("session-are-jwt", ["sessions-are-jwt", "redis-is-full"]), near_ids("jwt", ["sessions-are-jwt"])
+    ("'sessions-are-jwt'", "'sessions-are-jwt'")
+    """
+    words = set(memory_id.lower().split("-"))
+    holding = sorted(name for name in known if words <= set(name.split("-")))[:3]
+    # Of long ids half is soon the same: 'prices-are-stored-as-cents' is not 'sessions-are-stored-in-redis'.
+    close = difflib.get_close_matches(memory_id.lower(), known, n=3, cutoff=0.75 if len(memory_id) > 8 else 0.6) or holding
+    return nearest(memory_id, close) if close else ""
 
 
 def draft(
@@ -102,12 +117,24 @@ def draft(
     return as_record(_with(memory, values or {}))
 
 
+def with_id(record: Record) -> dict[str, Any]:
+    """Return the record of a memory with an id: its own, else one made from its title.
+
+    >>> with_id({"title": "Small commits"})["id"]
+    'small-commits'
+    """
+    title = record.get("title")
+    if record.get("id") not in (None, "") or not isinstance(title, str) or not kebab(title):
+        return dict(record)
+    return {**record, "id": kebab(title)}
+
+
 def add(root: str, record: Record, *, redact: bool = False) -> Memory:
-    """Write a new memory and return it.
+    """Write a new memory and return it; one without an id gets it from its title.
 
     Raises InputError for an id that is taken, for every problem of the record, and for a secret unless it is to be redacted.
     """
-    record = _clean(record, redact=redact)
+    record = with_id(_clean(record, redact=redact))  # in this order: a secret in the title must not come back in the id
     refuse_problems(record)
     with faults_explained(), locked(root):
         taken = find(root, str(record["id"]))

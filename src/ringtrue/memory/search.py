@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.memory.documents import documents_of
+from ringtrue.recall.evidence import ends_of
 from ringtrue.recall.files import load, own_folder
 from ringtrue.recall.index import Index, open_index, shown_until
 from ringtrue.recall.memory import Memory
+from ringtrue.recall.phrases import called, spoken
+from ringtrue.recall.respond import find
 from ringtrue.recall.settings import STRATEGIES, Settings, read_settings
+from ringtrue.recall.threshold import Decision, null_level, told_by
 
 if TYPE_CHECKING:
     from ringtrue.records import Stage
@@ -72,11 +76,31 @@ def search_memories(
 
 def answer_from(index: Index, text: str, *, now: float, strategy: str, k: int, session: Sequence[str] = ()) -> Answer:
     """Return what an index that is open already finds, cut as a search on demand is."""
-    rule = index.settings.search
-    found = index.search(text, k=k, now=now, strategy=strategy, session=session, limit=rule.query_max_tokens)
-    if found and found[0].score >= rule.min_score_abs:
-        found = [one for one in found if one.score >= rule.min_score_abs]
+    found = index.on_demand(text, k=k, now=now, strategy=strategy, session=session)
     return Answer(strategy, tuple(MemoryHit(one.memory, one.score, one.rank) for one in found))
+
+
+@dataclass(frozen=True)
+class HookView:
+    """What the hook makes of a text as a prompt: the words it looks at, what it decides, and the evidence of memories by id."""
+
+    words: tuple[str, ...]
+    decision: Decision
+    evidence: Mapping[str, float]
+    phrases: Mapping[str, str]
+    """The trigger phrase by which the text calls a memory, where it does."""
+
+
+def hook_view(root: str, text: str, memories: Sequence[Memory], settings: Settings, *, now: float) -> HookView:
+    """Return how the hook sees a text and these memories; nothing is written but the caches."""
+    index = open_index(root, settings)
+    level = null_level(index, settings, root=root)
+    decision = find(root, text, settings, now=now)
+    words = dict.fromkeys(word for part in ends_of(text, settings.query_max_tokens) for word in part)
+    told = {memory.id: told_by(text, memory, level, settings) for memory in memories}
+    said = spoken(text)
+    phrases = {memory.id: phrase for memory in memories if (phrase := called(memory, said))}
+    return HookView(tuple(words), decision, told, phrases)
 
 
 def collection_of(root: str, settings: Settings, *, now: float) -> Collection:

@@ -48,9 +48,10 @@ def refuse_secrets(record: Mapping[str, Any], *, before: Mapping[str, Any] | Non
     known = {secret.value for secret in secrets_in(before)} if before is not None else set()
     fresh = [secret for secret in secrets_in(record) if secret.value not in known]
     if fresh:
+        name = f"'{record['id']}'" if record.get("id") else "the memory"
         places = "; ".join(map(str, fresh[:5])) + (f"; and {len(fresh) - 5} more" if len(fresh) > 5 else "")
         raise InputError(
-            f"'{record.get('id')}' holds what must not be stored ({places}); "
+            f"{name} holds what must not be stored ({places}); "
             "name the place where it is kept instead, or use --redact to have it replaced"
         )
 

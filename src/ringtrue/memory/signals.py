@@ -103,7 +103,9 @@ def _search(event: Event, project: str, left: Counter[str]) -> LoggedQuery | Non
     if hits is None or not isinstance(event.get("query"), str):
         left["unreadable"] += 1
         return None
-    text, session, prompt = event["query"], _word(event, "session_id"), _word(event, "prompt_id")
+    # A short prompt was searched with the turns before it: without them nobody could tell what it asked for.
+    text = (_word(event, "searched") if event.get("enriched") is True else None) or event["query"]
+    session, prompt = _word(event, "session_id"), _word(event, "prompt_id")
     micros = _micros(event)
     return LoggedQuery(
         imported_id("eq_", micros, tool, session or "", prompt or "", text, *(name for name, _ in hits)),

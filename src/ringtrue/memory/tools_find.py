@@ -18,21 +18,22 @@ from ringtrue.memory.called import called
 from ringtrue.memory.context import MODES, build_context, choose_mode, linked
 from ringtrue.memory.desk import Desk
 from ringtrue.memory.engine import View, constitutional, guaranteed
-from ringtrue.memory.marked import NOTICE, block, element, summary, tokens_of, visible
+from ringtrue.memory.marked import NOTICE, block, element, lines_of, paths_of, summary, tags_of, title_of, tokens_of
 from ringtrue.memory.search import MemoryHit
 from ringtrue.memory.secrets import without_secrets
 from ringtrue.memory.sessions import Session
 from ringtrue.memory.strict import answer
 from ringtrue.recall.files import load
-from ringtrue.recall.guard import clean_title, inside
+from ringtrue.recall.guard import clean_title, hide_secrets, inside, visible_line
 from ringtrue.recall.intents import intent_of
-from ringtrue.recall.memory import Memory
+from ringtrue.recall.memory import LINKS, Memory
 from ringtrue.recall.settings import read_settings
 
 LONGEST_BODY = 20_000
 """Characters of a memory that memory_load returns; hosts warn at 10,000 tokens."""
 QUERY_KEPT = 500
 """Characters of a query that the journal keeps."""
+_LONGEST_DATE = 40
 
 
 class Finding:
@@ -121,9 +122,9 @@ class Finding:
                 {
                     "id": one.memory.id,
                     "category": one.memory.category,
-                    "title": clean_title(one.memory.title),
+                    "title": title_of(one.memory),
                     "tier": one.memory.tier,
-                    "path": one.memory.path,
+                    "path": visible_line(one.memory.path),
                     "why": one.why,
                     "given": one.given,
                     "rank": one.rank,
@@ -153,9 +154,9 @@ class Finding:
                 {
                     "id": memory.id,
                     "category": memory.category,
-                    "title": clean_title(memory.title),
-                    "path": memory.path,
-                    "phrases": [clean_title(phrase) for phrase in phrases],
+                    "title": title_of(memory),
+                    "path": visible_line(memory.path),
+                    "phrases": lines_of(phrases),
                 }
                 for memory, phrases in matches
             ],
@@ -185,16 +186,16 @@ class Finding:
             "notice": NOTICE,
             "id": memory.id,
             "category": memory.category,
-            "title": clean_title(memory.title),
+            "title": title_of(memory),
             "tier": memory.tier,
-            "path": memory.path,
-            "updated_at": memory.updated_at,
+            "path": visible_line(memory.path),
+            "updated_at": clean_title(memory.updated_at)[:_LONGEST_DATE],
             "source": memory.source,
-            "tags": _cleaned(memory.tags),
-            "trigger_phrases": _cleaned(memory.trigger_phrases),
-            "related_files": [visible(name) for name in memory.related_files],
-            "links": {kind: list(ids) for kind, ids in memory.links.items()},
-            "supersedes": list(memory.supersedes),
+            "tags": tags_of(memory),
+            "trigger_phrases": lines_of(memory.trigger_phrases),
+            "related_files": paths_of(memory.related_files),
+            "links": {kind: paths_of(memory.links[kind]) for kind in LINKS if kind in memory.links},
+            "supersedes": paths_of(memory.supersedes),
             "confidence": memory.confidence,
             "text": block(self.desk.root, [element(memory, _whole(memory))]),
         }
@@ -254,25 +255,21 @@ def _result(hit: MemoryHit, found: bool, text: str | None, given: bool) -> answe
         "rank": hit.rank,
         "id": memory.id,
         "category": memory.category,
-        "title": clean_title(memory.title),
+        "title": title_of(memory),
         "tier": memory.tier,
         "score": hit.score if found else None,
-        "tags": _cleaned(memory.tags),
-        "updated_at": memory.updated_at,
-        "path": memory.path,
+        "tags": tags_of(memory),
+        "updated_at": clean_title(memory.updated_at)[:_LONGEST_DATE],
+        "path": visible_line(memory.path),
         "summary": text,
         "already_given": given,
     }
 
 
-def _cleaned(texts: Sequence[str]) -> list[str]:
-    return [clean for text in texts if (clean := clean_title(text))]
-
-
 def _whole(memory: Memory) -> str:
     """Return the content field by field, cut where it is longer than a model should have to read."""
     lines = [f"{name}: {_said(value)}" for name, value in memory.content.items()] or [memory.body]
-    text = "\n".join(lines)
+    text = hide_secrets("\n".join(lines))
     return text if len(text) <= LONGEST_BODY else text[:LONGEST_BODY] + f"\n… (cut; the whole is in {memory.path})"
 
 

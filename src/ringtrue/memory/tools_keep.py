@@ -14,11 +14,11 @@ from ringtrue.memory.arguments import Id, Words
 from ringtrue.memory.check import kebab
 from ringtrue.memory.desk import Desk
 from ringtrue.memory.engine import constitutional, too_many_constitutional
+from ringtrue.memory.marked import paths_of, title_of
 from ringtrue.memory.secrets import secrets_in
 from ringtrue.memory.strict import answer
 from ringtrue.recall.files import find
-from ringtrue.recall.guard import clean_title
-from ringtrue.recall.memory import SCHEMA_VERSION, Memory, as_record, changed, from_record
+from ringtrue.recall.memory import LINKS, SCHEMA_VERSION, Memory, as_record, changed, from_record
 
 
 class Keeping:
@@ -83,7 +83,7 @@ class Keeping:
         reply: answers.Saved = {
             "id": memory.id,
             "category": memory.category,
-            "title": clean_title(memory.title),
+            "title": title_of(memory),
             "path": memory.path,
             "replaced": exists,
             "superseded": supersedes,
@@ -100,7 +100,10 @@ class Keeping:
     ) -> Annotated[CallToolResult, answers.LinkAnswer]:
         """Add a causal link from one memory to another, or take it away; memory_context follows links in its deep mode."""
         memory = keep.link(self.desk.root, from_id, kind, to_id, now=self.desk.stamp(), take_away=remove)
-        reply: answers.LinkAnswer = {"id": memory.id, "links": {name: list(ids) for name, ids in memory.links.items()}}
+        reply: answers.LinkAnswer = {
+            "id": memory.id,
+            "links": {name: paths_of(memory.links[name]) for name in LINKS if name in memory.links},
+        }
         return answer(reply)
 
     def _constitutional_faults(self) -> list[str]:

@@ -16,11 +16,14 @@ from ringtrue.memory.desk import Desk
 from ringtrue.memory.doctor import check_up
 from ringtrue.memory.engine import constitutional
 from ringtrue.memory.health import TIMELY
+from ringtrue.memory.marked import visible
 from ringtrue.memory.strict import answer
 from ringtrue.online import Confidence
 
 FINDINGS = 50
 """Findings that memory_health lists, errors first; the doctor lists all."""
+LONGEST_FINDING = 500
+"""Characters of a finding; it may quote what a file holds."""
 REPORTED = ("stale", "never retrieved")
 
 
@@ -63,10 +66,17 @@ class Learning:
         found = check_up(self.desk.root, now=self.desk.clock(), home=Path.home(), meaning=False)
         ids = {kind: {name for one in found.findings if one.kind == kind for name in one.ids} for kind in REPORTED}
         figures = {name: value for name, value in asdict(found.health).items() if name not in ("shown", "read")}
+        figures["last_error"] = visible(found.health.last_error)[:LONGEST_FINDING]
         reply: answers.HealthAnswer = {
             "ok": found.healthy,
             "findings": [
-                {"level": one.level, "kind": one.kind, "text": one.text, "cure": one.cure, "ids": list(one.ids)}
+                {
+                    "level": one.level,
+                    "kind": one.kind,
+                    "text": visible(one.text)[:LONGEST_FINDING],
+                    "cure": visible(one.cure)[:LONGEST_FINDING],
+                    "ids": list(one.ids)[:FINDINGS],
+                }
                 for one in found.findings[:FINDINGS]
             ],
             "findings_left_out": max(0, len(found.findings) - FINDINGS),

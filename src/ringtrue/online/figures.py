@@ -99,7 +99,7 @@ def _figures(rows: Sequence[LoggedQuery]) -> Figures:
         users=len({row.user_id for row in rows} - {None}),
         errors=len(rows) - count,
         zero_result_rate=share(sum(not row.result_ids for row in answered)),
-        degraded_rate=share(sum(row.degraded for row in answered)),
+        degraded_rate=sum(row.degraded for row in rows) / len(rows) if rows else None,
         fallback_rate=share(sum(row.fallback is not None for row in answered)),
         latency_ms={f"p{percent}": percentile(latencies, percent) for percent in (50, 95, 99)} if latencies else {},
         mean_results=sum(row.result_count for row in answered) / count if count else None,

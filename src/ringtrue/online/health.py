@@ -15,6 +15,8 @@ from ringtrue.online.candidate import said
 from ringtrue.online.evidence import shadow_of
 from ringtrue.online.figures import losses
 from ringtrue.online.graduate import FAILURE_SHARE, MISSING_SHARE
+from ringtrue.online.log import log_folder
+from ringtrue.online.tally import living
 from ringtrue.store import DEFAULT_PROJECT, StoredResult
 
 if TYPE_CHECKING:
@@ -105,8 +107,13 @@ def _losses(store: Store, project: str, now: datetime) -> Part:
         "last_24h": lately.total, "told": ever.total,
         "lost": ever.lost, "dropped": ever.dropped, "refused": ever.refused,
     }  # fmt: skip
+    folder = log_folder(store)
+    ended = living(folder, project=project)[1] if folder is not None else []
+    figures["unsettled"] = unsettled = sum(counts.waiting for counts in ended)
     says = f"{lately.total:,} events lost in 24 h, {ever.total:,} in all"
-    return Part("losses", "wrong" if lately.total else "ok", says, figures)
+    if ended:
+        says += f"; {len(ended)} processes ended without closing, with up to {unsettled:,} more; the next log settles it"
+    return Part("losses", "wrong" if lately.total else "unknown" if ended else "ok", says, figures)
 
 
 def _evaluation(results: list[StoredResult]) -> Part:

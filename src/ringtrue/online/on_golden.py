@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from ringtrue.errors import CannotDecide
-from ringtrue.online.scoring import Feed, Scored, compared
+from ringtrue.online.scoring import Feed, Scored, compared, drawn_order
 from ringtrue.online.summary import ON_GOLDEN
 from ringtrue.store import DEFAULT_PROJECT, ShadowRun, StoredResult, timestamp
 
@@ -67,8 +67,8 @@ def record_on_golden(
     """Store what two evaluations of one golden set show about a candidate, and return it.
 
     ``feed`` hears of both sides' scores per question, under the id that live searches with its words have too
-    (``question_id``), for a sequential test. Raises CannotDecide where the two cannot be
-    compared: another set, or a query that only one side has scored.
+    (``question_id``), for a sequential test, in a drawn order: that of the file must not decide. Raises CannotDecide where
+    the two cannot be compared: another set, or a query that only one side has scored.
     """
     from ringtrue.online.derive import question_id
     from ringtrue.verdict import compare
@@ -106,10 +106,13 @@ def record_on_golden(
     store.add_shadow_runs(rows)
     if feed is not None:
         texts = {query.query_id: query.text for query in control.queries}
+        scored: dict[str, tuple[Scored, Scored]] = {}
         for query_id in control.scores.query_ids:
             before, after = _scored(control, query_id), _scored(treatment, query_id)
             if before is not None and after is not None:
-                feed(question_id(texts[query_id]), before, after)
+                scored.setdefault(question_id(texts[query_id]), (before, after))
+        for asked in drawn_order(feature_id, scored):
+            feed(asked, *scored[asked])
     return OnGolden(results[0], results[1], rows)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -172,16 +173,29 @@ def feed_judged(
     question = {search.query_id: question_id(search.query) for search in searches}
     judged = grades_by_words(searches, store.judgments(project=project), golden=golden, min_confidence=min_confidence)
     scored = scorer(judged, rel=rel, k=k)
-    fed: set[str] = set()
+    found: dict[str, tuple[Scored, Scored]] = {}
     for row in sorted(rows, key=lambda row: (row.created_at, row.query_id)):
         asked = question.get(row.query_id)
-        if asked is None or asked in fed:
+        if asked is None or asked in found:
             continue
         control, treatment = scored(row.query_id, row.control_result_ids), scored(row.query_id, row.treatment_result_ids)
         if control is not None and treatment is not None:
-            feed(asked, control, treatment)
-            fed.add(asked)
-    return len(fed)
+            found[asked] = control, treatment
+    for asked in drawn_order(feature_id, found):
+        feed(asked, *found[asked])
+    return len(found)
+
+
+def drawn_order(feature_id: str, questions: Iterable[str]) -> list[str]:
+    """Return questions in an order that has nothing to do with them: by a hash, another one for every feature.
+
+    A sequential test may stop at any question, so the order must not decide. A file has its questions by topic, by age or by
+    document, and the first forty may be those that a candidate is good at.
+
+    >>> drawn_order("multi-vector", ["q1", "q2", "q3"]) == drawn_order("multi-vector", ["q3", "q2", "q1"])
+    True
+    """
+    return sorted(questions, key=lambda question: hashlib.sha256(f"{feature_id}\0{question}".encode()).digest())
 
 
 def compared(

@@ -367,6 +367,10 @@ _LAST = len(COMMON)
 _FULL = log1p(_LAST / _FLAT)
 
 
+TELLING = 0.5
+"""The rarity from which a word tells something of the topic."""
+
+
 def rarity(word: str, stem: str) -> float:
     """Return what a word says, from 0 ("the") to 1 (a name or a term that is not in the table); its stem may be the commoner.
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from math import log
 
-from .background import rarity
-from .words import query_words
+from .background import TELLING, rarity
+from .words import cut, joined, words_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,17 +32,20 @@ EVERYDAY = 3.0
 """A word in fewer than e**-3 (5 %) of the memories keeps its full weight."""
 SHORTEST_BEGINNING = 4
 _PART = re.compile(r"[^\W_]+")
+_LETTERED = re.compile(r"[^\W\d_]-[^\W\d_]{2,}")
 _ENDINGS = (
     "ations", "ation", "ingly", "ments", "ating", "ators", "ates", "ated", "ator", "ment", "ings", "ions", "edly", "ing", "ion",
     "ers", "ies", "ate", "ed", "er", "es", "ly", "al", "s", "y", "e",
 )  # fmt: skip
+_BY_LAST = {last: tuple(ending for ending in _ENDINGS if ending[-1] == last) for last in {ending[-1] for ending in _ENDINGS}}
+"""The endings by their last letter: most words have none of them, and that is to be told quickly."""
 _stems: dict[str, str] = {}
 
 
 def stem(word: str) -> str:
     """Return what the forms of a word have in common, roughly; quicker than Porter's rules and enough to compare words.
 
-    >>> [stem(word) for word in ("migrations", "migrated", "stopping", "policies", "glass", "429")]
+    >>> [stem(word) for word in ("migrations", "migrated", "stopping", "policies", "glass", "429s")]
     ['migr', 'migr', 'stop', 'polic', 'glass', '429']
     """
     known = _stems.get(word)
@@ -50,7 +53,7 @@ def stem(word: str) -> str:
         return known
     short = word
     if len(word) > 3 and word.isalpha():
-        for ending in _ENDINGS:
+        for ending in _BY_LAST.get(word[-1], ()):
             if word.endswith(ending) and len(word) - len(ending) >= 3 and not (ending == "s" and word[-2] in "su"):
                 short = word[: -len(ending)]
                 if len(short) > 3 and short[-1] == short[-2] and short[-1] not in "lsz":
@@ -58,6 +61,8 @@ def stem(word: str) -> str:
                 break
         if len(short) > 3 and short[-1] in "ey":
             short = short[:-1]
+    elif word[-1:] == "s" and word[:-1].isdigit():
+        short = word[:-1]
     _stems[word] = short
     return short
 
@@ -68,10 +73,12 @@ class Said:
     __slots__ = ("joined", "places")
 
     def __init__(self, memory: Memory, body_max_chars: int) -> None:
-        places: dict[str, float] = {}
-        for word in dict.fromkeys(_PART.findall(memory.body[:body_max_chars].lower())):  # a set would change the draws
-            places[stem(word)] = BODY
-        for word in _PART.findall(" ".join((memory.title, *memory.tags, *memory.trigger_phrases)).lower()):
+        body = memory.body[:body_max_chars].lower()
+        head = " ".join((memory.title, *memory.tags, *memory.trigger_phrases)).lower()
+        known = _stems.get
+        # A dict, since a set would change the draws.
+        places = {known(word) or stem(word): BODY for word in dict.fromkeys((*_PART.findall(body), *joined(body)))}
+        for word in (*_PART.findall(head), *joined(head)):
             places[stem(word)] = HEAD
         self.places = places
         self.joined = " " + " ".join(places)
@@ -85,9 +92,29 @@ class Said:
 
 
 def words_of(text: str, limit: int) -> list[str]:
-    """Return the words of a text that are compared: those that are searched for, compounds taken apart, each once."""
-    parts = [part for word in query_words(text, limit) for part in _PART.findall(word)]
+    """Return the words of a text that are compared: the first ``limit``, compounds taken apart, each once."""
+    return _apart(words_in(cut(text))[:limit])
+
+
+def ends_of(text: str, limit: int) -> list[list[str]]:
+    """Return the words of a text that are compared: those of its beginning and, where it has more than ``limit``, of its end.
+
+    They are compared apart: a question says the same whether a file was pasted before it or after it, and among the words of
+    the file it would be lost.
+    """
+    words = words_in(cut(text))
+    return [_apart(words[:limit])] if len(words) <= limit else [_apart(words[:limit]), _apart(words[-limit:])]
+
+
+def _apart(words: Sequence[str]) -> list[str]:
+    # A letter alone says nothing, "e-mail" does.
+    parts = [part for word in words for part in (joined(word) if _LETTERED.fullmatch(word) else _PART.findall(word))]
     return list(dict.fromkeys(part for part in parts if len(part) > 1))
+
+
+def telling(text: str, limit: int) -> list[str]:
+    """Return the words of a text that tell something of its topic."""
+    return [word for word in words_of(text, limit) if rarity(word, stem(word)) >= TELLING]
 
 
 def weights(words: Sequence[str], shares: Mapping[str, int], size: int) -> list[float]:
@@ -95,9 +122,13 @@ def weights(words: Sequence[str], shares: Mapping[str, int], size: int) -> list[
     result = []
     for word in words:
         short = stem(word)
-        share = (shares.get(short, 0) + 0.5) / (size + PRIOR)
-        result.append(rarity(word, short) * min(1.0, -log(share) / EVERYDAY))
+        result.append(rarity(word, short) * in_store(shares.get(short, 0), size))
     return result
+
+
+def in_store(count: int, size: int) -> float:
+    """Return what is left of the weight of a word that ``count`` of ``size`` memories have: all of it where they are few."""
+    return min(1.0, -log((count + 0.5) / (size + PRIOR)) / EVERYDAY)
 
 
 def evidence(words: Sequence[str], weighed: Sequence[float], said: Said) -> float:

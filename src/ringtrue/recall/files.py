@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from .guard import find_secrets, inside
+from .guard import find_secrets, inside, read_plain
 from .memory import CATEGORIES, ID_LIMIT, TITLE_LIMIT, Memory, MemoryFault, as_record, from_record
 from .settings import FILE as SETTINGS_FILE
 
@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
+    from typing import Any
 
     from .settings import Settings
 
@@ -23,6 +24,12 @@ LARGEST = 1_000_000
 """Bytes of a file beyond which it is no memory; reading more would cost every prompt."""
 _PAGE = 16_384
 """Bytes that nearly every memory fits into; asking for more costs more, however little comes."""
+DEEPEST = 40
+"""Levels of objects and lists in a file beyond which it is no memory: whoever walks it again would run out of stack."""
+_MANY = 200
+"""Brackets up to which nobody has to look how deep they go; a memory has a few dozen."""
+WIDEST = 100_000
+"""Entries under a further root beyond which it is no folder of notes."""
 _REGULAR, _LINK, _KIND = 0o100000, 0o120000, 0o170000
 
 
@@ -105,17 +112,25 @@ def scan(root: str, settings: Settings) -> Listing:
 def _walk(top: str, start: str, endings: tuple[str, ...], lines: list[str], faults: list[tuple[str, str]]) -> None:
     """Add the files under ``top``, their names beginning with ``start``."""
     waiting = [(top, start)]
-    while waiting:
+    left = WIDEST if start else -1
+    while waiting and left:
         folder, prefix = waiting.pop()
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
+                    if not left:
+                        faults.append((top, f"more than {WIDEST:,} files and folders lie in it; name one that holds notes"))
+                        break
+                    left -= 1
                     name = entry.name
                     if name[0] == "." or (name == SETTINGS_FILE and folder == top):
                         continue
                     if name.endswith(endings):
                         # One question to the file system a file: at 10,000 files it is most of what a prompt costs.
-                        state = entry.stat(follow_symlinks=False)
+                        try:
+                            state = entry.stat(follow_symlinks=False)
+                        except FileNotFoundError:  # it went a moment ago; the others are still there
+                            continue
                         kind = state.st_mode & _KIND
                         if kind == _REGULAR:
                             lines.append(
@@ -193,13 +208,31 @@ def read_one(path: str) -> Memory:
 
         return from_note(text, path)
     try:
-        return from_record(json.loads(text), path)
+        record = json.loads(text)
+        if text.count("[") + text.count("{") > _MANY and _deeper(record, DEEPEST):
+            raise RecursionError
+        return from_record(record, path)
     except MemoryFault:
         raise
     except ValueError as error:
         raise MemoryFault(f"the file is not JSON: {error}") from None
     except RecursionError:
         raise MemoryFault("the file is nested too deeply; a memory is an object of texts and lists") from None
+
+
+def _deeper(value: object, most: int) -> bool:
+    """True where objects and lists go deeper than ``most`` levels; told without going down by calls."""
+    level = [value]
+    while level and most >= 0:
+        level = [
+            inner
+            for one in level
+            if isinstance(one, list | dict)
+            for inner in (one if isinstance(one, list) else one.values())
+            if isinstance(inner, list | dict)
+        ]
+        most -= 1
+    return bool(level)
 
 
 def own_folder(root: str) -> str:
@@ -226,7 +259,8 @@ class locked:
         self._root, self._handle = root, -1
 
     def __enter__(self) -> None:
-        self._handle = os.open(os.path.join(own_folder(self._root), "lock"), os.O_RDWR | os.O_CREAT, 0o666)
+        path, also = os.path.join(own_folder(self._root), "lock"), getattr(os, "O_NOFOLLOW", 0)
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | also, 0o666)
         try:
             import fcntl
         except ImportError:  # Windows
@@ -251,14 +285,15 @@ def write(root: str, memory: Memory, *, new: bool = False) -> str:
     """Write a memory as one whole file and return its path; whoever reads sees the old file or the new one, never a mixture.
 
     With ``new``, a file that is there already stays and MemoryFault is raised, however many write at the same moment. It is
-    also raised for an id or title beyond the limits, for a secret that is not in the file already, for a place outside the
-    root, and for a memory of another source. OSError passes through where the folder cannot be written.
+    also raised for an id beyond the limits, for a title beyond them and for a secret unless the file has it already, for a
+    place outside the root, and for a memory of another source. OSError passes through where the folder cannot be written.
     """
     if memory.source != "memory":
         raise MemoryFault(f"'{memory.id}' is a note of another source and is only read; import it to change it")
     path = path_of(root, memory)
     if not memory.path:
-        _check_name(memory)
+        _check_id(memory)
+    _check_title(memory, path)
     if memory.category not in CATEGORIES:
         raise MemoryFault(f"category is {memory.category!r}; write one of {', '.join(CATEGORIES)}")
     folder = os.path.dirname(path)
@@ -266,7 +301,7 @@ def write(root: str, memory: Memory, *, new: bool = False) -> str:
         raise MemoryFault(f"{folder} leads out of the memory folder {root}; nothing was written")
     record = as_record(memory)
     text = json.dumps(record, ensure_ascii=False, indent=2)
-    _refuse_secrets(text, path)
+    _refuse_secrets(record, text, path)
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError:  # a lone surrogate has no UTF-8, but it has an escape
@@ -313,27 +348,49 @@ def remove(root: str, memory: Memory) -> None:
     _settle(os.path.dirname(memory.path))
 
 
-def _check_name(memory: Memory) -> None:
+def _check_id(memory: Memory) -> None:
     parts = memory.id.split("-")
     if len(memory.id) > ID_LIMIT or not all(part.isascii() and part.isalnum() and part == part.lower() for part in parts):
         raise MemoryFault(f"id is {memory.id!r:.100}; write small letters, digits and '-', at most {ID_LIMIT}")
-    if len(memory.title) > TITLE_LIMIT or not memory.title.strip():
+
+
+def _check_title(memory: Memory, path: str) -> None:
+    if memory.title.strip() and len(memory.title) <= TITLE_LIMIT:
+        return
+    try:
+        # Retiring a memory must not fail on the title that somebody gave it by hand; doctor reports that.
+        same = bool(memory.path) and read_one(path).title == memory.title
+    except MemoryFault:
+        same = False
+    if not same:
         raise MemoryFault(f"title has {len(memory.title)} characters; write 1 to {TITLE_LIMIT}")
 
 
-def _refuse_secrets(text: str, path: str) -> None:
+def _refuse_secrets(record: Mapping[str, Any], text: str, path: str) -> None:
     secrets = find_secrets(text)
     if not secrets:
         return
     try:
-        with open(path, encoding="utf-8") as file:
-            before = file.read()
+        before = read_plain(path, LARGEST).decode("utf-8")
     except (OSError, ValueError):
         before = ""
     # Retiring a memory must not fail on what it holds already; doctor reports that.
-    fresh = [kind for kind, start, end in secrets if text[start:end] not in before]
+    fresh = [(kind, text[start:end]) for kind, start, end in secrets if text[start:end] not in before]
     if fresh:
-        raise MemoryFault(f"the memory holds a {fresh[0]}; take it out and name the place where it is kept instead")
+        kind, value = fresh[0]
+        place = _place_of(value, record, "") or "the memory"
+        raise MemoryFault(f"{place} holds a {kind}; take it out and name the place where it is kept instead")
+
+
+def _place_of(written: str, value: Any, field: str) -> str:
+    """Return the field whose text, as it is written into the file, holds something; empty where none alone does."""
+    if isinstance(value, dict):
+        inner = [(f"{field}.{name}" if field else str(name), item) for name, item in value.items()]
+    elif isinstance(value, list | tuple):
+        inner = [(f"{field}[{place}]", item) for place, item in enumerate(value)]
+    else:
+        return field if isinstance(value, str) and written in json.dumps(value, ensure_ascii=False) else ""
+    return next((found for name, item in inner if (found := _place_of(written, item, name))), "")
 
 
 def _put(path: str, data: bytes, *, new: bool = False) -> bool:

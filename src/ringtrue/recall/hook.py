@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 BUDGET = 0.9
 """Seconds after which the hook gives up; with the start of the interpreter that is the one second a prompt may wait."""
+LARGEST = 32_000_000
+"""Bytes of an event that are read; taking a larger one apart would take longer than there is time."""
 GRACE = 0.1
 """Seconds it then has to write down that it did."""
 
@@ -39,7 +41,9 @@ def _answer(argv: Sequence[str], stdin: TextIO, stdout: TextIO, environ: Mapping
     try:
         from .respond import respond
 
-        data = getattr(stdin, "buffer", stdin).read()
+        data = getattr(stdin, "buffer", stdin).read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise ValueError(f"the host sent more than {LARGEST:,} bytes")
         text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
         for piece in respond(text, argv[0] if argv else "", environ, progress):
             stdout.write(piece)
@@ -60,8 +64,22 @@ def run(budget: float = BUDGET) -> None:
     # Two of them: writing the note may hang on the same file system that kept the answer from coming.
     start_new_thread(_give_up, (budget, lambda: progress.note_timeout(budget)))
     start_new_thread(_give_up, (budget + GRACE, None))
+    _interrupt(budget + 2 * GRACE)
     code = _answer(sys.argv[1:], sys.stdin, sys.stdout, os.environ, progress)
     os._exit(code)  # nothing is left to tidy up, and tidying takes milliseconds
+
+
+def _interrupt(seconds: float) -> None:
+    """End the process by a signal, too: a search for a pattern lets no thread run, but it does look for signals."""
+    import os
+
+    try:
+        # ``signal`` would cost the import of ``enum``.
+        from _signal import ITIMER_REAL, SIGALRM, setitimer, signal  # type: ignore[import-not-found]
+    except ImportError:  # Windows
+        return
+    signal(SIGALRM, lambda *_: os._exit(0))
+    setitimer(ITIMER_REAL, seconds)
 
 
 def _give_up(seconds: float, last: Callable[[], Any] | None) -> None:

@@ -2,18 +2,23 @@
 
 Only active memories are ever searched: one that is retired cannot be found, however long the list (trap 30). How long a
 category is shown is asked with every search, since it depends on the hour and not on the files.
+
+Trigger phrases are searched with the tags. A memory one of whose phrases stands in the text, word for word, comes before all
+that only share words with it.
 """
 
 from __future__ import annotations
 
 from .memory import PRIORITY, MemoryFault
-from .words import expression, query_words
+from .phrases import called, phrases_of, spoken
+from .words import expression, joined, query_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Sequence
 
+    from .files import Listing
     from .memory import Memory
     from .points import Entry
     from .settings import Settings
@@ -35,6 +40,14 @@ ENTRY = """
         place INTEGER PRIMARY KEY, id TEXT UNIQUE, priority INTEGER, until REAL, active INTEGER, name BLOB UNIQUE
     )
 """
+PHRASE = "CREATE TABLE phrase(first TEXT, words TEXT, place INTEGER, PRIMARY KEY (first, words, place)) WITHOUT ROWID"
+ADD_PHRASE = "INSERT OR IGNORE INTO phrase VALUES (?, ?, ?)"
+_CALL = """
+    SELECT phrase.words, entry.priority, entry.id, entry.place FROM phrase JOIN entry ON entry.place = phrase.place
+    WHERE entry.until >= ? AND phrase.first IN ({})
+"""
+_AT_ONCE = 500
+"""Values in one question to SQLite, which takes 999 at least."""
 ADD_ENTRY = "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)"
 ADD_TEXT = "INSERT INTO memory(rowid, title, tags, body) VALUES (?, ?, ?, ?)"
 _FIND = """
@@ -66,11 +79,13 @@ class Index:
     ['jwt']
     """
 
-    __slots__ = ("_db", "_entries", "_memories", "settings", "stamp")
+    __slots__ = ("_db", "_entries", "_memories", "listing", "settings", "stamp")
 
-    def __init__(self, memories: Iterable[Memory], settings: Settings, *, stamp: str = "") -> None:
-        """``stamp`` is a text that changes when the files do, for what others keep about a store."""
-        self.settings, self.stamp = settings, stamp
+    def __init__(
+        self, memories: Iterable[Memory], settings: Settings, *, stamp: str = "", listing: Listing | None = None
+    ) -> None:
+        """``stamp`` is a text that changes when the files do, ``listing`` the files, for what others keep about a store."""
+        self.settings, self.stamp, self.listing = settings, stamp, listing
         self._memories: list[Memory] | None = sorted(
             (memory for memory in memories if memory.status == "active"), key=lambda memory: memory.id
         )
@@ -114,15 +129,37 @@ class Index:
 
         ``now``, in seconds since 1970, decides what is past its retention. ``session`` is the paths of the last uses of tools,
         the latest last, and counts where ``related_files_boost`` is on. ``limit`` is how many words of the text are used,
-        else that of the settings. Raises MemoryFault for a strategy that needs more than the standard library.
+        else that of the settings; trigger phrases are looked for in the whole of it. Raises MemoryFault for a strategy that
+        needs more than the standard library.
         """
         words = query_words(text, self.settings.query_max_tokens if limit is None else limit)
-        return self.search_words(words, k=k, now=now, strategy=strategy, session=session)
+        return self.search_words(words, said=spoken(text), k=k, now=now, strategy=strategy, session=session)
+
+    def on_demand(
+        self, text: str, *, k: int, now: float, strategy: str | None = None, session: Sequence[str] = ()
+    ) -> list[Found]:
+        """Return what somebody who asks is shown: as many words of the text are used as ``search`` of the settings says.
+
+        Scores under its ``min_score_abs`` are left out where the best one reaches it: in a store of one or two memories BM25
+        is about 0 for a perfect match (trap 25).
+        """
+        rule = self.settings.search
+        found = self.search(text, k=k, now=now, strategy=strategy, session=session, limit=rule.query_max_tokens)
+        if found and found[0].score >= rule.min_score_abs:
+            return [one for one in found if one.score >= rule.min_score_abs]
+        return found
 
     def search_words(
-        self, words: Sequence[str], *, k: int, now: float, strategy: str | None = None, session: Sequence[str] = ()
+        self,
+        words: Sequence[str],
+        *,
+        k: int,
+        now: float,
+        strategy: str | None = None,
+        session: Sequence[str] = (),
+        said: str = "",
     ) -> list[Found]:
-        """Return what ``search`` does, for words that ``query_words`` returned."""
+        """Return what ``search`` does, for words that ``query_words`` and ``spoken`` returned."""
         chosen = self.strategy if strategy is None else strategy
         if chosen == FTS5 and self._db is None:
             chosen = TITLE_TAGS
@@ -131,10 +168,13 @@ class Index:
         if not words or k < 1:
             return []
         boosted = self.settings.related_files_boost and bool(session)
-        most = -1 if boosted else k + SPARE
+        calling = self._called(said, now) if said else []
+        most = -1 if boosted or calling else k + SPARE
         rows = self._by_bm25(words, now, most) if chosen == FTS5 else self._by_points(words, now)
         if boosted:
             rows = self._raised(rows, session[-RELATED_LAST:])
+        if calling:
+            rows = _called_first(rows, calling)
         found: list[Found] = []
         for score, _, _, place in rows:
             memory = self._memory(place) if isinstance(place, int) else place
@@ -161,6 +201,25 @@ class Index:
         ]
         return sorted(rows, key=_best_first)
 
+    def _called(self, said: str, now: float) -> list[Row]:
+        """Return the memories one of whose phrases is among spoken words, each once, with no score of their own."""
+        rows: dict[str, Row] = {}
+        if self._db is None:
+            for memory in self.memories:
+                if memory.trigger_phrases and called(memory, said) and now <= shown_until(memory, self.settings):
+                    rows[memory.id] = (0.0, PRIORITY[memory.category], memory.id, memory)
+            return list(rows.values())
+        if self._db.execute("SELECT 1 FROM phrase LIMIT 1").fetchone() is None:
+            return []
+        words = list(dict.fromkeys(said.split()))
+        for start in range(0, len(words), _AT_ONCE):
+            some = words[start : start + _AT_ONCE]
+            sql = _CALL.format(",".join("?" * len(some)))
+            for phrase, priority, name, place in self._db.execute(sql, (now, *some)):
+                if f" {phrase} " in said:
+                    rows[name] = (0.0, priority, name, place)
+        return list(rows.values())
+
     def _raised(self, rows: list[Row], session: Sequence[str]) -> list[Row]:
         raised: list[Row] = []
         for score, priority, name, place in rows:
@@ -171,6 +230,15 @@ class Index:
 
     def _memory(self, place: int) -> Memory | None:
         return self.memories[place - 1]
+
+
+def _called_first(rows: list[Row], calling: list[Row]) -> list[Row]:
+    """Lift the memories that are called above the others, which keep their scores; where none has one, a score is 1."""
+    gain = rows[0][0] if rows and rows[0][0] > 0 else 1.0
+    named = {row[2]: row for row in calling}
+    others = [row for row in rows if row[2] not in named]
+    named.update((row[2], row) for row in rows if row[2] in named)
+    return [*sorted(((row[0] + gain, *row[1:]) for row in named.values()), key=_best_first), *others]
 
 
 def _best_first(row: Row) -> tuple[float, int, str]:
@@ -202,19 +270,29 @@ def about(memory: Memory, paths: Iterable[str]) -> bool:
 
 
 def texts(memory: Memory, settings: Settings) -> tuple[str, str, str]:
-    """Return title, tags and body as they are indexed."""
-    fields = memory.title, " ".join(memory.tags), memory.body[: settings.body_max_chars]
+    """Return title, tags with the trigger phrases, and body as they are indexed."""
+    given = memory.title, " ".join((*memory.tags, *memory.trigger_phrases)), memory.body[: settings.body_max_chars]
+    fields = tuple(" ".join((field, *joined(field))) if "-" in field else field for field in given)
     try:
         "".join(fields).encode()
     except UnicodeEncodeError:  # SQLite takes no lone surrogate
-        fields = tuple(field.encode("utf-8", "replace").decode() for field in fields)  # type: ignore[assignment]
-    return fields
+        fields = tuple(_storable(field) for field in fields)
+    return fields  # type: ignore[return-value]  # they are three
 
 
 def entry(memory: Memory, settings: Settings, place: int, name: bytes | None) -> tuple[object, ...]:
     """Return the row beside the text: what orders, filters and finds the memory again."""
     id_ = memory.id.encode("utf-8", "backslashreplace").decode()
     return place, id_, PRIORITY[memory.category], shown_until(memory, settings), memory.status == "active", name
+
+
+def phrases(memory: Memory, place: int) -> list[tuple[str, str, int]]:
+    """Return the rows by which the trigger phrases of a memory are looked up."""
+    return [(phrase.partition(" ")[0], phrase, place) for phrase in map(_storable, phrases_of(memory))]
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def connect(path: str) -> sqlite3.Connection | None:
@@ -227,7 +305,7 @@ def connect(path: str) -> sqlite3.Connection | None:
 
 
 def tables(db: sqlite3.Connection, more: str = "") -> bool:
-    """Make the two tables; False where this SQLite has no FTS5."""
+    """Make the tables; False where this SQLite has no FTS5."""
     import sqlite3
 
     try:
@@ -235,6 +313,7 @@ def tables(db: sqlite3.Connection, more: str = "") -> bool:
     except sqlite3.OperationalError:
         return False
     db.execute(ENTRY)
+    db.execute(PHRASE)
     return True
 
 
@@ -249,6 +328,9 @@ def build(memories: Sequence[Memory], settings: Settings) -> sqlite3.Connection 
         return None
     db.executemany(ADD_TEXT, ((place, *texts(memory, settings)) for place, memory in enumerate(memories, 1)))
     db.executemany(ADD_ENTRY, (entry(memory, settings, place, None) for place, memory in enumerate(memories, 1)))
+    for place, memory in enumerate(memories, 1):
+        if memory.trigger_phrases:
+            db.executemany(ADD_PHRASE, phrases(memory, place))
     db.execute("COMMIT")
     return db
 

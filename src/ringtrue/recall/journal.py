@@ -15,11 +15,14 @@ from .files import OWN, own_folder
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
+    from typing import Any, BinaryIO
 
 FOLDER = "journal"
 ENDING = ".jsonl"
 _ALSO = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+LATEST = 1e11
+"""Seconds since 1970 beyond which no clock is; NaN and infinity are neither."""
+_NAMES = ("session_id", "prompt_id", "task_id", "id")
 TAIL = 262_144
 """Bytes of the latest file in which a hook looks for what it did a moment ago."""
 
@@ -28,6 +31,8 @@ def record(root: str, event: Mapping[str, Any]) -> bool:
     """Add an event; False where it could not be written. Nothing is raised: a hook does its work without a journal too."""
     try:
         folder = os.path.join(own_folder(root), FOLDER)
+        if os.path.islink(folder):
+            return False  # what is written there would be written elsewhere
         if not os.path.isdir(folder):
             os.makedirs(folder, exist_ok=True)
         month = time.strftime("%Y-%m", time.gmtime(event["at"]))
@@ -56,7 +61,7 @@ def events(root: str, *, since: float = 0.0) -> Iterator[dict[str, Any]]:
     """Yield the events from a moment on, as they were written; torn lines and lines that are no events are passed over."""
     for path in _files(root):
         try:
-            with open(path, "rb") as file:
+            with _opened(path) as file:
                 for line in file:
                     event = _event(line)
                     if event is not None and event["at"] >= since:
@@ -70,7 +75,7 @@ def latest(root: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for path in _files(root)[-2:]:
         try:
-            with open(path, "rb") as file:
+            with _opened(path) as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - TAIL))
                 lines = file.read(TAIL).split(b"\n")
@@ -80,8 +85,17 @@ def latest(root: str) -> list[dict[str, Any]]:
     return found
 
 
+def _opened(path: str) -> BinaryIO:
+    """Open a plain file; raises OSError for a pipe, which nobody may ever write to, and for a link."""
+    if os.lstat(path).st_mode & 0o170000 != 0o100000:
+        raise OSError(22, "it is no plain file", path)
+    return open(path, "rb")
+
+
 def _files(root: str) -> list[str]:
     folder = os.path.join(root, OWN, FOLDER)
+    if os.path.islink(folder):
+        return []
     try:
         return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(ENDING)]
     except OSError:
@@ -93,6 +107,8 @@ def _event(line: bytes) -> dict[str, Any] | None:
         event = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if isinstance(event, dict) and isinstance(event.get("event"), str) and type(event.get("at")) in (int, float):
-        return event
-    return None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str) or type(event.get("at")) not in (int, float):
+        return None
+    if not 0 <= event["at"] < LATEST or any(isinstance(event.get(name), list | dict) for name in _NAMES):
+        return None
+    return event

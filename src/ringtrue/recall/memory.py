@@ -28,6 +28,8 @@ LINKS = ("caused_by", "leads_to", "supports", "contradicts")
 RETENTION_DAYS = {"session_summary": 90}
 """How long a category is shown after its last change; 0, and whatever is not named, is for ever."""
 ID_LIMIT, TITLE_LIMIT = 80, 120
+ID_READ, TITLE_READ = 200, 1200
+"""Characters up to which an id and a title of a file are read all the same; doctor reports what is beyond the limits."""
 FIELDS = (
     "schema_version", "category", "id", "title", "created_at", "updated_at", "tags", "record_status", "importance_tier",
     "confidence", "related_files", "trigger_phrases", "supersedes", "links", "spec_folder", "content",
@@ -144,9 +146,9 @@ def from_record(record: Any, path: str = "") -> Memory:
         raise MemoryFault(f"confidence is {_shown(confidence)}; write a number from 0 to 1")
     supersedes = record.get("supersedes")
     return Memory(
-        id=_text(record, "id"),
+        id=checked_id(_text(record, "id")),
         category=category,
-        title=_text(record, "title"),
+        title=_title(record),
         body=body_of(category, content),
         tags=_texts(record, "tags"),
         created_at=_text(record, "created_at", ""),
@@ -167,6 +169,31 @@ def from_record(record: Any, path: str = "") -> Memory:
             if name not in _OURS or (name == "schema_version" and value != SCHEMA_VERSION)
         },
     )
+
+
+def checked_id(text: str) -> str:
+    """Return an id; raises MemoryFault for one that nobody could name: too long, or with characters that cannot be seen.
+
+    >>> checked_id("jwt\u202e-sessions")
+    Traceback (most recent call last):
+        ...
+    ringtrue.recall.memory.MemoryFault: id is 'jwt\\u202e-sessions'; write small letters, digits and '-', at most 80
+    """
+    bad = len(text) > ID_READ or not text.isprintable()
+    if not bad and not text.isascii():
+        from unicodedata import category
+
+        bad = any(category(letter)[0] == "M" for letter in text)
+    if bad:
+        raise MemoryFault(f"id is {_shown(text)}; write small letters, digits and '-', at most {ID_LIMIT}")
+    return text
+
+
+def _title(record: Mapping[str, Any]) -> str:
+    title = _text(record, "title")
+    if len(title) > TITLE_READ:
+        raise MemoryFault(f"title has {len(title)} characters; write at most {TITLE_LIMIT} and put the rest into content")
+    return title
 
 
 def as_record(memory: Memory) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 
-from .memory import CATEGORIES, ID_LIMIT, STATUSES, TIERS, TITLE_LIMIT, Memory, MemoryFault
+from .memory import CATEGORIES, ID_LIMIT, STATUSES, TIERS, TITLE_LIMIT, Memory, MemoryFault, checked_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 SOURCE = "note"
 KINDS = {"user": "preference", "feedback": "preference", "project": "decision", "reference": "runbook"}
 """What the types of an agent's own notes are among our categories."""
-OTHERWISE = "runbook"
-_HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.M)
+OTHERWISE = "decision"
+"""What a note is taken for that says nothing about it; not a session_summary, which is shown for some weeks only."""
 
 
 def from_note(text: str, path: str) -> Memory:
@@ -31,17 +31,17 @@ def from_note(text: str, path: str) -> Memory:
     """
     facts, body = front_matter(text)
     body = body.strip()
-    heading = _HEADING.search(body)
-    title = _one(facts, "title") or _one(facts, "name") or (heading[1] if heading else "") or _stem(path)
+    title = _one(facts, "title") or _one(facts, "name") or _heading(body) or _stem(path)
     description = _one(facts, "description")
     if not body and not description:
         raise MemoryFault("the note holds no text; write some, or delete it")
-    category = _one(facts, "category") or KINDS.get(_one(facts, "type"), OTHERWISE)
     changed = _one(facts, "updated_at") or _one(facts, "modified") or _one(facts, "updated") or _one(facts, "date")
-    status, tier = _one(facts, "record_status"), _one(facts, "importance_tier")
+    status, tier = _one(facts, "record_status") or "active", _one(facts, "importance_tier")
+    if status not in STATUSES:  # taken for active, a note that somebody retired would be shown
+        raise MemoryFault(f"record_status is {status!r:.60}; write one of {', '.join(STATUSES)}")
     return Memory(
-        id=_one(facts, "id") or note_id(path),
-        category=category if category in CATEGORIES else OTHERWISE,
+        id=checked_id(_one(facts, "id") or note_id(path)),
+        category=category_of(facts, body, path)[0],
         title=title[:TITLE_LIMIT],
         body=f"{description}\n{body}" if description else body,
         tags=_many(facts, "tags"),
@@ -49,12 +49,49 @@ def from_note(text: str, path: str) -> Memory:
         updated_at=changed,
         trigger_phrases=_many(facts, "trigger_phrases"),
         related_files=_many(facts, "related_files"),
-        status=status if status in STATUSES else "active",
+        status=status,
         tier=tier if tier in TIERS else "normal",
         path=path,
         source=SOURCE,
         extra=facts,
     )
+
+
+def category_of(facts: dict[str, Any], body: str, path: str) -> tuple[str, str]:
+    """Return the category of a note, and what it was guessed from; nothing where the note itself says it.
+
+    >>> category_of({"category": "Tech Debt"}, "", "/n/x.md"), category_of({}, "1. stop\\n2. start", "/n/x.md")
+    (('tech_debt', ''), ('runbook', 'its numbered steps'))
+    """
+    for name in ("category", "type"):
+        found = _category(_one(facts, name), KINDS)
+        if found:
+            return found, ""
+    folder = os.path.basename(os.path.dirname(path))
+    found = _category(folder, {"adr": "decision"})
+    if found:
+        return found, f"its folder {folder}/"
+    if re.search(r"^1[.)] ", body, re.M) and re.search(r"^2[.)] ", body, re.M):
+        return "runbook", "its numbered steps"
+    return OTHERWISE, "nothing"
+
+
+def _category(text: str, kinds: dict[str, str]) -> str:
+    name = re.sub(r"[\s-]+", "_", text.strip().lower())
+    for one in (name, name.removesuffix("s")):
+        if one in CATEGORIES or one in kinds:
+            return kinds.get(one, one)
+    return ""
+
+
+def _heading(body: str) -> str:
+    for line in body.split("\n"):
+        marks = len(line) - len(line.lstrip("#"))
+        if 1 <= marks <= 6 and line[marks : marks + 1].isspace():
+            title = line[marks:].strip().rstrip("#").rstrip()
+            if title:
+                return title
+    return ""
 
 
 def note_id(path: str) -> str:
@@ -76,7 +113,9 @@ def front_matter(text: str) -> tuple[dict[str, Any], str]:
             return facts, "\n".join(lines[number + 1 :])
         bare = line.strip()
         if bare.startswith("- ") and name:
-            facts[name] = [*_list(facts.get(name)), _plain(bare[2:])]
+            if not isinstance(facts.get(name), list):
+                facts[name] = _list(facts.get(name))
+            facts[name].append(_plain(bare[2:]))
         elif ":" in bare and not bare.startswith("#"):
             # Nested facts count as their own: the notes of an agent keep theirs under ``metadata``.
             name, _, value = bare.partition(":")

@@ -5,7 +5,7 @@ Titles and tags were written by somebody once and may say anything, so they are 
 
 from __future__ import annotations
 
-from .guard import clean_title, escape
+from .guard import clean_title, escape, hide_secrets, visible_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .threshold import Decision
 
 LIMIT = 10_000
-"""Characters beyond which hosts replace the text by a preview."""
+"""Characters beyond which hosts replace the text by a preview; some count as UTF-16 does, an emoji as two."""
 TAGS_LIMIT = 200
 _OPEN = '<memory-context source="{}" content="data">'
 _CLOSE = "</memory-context>"
@@ -28,8 +28,8 @@ def context_block(decision: Decision, root: str) -> str:
     """Return the text to put beside the prompt, at most 10,000 characters; an empty one where nothing is shown."""
     pointers = [_pointer(hit, sure) for hit, sure in zip(decision.inject, decision.confidence, strict=True)]
     while pointers:
-        block = "\n".join((_OPEN.format(escape(root)), NOTE, *pointers, _CLOSE))
-        if len(block) <= LIMIT:
+        block = "\n".join((_OPEN.format(escape(visible_line(root))), NOTE, *pointers, _CLOSE))
+        if len(block.encode("utf-16-le")) <= 2 * LIMIT:
             return block
         pointers.pop()
     return ""
@@ -37,13 +37,15 @@ def context_block(decision: Decision, root: str) -> str:
 
 def hint_block(root: str) -> str:
     """Return the one line that says where to look when nothing is shown, for those who asked for it."""
-    return "\n".join((_OPEN.format(escape(root)), HINT, _CLOSE))
+    return "\n".join((_OPEN.format(escape(visible_line(root))), HINT, _CLOSE))
 
 
 def _pointer(hit: Found, confidence: str) -> str:
     memory = hit.memory
-    tags = ", ".join(filter(None, map(clean_title, memory.tags)))[:TAGS_LIMIT]
+    # A tag takes two characters at least, with its comma: further ones could not be shown.
+    tags = hide_secrets(", ".join(filter(None, map(clean_title, memory.tags[:TAGS_LIMIT]))))[:TAGS_LIMIT]
+    title = hide_secrets(clean_title(memory.title)) or memory.id
     return (
-        f'<memory category="{escape(memory.category)}" path="{escape(memory.path)}" tags="{escape(tags)}" '
-        f'confidence="{escape(confidence)}">{escape(clean_title(memory.title))}</memory>'
+        f'<memory category="{escape(memory.category)}" path="{escape(visible_line(memory.path))}" tags="{escape(tags)}" '
+        f'confidence="{escape(confidence)}">{escape(title)}</memory>'
     )

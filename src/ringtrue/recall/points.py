@@ -5,7 +5,7 @@ It answers where a Python comes without FTS5, and it is what ``fts5_bm25`` is me
 
 from __future__ import annotations
 
-from .words import query_words
+from .words import words_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ IN_TITLE, IN_TAGS, BEGINNING, IN_BODY = 2, 3, 1, 1
 MOST_FROM_BODY = 3
 BEGINNING_FROM = 4
 """Letters from which a word counts for one that begins with it."""
-_ALL = 1_000_000
 
 
 class Entry:
@@ -33,7 +32,7 @@ class Entry:
 
 def words_of(text: str) -> set[str]:
     """Return the words of a text, the parts of compounds too."""
-    whole = query_words(text, _ALL)
+    whole = words_in(text)
     return {*whole, *(part for word in whole for part in word.replace("-", "_").replace(".", "_").split("_") if len(part) > 1)}
 
 

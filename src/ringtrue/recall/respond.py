@@ -12,14 +12,16 @@ import re
 import time
 
 from .files import find_root, read_one
-from .guard import inside
+from .guard import hide_secrets, inside
 from .journal import latest, record
 from .memory import MemoryFault
 from .settings import Settings, read_settings
+from .transcript import by_host
+from .words import beginning, cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from .memory import Memory
@@ -27,22 +29,16 @@ if TYPE_CHECKING:
 
 SHORTEST_PROMPT = 10
 """Characters below which a prompt is a nod."""
-LONGEST_PROMPT = 20_000
-"""Characters of a prompt that are looked at; what follows is a pasted file."""
 SHORT_PROMPT = 3
 """Telling words up to which earlier turns are needed to know what a prompt is about."""
-TELLING = 0.5
-"""The rarity from which a word tells something of the topic."""
 CANDIDATES = 10
 SPAN = 8
 """Words in a row that an answer and a memory share when the one quotes the other."""
 QUERY_KEPT = 500
-"""Characters of a prompt that the journal keeps."""
+"""Characters of a prompt, and of the earlier turns that were searched with it, that the journal keeps."""
 USED_PATHS = 5
 INDEX_SECONDS = 0.6
 """Seconds for making the index of a large folder; it goes on with the next prompt."""
-_HOST_MARKUP = re.compile(r"<[a-z]+(?:[-_][a-z]+)+[\s>]")
-"""How prompts begin that the host made: results of sub-agents, scheduled tasks, messages of other sessions, output."""
 
 
 class Progress:
@@ -103,7 +99,7 @@ def _text(payload: Mapping[str, Any], key: str) -> str:
 
 def _prompt(payload: Mapping[str, Any], root: str, progress: Progress) -> Iterator[str]:
     progress.event["event"] = "prompt"
-    prompt = (_text(payload, "prompt") or _text(payload, "user_prompt"))[:LONGEST_PROMPT].strip()
+    prompt = cut(_text(payload, "prompt") or _text(payload, "user_prompt")).strip()
     settings, _ = read_settings(root)
     refusal = _refusal(payload, prompt, settings)
     if refusal:
@@ -112,14 +108,15 @@ def _prompt(payload: Mapping[str, Any], root: str, progress: Progress) -> Iterat
         return
     path = _text(payload, "transcript_path")
     query = enriched(prompt, settings, path)
-    decision = find(root, query, settings, path, now=progress.event["at"])
+    seen = _seen(root, progress.event) if query != prompt else set()
+    decision = find(root, query, settings, path, now=progress.event["at"], prompt=prompt, shown=seen)
     from .pointers import context_block, hint_block
 
     block = context_block(decision, root) or (hint_block(root) if settings.hint else "")
     if block:
         yield json.dumps({"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": block}})
     account = {
-        **_account(decision, prompt, query != prompt),
+        **_account(decision, prompt, query),
         "strategy": strategy_of(settings),
         "threshold": settings.threshold,
     }
@@ -133,7 +130,7 @@ def _refusal(payload: Mapping[str, Any], prompt: str, settings: Settings) -> tup
         return "skipped", "a sub-agent's prompt"
     if not prompt:
         return "empty", "the host sent no prompt"
-    if _HOST_MARKUP.match(prompt):
+    if by_host(prompt):
         return "skipped", "the host's own message"
     if len(prompt) < SHORTEST_PROMPT:
         return "skipped", f"shorter than {SHORTEST_PROMPT} characters"
@@ -143,10 +140,11 @@ def _refusal(payload: Mapping[str, Any], prompt: str, settings: Settings) -> tup
 def enriched(prompt: str, settings: Settings, transcript: str = "", turns: Sequence[str] | None = None) -> str:
     """Return the text to search for: the prompt, and where it tells too little, what the user said before, the latest first.
 
-    The turns are read from the transcript unless they are given, the latest last.
+    Of the turns no more is taken than will be searched for. They are read from the transcript unless they are given, the
+    latest last.
     """
     rule = settings.transcript_context
-    if not rule.enabled or not (transcript or turns) or _telling(prompt, settings) > SHORT_PROMPT:
+    if not rule.enabled or not (transcript or turns) or _tells_enough(prompt, settings):
         return prompt
     if turns is None:
         from .transcript import user_turns
@@ -156,18 +154,30 @@ def enriched(prompt: str, settings: Settings, transcript: str = "", turns: Seque
         if turns and turns[-1].strip() == prompt:
             turns = turns[:-1]
     turns = turns[-rule.max_turns :] if rule.max_turns else ()
-    return "\n".join((prompt, *reversed(turns)))
+    whole = beginning("\n".join((prompt, *reversed(turns))), settings.query_max_tokens)
+    return whole if len(whole) > len(prompt) else prompt
 
 
-def _telling(prompt: str, settings: Settings) -> int:
-    from .background import rarity
-    from .evidence import stem, words_of
+def _tells_enough(prompt: str, settings: Settings) -> bool:
+    from .evidence import telling
 
-    return sum(rarity(word, stem(word)) >= TELLING for word in words_of(prompt, settings.query_max_tokens))
+    return len(telling(prompt, settings.query_max_tokens)) > SHORT_PROMPT
 
 
-def find(root: str, text: str, settings: Settings, transcript: str = "", *, now: float) -> Decision:
-    """Return what is shown unasked for a text: the memories of a folder that were found and stand out."""
+def find(
+    root: str,
+    text: str,
+    settings: Settings,
+    transcript: str = "",
+    *,
+    now: float,
+    prompt: str | None = None,
+    shown: Collection[str] = (),
+) -> Decision:
+    """Return what is shown unasked for a text: the memories of a folder that were found and stand out.
+
+    ``prompt`` is the part of the text that is new, ``shown`` the ids that the session has seen; see ``decide``.
+    """
     from .index import open_index
     from .threshold import decide
 
@@ -178,7 +188,7 @@ def find(root: str, text: str, settings: Settings, transcript: str = "", *, now:
         used = used_paths(transcript, most=USED_PATHS, tail_bytes=settings.transcript_context.tail_bytes)
     index = open_index(root, settings, seconds=INDEX_SECONDS)
     found = index.search(text, k=CANDIDATES, now=now, strategy=strategy_of(settings), session=used)
-    return decide(index, found, text, settings, root=root)
+    return decide(index, found, text, settings, root=root, prompt=prompt, shown=shown)
 
 
 def strategy_of(settings: Settings) -> str:
@@ -186,7 +196,7 @@ def strategy_of(settings: Settings) -> str:
     return "fts5_bm25" if settings.match_strategy == "hybrid" else settings.match_strategy
 
 
-def _account(decision: Decision, prompt: str, with_turns: bool) -> dict[str, Any]:
+def _account(decision: Decision, prompt: str, searched: str) -> dict[str, Any]:
     """Return what the journal keeps of an answer."""
     shown = [
         {
@@ -202,15 +212,8 @@ def _account(decision: Decision, prompt: str, with_turns: bool) -> dict[str, Any
     account: dict[str, Any] = {"outcome": "injected" if shown else "silent", "reason": decision.reason, "injected": shown}
     if decision.level is not None:
         account["level"] = round(decision.level, 4)
-    return {**account, "enriched": with_turns, "query": _without_secrets(prompt)[:QUERY_KEPT]}
-
-
-def _without_secrets(text: str) -> str:
-    from .guard import find_secrets
-
-    for kind, start, end in reversed(find_secrets(text)):
-        text = f"{text[:start]}[{kind}]{text[end:]}"
-    return text
+    account = {**account, "enriched": searched != prompt, "query": hide_secrets(prompt)[:QUERY_KEPT]}
+    return account if searched == prompt else {**account, "searched": hide_secrets(searched)[: 2 * QUERY_KEPT]}
 
 
 def _read_file(payload: Mapping[str, Any], root: str, progress: Progress) -> None:
@@ -252,14 +255,31 @@ def _stop(payload: Mapping[str, Any], root: str, progress: Progress) -> None:
         record(root, {**progress.event, "referenced": quoted, "ms": progress.milliseconds()})
 
 
+def _seen(root: str, joint: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the memories that were injected in this session, since its context was last cut short."""
+    seen: set[str] = set()
+    for event in reversed(latest(root) if joint.get("session_id") else ()):
+        if event.get("session_id") != joint["session_id"]:
+            continue
+        if event["event"] == "session" and event.get("source") in ("clear", "compact"):
+            break
+        if event["event"] == "prompt":
+            seen.update(str(one.get("id")) for one in _injected(event))
+    return seen
+
+
+def _injected(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    shown = event.get("injected")
+    return [one for one in shown if isinstance(one, dict)] if isinstance(shown, list) else []
+
+
 def _shown(root: str, joint: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what was injected with this prompt; hosts that do not name prompts mean the last one of the session."""
     for event in reversed(latest(root)):
         if event["event"] != "prompt" or event.get("session_id") != joint.get("session_id"):
             continue
         if event.get("prompt_id") == joint.get("prompt_id") or not joint.get("prompt_id"):
-            shown = event.get("injected")
-            return [one for one in shown if isinstance(one, dict)] if isinstance(shown, list) else []
+            return _injected(event)
     return []
 
 

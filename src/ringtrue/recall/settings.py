@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 
+from .guard import read_plain
 from .memory import CATEGORIES, RETENTION_DAYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any, ClassVar
 
 FILE = "memory-config.json"
+LARGEST = 1_000_000
+"""Bytes beyond which it is no file of settings."""
+SYSTEM = ("/", "/bin", "/boot", "/dev", "/etc", "/lib", "/proc", "/run", "/sbin", "/sys", "/usr", "/var")
+"""Folders that hold no notes; a configuration that came with somebody's project may name them."""
 STRATEGIES = ("fts5_bm25", "title_tags", "hybrid")
 THRESHOLDS = ("null", "fixed")
 COLUMNS = ("title", "tags", "body")
@@ -124,11 +129,13 @@ def read_settings(root: str) -> tuple[Settings, list[str]]:
     """
     path = os.path.join(root, FILE)
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            text = file.read()
+        text = read_plain(path, LARGEST).decode("utf-8-sig")
     except FileNotFoundError:
         return Settings(), []
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        why = "it is a link, and links are not followed" if os.path.islink(path) else error.strerror
+        return Settings(), [f"{FILE} cannot be read: {why}; the defaults hold"]
+    except ValueError as error:
         return Settings(), [f"{FILE} cannot be read: {error}; the defaults hold"]
     import json
 
@@ -171,8 +178,23 @@ def from_section(section: Mapping[str, Any], root: str = "") -> tuple[Settings, 
             kept = top.get("auto_inject", AutoInject())
             top["auto_inject"] = AutoInject(**{name: getattr(kept, name) for name in AutoInject.DEFAULTS} | old)
     if "roots" in top:
-        top["roots"] = tuple(os.path.join(root, os.path.expanduser(folder)) for folder in top["roots"])
+        top["roots"] = tuple(_allowed(top["roots"], root, faults))
     return Settings(**top), faults
+
+
+def _allowed(folders: tuple[str, ...], root: str, faults: list[str]) -> Iterator[str]:
+    for folder in folders:
+        whole = os.path.join(root, os.path.expanduser(folder))
+        real = os.path.realpath(whole)
+        if any(real == system or (system != "/" and real.startswith(system + "/")) for system in SYSTEM) and not _own(real):
+            faults.append(f"retrieval.roots names {folder!r:.60}, a folder of the system; name one that holds notes")
+        else:
+            yield whole
+
+
+def _own(folder: str) -> bool:
+    """True for what lies under a system's folder and is a user's all the same, as temporary and home folders are somewhere."""
+    return folder.startswith(("/var/folders/", "/var/tmp/", "/var/home/", "/usr/home/", "/run/user/", "/run/media/"))
 
 
 def _read(

@@ -14,16 +14,34 @@ import os
 from bisect import bisect_left
 from math import exp, log
 
-from .background import COMMON, TRADE
-from .evidence import BEGINNING, EVERYDAY, PRIOR, SHORTEST_BEGINNING, UNSAID, Said, evidence, stem, weights, words_of
+from .background import COMMON, TRADE, rarity
+from .evidence import (
+    BEGINNING,
+    EVERYDAY,
+    PRIOR,
+    SHORTEST_BEGINNING,
+    UNSAID,
+    Said,
+    ends_of,
+    evidence,
+    in_store,
+    stem,
+    telling,
+    weights,
+)
+from .phrases import called, spoken
+from .words import refers_back
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
+    from .files import Listing
     from .index import Found, Index
     from .memory import Memory
     from .settings import Settings
+
+    _Word = tuple[float, float, dict[int, float]]
 
 DRAWS = 1000
 """Texts that make the null distribution."""
@@ -33,17 +51,24 @@ CLOSE = 0.8
 """A further memory is shown when its evidence is at least this share of the best one's."""
 CLEAR = 2.0
 """How many times the level makes a hit one of high confidence."""
+OWN_SHARE = 0.5
+"""The share of what a prompt itself tells that a memory must have before earlier turns count for it: "write one about spring"
+may share "write" with a memory about the turn before, and is not about that."""
 LENGTHS = (3, 10)
 OWN_WORDS, TRADE_WORDS, NAMES = 0.1, 0.2, 0.05
 """Shares of the words of a drawn text: the store's own, the trade's, and names from elsewhere, which no memory has. Real
 questions have more of the last (22 to 37 in a hundred words), so chance is given rather too much than too little."""
 SEED = 1
 """The same for every store: what differs between two levels is then the stores, and one memory more moves a level little."""
-VERSION = "1"
+VERSION = "2"
 """Changes when the same store would get another level."""
 FILE = "null.json"
+LARGEST = 10_000_000
+"""Bytes beyond which it was not written here."""
 _TAIL = 0.9
 _FROM_RANK = 100
+_UNIT = 1 / (1 << 53)
+_RANKS = log(len(COMMON) / _FROM_RANK)
 
 
 class Level:
@@ -77,9 +102,22 @@ class Decision:
 
 
 def decide(
-    index: Index, found: Sequence[Found], text: str, settings: Settings, *, level: Level | None = None, root: str = ""
+    index: Index,
+    found: Sequence[Found],
+    text: str,
+    settings: Settings,
+    *,
+    level: Level | None = None,
+    root: str = "",
+    prompt: str | None = None,
+    shown: Collection[str] = (),
 ) -> Decision:
     """Return which of the memories found for a text are shown unasked, if any.
+
+    ``prompt`` is the part of the text that was said just now, where earlier turns were added to it. These help a memory only
+    where the prompt points back, has no telling word, or shares what it tells with the memory; what they bring up is never of
+    high confidence, and not one of ``shown``, the ids that the session has seen. A memory that the prompt calls by a trigger
+    phrase is shown.
 
     With ``threshold: fixed`` the scores decide as they did before there was a level. ``level`` is that of the store where the
     caller has it already; else it is looked up, or drawn and kept, under ``root``.
@@ -89,26 +127,59 @@ def decide(
         return Decision(reason="nothing was found" if most else "nothing may be shown")
     if level is None:
         level = null_level(index, settings, root=root)
-    words = words_of(text, settings.query_max_tokens)
-    weighed = weights(words, level.shares, level.size)
-    told = [evidence(words, weighed, Said(hit.memory, settings.body_max_chars)) for hit in found]
+    said = [Said(hit.memory, settings.body_max_chars) for hit in found]
+    alone = _told(text if prompt is None else prompt, said, level, settings)
+    turned = [0.0] * len(found) if prompt in (None, text) else _with_turns(text, prompt or "", said, level, settings)
+    top = max(*alone, *turned)
+    told = [max(own, 0.0 if hit.memory.id in shown else more) for hit, own, more in zip(found, alone, turned, strict=True)]
+    spoke = spoken(text if prompt is None else prompt)
+    calls = [bool(called(hit.memory, spoke)) for hit in found]
     if settings.threshold == "fixed":
-        chosen = _by_score(found, settings)
+        passing = _by_score(found, settings)
     else:
-        floor = max(level.value, CLOSE * max(told))
-        best = sorted(
-            (place for place, value in enumerate(told) if value > level.value and value >= floor), key=lambda p: -told[p]
-        )
-        chosen = sorted(best[:most])
+        floor = max(level.value, CLOSE * top)
+        passing = [place for place, value in enumerate(told) if value > level.value and value >= floor]
+    standing = {*passing, *(place for place, calling in enumerate(calls) if calling)}
+    chosen = sorted(sorted(standing, key=lambda place: (not calls[place], -told[place]))[:most])
     if not chosen:
-        return Decision(reason="nothing stands out", level=level.value)
+        before = any(more > level.value and hit.memory.id in shown for hit, more in zip(found, turned, strict=True))
+        return Decision(reason="this session has seen it" if before else "nothing stands out", level=level.value)
+    if any(calls[place] for place in chosen):
+        reason = "a trigger phrase calls"
+    else:
+        reason = "stands out" if settings.threshold != "fixed" else "scores enough"
     return Decision(
-        reason="stands out" if settings.threshold != "fixed" else "scores enough",
+        reason=reason,
         inject=[found[place] for place in chosen],
         evidence=[told[place] for place in chosen],
-        confidence=[_confidence(told[place], level.value) for place in chosen],
+        confidence=["high" if calls[place] else _confidence(alone[place], told[place], level.value) for place in chosen],
         level=level.value,
     )
+
+
+def told_by(text: str, memory: Memory, level: Level, settings: Settings) -> float:
+    """Return the evidence of one memory for a text, as ``decide`` compares it with the level."""
+    return _told(text, [Said(memory, settings.body_max_chars)], level, settings)[0]
+
+
+def _told(text: str, said: Sequence[Said], level: Level, settings: Settings) -> list[float]:
+    """Return the evidence of each memory for a text, the better of its two ends where it is long."""
+    best = [0.0] * len(said)
+    for words in ends_of(text, settings.query_max_tokens):
+        weighed = weights(words, level.shares, level.size)
+        best = [max(value, evidence(words, weighed, one)) for value, one in zip(best, said, strict=True)]
+    return best
+
+
+def _with_turns(text: str, prompt: str, said: Sequence[Said], level: Level, settings: Settings) -> list[float]:
+    """Return the evidence of each memory for a prompt with earlier turns: 0 where the prompt is about something else."""
+    own = [] if refers_back(prompt) else telling(prompt, settings.query_max_tokens)
+    weighed = weights(own, level.shares, level.size)
+    told = []
+    for value, one in zip(_told(text, said, level, settings), said, strict=True):
+        shared = sum(weight * one.counts(word) for word, weight in zip(own, weighed, strict=True))
+        told.append(value if shared >= OWN_SHARE * sum(weighed) else 0.0)
+    return told
 
 
 def _by_score(found: Sequence[Found], settings: Settings) -> list[int]:
@@ -119,41 +190,72 @@ def _by_score(found: Sequence[Found], settings: Settings) -> list[int]:
     return [place for place, hit in enumerate(found) if hit.score >= rule.relative_cutoff * best][: rule.max_results]
 
 
-def _confidence(value: float, level: float) -> str:
-    """Being the only hit, or the best of weak ones, says nothing (trap 28); only the distance from chance does."""
-    if value <= level:
+def _confidence(alone: float, told: float, level: float) -> str:
+    """Being the only hit, or the best of weak ones, says nothing (trap 28); only the prompt's own distance from chance does."""
+    if told <= level:
         return "low"
-    return "high" if value >= CLEAR * level else "medium"
+    return "high" if alone >= CLEAR * level else "medium"
 
 
 def null_level(index: Index, settings: Settings, *, root: str = "") -> Level:
     """Return the level of a store: the one kept under ``root`` when it is of this very store, else a new one, which is kept.
 
-    It depends on nothing but the memories and the settings. A place that cannot be written to costs time, never an answer.
+    It depends on nothing but the memories and the settings. Where no file of the sample has changed, the draws hold, and only
+    the number of memories is asked anew. A place that cannot be written to costs time, never an answer.
     """
     key = f"{VERSION} {settings.body_max_chars} {index.stamp}"
-    path = os.path.join(root, ".ringtrue", FILE) if root and index.stamp else ""
-    if path:
-        kept = _read(path, key)
-        if kept is not None:
-            return kept
-    total = len(index)
-    sample = _sample_files(root, settings) if root and total > SAMPLE else _sample(index.memories)
-    level = draw_level(sample, settings.body_max_chars, total=total)
-    if path:
-        _keep(path, key, level)
-    return level
+    listing = index.listing
+    if not root or not index.stamp or listing is None:
+        return draw_level(_sample(index.memories), settings.body_max_chars, total=len(index))
+    path = os.path.join(root, ".ringtrue", FILE)
+    kept = _read(path)
+    if kept is not None and kept.key == key:
+        return kept.drawn.level(kept.total)
+    total, names = len(index), _in_order(listing)
+    files = 0 if kept is None else kept.files
+    if kept is None or kept.sample != _stamp(names[:files], settings) or (kept.drawn.size < SAMPLE and files != len(names)):
+        files, sample = _sample_files(root, [name for name, _ in names])
+        drawn = draw(sample, settings.body_max_chars)
+    else:
+        drawn = kept.drawn
+    _keep(path, _Kept(key, _stamp(names[:files], settings), files, total, drawn))
+    return drawn.level(total)
 
 
 def draw_level(sample: Sequence[Memory], body_max_chars: int, *, total: int) -> Level:
     """Return the level of a store of ``total`` memories from a sample of them, drawn anew; it is always the same."""
+    return draw(sample, body_max_chars).level(total)
+
+
+class Drawn:
+    """What the draws found in a sample: where the tail of the best evidence begins, its mean excess, and the common stems."""
+
+    __slots__ = ("base", "shares", "size", "step")
+
+    def __init__(self, base: float, step: float, shares: Mapping[str, int], size: int) -> None:
+        self.base, self.step, self.shares, self.size = base, step, shares, size
+
+    def level(self, total: int) -> Level:
+        """Return the level of a store of ``total`` memories.
+
+        Ten draws lie above the 99th percentile of 1000, too few to tell it from. The tail beyond the 90th falls exponentially,
+        so its mean excess gives every higher percentile, with the error of a hundred draws.
+        """
+        larger = max(1.0, total / max(1, self.size))
+        return Level(self.base + self.step * log(larger * (1 - _TAIL) / (1 - PERCENTILE)), self.shares, self.size)
+
+
+def draw(sample: Sequence[Memory], body_max_chars: int) -> Drawn:
+    """Put drawn texts to a sample of memories."""
     said = [Said(memory, body_max_chars) for memory in sample]
     table = _Table(said)
     own = [short for one in said for short in one.places]
     dice = _Dice(SEED)
     best = sorted(table.best(_text(dice, own)) for _ in range(DRAWS))
-    value = _percentile(best, larger=max(1.0, total / max(1, len(sample))))
-    return Level(value, table.common(), len(sample))
+    start = int(_TAIL * len(best))
+    base = best[start]
+    step = sum(value - base for value in best[start:]) / (len(best) - start)
+    return Drawn(base, step, table.common(), len(sample))
 
 
 def _sample(memories: Sequence[Memory]) -> list[Memory]:
@@ -161,19 +263,29 @@ def _sample(memories: Sequence[Memory]) -> list[Memory]:
     return sorted(memories, key=lambda memory: (_checksum(memory.id), memory.id))[:SAMPLE]
 
 
-def _sample_files(root: str, settings: Settings) -> list[Memory]:
-    """Choose the same from the names of the files, which are called like their memories, without reading all of them."""
-    from .files import read, scan
+def _in_order(listing: Listing) -> list[tuple[str, str]]:
+    """Return the files in the same order, with the state of each, by their names, which are those of their memories."""
+    chosen: dict[str, tuple[str, str]] = {}
+    for name, stamp in sorted(listing.stamps.items()):
+        chosen.setdefault(os.path.splitext(os.path.basename(name))[0], (name, stamp))
+    return [chosen[id_] for id_ in sorted(chosen, key=lambda id_: (_checksum(id_), id_))]
 
-    names: dict[str, str] = {}
-    for name in sorted(scan(root, settings).stamps):
-        names.setdefault(os.path.splitext(os.path.basename(name))[0], name)
+
+def _sample_files(root: str, names: Sequence[str]) -> tuple[int, list[Memory]]:
+    """Return how many of the files had to be read, and the active memories in them, as many as a sample has."""
+    from .files import read
+
     sample: list[Memory] = []
-    for id_ in sorted(names, key=lambda id_: (_checksum(id_), id_)):
-        sample += [memory for memory in read(root, (names[id_],), []) if memory.status == "active"]
+    for place, name in enumerate(names):
         if len(sample) == SAMPLE:
-            break
-    return sample
+            return place, sample
+        sample += [memory for memory in read(root, (name,), []) if memory.status == "active"]
+    return len(names), sample
+
+
+def _stamp(files: Sequence[tuple[str, str]], settings: Settings) -> str:
+    text = "\0".join(part for file in files for part in file)
+    return f"{VERSION} {settings.body_max_chars} {len(files)}-{_checksum(text):08x}"
 
 
 def _text(dice: _Dice, own: Sequence[str]) -> list[str]:
@@ -188,7 +300,7 @@ def _text(dice: _Dice, own: Sequence[str]) -> list[str]:
         elif kind < OWN_WORDS + TRADE_WORDS + NAMES:
             word = f"\0{len(words)}"  # no text can hold it
         else:
-            word = COMMON[int(_FROM_RANK * exp(dice.share() * log(len(COMMON) / _FROM_RANK)))]
+            word = COMMON[int(_FROM_RANK * exp(dice.share() * _RANKS))]
         words[word] = None
     return list(words)
 
@@ -206,50 +318,65 @@ class _Table:
         self._size = len(said)
         self._counts = {short: len(places) for short, places in self._postings.items()}
         self._stems = sorted(self._postings)
-        self._known: dict[str, tuple[float, dict[int, float]]] = {}
+        self._known: dict[str, _Word] = {}
 
     def common(self) -> dict[str, int]:
         """Return the stems that say less here than in general, with the number of memories that have them."""
         return {short: count for short, count in self._counts.items() if (count + 0.5) / (self._size + PRIOR) > exp(-EVERYDAY)}
 
     def best(self, words: Sequence[str]) -> float:
-        """Return the best evidence of a text in the sample: the highest that ``evidence`` gives for any memory."""
-        total = UNSAID
-        shared: dict[int, float] = {}
-        for word in words:
-            known = self._known.get(word)
-            if known is None:
-                known = self._known[word] = self._look_up(word)
-            total += known[0]
-            for place, value in known[1].items():
-                shared[place] = shared.get(place, 0.0) + value
-        most = max(shared.values(), default=0.0)
-        return most * most / total
+        """Return the best evidence of a text in the sample: the highest that ``evidence`` gives for any memory.
 
-    def _look_up(self, word: str) -> tuple[float, dict[int, float]]:
-        """Return the weight of a word and what it adds to each memory that has it."""
-        (weight,) = weights((word,), self._counts, self._size)
+        What adds most comes first. As soon as no other memory could catch up with the best one, the words that half the store
+        has are asked of those few only that are still in it.
+        """
+        total, left = UNSAID, 0.0
+        having: list[_Word] = []
+        for word in words:
+            known = self._known.get(word) or self._look_up(word)
+            total += known[0]
+            if known[1]:
+                left += known[1]
+                having.append(known)
+        if not having:
+            return 0.0
+        if len(having) == 1:
+            return left * left / total
+        having.sort(key=_most, reverse=True)
+        shared: dict[int, float] = {}
+        for _, most, places in having:
+            if not shared:
+                shared = places.copy()
+            elif left < max(shared.values()):
+                for place in shared:
+                    shared[place] += places.get(place, 0.0)
+            else:
+                for place, value in places.items():
+                    shared[place] = shared.get(place, 0.0) + value
+            left -= most
+        highest = max(shared.values())
+        return highest * highest / total
+
+    def _look_up(self, word: str) -> _Word:
+        """Return the weight of a word, the most that it adds to a memory, and what it adds to each memory that has it."""
+        short = stem(word)
+        weight = rarity(word, short) * in_store(self._counts.get(short, 0), self._size)
         places: dict[int, float] = {}
         if len(word) >= SHORTEST_BEGINNING:
-            start = bisect_left(self._stems, word)
-            while start < len(self._stems) and self._stems[start].startswith(word):
-                for place, value in self._postings[self._stems[start]]:
+            stems, start = self._stems, bisect_left(self._stems, word)
+            while start < len(stems) and stems[start].startswith(word):
+                for place, value in self._postings[stems[start]]:
                     places[place] = max(places.get(place, 0.0), BEGINNING * value)
                 start += 1
-        places.update(self._postings.get(stem(word), ()))
-        return weight, {place: weight * value for place, value in places.items()}
+        places.update(self._postings.get(short, ()))
+        if places:
+            places = {place: weight * value for place, value in places.items()}
+        found = self._known[word] = (weight, max(places.values()) if places else 0.0, places)
+        return found
 
 
-def _percentile(best: list[float], *, larger: float) -> float:
-    """Return the percentile of the best evidence in a store ``larger`` times the sample.
-
-    Ten draws lie above the 99th of 1000, too few to tell it from. The tail beyond the 90th falls exponentially, so its mean
-    excess gives every higher percentile, with the error of a hundred draws.
-    """
-    start = int(_TAIL * len(best))
-    base = best[start]
-    step = sum(value - base for value in best[start:]) / (len(best) - start)
-    return base + step * log(larger * (1 - _TAIL) / (1 - PERCENTILE))
+def _most(known: _Word) -> float:
+    return known[1]
 
 
 class _Dice:
@@ -261,8 +388,8 @@ class _Dice:
         self._state = seed
 
     def share(self) -> float:
-        self._state = (self._state * 6364136223846793005 + 1442695040888963407) & 0xFFFFFFFFFFFFFFFF
-        return (self._state >> 11) / (1 << 53)
+        self._state = state = (self._state * 6364136223846793005 + 1442695040888963407) & 0xFFFFFFFFFFFFFFFF
+        return (state >> 11) * _UNIT
 
     def below(self, limit: int) -> int:
         return int(self.share() * limit)
@@ -274,29 +401,48 @@ def _checksum(text: str) -> int:
     return crc32(text.encode("utf-8", "replace"))
 
 
-def _read(path: str, key: str) -> Level | None:
+class _Kept:
+    """A level as it is kept: for which files, drawn from which of them, how many, and how many memories there were."""
+
+    __slots__ = ("drawn", "files", "key", "sample", "total")
+
+    def __init__(self, key: str, sample: str, files: int, total: int, drawn: Drawn) -> None:
+        self.key, self.sample, self.files, self.total, self.drawn = key, sample, files, total, drawn
+
+
+def _read(path: str) -> _Kept | None:
     import json
 
+    from .guard import read_plain
+
     try:
-        with open(path, encoding="utf-8") as file:
-            kept = json.load(file)
-        if kept["key"] != key:
+        kept = json.loads(read_plain(path, LARGEST))
+        counts = kept["files"], kept["total"], kept["size"]
+        tail = kept["base"], kept["step"]
+        shares = kept["shares"]
+        if any(type(value) is not float or not 0 <= value < 1e6 for value in tail):
             return None
-        return Level(float(kept["level"]), dict(kept["shares"]), int(kept["size"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        if any(type(count) is not int or count < 0 for count in counts) or kept["size"] > SAMPLE:
+            return None
+        if any(type(count) is not int or not 0 <= count <= SAMPLE for count in shares.values()):
+            return None
+        return _Kept(str(kept["key"]), str(kept["sample"]), *counts[:2], Drawn(*tail, shares, kept["size"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def _keep(path: str, key: str, level: Level) -> None:
+def _keep(path: str, kept: _Kept) -> None:
     import json
 
     from .files import own_folder
 
-    aside = f"{path}.{os.getpid()}.tmp"
+    drawn = kept.drawn
+    facts = {"key": kept.key, "sample": kept.sample, "files": kept.files, "total": kept.total, "size": drawn.size}
+    aside = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
         own_folder(os.path.dirname(os.path.dirname(path)))
-        with open(aside, "w", encoding="utf-8") as file:
-            json.dump({"key": key, "level": level.value, "size": level.size, "shares": level.shares}, file)
+        with open(aside, "x", encoding="utf-8") as file:
+            json.dump({**facts, "base": drawn.base, "step": drawn.step, "shares": drawn.shares}, file)
         os.replace(aside, path)
     except OSError:
         pass

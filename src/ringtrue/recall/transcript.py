@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +21,19 @@ TURN_LIMIT = 2000
 _PLAIN, _KIND = 0o100000, 0o170000
 _NOT_SAID = ("isSidechain", "isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "toolUseResult", "agentId")
 """Marks of lines that carry the role of the user and are not from the user."""
-_MARKUP = (
-    "<command-", "<local-command-", "<bash-", "<system-reminder", "<task-notification", "<user-memory-input", "<memory-context",
-    "<environment_context", "<user_instructions", "Caveat: The messages below", "[Request interrupted",
-)  # fmt: skip
+_TAGS = (
+    "command-(?:name|message|args|contents)|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)|system-reminder"
+    "|task-notification|teammate-message|cross-session-message|scheduled-task|user-prompt-submit-hook|user-memory-input"
+    "|ide_opened_file|ide_selection|memory-context"
+    "|environment_context|user_instructions|user_shell_command|subagent_notification|turn_aborted"  # Codex
+)
+"""Elements in which hosts wrap what they say in the name of the user; any other one may be the user's own markup."""
+_MARKUP = re.compile(rf"<(?:{_TAGS})[\s>/]|Caveat: The messages below|\[Request interrupted")
+_CLEAR = re.compile(
+    r"\s*(?:<command-message>[^<]*</command-message>\s*)?<command-name>\s*/(?:clear|new|reset)\s*</command-name>"
+)
+_CLEARED = "\0"
+"""Stands among the turns for the command that ends a conversation; no text of a turn is this one."""
 _PATH_FIELDS = ("file_path", "notebook_path", "path")
 
 
@@ -31,9 +41,18 @@ def user_turns(path: str, *, max_turns: int, tail_bytes: int) -> list[str]:
     """Return the last things the user said, at most ``max_turns``, the latest last; nothing where the file cannot be read.
 
     The end of the file is read, twice as much each time until there are enough turns or 256 KB: an answer of the agent alone
-    may be longer than any fixed tail (trap 31).
+    may be longer than any fixed tail (trap 31). What was said before the conversation was cleared does not count.
     """
     return _from_end(path, _said, most=max_turns, tail_bytes=tail_bytes)
+
+
+def by_host(text: str) -> bool:
+    """True where a text is not the user's, though it comes in the user's name: results of sub-agents, tasks, output.
+
+    >>> by_host("<task-notification>done"), by_host("<app-header> should use JWT")
+    (True, False)
+    """
+    return _MARKUP.match(text) is not None
 
 
 def used_paths(path: str, *, most: int, tail_bytes: int) -> list[str]:
@@ -57,6 +76,8 @@ def _from_end(path: str, take: Callable[[dict[str, Any]], Iterator[str]], *, mos
                 if start:
                     del lines[0]  # the reading began in the middle of it
                 found = [text for line in lines for text in _objects(line, take)]
+                if _CLEARED in found:
+                    return found[len(found) - found[::-1].index(_CLEARED) :][-most:]
                 if len(found) >= most or start == 0 or length >= MOST_BYTES:
                     return found[-most:]
                 length *= 2
@@ -75,6 +96,14 @@ def _objects(line: bytes, take: Callable[[dict[str, Any]], Iterator[str]]) -> It
 
 def _said(entry: dict[str, Any]) -> Iterator[str]:
     content: Any = None
+    if entry.get("type") in ("user", "system") and not entry.get("isSidechain"):
+        message = entry.get("message")
+        command = message.get("content") if isinstance(message, dict) else entry.get("content")
+        if isinstance(command, list) and command and isinstance(command[0], dict):
+            command = command[0].get("text")
+        if isinstance(command, str) and _CLEAR.match(command):
+            yield _CLEARED
+            return
     if entry.get("type") == "user" and not any(entry.get(mark) for mark in _NOT_SAID):
         message = entry.get("message")
         if isinstance(message, dict) and message.get("role") == "user":
@@ -88,11 +117,11 @@ def _said(entry: dict[str, Any]) -> Iterator[str]:
         if any(block.get("type") == "tool_result" for block in blocks):
             return
         texts = [block.get("text") for block in blocks if block.get("type") == "text"]
-        content = "\n".join(text for text in texts if isinstance(text, str) and not text.lstrip().startswith(_MARKUP))
+        content = "\n".join(text for text in texts if isinstance(text, str) and not by_host(text.lstrip()))
     if isinstance(content, str):
         # Half a surrogate pair is valid JSON and no text; it could not even be printed.
         text = content[:TURN_LIMIT].encode("utf-8", "ignore").decode("utf-8").strip()
-        if text and not text.startswith(_MARKUP):
+        if text and text != _CLEARED and not by_host(text):
             yield text
 
 

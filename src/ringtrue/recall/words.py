@@ -27,26 +27,39 @@ STOP_WORDS = frozenset(_STOPPED.split())
 PREFIX_FROM = 3
 """Letters from which a word also stands for what begins with it: ``auth``, ``env`` and ``doc``, but not ``id`` or ``ci``."""
 _WORD = re.compile(r"[^\W_]+(?:[_.\-]+[^\W_]+|['’](?:[st]|re|ve|ll|d|m)\b)*")
+_PART = re.compile(r"[^\W_]+")
 _JOINTS = "_.-"
+_LONGEST = 500
+LONGEST = 20_000
+"""Characters of a text that are looked at: of a longer one, its beginning and its end."""
+_NUMBERS = re.compile(r"\d+s")
+_HYPHENED = re.compile(r"[^\W\d_]+-[^\W\d_]+")
+_LETTERED = re.compile(r"(?<![\w.-])([^\W\d_])-([^\W\d_]{2,})(?![\w-])")
+_REFERRING = re.compile(r"\b(?:its?|that|this|those|these|them|they|their|same|again|there)\b")
+_EXISTING = re.compile(r"\b(?:is|are|was|were|be|isn['’]t|aren['’]t)\s+there\b|\bthere(?:['’]s|\s+(?:is|are|was|were)\b)")
+"""A ``there`` that points nowhere."""
 _VERB, _NOUN = re.compile(r"[a-z]+[aeou]y"), re.compile(r"[a-z]+[aeou]yments?")
 
 
 def query_words(text: str, limit: int) -> list[str]:
     """Return at most ``limit`` words of a text, in their order, in small letters and each once; stop words are left out.
 
-    Letters and digits make a word; one joined by ``_``, ``.`` or ``-`` stays whole.
+    Letters and digits make a word; one joined by ``_``, ``.`` or ``-`` stays whole. Where there are more, telling ones are
+    taken before others, and of these the nearest to an end of the text: a question stands before or after what is pasted.
 
     >>> query_words("Why did we choose JWT over user_id cookies, and JWT for the API?", 15)
     ['choose', 'jwt', 'user_id', 'cookies', 'api']
     """
-    if not text.isascii():
-        from unicodedata import normalize  # the tokenizer of the index joins what was typed in pieces: e and its accent
+    words = words_in(cut(text))
+    return words if len(words) <= limit else _most_telling(words, limit)
 
-        text = normalize("NFC", text)
+
+def words_in(text: str) -> list[str]:
+    """Return all words of a text that could be searched for, in their order and each once."""
+    if not text.isascii():
+        text = _composed(text)
     words: dict[str, None] = {}
     for match in _WORD.finditer(text):
-        if len(words) >= limit:
-            break
         word = match[0].lower().replace("’", "'")
         if word in STOP_WORDS:
             continue
@@ -54,6 +67,71 @@ def query_words(text: str, limit: int) -> list[str]:
         if len(word) > 1 and word not in STOP_WORDS:
             words[word] = None
     return list(words)
+
+
+def cut(text: str) -> str:
+    """Return the beginning and the end of a text that is too long to be looked at as a whole; others as they are."""
+    if len(text) <= LONGEST:
+        return text
+    head, tail = text[: LONGEST // 2], text[1 - LONGEST // 2 :]
+    return f"{head.rsplit(None, 1)[0] if head.strip() else ''}\n{tail.split(None, 1)[-1] if tail.strip() else ''}"
+
+
+def joined(text: str) -> list[str]:
+    """Return the compounds of a text that are also written as one word: those with a single letter before the hyphen.
+
+    >>> joined("E-mail and the x-axis of an all-in-one plot")
+    ['Email', 'xaxis']
+    """
+    return [f"{letter}{rest}" for letter, rest in _LETTERED.findall(text)] if "-" in text else []
+
+
+def refers_back(text: str) -> bool:
+    """True where a text points to what was said before.
+
+    >>> [refers_back(text) for text in ("how do we fix it?", "write one about spring", "is there a joke about bees?")]
+    [True, False, False]
+    """
+    return bool(_REFERRING.search(_EXISTING.sub(" ", text.lower())))
+
+
+def beginning(text: str, limit: int) -> str:
+    """Return the beginning of a text that has no more than ``limit`` words to search for."""
+    words: set[str] = set()
+    for match in _WORD.finditer(text):
+        words.update(words_in(match[0]))
+        if len(words) > limit:
+            return text[: match.start()].rstrip()
+    return text
+
+
+def _most_telling(words: list[str], limit: int) -> list[str]:
+    from .background import TELLING, rarity
+    from .evidence import stem
+
+    last = len(words) - 1
+
+    def order(place: int) -> tuple[bool, int]:
+        parts = [part for part in _PART.findall(words[place]) if not part.isdigit()]
+        return not any(rarity(part, stem(part)) >= TELLING for part in parts), min(place, last - place)
+
+    return [words[place] for place in sorted(sorted(range(len(words)), key=order)[:limit])]
+
+
+def _composed(text: str) -> str:
+    """Return a text with letter and accent joined where they were typed in pieces, as the tokenizer of the index joins them.
+
+    Word by word, and long ones in parts: sorting the accents of a run of twenty thousand would take half a second.
+    """
+    from unicodedata import normalize
+
+    words = [
+        normalize("NFC", word)
+        if len(word) <= _LONGEST
+        else "".join(normalize("NFC", word[start : start + _LONGEST]) for start in range(0, len(word), _LONGEST))
+        for word in text.split(" ")
+    ]
+    return " ".join(words)
 
 
 def match_expression(text: str, limit: int) -> str | None:
@@ -78,6 +156,12 @@ def expression(words: Iterable[str]) -> str | None:
             sought.append(f'"{word}ment"')
         elif _NOUN.fullmatch(word):
             sought.append(f'"{word.removesuffix("s").removesuffix("ment")}"')
+        elif _HYPHENED.fullmatch(word):
+            sought.append(f'"{word.replace("-", "")}"')
+        elif word.isdigit():
+            sought.append(f'"{word}s"')
+        elif _NUMBERS.fullmatch(word):
+            sought.append(f'"{word[:-1]}"')
     return " OR ".join(sought) or None
 
 

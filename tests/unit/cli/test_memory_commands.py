@@ -261,3 +261,118 @@ def test_notes_of_others_are_listed_and_found_in_place(ringtrue, project, tmp_pa
     found = ringtrue("memory", "search", "zebra stripes", "--json").json["hits"]
     assert (found[0]["title"], found[0]["source"]) == ("Zebra stripes", "note")
     assert ringtrue("memory", "retire", found[0]["id"]).code == 2
+
+
+def test_a9_install_and_uninstall_work_bare_in_a_project(ringtrue, project, monkeypatch) -> None:
+    """--project is a folder here, and not the store's project, whatever that is set to."""
+    monkeypatch.setenv("RINGTRUE_PROJECT", "shop")
+    plugin = project / ".claude" / "skills" / "memory"
+    looked = ringtrue("memory", "install", "--user", "--dry-run")
+    assert (looked.code, "would be created" in looked.out) == (0, True), looked.err
+    assert not plugin.exists()
+    installed = ringtrue("memory", "install")
+    assert (installed.code, (plugin / "install.json").is_file()) == (0, True), installed.err
+    assert ringtrue("memory", "uninstall", "--user").code == 0
+    removed = ringtrue("memory", "uninstall")
+    assert (removed.code, plugin.exists()) == (0, False), removed.err
+
+
+def test_only_the_stores_project_is_set_once_for_all_commands() -> None:
+    from ringtrue.cli.lazy import Commands
+
+    commands = Commands({"sync": "memory_sync:sync_command", "install": "memory_install:install_command"})
+    variables = {name: [one.envvar for one in commands[name].params if "--project" in one.opts] for name in commands}
+    assert variables == {"sync": ["RINGTRUE_PROJECT"], "install": [None]}
+
+
+def test_import_says_what_it_guessed_and_left_once(ringtrue, tmp_path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for number in range(30):
+        (notes / f"n{number:02}.md").write_text(f"# Note {number}\ntext {number}")
+    (notes / "x.txt").write_text("x")
+    outcome = ringtrue("memory", "import", notes)
+    assert outcome.code == 0
+    assert "30 added" in outcome.out
+    assert f"guessed: {notes / 'n00.md'} and 29 more: it names no category: taken for a decision" in outcome.err
+    assert "1 left, which hold no memory" in outcome.err
+    assert len(outcome.err.splitlines()) == 2
+    (notes / "one.md").write_text("---\ncategory: idea\n---\n# One\ntext")
+    found = ringtrue("memory", "import", notes / "one.md", "--json").json
+    assert found["guessed"] == {str(notes / "one.md"): ["category is 'idea', which is none of ours: taken for a decision"]}
+
+
+def test_499_records_with_the_same_fault_are_one_line(ringtrue, tmp_path) -> None:
+    lines = [json.dumps({"category": "decision", "title": f"Title {number}"}) for number in range(499)]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    outcome = ringtrue("memory", "import", tmp_path / "in.jsonl")
+    assert outcome.code == 1
+    assert "499 refused" in outcome.out
+    (line,) = outcome.err.splitlines()
+    assert "in.jsonl, line 1 and 498 more: content is empty" in line
+    assert len(ringtrue("memory", "import", tmp_path / "in.jsonl", "--json").json["refused"]) == 499
+
+
+def test_add_takes_a_tier_and_says_what_a_prompt_cannot_reach(ringtrue) -> None:
+    assert ringtrue("memory", "add", "constraint", "No floats", "cents", "--tier", "critical").code == 0
+    assert memory_file("no-floats", "constraint")["importance_tier"] == "critical"
+    wrong = ringtrue("memory", "add", "constraint", "No tabs", "spaces", "--tier", "criticl")
+    assert (wrong.code, "did you mean 'critical'" in wrong.err) == (2, True)
+    long = ringtrue("memory", "add", "decision", "Long", "-", stdin=b"word " * 500)
+    assert "the last 499 of its 2,499 characters are beyond engine.body_max_chars (2,000)" in long.err
+
+
+def test_a_8_add_makes_no_id_from_a_secret_in_the_title(ringtrue) -> None:
+    title = "Login password=Tr0ub4dor3xyz"
+    refused = ringtrue("memory", "add", "decision", title, "text")
+    assert refused.code == 2
+    assert "tr0ub4dor3xyz" not in refused.err.lower()
+    added = ringtrue("memory", "add", "decision", title, "text", "--redact")
+    assert added.code == 0
+    assert "tr0ub4dor3xyz" not in added.out.lower()
+
+
+def test_f_1_sync_and_derive_run_where_hook_and_mcp_both_searched(ringtrue, project, tmp_path) -> None:
+    from time import time
+
+    from ringtrue.recall.journal import record
+
+    ringtrue(*ADD)
+    root, now = str(project / ".claude" / "memory"), time() - 100
+    hit = {"id": "sessions-are-jwt", "path": "", "rank": 1, "score": 2.0}
+    facts = {"session_id": "s1", "query": "how are sessions signed", "strategy": "fts5_bm25"}
+    assert record(root, {"at": now, "event": "prompt", "outcome": "injected", "injected": [hit], "threshold": "null", **facts})
+    assert record(root, {"at": now + 1, "event": "read", "session_id": "s1", "id": hit["id"], "path": ""})
+    assert record(root, {"at": now + 9, "event": "search", "tool": "memory_search", "results": [hit], **facts})
+    where = ("--store", tmp_path / "store.sqlite")
+    synced = ringtrue("memory", "sync", *where)
+    assert "2 settings answered; judge each for itself: ringtrue feedback derive --mixed separate" in synced.err
+    assert ringtrue("feedback", "derive", *where).code == 3
+    derived = ringtrue("feedback", "derive", "--mixed", "separate", *where, "--json")
+    assert (derived.code, sum(derived.json["by_source"].values())) == (0, 1)
+    assert ringtrue("feedback", "derive", "--retriever", "memory('fts5_bm25', threshold='null')", *where).code == 0
+
+
+def test_the_false_inject_rate_is_the_same_wherever_it_is_shown(ringtrue, project, tmp_path) -> None:
+    from time import time
+
+    from ringtrue.memory.tasks import validate
+    from ringtrue.recall.files import load
+    from ringtrue.recall.journal import record
+    from ringtrue.recall.settings import Settings
+
+    ringtrue(*ADD)
+    root, now = str(project / ".claude" / "memory"), time() - 100
+    hit = {"id": "sessions-are-jwt", "path": "", "rank": 1, "score": 2.0}
+    for number in range(4):
+        facts = {"session_id": f"s{number}", "query": "sessions", "strategy": "fts5_bm25", "threshold": "null"}
+        assert record(root, {"at": now + number, "event": "prompt", "outcome": "injected", "injected": [hit], **facts})
+    known = load(root, Settings()).memories
+    for number, useful in ((0, False), (1, True)):
+        validate(root, {"sessions-are-jwt": useful}, memories=known, session_id=f"s{number}", now=now + 20)
+    where = ("--store", tmp_path / "store.sqlite")
+    synced = ringtrue("memory", "sync", *where, "--json").json["figures"]
+    doctor = ringtrue("memory", "doctor", "--words-only", "--json").json["health"]
+    health = ringtrue("health", *where, "--json").json["parts"]["memory"]
+    assert synced["false_inject_rate"] == doctor["false_inject_rate"] == health["false_inject_rate"] == 0.5
+    assert synced["judged"] == doctor["judged"] == health["judged"] == 2

@@ -171,3 +171,116 @@ def test_a_category_of_another_kind_is_not_replaced_in_place(tmp_path) -> None:
     write(str(tmp_path), memory("one", "One", "mine", category="runbook"))
     done = bring(str(tmp_path), read_source("-", now=NOW, stdin=json.dumps(record("one"))), conflict="replace", now=NOW)
     assert "edit the category first" in next(iter(done.refused.values()))
+
+
+def notes_in(folder: Path, **texts: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / f"{name}.md").write_text(text)
+    return folder
+
+
+def test_a_2_what_a_note_does_not_say_is_guessed_and_said(tmp_path) -> None:
+    source = notes_in(
+        tmp_path / "in",
+        a="---\ncategory: nonsense\n---\n# Caching\nAssets for a year.",
+        b="# Terraform\nState lives in S3.",
+        c="# Restart\n1. stop\n2. start",
+        d="---\ntitle: Tabs\ntype: feedback\nimportance_tier: hihg\nconfidence: much\n---\nUse tabs.",
+        e="---\ntitle: All is said\ncategory: constraint\n---\nNo floats.",
+    )
+    done = imported(tmp_path / "store", source)
+    said = {Path(place).stem: guesses for place, guesses in done.guessed.items()}
+    assert said == {
+        "a": ("category is 'nonsense', which is none of ours: taken for a decision",),
+        "b": ("it names no category: taken for a decision",),
+        "c": ("it names no category: taken for a runbook by its numbered steps",),
+        "d": (
+            "confidence is 'much', which is no number: left out",
+            "importance_tier is 'hihg', which is none of ours: taken for normal",
+        ),
+    }
+    found = {one["id"]: one for one in records(tmp_path / "store")}
+    assert {name: one["category"] for name, one in found.items()} == {
+        "all-is-said": "constraint", "caching": "decision", "restart": "runbook", "tabs": "preference", "terraform": "decision",
+    }  # fmt: skip
+    assert found["terraform"]["content"] == {"decision": "# Terraform\nState lives in S3."}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("---\ntitle: [broken\n---\nbody", "line 2 opens a list that it does not close: 'title: [broken'; close it with ']'"),
+        ('---\ntags: a\ntitle: "broken\n---\nbody', "line 3 opens a quotation"),
+        ("---\ntitle Broken\n---\nbody", "line 2 is no 'name: value'"),
+        ("---\ntitle: Broken\nbody", "line 1 opens front matter that is never closed; add a line '---'"),
+    ],
+)
+def test_a_2_broken_front_matter_is_refused_with_place_and_cure(tmp_path, text, says) -> None:
+    done = imported(tmp_path / "store", notes_in(tmp_path / "in", note=text))
+    assert done.added == ()
+    assert says in done.refused[str(tmp_path / "in" / "note.md")]
+
+
+def test_front_matter_that_looks_odd_and_is_right(tmp_path) -> None:
+    text = "---\ntitle: [WIP] a draft\n# a remark\nmetadata:\n  type: feedback\ntags:\n- a\n---\nbody"
+    assert imported(tmp_path / "store", notes_in(tmp_path / "in", note=text)).added == ("wip-a-draft",)
+    rule = "---\nA rule above, no front matter."
+    assert imported(tmp_path / "store", notes_in(tmp_path / "other", rule=rule)).refused == {}
+
+
+def test_files_that_hold_no_memory_are_left_and_named(tmp_path) -> None:
+    source = notes_in(tmp_path / "in", good="# Good\ntext", MEMORY="# Memory\n- [Good](good.md) – how\n")
+    (source / "x.txt").write_text("x")
+    (source / "link.md").symlink_to(source / "good.md")
+    done = imported(tmp_path / "store", source)
+    assert done.added == ("good",)
+    assert {Path(place).name: why for place, why in done.left.items()} == {
+        "MEMORY.md": "it only lists other notes",
+        "link.md": "it is a link, which is not followed",
+        "x.txt": "it is no .json, .jsonl or .md",
+    }
+
+
+def test_ids_come_from_the_title_and_by_the_path_only_where_two_are_the_same(tmp_path) -> None:
+    source = tmp_path / "in"
+    notes_in(source / "web", deploy="# Deploying\nmake web")
+    notes_in(source / "api", deploy="# Deploying\nmake api", other="# Other\ntext")
+    done = imported(tmp_path / "store", source)
+    assert done.added == ("deploying", "other", "note-web-deploy")
+    again = imported(tmp_path / "store", source)
+    assert (sorted(again.unchanged), again.added, again.skipped) == (sorted(done.added), (), ())
+
+
+def test_a_note_that_came_in_by_its_path_before_is_not_doubled(tmp_path) -> None:
+    source = notes_in(tmp_path / "in", deploy="---\ncategory: runbook\n---\n# Deploying\nmake it")
+    write(str(tmp_path / "store"), memory("note-in-deploy", "Deploying", "make it", category="runbook", created_at=NOW))
+    done = imported(tmp_path / "store", source)
+    assert (done.added, done.skipped) == ((), ("note-in-deploy",))
+
+
+def test_records_without_an_id_get_one_from_their_title(tmp_path) -> None:
+    plain = {"category": "decision", "title": "Small commits", "content": {"decision": "one change each"}}
+    other = {**plain, "content": {"decision": "or two"}}
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, [plain, other, plain])))
+    done = imported(tmp_path / "store", tmp_path / "in.jsonl")
+    assert (done.added, done.unchanged) == (("small-commits", "small-commits-2"), ("small-commits",))
+    again = bring(str(tmp_path / "store"), read_source(str(tmp_path / "in.jsonl"), now="2026-04-01T12:00:00Z"), now=NOW)
+    assert again.unchanged == ("small-commits", "small-commits-2", "small-commits")
+
+
+def test_what_has_no_title_is_refused_for_that(tmp_path) -> None:
+    done = bring(str(tmp_path), read_source("-", now=NOW, stdin='{"category": "decision", "content": {"rule": "x"}}'), now=NOW)
+    assert next(iter(done.refused.values())).startswith("title is missing")
+
+
+def test_a_8_a_secret_in_a_title_does_not_come_back_in_the_id(tmp_path) -> None:
+    source = notes_in(tmp_path / "in", leaky="# Login password=Tr0ub4dor3xyz\ntext")
+    assert "Tr0ub4dor3xyz" not in str(imported(tmp_path / "store", source))
+    done = imported(tmp_path / "store", source, redact=True)
+    assert done.added == ("login-password-password-removed",)
+
+
+def test_memories_longer_than_the_index_reads_are_named(tmp_path) -> None:
+    source = notes_in(tmp_path / "in", long="# Long\n" + "word " * 500, short="# Short\ntext")
+    assert imported(tmp_path / "store", source).cut == {"long": 2506}

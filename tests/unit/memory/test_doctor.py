@@ -245,3 +245,13 @@ def test_the_doctor_changes_no_memory(root) -> None:
     before = {path: path.read_bytes() for path in root.rglob("*.json")}
     check_up(str(root), now=NOW, home=root, meaning=False)
     assert {path: path.read_bytes() for path in root.rglob("*.json")} == before
+
+
+def test_text_that_no_prompt_can_reach_is_counted(root) -> None:
+    put(root, memory("long", "Long", "word " * 401, **DATED), memory("short", "Short", "word", **DATED))
+    (found,) = (finding for finding in examined(root).findings if finding.kind == "beyond the index")
+    assert (found.level, found.ids) == ("info", ("long",))
+    assert "1 of 2 memories are longer than 2,000 characters" in found.text
+    assert "engine.body_max_chars" in found.cure
+    (root / "memory-config.json").write_text('{"retrieval": {"engine": {"body_max_chars": 3000}}}')
+    assert "beyond the index" not in kinds(root)

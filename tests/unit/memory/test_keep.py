@@ -10,7 +10,7 @@ import pytest
 
 from made_memories import memory
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.memory.keep import add, change, draft, edit, get, link, replace, set_status, supersede
+from ringtrue.memory.keep import add, change, draft, edit, get, link, near_ids, replace, set_status, supersede
 from ringtrue.recall.files import load, write
 from ringtrue.recall.memory import as_record, changed
 from ringtrue.recall.settings import Settings
@@ -228,3 +228,18 @@ def test_get_names_the_nearest_ids(kept) -> None:
         get(kept, "towo")
     write(kept, memory("three", "Three", "x"))
     assert get(kept, "three").title == "Three"
+
+
+def test_only_near_ids_are_proposed(kept) -> None:
+    for name, says in (("on", "did you mean 'one'"), ("zebra-stripes", "see `ringtrue memory list`")):
+        with pytest.raises(InputError, match=says):
+            get(kept, name)
+    ids = ["sessions-are-stored-in-redis", "prices-are-stored-as-integer-cents"]
+    assert near_ids("prices-are-stored-as-cents", ids) == "'prices-are-stored-as-integer-cents'"
+    assert near_ids("prices", ids) == "'prices-are-stored-as-integer-cents'"
+    assert near_ids("deploys-are-started-on-friday", ids) == ""
+
+
+def test_a_record_without_an_id_gets_one_from_its_title(tmp_path) -> None:
+    record = {"category": "decision", "title": "Small commits", "content": {"decision": "x"}, "created_at": NOW}
+    assert add(str(tmp_path), record).id == "small-commits"

@@ -9,7 +9,7 @@ import pytest
 
 from made_memories import memory, store
 from ringtrue.errors import InputError, RingtrueError
-from ringtrue.memory.search import collection_of, search_memories, shown
+from ringtrue.memory.search import collection_of, hook_view, search_memories, shown
 from ringtrue.recall.files import load, write
 from ringtrue.recall.index import Index, open_index
 from ringtrue.recall.settings import Search, Settings, read_settings
@@ -57,9 +57,10 @@ def test_settings_decide_strategy_number_and_words(tmp_path) -> None:
     answer = search_memories(str(tmp_path), "cache token queue", now=NOW)
     assert (answer.strategy, len(answer.hits)) == ("title_tags", 2)
     assert len(search_memories(str(tmp_path), "cache token queue", now=NOW, k=4).hits) == 4
-    long = " ".join(f"word{number}" for number in range(19)) + " cache"
-    assert search_memories(str(tmp_path), long, now=NOW).hits  # the twentieth word still counts
-    assert not search_memories(str(tmp_path), "more " + "word " + long, now=NOW).hits
+    halves = [" ".join(f"{name}{number}" for number in range(10)) for name in ("word", "more")]
+    long = f"{halves[0]} cache {halves[1]}"
+    assert search_memories(str(tmp_path), long[:-6], now=NOW).hits  # the twentieth word still counts
+    assert not search_memories(str(tmp_path), long, now=NOW).hits
 
 
 def test_a_strategy_there_is_not_is_an_error(tmp_path) -> None:
@@ -104,3 +105,16 @@ def test_the_collection_follows_the_files(tmp_path) -> None:
     assert len(collection_of(root, Settings(), now=NOW)) == 3
     (tmp_path / made[0].category / f"{made[0].id}.json").unlink()
     assert len(collection_of(root, Settings(), now=NOW)) == 2
+
+
+def test_a4_how_the_hook_sees_a_text_names_its_words_the_evidence_and_the_phrase(tmp_path) -> None:
+    root = str(tmp_path)
+    full = memory("redis", "Redis is full", "drain the queue", trigger_phrases=("OOM command not allowed",))
+    other = memory("jwt", "Sessions are JWT", "signed")
+    for one in (full, other):
+        write(root, one)
+    view = hook_view(root, "OOM command not allowed in redis", [full, other], Settings(), now=NOW)
+    assert view.words == ("oom", "command", "allowed", "redis")
+    assert [hit.memory.id for hit in view.decision.inject] == ["redis"]
+    assert view.evidence["redis"] == view.decision.evidence[0] > view.evidence["jwt"] == 0.0
+    assert view.phrases == {"redis": "oom command not allowed"}

@@ -248,3 +248,12 @@ def test_o3_health_has_a_line_for_the_memory(journal: Journal, store: Store) -> 
 
 def _memory(name: str) -> Memory:
     return Memory(id=name, category="decision", title=name, body="")
+
+
+def test_f1_a_prompt_that_was_searched_with_earlier_turns_is_logged_with_them(journal: Journal, store: Store) -> None:
+    journal.prompt("p1", "jwt", query="is it safe?", enriched=True, searched="is it safe?\nthe terraform lock")
+    journal.prompt("p2", "jwt", query="is it safe?", enriched=False)
+    journal.prompt("p3", "jwt", query="is it safe?", enriched=True)  # by a hook that did not keep what it searched for
+    bring_journal(journal.root, store, project="shop")
+    logged = {row.prompt_id: row.query for row in store.queries(project="shop")}
+    assert logged == {"p1": "is it safe?\nthe terraform lock", "p2": "is it safe?", "p3": "is it safe?"}

@@ -6,12 +6,13 @@ import re
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import select
 
 from ringtrue.errors import CannotDecide
-from ringtrue.online import FeedbackEvent, LoggedQuery, QueryLog, ReviewQueue, derive_into, propose_from_log, qrels
+from ringtrue.online import FeedbackEvent, LoggedQuery, QueryLog, ReviewQueue, derive_into, log_folder, propose_from_log, qrels
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 from ringtrue.store import Store, StoredJudgment, timestamp
 from ringtrue.store.tables import TABLES
@@ -99,3 +100,19 @@ def test_f4_judgments_of_others_count_on_when_the_user_under_whose_search_they_s
         assert {(one.doc_id, one.grade) for one in qrels(store.judgments(), store.queries())} == {
             (one.doc_id, one.grade) for one in before
         }
+
+
+def test_l3_forgetting_by_command_empties_the_spools_of_processes_that_ended(ringtrue: Any, tmp_path: Path) -> None:
+    place = tmp_path / "s.sqlite"
+    Store.open(place).close()
+    folder = log_folder(place)
+    assert folder is not None
+    with QueryLog("postgresql://nobody@127.0.0.1:9/none", folder=folder) as away:
+        away.record(LoggedQuery("eq_1", "giraffe", "shop", at(-1), user_id="u1"))
+        away.record(LoggedQuery("eq_2", "pool", "shop", at(-1), user_id="u2"))
+        assert away.flush(60)
+    assert any(b"giraffe" in file.read_bytes() for file in folder.iterdir())
+    assert ringtrue("store", "forget", "u1", "--yes", "--store", place, "--json").json["spooled"] == 1
+    assert not any(b"giraffe" in file.read_bytes() for file in folder.iterdir())
+    with Store.open(place) as store:
+        assert [row.query for row in store.queries()] == ["pool"]

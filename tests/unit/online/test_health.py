@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -77,7 +79,7 @@ def test_o3_events_that_were_lost_lately_are_wrong(healthy: Store) -> None:
     healthy.add_audit(AuditEntry(LATELY, "ada", "set flag", "p2", detail={"dropped": 100}))
     found = health_of(healthy, now=NOW)
     part = next(part for part in found.parts if part.name == "losses")
-    figures = {"last_24h": 6, "told": 13, "lost": 2, "dropped": 10, "refused": 1}
+    figures = {"last_24h": 6, "told": 13, "lost": 2, "dropped": 10, "refused": 1, "unsettled": 0}
     assert (part.state, part.figures, found.exit_code) == ("wrong", figures, 1)
     told = losses(healthy)
     assert (told.lost, told.dropped, told.refused, told.total) == (2, 10, 1, 13)
@@ -91,6 +93,26 @@ def test_o3_health_and_stats_count_what_a_log_really_told(tmp_path: Path) -> Non
         assert losses(store).dropped == 3
         part = next(part for part in health_of(store, now=datetime.now(UTC)).parts if part.name == "losses")
         assert (part.state, part.figures["last_24h"]) == ("wrong", 3)
+
+
+def test_o3_a_killed_process_whose_losses_nobody_counted_yet_is_not_ok(tmp_path: Path) -> None:
+    store = tmp_path / "s.sqlite"
+    dying = f"""
+import os
+from ringtrue.online import LoggedQuery, QueryLog
+log = QueryLog({str(store)!r})
+log.record(LoggedQuery("eq_0", "pool", "shop", {LATELY!r}))
+log.flush(30)
+for n in range(1, 2000):
+    log.record(LoggedQuery(f"eq_{{n}}", "pool", "shop", {LATELY!r}))
+os._exit(9)
+"""
+    assert subprocess.run([sys.executable, "-c", dying]).returncode == 9
+    with Store.open(store) as opened:
+        part = next(part for part in health_of(opened, now=datetime.now(UTC)).parts if part.name == "losses")
+    assert part.state == "unknown"
+    assert part.figures["unsettled"] > 0
+    assert "ended without closing" in part.says
 
 
 @pytest.mark.parametrize(("gate", "state"), [("pass", "ok"), ("fail", "wrong"), ("undecided", "unknown")])

@@ -8,7 +8,7 @@ from pathlib import Path
 from ringtrue.online.abtest import create_test
 from ringtrue.online.derive import question_id
 from ringtrue.online.on_golden import record_on_golden
-from ringtrue.online.scoring import feed_for_test, feed_judged
+from ringtrue.online.scoring import Feed, Scored, drawn_order, feed_for_test, feed_judged
 from ringtrue.records import GoldenSet, Judgment, Query
 from ringtrue.run import evaluate
 from ringtrue.store import LoggedQuery, ShadowRun, Store, StoredJudgment
@@ -53,3 +53,43 @@ def test_s2_a_question_counts_once_on_the_golden_set_and_in_live_searches(tmp_pa
         store.add_judgments([StoredJudgment("eq_2", "b", 2, "manual", WHEN)])
         assert feed_judged(store, "new", feed, golden=golden) == 2
         assert store.test("new").sample_count == 3, "two golden questions and the garage"
+
+
+def test_s2_the_order_of_a_golden_file_does_not_decide(tmp_path: Path) -> None:
+    """Forty questions that the candidate wins and then forty that it loses: in file order that was a gain after thirty."""
+    queries = tuple(Query(f"q{n:02d}", f"question {n}") for n in range(80))
+    judgments = tuple(Judgment(f"q{n:02d}", "b" if n < 40 else "a", 3) for n in range(80))
+    told: list[list[str]] = []
+    for asked in (queries, queries[::-1]):
+        golden = GoldenSet("g", "1.0.0", asked, judgments)
+        control, treatment = (
+            evaluate(answer, golden, measures=("RR@10", "nDCG@10"), cache=False, allow=("ids", "depth"))
+            for answer in (lambda text, k: ["a", "b"], lambda text, k: ["b", "a"])
+        )
+        with Store.open(tmp_path / f"{len(told)}.sqlite") as store:
+            create_test(store, "new", now=WHEN)
+            feed = feed_for_test(store, "new", clock=lambda: NOW)
+            order: list[str] = []
+
+            def hear(name: str, *sides: Scored, feed: Feed = feed, order: list[str] = order) -> None:
+                order.append(name)
+                feed(name, *sides)
+
+            record_on_golden(store, "new", control, treatment, now=NOW, feed=hear)
+            told.append(order)
+            state = store.test("new")
+            assert state is not None
+            assert (state.sample_count, state.status) == (80, "running"), "the difference is exactly 0"
+    assert told[0] == told[1], "a file turned round tells the same"
+    wins = {question_id(f"question {n}") for n in range(40)}
+    assert 10 <= sum(name in wins for name in told[0][:40]) <= 30
+
+
+def test_s2_judged_searches_are_told_in_a_drawn_order_too(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s.sqlite") as store:
+        live(store, *(f"question {n}" for n in range(20)))
+        store.add_judgments([StoredJudgment(f"eq_{n}", "b", 2, "manual", WHEN) for n in range(20)])
+        fed: list[str] = []
+        assert feed_judged(store, "new", lambda name, *_: fed.append(name)) == 20
+    assert sorted(fed) == sorted(question_id(f"question {n}") for n in range(20))
+    assert fed == drawn_order("new", fed) != [question_id(f"question {n}") for n in range(20)]

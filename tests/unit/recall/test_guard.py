@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import ringtrue.golden
-from ringtrue.recall.guard import clean_title, escape, find_secrets, inside
+from ringtrue.recall.guard import clean_title, escape, find_secrets, hide_secrets, inside
 
 
 @pytest.mark.parametrize(
@@ -116,3 +116,35 @@ def test_a8_the_shipped_memories_hold_no_secret() -> None:
     assert len(texts) > 50
     assert {path.name: find_secrets(text) for path, text in texts.items() if find_secrets(text)} == {}
     assert json.loads(next(iter(texts.values())))
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("password: Tr0ub4dor&3", "password: [password]"),
+        ("password=Tr0&b4dor3 and more", "password=[password] and more"),
+        ("(the password is Tr0ub4dor)3)", "(the password is [password])"),
+        ("password: Pa$$w0rd1, or ask", "password: [password], or ask"),
+        ('password="Tr0ub4d\'or 3" in the file', 'password="[password]" in the file'),
+        ("password=Tr0ub4dor3&token=gh" + "p_" + "a1B2" * 9, "password=[password]&token=[token]"),
+    ],
+)
+def test_a8_a_password_is_replaced_to_its_last_sign(text: str, left: str) -> None:
+    assert hide_secrets(text) == left
+
+
+@pytest.mark.parametrize("prefix", ["sk" + "_live_", "rk" + "_test_", "wh" + "sec_", "sk" + "-proj-", "sk" + "-ant-"])
+def test_a8_a_prefix_that_only_keys_have_needs_no_digit(prefix: str) -> None:
+    text = f"key {prefix}abcdefghijklmnopqrstuvwx"
+    assert [kind for kind, _, _ in find_secrets(text)] == ["key"]
+    assert find_secrets(f"key {prefix}{'x' * 24}") == []  # what documentation writes
+
+
+def test_a8_rules_and_templates_are_no_passwords() -> None:
+    for text in (
+        "'password' => 'required|min:8'",
+        'PASSWORD="app-$ENV-x1"',
+        "password: **min 8**",
+        "sk-learn-pipeline-of-names",
+    ):
+        assert find_secrets(text) == [], text

@@ -163,6 +163,44 @@ def test_a5_a_short_prompt_is_understood_from_the_turns_before_it(project: Proje
     assert project.send({**payload, "transcript_path": "/nowhere"}) == ""
 
 
+def test_a5_off_topic_after_a_topical_turn_is_silent_and_nothing_is_shown_twice_for_it(project: Project) -> None:
+    path = transcript(project.folder, "terraform plan refuses to start", "another run holds the lock, but nobody is deploying")
+    payload = project.payload("claude-code-user-prompt-submit", transcript_path=path)
+    for prompt in ("tell me a joke", "write one about spring", "run the test suite"):
+        assert project.send({**payload, "prompt": prompt}) == ""
+    assert 'confidence="medium"' in project.context({**payload, "prompt": "is it safe to just force it?"})
+    assert project.send({**payload, "prompt": "is it safe to just force it?"}) == ""
+    assert project.events("prompt")[-1]["reason"] == "this session has seen it"
+    assert project.context({**payload, "session_id": "another", "prompt": "is it safe to just force it?"})
+    project.send({**project.payload("claude-code-session-start", source="compact"), "session_id": payload["session_id"]})
+    assert project.context({**payload, "prompt": "is it safe to just force it?"})
+
+
+def test_f1_what_was_searched_with_a_short_prompt_is_kept(project: Project) -> None:
+    path = transcript(project.folder, "terraform plan refuses to start", "another run holds the lock ghp_" + "a1B2" * 9)
+    payload = project.payload("claude-code-user-prompt-submit", prompt="is it safe to just force it?", transcript_path=path)
+    project.send(payload)
+    project.send({**payload, "transcript_path": "/nowhere"})
+    first, second = project.events("prompt")
+    assert first["searched"].startswith("is it safe to just force it?\nanother run holds the lock")
+    assert "ghp_" not in first["searched"]
+    assert "searched" not in second
+    assert first["query"] == second["query"]
+
+
+def test_a5_a_prompt_that_begins_with_the_users_own_markup_is_searched(project: Project) -> None:
+    prompt = "<app-header> shows that the broker redis is full and refuses new messages"
+    assert REDIS in project.context(project.payload("claude-code-user-prompt-submit", prompt=prompt))
+
+
+def test_a3_a_trigger_phrase_at_the_end_of_a_huge_paste_calls(project: Project) -> None:
+    paste = "\n".join(f'File "/srv/app{number}/module.py", line {number}, in handler{number}' for number in range(20_000))
+    prompt = f"{paste}\nResponseError: OOM command not allowed when used memory > maxmemory"
+    block = project.context(project.payload("claude-code-user-prompt-submit", prompt=prompt))
+    assert REDIS in block
+    assert 'confidence="high"' in block
+
+
 def test_a5_a_prompt_that_tells_enough_is_not_diluted_with_earlier_turns(tmp_path: Path) -> None:
     path = transcript(tmp_path, "terraform state lock")
     long = "the broker redis is full and refuses messages"

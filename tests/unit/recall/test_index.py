@@ -104,7 +104,7 @@ def test_a3_the_body_counts_to_its_limit() -> None:
 
 
 def test_a3_only_so_many_words_are_asked() -> None:
-    text = " ".join(f"word{number}" for number in range(15)) + " ledger"
+    text = " ".join(f"word{number}" for number in range(8)) + " ledger " + " ".join(f"more{number}" for number in range(8))
     assert ids([memory("a", "ledger")], text) == []
     assert ids([memory("a", "ledger")], text, limit=Settings().search.query_max_tokens) == ["a"]
 
@@ -163,3 +163,42 @@ def test_a8_odd_characters_in_a_memory_do_not_stop_the_others() -> None:
     found = Index([odd, memory("b", "ledger")], Settings()).search("ledger", k=5, now=NOW)
     assert {one.memory.id for one in found} == {"odd-\ud800", "b"}
     assert all(math.isfinite(one.score) for one in found)
+
+
+REDIS = memory("redis", "Redis is full", "raise the limit", trigger_phrases=("OOM command not allowed", "ship it"))
+
+
+@pytest.mark.parametrize("strategy", ["fts5_bm25", "title_tags"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ResponseError: OOM command not allowed when used",
+        "oom COMMAND, not_allowed",
+        "the ledger of commands allowed: looks good, ship it",
+        "line 7 in handler\n" * 4000 + "redis.ResponseError: OOM command not allowed",
+    ],
+    ids=["in a line", "other signs", "stop words", "after a paste"],
+)
+def test_a3_a_memory_that_is_called_by_its_phrase_comes_first(text: str, strategy: str) -> None:
+    others = [memory("ledger", "Ledger of commands allowed", "ledger handler line", tags=("commands",)), *FILLER]
+    found = Index([*others, REDIS], Settings()).search(text, k=10, now=NOW, strategy=strategy)
+    assert found[0].memory.id == "redis"
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    short = Index([*others, REDIS], Settings()).search(text, k=1, now=NOW, strategy=strategy)
+    assert [(one.memory.id, one.score) for one in short] == [(one.memory.id, one.score) for one in found[:1]]
+
+
+def test_a3_words_of_a_phrase_are_found_as_those_of_tags_are() -> None:
+    assert ids([*FILLER, REDIS], "what does OOM mean?") == ["redis"]
+    assert ids([*FILLER, memory("x", "Nothing", "here", trigger_phrases=("it is",))], "it is what it is") == []
+
+
+def test_trap_30_a_phrase_calls_nothing_that_is_retired_or_past_its_retention() -> None:
+    retired = memory("gone", "Gone", "by", trigger_phrases=("ship it",), status="retired")
+    old = memory("old", "Old", "by", category="session_summary", updated_at="2020-01-01", trigger_phrases=("ship it",))
+    assert ids([retired, old], "looks good, ship it") == []
+
+
+def test_a3_without_fts5_phrases_call_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "build", lambda *_: None)
+    assert ids([*FILLER, REDIS], "looks good, ship it") == ["redis"]

@@ -75,8 +75,8 @@ OFF_TOPIC = [question for question, _, relevant in bench_questions() if not rele
 """Eleven prompts that no memory here answers; the glasshouse has one about notifications in an app."""
 
 
-def ask(index: Index, text: str, level: Level, settings: Settings = SETTINGS) -> Decision:
-    return decide(index, index.search(text, k=10, now=0.0), text, settings, level=level)
+def ask(index: Index, text: str, level: Level, settings: Settings = SETTINGS, **more: Any) -> Decision:
+    return decide(index, index.search(text, k=10, now=0.0), text, settings, level=level, **more)
 
 
 class Outcome:
@@ -88,7 +88,7 @@ class Outcome:
         self.precision: list[float] = []
         self.false = self.right = self.off_topic = 0
         for prompt, turns, relevant in questions:
-            shown = [hit.memory.id for hit in ask(index, enriched(prompt, SETTINGS, turns=turns), level).inject]
+            shown = [hit.memory.id for hit in ask(index, enriched(prompt, SETTINGS, turns=turns), level, prompt=prompt).inject]
             if shown:
                 good = sum(one in relevant for one in shown)
                 self.precision.append(good / len(shown))
@@ -323,7 +323,7 @@ def test_a4_the_level_is_kept_until_the_store_changes(tmp_path: Path, monkeypatc
     from ringtrue.recall import threshold
 
     with monkeypatch.context() as patch:
-        patch.setattr(threshold, "draw_level", lambda *_, **__: pytest.fail("it was kept"))
+        patch.setattr(threshold, "draw", lambda *_, **__: pytest.fail("it was kept"))
         again = null_level(open_index(str(tmp_path), SETTINGS), SETTINGS, root=str(tmp_path))
     assert (again.value, again.shares, again.size) == (first.value, first.shares, first.size)
 
@@ -334,7 +334,15 @@ def test_a4_the_level_is_kept_until_the_store_changes(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize(
-    "broken", [b"", b"[]", b"{}", b'{"key": 1}', b"\xff", b'{"key": "KEY", "level": "x", "shares": {}, "size": 1}']
+    "broken",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"key": 1}',
+        b"\xff",
+        b'{"key": "KEY", "base": "x", "step": 0.1, "files": 1, "total": 1, "sample": "", "shares": {}, "size": 1}',
+    ],
 )
 def test_a4_a_damaged_level_is_drawn_again(tmp_path: Path, broken: bytes) -> None:
     write(tmp_path, Memory(id="one", category="decision", title="Sessions are JWT", body="without state"))
@@ -374,3 +382,98 @@ def test_a4_the_beginning_of_a_word_counts_less_than_the_word() -> None:
     said = Said(Memory(id="a", category="decision", title="Authentication by token", body=""), 2000)
     assert 0 < said.counts("auth") < said.counts("authentication") == 1.0
     assert said.counts("aut") == said.counts("author") == 0.0
+
+
+def retitled(memory: Memory) -> Memory:
+    return Memory(id=memory.id, category=memory.category, title="Another title altogether", body=memory.body)
+
+
+def test_a4_a_change_outside_the_sample_of_a_large_folder_draws_nothing_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ringtrue.recall import threshold
+
+    memories = store(bench()[0], SAMPLE + 40)
+    write(tmp_path, *memories)
+    root, draws = str(tmp_path), []
+    first = null_level(open_index(root, SETTINGS), SETTINGS, root=root)
+    in_order = sorted(memories, key=lambda memory: (threshold._checksum(memory.id), memory.id))
+    outside, inside = in_order[-1], in_order[0]
+    real = threshold.draw
+    monkeypatch.setattr(threshold, "draw", lambda *given: (draws.append(given), real(*given))[1])
+    write(tmp_path, retitled(outside))
+    assert null_level(open_index(root, SETTINGS), SETTINGS, root=root).value == first.value
+    (tmp_path / outside.category / f"{outside.id}.json").unlink()
+    fewer = null_level(open_index(root, SETTINGS), SETTINGS, root=root)
+    assert fewer.value < first.value
+    assert draws == []
+    assert fewer.value == null_level(Index(open_index(root, SETTINGS).memories, SETTINGS), SETTINGS).value
+    assert len(draws) == 1
+    write(tmp_path, retitled(inside))
+    changed = null_level(open_index(root, SETTINGS), SETTINGS, root=root)
+    assert len(draws) == 2
+    assert changed.value == null_level(Index(open_index(root, SETTINGS).memories, SETTINGS), SETTINGS).value
+
+
+def test_a4_a_memory_that_is_called_by_its_phrase_is_shown_with_high_confidence() -> None:
+    release = Memory(
+        id="release", category="runbook", title="Release", body="tag main", trigger_phrases=("ship it", "demurrage")
+    )
+    index = Index((*bench(), release), SETTINGS)
+    level = null_level(index, SETTINGS)
+    for prompt in ("looks good, ship it", "what is a Demurrage?", "def f():\n    return 1\n" * 3000 + "\nand now: ship it"):
+        shown = ask(index, prompt, level)
+        assert [hit.memory.id for hit in shown.inject] == ["release"], prompt[-30:]
+        assert shown.confidence == ["high"]
+    assert not ask(index, "the ship sank and it was old", level).inject
+    # A phrase that was said before does not call now.
+    assert not ask(index, "write one about spring\nlooks good, ship it", level, prompt="write one about spring").inject
+
+
+def test_a4_the_question_at_the_end_of_a_paste_is_heard() -> None:
+    index = Index(bench(), SETTINGS)
+    level = null_level(index, SETTINGS)
+    prose = (
+        "I was looking at the code this morning with a colleague from another department and after lunch we discussed several "
+    )
+    question = TITLE_MATCHES["redis-broker-out-of-memory"]
+    for text in (f"{prose * 3}\n\n{question}", f"{question}\n\n{prose * 3}"):
+        assert [hit.memory.id for hit in ask(index, text, level).inject] == ["redis-broker-out-of-memory"]
+
+
+TURN = "the broker redis is full and refuses new messages, what now?"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["tell me a joke", "Write a haiku about autumn", "run the test suite", "how is the weather", "write one about spring"],
+)
+def test_a5_earlier_turns_do_not_bring_up_their_topic_when_the_prompt_has_another(prompt: str) -> None:
+    index = Index(bench(), SETTINGS)
+    level = null_level(index, SETTINGS)
+    text = enriched(prompt, SETTINGS, turns=[TURN])
+    assert TURN[:20] in text
+    assert not ask(index, text, level, prompt=prompt).inject
+
+
+def test_a5_what_earlier_turns_bring_up_is_of_medium_confidence_and_not_shown_twice() -> None:
+    index = Index(bench(), SETTINGS)
+    level = null_level(index, SETTINGS)
+    prompt = "and how do we fix it?"
+    text = enriched(prompt, SETTINGS, turns=[TURN])
+    shown = ask(index, text, level, prompt=prompt)
+    assert [hit.memory.id for hit in shown.inject] == ["redis-broker-out-of-memory"]
+    assert shown.confidence == ["medium"]
+    again = ask(index, text, level, prompt=prompt, shown={"redis-broker-out-of-memory"})
+    assert (again.inject, again.reason) == ([], "this session has seen it")
+    alone = ask(index, f"{TURN}\n{TURN}", level, prompt=TURN, shown={"redis-broker-out-of-memory"})
+    assert alone.confidence == ["high"]
+
+
+def test_a5_a_short_prompt_is_not_drowned_by_turns_about_something_else() -> None:
+    index = Index(bench(), SETTINGS)
+    level = null_level(index, SETTINGS)
+    prompt = "broker redis full?"
+    text = enriched(prompt, SETTINGS, turns=["paint the garden fence green before the autumn storms, with brush or roller?"])
+    shown = ask(index, text, level, prompt=prompt)
+    assert [hit.memory.id for hit in shown.inject] == ["redis-broker-out-of-memory"]

@@ -71,7 +71,7 @@ def test_a5_lines_marked_as_not_the_users_are_passed_over(tmp_path: Path, mark: 
 
 
 @pytest.mark.parametrize(
-    "text", ["<command-name>/clear</command-name>", "<local-command-stdout>ok</local-command-stdout>", "  "]
+    "text", ["<command-name>/model</command-name>", "<local-command-stdout>ok</local-command-stdout>", "  "]
 )
 def test_a5_markup_of_commands_is_no_turn(tmp_path: Path, text: str) -> None:
     assert turns(write(tmp_path, user("deploy it"), user(text), user([{"type": "text", "text": text}]))) == ["deploy it"]
@@ -93,3 +93,24 @@ def test_a5_a_transcript_that_cannot_be_read_gives_nothing(tmp_path: Path) -> No
 def test_a3_the_paths_of_the_last_uses_of_tools_are_found() -> None:
     path = str(HOSTS / "claude-code-transcript.jsonl")
     assert used_paths(path, most=5, tail_bytes=8192) == ["/work/shop/src/webhooks/send.py"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        user("<command-name>/clear</command-name>\n<command-message>clear</command-message>"),
+        user([{"type": "text", "text": "<command-message>clear</command-message>\n<command-name>/clear</command-name>"}]),
+        json.dumps({"type": "system", "subtype": "local_command", "content": "<command-name>/clear</command-name>"}),
+    ],
+)
+def test_a5_what_was_said_before_the_conversation_was_cleared_does_not_count(tmp_path: Path, line: str) -> None:
+    assert turns(write(tmp_path, user("terraform lock"), line, user("paint the fence"))) == ["paint the fence"]
+    assert turns(write(tmp_path, user("terraform lock"), line)) == []
+    assert turns(write(tmp_path, user("say <command-name>/clear</command-name>"))) == [
+        "say <command-name>/clear</command-name>"
+    ]
+
+
+def test_a5_markup_that_hosts_do_not_use_is_the_users_own(tmp_path: Path) -> None:
+    for text in ("<app-header> should use JWT", "<command-palette> opens twice", "<bash-runner/> hangs"):
+        assert turns(write(tmp_path, user(text))) == [text]

@@ -3,10 +3,15 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringtrue.recall.words import STOP_WORDS, match_expression, query_words
+from ringtrue.recall.evidence import Said, words_of
+from ringtrue.recall.index import Index
+from ringtrue.recall.memory import Memory
+from ringtrue.recall.settings import Settings
+from ringtrue.recall.words import LONGEST, STOP_WORDS, beginning, cut, match_expression, query_words, refers_back
 
 
 def table(*texts: str) -> sqlite3.Connection:
@@ -60,7 +65,7 @@ def test_a3_stop_words_short_words_repeats_and_the_limit() -> None:
         "ttl",
         "guess",
     ]
-    assert query_words("alpha beta gamma delta", 2) == ["alpha", "beta"]
+    assert query_words("kafka redis celery terraform", 2) == ["kafka", "terraform"]
     assert match_expression("what is it about, then?", 15) is None
     assert {"and", "or", "not"} <= STOP_WORDS
 
@@ -74,3 +79,51 @@ def test_a3_words_of_other_languages_are_found_however_they_were_typed() -> None
 @given(st.text(max_size=200))
 def test_a8_no_text_makes_an_expression_that_fts5_refuses(text: str) -> None:
     assert found(text, "") == [], "an error would pass through"
+
+
+def test_a3_of_more_words_than_the_limit_the_telling_ones_are_taken_in_their_order() -> None:
+    preamble = "The people of the city came home and the day was long. " * 3
+    assert query_words(f"{preamble} why not kafka for webhook retries?", 3) == ["kafka", "webhook", "retries"]
+    numbers = " ".join(str(number) for number in range(100, 300))
+    assert query_words(f"{numbers} kafka {numbers} timeout", 2) == ["kafka", "timeout"]
+
+
+def test_a3_a_text_of_any_length_is_looked_at_at_both_ends() -> None:
+    long = "kafka " + "noise " * 100_000 + "terraform"
+    assert len(cut(long)) <= LONGEST
+    assert query_words(long, 15) == ["kafka", "noise", "terraform"]
+    assert cut("x" * (2 * LONGEST)).count("x") > LONGEST // 2
+    assert cut(" " * 50_000) == "\n"
+    assert cut(cut(long)) == cut(long)
+
+
+def test_a3_a_beginning_has_no_more_words_than_the_limit() -> None:
+    assert beginning("is it safe?\nthe terraform lock of the app folder", 3) == "is it safe?\nthe terraform lock of the"
+    assert beginning("terraform terraform terraform", 1) == "terraform terraform terraform"
+
+
+@pytest.mark.parametrize(
+    ("query", "text"), [("429s", "status 429"), ("429", "many 429s"), ("email", "an E-mail"), ("e-mail", "one email")]
+)
+def test_a3_numbers_in_the_plural_and_letters_with_a_hyphen_are_the_same_word(query: str, text: str) -> None:
+    memories = [
+        Memory(id="it", category="decision", title=text, body=""),
+        Memory(id="no", category="decision", title="x", body=""),
+    ]
+    assert [one.memory.id for one in Index(memories, Settings()).search(query, k=5, now=0.0)] == ["it"]
+    assert Said(memories[0], 2000).counts(words_of(query, 15)[0]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "back"),
+    [
+        ("and how do we fix it?", True),
+        ("do the same for staging", True),
+        ("is it safe there?", True),
+        ("write one about spring", False),
+        ("is there a joke about bees", False),
+        ("run the test suite", False),
+    ],
+)
+def test_a5_a_text_refers_back_by_a_word_that_stands_for_another(text: str, back: bool) -> None:
+    assert refers_back(text) is back

@@ -58,7 +58,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 class Hooked:
-    """The index of the hook over a collection's documents.
+    """The index of the hook over a collection's documents, asked as ``ringtrue memory search`` and the MCP server ask it.
 
     Nothing is past its retention here: that depends on the hour, and an evaluation must give the same answer tomorrow.
     ``session`` is the paths of files used last, which count where the settings say so.
@@ -94,5 +94,5 @@ class Hooked:
                 if len(indexes) >= _SCOPES:
                     indexes.clear()
                 indexes[key] = Index([memory for memory, facts in memories if inside(facts, wanted)], self.settings)
-            found = indexes[key].search(plain(text), k=k, now=0.0, strategy=self.strategy, session=tuple(session or ()))
+            found = indexes[key].on_demand(plain(text), k=k, now=0.0, strategy=self.strategy, session=tuple(session or ()))
         return from_channel(self.name, ((one.memory.id, one.score) for one in found))
