@@ -102,8 +102,12 @@ def edit_command(memory_id: Id, set_: Set = None, redact: Redact = False, root: 
         after = edit(folder, memory_id, values, now=stamp(), redact=redact)
     else:
         was = as_record(before)
-        record = _edited(was)
-        after = before if record == was else replace(folder, memory_id, record, was=was, now=stamp())
+        record, draft = _edited(was)
+        try:
+            after = before if record == was else replace(folder, memory_id, record, was=was, now=stamp())
+        except InputError as problem:
+            raise InputError(f"{problem}; your text is in {draft}") from None
+        draft.unlink()
     _show(after, folder, "unchanged" if as_record(after) == as_record(before) else "changed", json=json)
 
 
@@ -236,8 +240,11 @@ def _read_record(source: str) -> dict[str, Any]:
     return record
 
 
-def _edited(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record as it leaves the user's editor; what cannot be used stays in a file that the error names."""
+def _edited(record: dict[str, Any]) -> tuple[dict[str, Any], Path]:
+    """Return the record as it leaves the user's editor, and the file that holds it until it is written.
+
+    What cannot be used stays in that file, which the error names.
+    """
     import json
     import os
     import shlex
@@ -263,5 +270,4 @@ def _edited(record: dict[str, Any]) -> dict[str, Any]:
         raise InputError(f"what the editor left is not JSON: {error}; nothing was changed, your text is in {path}") from None
     if not isinstance(edited, dict):
         raise InputError(f"what the editor left is no object; nothing was changed, your text is in {path}")
-    path.unlink()
-    return edited
+    return edited, path

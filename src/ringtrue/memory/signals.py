@@ -233,12 +233,17 @@ class MemoryFigures:
         return _share(self.silent, self.prompts)
 
     @property
+    def reported(self) -> bool:
+        """Whether the host has told of anything that became of an injection; until then nothing is known of it."""
+        return bool(self.read or self.referenced)
+
+    @property
     def read_rate(self) -> float | None:
-        return _share(self.read, self.injections)
+        return _share(self.read, self.injections) if self.reported else None
 
     @property
     def reference_rate(self) -> float | None:
-        return _share(self.referenced, self.injections)
+        return _share(self.referenced, self.injections) if self.reported else None
 
     @property
     def false_inject_rate(self) -> float | None:

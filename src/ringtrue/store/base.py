@@ -137,9 +137,16 @@ def _listed(kind: str, column: ColumnElement[Any], values: Sequence[Any], of: Ty
     return column == any_(literal(list(values), ARRAY(of)))
 
 
+OWN_FOLDER = ".ringtrue"
+
+
 def _make_folder(place: Address) -> None:
     if place.sqlite is not None:
         try:
-            place.sqlite.parent.mkdir(parents=True, exist_ok=True)
+            folder = place.sqlite.parent
+            made = not folder.exists()
+            folder.mkdir(parents=True, exist_ok=True)
+            if made and folder.name == OWN_FOLDER:  # the default lies in a project, and what users asked is not for git
+                (folder / ".gitignore").write_text("*\n", encoding="utf-8")
         except OSError as problem:
             raise InputError(f"store {place}: its folder cannot be made: {problem.strerror}; choose another place") from problem

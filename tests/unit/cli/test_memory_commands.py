@@ -147,6 +147,13 @@ def test_edit_with_the_editor(ringtrue, tmp_path, monkeypatch) -> None:
     left = Path(broken.err.rpartition(" in ")[2].strip())
     assert left.read_text() == "{\n"
     left.unlink()
+    for refused in ("s/decision/nonsense/", "s/ES256/AKIAIOSFODNN7EXAMPLQ/"):  # it parses, but may not be written
+        editor.write_text(f'#!/bin/sh\nsed -i.bak "{refused}" "$1"\n')
+        outcome = ringtrue("memory", "edit", "sessions-are-jwt")
+        assert outcome.code == 2
+        left = Path(outcome.err.rpartition(" in ")[2].strip())
+        assert refused.split("/")[2] in left.read_text(), "nothing that was typed is lost"
+        left.unlink()
     editor.write_text("#!/bin/sh\nexit 3\n")
     assert "the editor ended with 3" in ringtrue("memory", "edit", "sessions-are-jwt").err
 
