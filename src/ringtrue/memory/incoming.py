@@ -12,7 +12,7 @@ from typing import Any
 from ringtrue.memory.check import kebab
 from ringtrue.memory.keep import MAIN_FIELD
 from ringtrue.recall.memory import BODY_FIELDS, LINKS, TIERS, TITLE_LIMIT, MemoryFault, as_record, changed
-from ringtrue.recall.notes import category_of, from_note, front_matter, note_id
+from ringtrue.recall.notes import category_of, from_note, front_end, front_faults, front_matter, note_id
 
 _HEADING = re.compile(r"^## ([a-z_]+)$", re.M)
 _FACT = re.compile(r"(?:title|name|id|category|type|description|tags|created_at|updated_at|date|metadata):")
@@ -102,27 +102,10 @@ def _broken(text: str) -> str:
     lines = text.split("\n")
     if lines[0].strip() != "---":
         return ""
-    end = next((place for place, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
-    if end is None:
+    if not front_end(lines):
         opened = len(lines) > 1 and _FACT.match(lines[1])
         return "line 1 opens front matter that is never closed; add a line '---' after its last fact" if opened else ""
-    for number, line in enumerate(lines[1:end], 2):
-        bare = line.strip()
-        if not bare or bare.startswith(("#", "- ")) or bare == "-" or line[:1].isspace():
-            continue
-        _, colon, value = bare.partition(":")
-        value = value.strip()
-        if not colon:
-            return f"line {number} is no 'name: value': {bare!r:.60}; correct it, or take it out of the front matter"
-        if value[:1] in ("[", "{") and {"[": "]", "{": "}"}[value[0]] not in value:
-            kind, sign = ("a list", "]") if value[0] == "[" else ("an object", "}")
-            return (
-                f"line {number} opens {kind} that it does not close: {bare!r:.60}; close it with '{sign}', "
-                "or put the value into quotes"
-            )
-        if value[:1] in ('"', "'") and value.count(value[0]) == 1:
-            return f"line {number} opens a quotation that it does not close: {bare!r:.60}; close it, or leave the quote out"
-    return ""
+    return next(iter(front_faults(text)), "")
 
 
 def _sections(category: str, body: str) -> dict[str, Any]:

@@ -32,6 +32,8 @@ EVERYDAY = 3.0
 """A word in fewer than e**-3 (5 %) of the memories keeps its full weight."""
 SHORTEST_BEGINNING = 4
 _PART = re.compile(r"[^\W_]+")
+_SENTENCE_END = re.compile(r"[\r\n]+|(?<=[.!?])\s+")
+_NUMBER = re.compile(r"\d+s?")
 _LETTERED = re.compile(r"[^\W\d_]-[^\W\d_]{2,}")
 _ENDINGS = (
     "ations", "ation", "ingly", "ments", "ating", "ators", "ates", "ated", "ator", "ment", "ings", "ions", "edly", "ing", "ion",
@@ -100,16 +102,27 @@ def ends_of(text: str, limit: int) -> list[list[str]]:
     """Return the words of a text that are compared: those of its beginning and, where it has more than ``limit``, of its end.
 
     They are compared apart: a question says the same whether a file was pasted before it or after it, and among the words of
-    the file it would be lost.
+    the file it would be lost. So would a short one among the fifteen nearest words: the first and the last sentence or line
+    are compared alone as well.
     """
-    words = words_in(cut(text))
-    return [_apart(words[:limit])] if len(words) <= limit else [_apart(words[:limit]), _apart(words[-limit:])]
+    text = cut(text)
+    words = words_in(text)
+    if len(words) <= limit:
+        return [_apart(words)]
+    sentences = [sentence for sentence in _SENTENCE_END.split(text) if sentence.strip()]
+    alone = [words_in(sentences[0])[:limit], words_in(sentences[-1])[-limit:]]
+    return [_apart(some) for some in (words[:limit], words[-limit:], *alone)]
 
 
 def _apart(words: Sequence[str]) -> list[str]:
     # A letter alone says nothing, "e-mail" does.
     parts = [part for word in words for part in (joined(word) if _LETTERED.fullmatch(word) else _PART.findall(word))]
     return list(dict.fromkeys(part for part in parts if len(part) > 1))
+
+
+def beyond_numbers(words: Sequence[str], said: Said) -> bool:
+    """True where a memory has one of the words that is not a number: the 100 of a sum says nothing of a limit of 100."""
+    return any(not _NUMBER.fullmatch(word) and said.counts(word) for word in words)
 
 
 def telling(text: str, limit: int) -> list[str]:

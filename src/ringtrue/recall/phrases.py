@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .words import STOP_WORDS, cut
+from .words import LONGEST, STOP_WORDS, cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 RARE = 1.0
 """The rarity of a word that may call alone: it is in no list of common words."""
+LONGEST_HEARD = 1_000_000
+"""Characters of a text in which phrases are looked for: of a longer one, its beginning and its end."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -25,12 +27,13 @@ def spoken(text: str) -> str:
     >>> spoken("Looks GOOD, ship-it!")
     ' looks good ship it '
     """
-    text = cut(text)
+    long = len(text) > LONGEST
+    text = cut(text, LONGEST_HEARD)
     if not text.isascii():
         from unicodedata import normalize
 
         # Piece by piece: sorting the accents of one run of thousands would take as long as all else.
-        text = " ".join(normalize("NFKC", word) for word in text.split() if len(word) <= 500)
+        text = " ".join(normalize("NFKC", word) for word in text.split() if len(word) <= (50 if long else 500))
     return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 

@@ -17,7 +17,7 @@ from .journal import latest, record
 from .memory import MemoryFault
 from .settings import Settings, read_settings
 from .transcript import by_host
-from .words import beginning, cut
+from .words import LONGEST, beginning, cut, query_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,17 +99,20 @@ def _text(payload: Mapping[str, Any], key: str) -> str:
 
 def _prompt(payload: Mapping[str, Any], root: str, progress: Progress) -> Iterator[str]:
     progress.event["event"] = "prompt"
-    prompt = cut(_text(payload, "prompt") or _text(payload, "user_prompt")).strip()
+    whole = _text(payload, "prompt") or _text(payload, "user_prompt")
+    prompt = cut(whole).strip()
     settings, _ = read_settings(root)
     refusal = _refusal(payload, prompt, settings)
+    if not refusal and len(prompt) < SHORTEST_PROMPT and not _is_phrase(root, prompt, settings, progress.event["at"]):
+        refusal = "skipped", f"shorter than {SHORTEST_PROMPT} characters"
     if refusal:
         outcome, reason = refusal
         record(root, {**progress.event, "outcome": outcome, "reason": reason, "ms": progress.milliseconds()})
         return
     path = _text(payload, "transcript_path")
-    query = enriched(prompt, settings, path)
+    query = prompt if len(prompt) < SHORTEST_PROMPT else enriched(prompt, settings, path)
     seen = _seen(root, progress.event) if query != prompt else set()
-    decision = find(root, query, settings, path, now=progress.event["at"], prompt=prompt, shown=seen)
+    decision = find(root, query, settings, path, now=progress.event["at"], prompt=prompt, shown=seen, whole=whole)
     from .pointers import context_block, hint_block
 
     block = context_block(decision, root) or (hint_block(root) if settings.hint else "")
@@ -132,9 +135,19 @@ def _refusal(payload: Mapping[str, Any], prompt: str, settings: Settings) -> tup
         return "empty", "the host sent no prompt"
     if by_host(prompt):
         return "skipped", "the host's own message"
-    if len(prompt) < SHORTEST_PROMPT:
-        return "skipped", f"shorter than {SHORTEST_PROMPT} characters"
     return None
+
+
+def _is_phrase(root: str, prompt: str, settings: Settings, now: float) -> bool:
+    """True where a prompt is nothing but a phrase by which a memory wants to be called: "ship it" is no nod then."""
+    if not query_words(prompt, 1):
+        return False
+    from .index import open_index
+    from .phrases import called, spoken
+
+    said = spoken(prompt)
+    found = open_index(root, settings, seconds=INDEX_SECONDS).search(prompt, k=CANDIDATES, now=now)
+    return any(called(hit.memory, said) == said.strip() for hit in found)
 
 
 def enriched(prompt: str, settings: Settings, transcript: str = "", turns: Sequence[str] | None = None) -> str:
@@ -173,10 +186,12 @@ def find(
     now: float,
     prompt: str | None = None,
     shown: Collection[str] = (),
+    whole: str = "",
 ) -> Decision:
     """Return what is shown unasked for a text: the memories of a folder that were found and stand out.
 
     ``prompt`` is the part of the text that is new, ``shown`` the ids that the session has seen; see ``decide``.
+    ``whole`` is the prompt with what was cut out of it: trigger phrases are heard there too.
     """
     from .index import open_index
     from .threshold import decide
@@ -187,8 +202,14 @@ def find(
 
         used = used_paths(transcript, most=USED_PATHS, tail_bytes=settings.transcript_context.tail_bytes)
     index = open_index(root, settings, seconds=INDEX_SECONDS)
-    found = index.search(text, k=CANDIDATES, now=now, strategy=strategy_of(settings), session=used)
-    return decide(index, found, text, settings, root=root, prompt=prompt, shown=shown)
+    if len(whole) <= LONGEST:
+        found = index.search(text, k=CANDIDATES, now=now, strategy=strategy_of(settings), session=used)
+        return decide(index, found, text, settings, root=root, prompt=prompt, shown=shown)
+    from .phrases import spoken
+
+    said, words = spoken(whole), query_words(text, settings.query_max_tokens)
+    found = index.search_words(words, said=said, k=CANDIDATES, now=now, strategy=strategy_of(settings), session=used)
+    return decide(index, found, text, settings, root=root, prompt=prompt, shown=shown, spoke=said)
 
 
 def strategy_of(settings: Settings) -> str:

@@ -22,6 +22,7 @@ from .evidence import (
     SHORTEST_BEGINNING,
     UNSAID,
     Said,
+    beyond_numbers,
     ends_of,
     evidence,
     in_store,
@@ -30,7 +31,7 @@ from .evidence import (
     weights,
 )
 from .phrases import called, spoken
-from .words import refers_back
+from .words import goes_on, refers_back, takes_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,13 +112,14 @@ def decide(
     root: str = "",
     prompt: str | None = None,
     shown: Collection[str] = (),
+    spoke: str | None = None,
 ) -> Decision:
     """Return which of the memories found for a text are shown unasked, if any.
 
     ``prompt`` is the part of the text that was said just now, where earlier turns were added to it. These help a memory only
-    where the prompt points back, has no telling word, or shares what it tells with the memory; what they bring up is never of
-    high confidence, and not one of ``shown``, the ids that the session has seen. A memory that the prompt calls by a trigger
-    phrase is shown.
+    where the prompt asks about them or goes on with them, or shares what it tells with the memory; what they bring up is never
+    of high confidence, and not one of ``shown``, the ids that the session has seen. A memory that the prompt calls by a trigger
+    phrase is shown; ``spoke`` is its ``spoken`` words where the caller has more of it than ``text``.
 
     With ``threshold: fixed`` the scores decide as they did before there was a level. ``level`` is that of the store where the
     caller has it already; else it is looked up, or drawn and kept, under ``root``.
@@ -132,7 +134,8 @@ def decide(
     turned = [0.0] * len(found) if prompt in (None, text) else _with_turns(text, prompt or "", said, level, settings)
     top = max(*alone, *turned)
     told = [max(own, 0.0 if hit.memory.id in shown else more) for hit, own, more in zip(found, alone, turned, strict=True)]
-    spoke = spoken(text if prompt is None else prompt)
+    if spoke is None:
+        spoke = spoken(text if prompt is None else prompt)
     calls = [bool(called(hit.memory, spoke)) for hit in found]
     if settings.threshold == "fixed":
         passing = _by_score(found, settings)
@@ -163,17 +166,25 @@ def told_by(text: str, memory: Memory, level: Level, settings: Settings) -> floa
 
 
 def _told(text: str, said: Sequence[Said], level: Level, settings: Settings) -> list[float]:
-    """Return the evidence of each memory for a text, the better of its two ends where it is long."""
+    """Return the evidence of each memory for a text, the best of its ends where it is long."""
     best = [0.0] * len(said)
     for words in ends_of(text, settings.query_max_tokens):
         weighed = weights(words, level.shares, level.size)
-        best = [max(value, evidence(words, weighed, one)) for value, one in zip(best, said, strict=True)]
+        best = [
+            max(value, evidence(words, weighed, one)) if beyond_numbers(words, one) else value
+            for value, one in zip(best, said, strict=True)
+        ]
     return best
 
 
 def _with_turns(text: str, prompt: str, said: Sequence[Said], level: Level, settings: Settings) -> list[float]:
     """Return the evidence of each memory for a prompt with earlier turns: 0 where the prompt is about something else."""
-    own = [] if refers_back(prompt) else telling(prompt, settings.query_max_tokens)
+    own = telling(prompt, settings.query_max_tokens)
+    if goes_on(prompt) or (refers_back(prompt) and takes_up(prompt)):
+        own = []
+    elif (not own or refers_back(prompt)) and not takes_up(prompt):
+        # Thanks, or a task with an object of its own: "run the tests again".
+        return [0.0] * len(said)
     weighed = weights(own, level.shares, level.size)
     told = []
     for value, one in zip(_told(text, said, level, settings), said, strict=True):

@@ -38,6 +38,22 @@ _LETTERED = re.compile(r"(?<![\w.-])([^\W\d_])-([^\W\d_]{2,})(?![\w-])")
 _REFERRING = re.compile(r"\b(?:its?|that|this|those|these|them|they|their|same|again|there)\b")
 _EXISTING = re.compile(r"\b(?:is|are|was|were|be|isn['’]t|aren['’]t)\s+there\b|\bthere(?:['’]s|\s+(?:is|are|was|were)\b)")
 """A ``there`` that points nowhere."""
+_ASKING = re.compile(
+    r"\b(?:explain|remind|recall|remember|expand|elaborate|details?|more|else)\b"
+    r"|^\W*(?:(?:and|but|so|ok|okay|then|now|well|hm+)\W+)*"
+    r"(?:what|why|how|which|when|where|is|are|was|were|do\s+(?:we|i|they|you)|does|did|can|could|may|should|shall|have|has)\b"
+)
+_REQUEST = re.compile(r"^\W*(?:(?:and|but|so|ok|okay|then|now|please)\W+)*(?:can|could|would|will)\s+you\b|^\W*who\b")
+"""Asked as a question, a task is still a task; and who did something is asked of the files, not of the topic."""
+_KNOWING = re.compile(r"\b(?:explain|remind|recall|remember|expand|elaborate|details?|tell)\b")
+_GOING_ON = frozenset(("continue", "proceed", "resume", "fix", "solve", "do", "try", "retry", "go", "keep", "carry"))
+_BESIDE = frozenset(
+    (
+        *("on", "going", "with", "it", "that", "this", "those", "these", "them", "again", "and", "so", "then", "now", "just"),
+        *("please", "yes", "ok", "okay", "let's", "let", "us", "me", "the"),
+    )
+)
+"""Words that may stand beside them in a prompt that has nothing of its own: "yes, go on with that"."""
 _VERB, _NOUN = re.compile(r"[a-z]+[aeou]y"), re.compile(r"[a-z]+[aeou]yments?")
 
 
@@ -69,11 +85,11 @@ def words_in(text: str) -> list[str]:
     return list(words)
 
 
-def cut(text: str) -> str:
+def cut(text: str, longest: int = LONGEST) -> str:
     """Return the beginning and the end of a text that is too long to be looked at as a whole; others as they are."""
-    if len(text) <= LONGEST:
+    if len(text) <= longest:
         return text
-    head, tail = text[: LONGEST // 2], text[1 - LONGEST // 2 :]
+    head, tail = text[: longest // 2], text[1 - longest // 2 :]
     return f"{head.rsplit(None, 1)[0] if head.strip() else ''}\n{tail.split(None, 1)[-1] if tail.strip() else ''}"
 
 
@@ -93,6 +109,26 @@ def refers_back(text: str) -> bool:
     [True, False, False]
     """
     return bool(_REFERRING.search(_EXISTING.sub(" ", text.lower())))
+
+
+def goes_on(text: str) -> bool:
+    """True where a text says nothing but to go on with what was said before: "continue", "fix that"."""
+    words = re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.lower().replace("’", "'"))
+    return not _GOING_ON.isdisjoint(words) and all(word in _GOING_ON or word in _BESIDE for word in words)
+
+
+def takes_up(text: str) -> bool:
+    """True where a text asks about what was said before or says to go on with it; thanks and tasks of their own do neither.
+
+    >>> [takes_up(text) for text in ("how do we fix it?", "ok, go on", "thanks, that was great", "run the tests again")]
+    [True, True, False, False]
+    """
+    if goes_on(text):
+        return True
+    small = text.lower().strip()
+    if _REQUEST.search(small):
+        return bool(_KNOWING.search(small))
+    return small.rstrip(" .!)\"'").endswith("?") or bool(_ASKING.search(small))
 
 
 def beginning(text: str, limit: int) -> str:

@@ -212,6 +212,12 @@ def test_a_2_what_a_note_does_not_say_is_guessed_and_said(tmp_path) -> None:
     [
         ("---\ntitle: [broken\n---\nbody", "line 2 opens a list that it does not close: 'title: [broken'; close it with ']'"),
         ('---\ntags: a\ntitle: "broken\n---\nbody', "line 3 opens a quotation"),
+        ("---\ntags: a\ntitle: &mark Broken\n---\nbody", "line 3 has an anchor, an alias or a tag, which are not read"),
+        ("---\ntags: [a, *mark]\n---\nbody", "line 2 has an anchor, an alias or a tag"),
+        ("---\ntags:\n- a\n- !!str b\n---\nbody", "line 4 has an anchor, an alias or a tag"),
+        ('---\ntags:\n- a\n- "b\n---\nbody', "line 4 opens a quotation"),
+        ("---\nmetadata:\n  type: [a\n---\nbody", "line 3 opens a list"),
+        ("---\ndescription:\n  title: x\n---\nbody", "line 2 has facts below 'description', which takes a text; write"),
         ("---\ntitle Broken\n---\nbody", "line 2 is no 'name: value'"),
         ("---\ntitle: Broken\nbody", "line 1 opens front matter that is never closed; add a line '---'"),
     ],
@@ -227,6 +233,21 @@ def test_front_matter_that_looks_odd_and_is_right(tmp_path) -> None:
     assert imported(tmp_path / "store", notes_in(tmp_path / "in", note=text)).added == ("wip-a-draft",)
     rule = "---\nA rule above, no front matter."
     assert imported(tmp_path / "store", notes_in(tmp_path / "other", rule=rule)).refused == {}
+
+
+def test_a_2_front_matter_of_more_than_one_line_comes_in_whole(tmp_path) -> None:
+    source = notes_in(
+        tmp_path / "in",
+        a="---\ntitle: Right title\ndescription: |\n  First line.\n  title: hijacked title\n  category: constraint\n---\nbody",
+        b='---\ntitle: Wrapped\ndescription: The lost words\n  xylophone quartz\ntags: ["a, b", c]\n---\nbody',
+    )
+    done = imported(tmp_path / "store", source)
+    assert (done.added, done.refused) == (("right-title", "wrapped"), {})
+    right, wrapped = records(tmp_path / "store")
+    assert (right["category"], right["content"]) == (
+        "decision", {"decision": "First line.\ntitle: hijacked title\ncategory: constraint\nbody"},
+    )  # fmt: skip
+    assert (wrapped["tags"], wrapped["content"]) == (["a, b", "c"], {"decision": "The lost words xylophone quartz\nbody"})
 
 
 def test_files_that_hold_no_memory_are_left_and_named(tmp_path) -> None:

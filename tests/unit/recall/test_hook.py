@@ -424,3 +424,30 @@ def test_trap_35_the_hook_starts_no_process() -> None:
         assert not any(
             word in text for word in ("subprocess", "os.fork", "os.system", "os.spawn", "os.popen", "multiprocessing")
         ), path
+
+
+def test_a3_a_trigger_phrase_in_the_middle_of_a_huge_paste_calls(project: Project) -> None:
+    paste = "\n".join(f'File "/srv/app{number}/module.py", line {number}, in handler{number}' for number in range(3000))
+    prompt = f"{paste}\nResponseError: OOM command not allowed when used memory > maxmemory\n{paste}"
+    assert REDIS in project.context(project.payload("claude-code-user-prompt-submit", prompt=prompt))
+
+
+def test_a5_a_short_prompt_that_is_a_trigger_phrase_calls_and_other_short_ones_are_skipped(project: Project) -> None:
+    release = {
+        "schema_version": "1.0",
+        "category": "runbook",
+        "id": "release",
+        "title": "Release by tag",
+        "content": {"trigger": "a release", "steps": ["tag main"]},
+        "created_at": "2026-05-04T08:00:00Z",
+        "updated_at": "2026-05-04T08:00:00Z",
+        "tags": ["release"],
+        "record_status": "active",
+        "trigger_phrases": ["ship it"],
+    }
+    folder = Path(project.root) / "runbooks"
+    folder.mkdir(exist_ok=True)
+    (folder / "release.json").write_text(json.dumps(release), encoding="utf-8")
+    assert "Release by tag" in project.context(project.payload("claude-code-user-prompt-submit", prompt="Ship it!"))
+    assert project.send(project.payload("claude-code-user-prompt-submit", prompt="ship now")) == ""
+    assert project.events("prompt")[-1]["outcome"] == "skipped"

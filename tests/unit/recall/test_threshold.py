@@ -477,3 +477,45 @@ def test_a5_a_short_prompt_is_not_drowned_by_turns_about_something_else() -> Non
     text = enriched(prompt, SETTINGS, turns=["paint the garden fence green before the autumn storms, with brush or roller?"])
     shown = ask(index, text, level, prompt=prompt)
     assert [hit.memory.id for hit in shown.inject] == ["redis-broker-out-of-memory"]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        *("Thank you very much!", "thanks, that was great", "looks good to me", "never mind, cancel that", "make it blue"),
+        *("run the tests again", "commit this now", "undo that change", "who wrote this?", "can you run that again?"),
+    ],
+)
+def test_a5_thanks_and_new_tasks_do_not_open_the_earlier_topic(prompt: str) -> None:
+    index = Index(bench(), SETTINGS)
+    level = null_level(index, SETTINGS)
+    assert not ask(index, enriched(prompt, SETTINGS, turns=[TURN]), level, prompt=prompt).inject
+
+
+@pytest.mark.parametrize(
+    "prompt", ["ok, go on with that", "please fix that", "remind me why that is so", "what should we do now?"]
+)
+def test_a5_asking_about_the_earlier_topic_or_going_on_with_it_opens_it(prompt: str) -> None:
+    index = Index(bench(), SETTINGS)
+    level = null_level(index, SETTINGS)
+    shown = ask(index, enriched(prompt, SETTINGS, turns=[TURN]), level, prompt=prompt)
+    assert shown.inject[0].memory.id == "redis-broker-out-of-memory"
+
+
+def test_a4_a_shared_number_alone_is_no_evidence() -> None:
+    limit = Memory(id="limit", category="constraint", title="API rate limit is 100 requests per minute", body="429 beyond 100")
+    index = Index([limit], SETTINGS)
+    level = null_level(index, SETTINGS)
+    assert not ask(index, "what is 100 divided by 7", level).inject
+    assert ask(index, "is the rate limit of the API 100 requests?", level).inject
+
+
+def test_a4_a_short_question_beside_a_long_log_is_heard() -> None:
+    flags = Memory(
+        id="flags", category="decision", title="Feature flags live in the database", body="table flag", tags=("flags",)
+    )
+    index = Index((*bench(), flags), SETTINGS)
+    level = null_level(index, SETTINGS)
+    log = "\n".join(f"12:00:{n % 60:02} worker-{n} handled job{n} for queue{n % 7} in {n * 3} ms" for n in range(300))
+    for text in (f"{log}\nwhere do feature flags live?", f"where do feature flags live?\n{log}"):
+        assert "flags" in [hit.memory.id for hit in ask(index, text, level).inject]
