@@ -69,6 +69,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--resamples", type=positive, default=100_000, help="resamples (default 100000)")
     parser.add_argument("--repeat", type=positive, default=3, help="rounds (default 3)")
     parser.add_argument("--worker", nargs=2, metavar=("TOOL", "JOB"), help=argparse.SUPPRESS)
+    parser.add_argument("--round", type=positive, default=1, help=argparse.SUPPRESS)
     add_common_options(parser, marks("stats"))
     return parser.parse_args(argv)
 
@@ -84,7 +85,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             say(f"{job}: round {turn} of {options.repeat}")
             pair = {}
             for tool in ("ringtrue", "scipy"):
-                command = [sys.executable, __file__, "--worker", tool, job]
+                command = [sys.executable, __file__, "--worker", tool, job, "--round", str(turn)]
                 command += [part for name in ("queries", "measures", "resamples") for part in (f"--{name}", str(sizes[name]))]
                 sample = measure(command, source_environment())
                 others.append(sample.others)
@@ -187,7 +188,7 @@ def work(tool: str, job: str, options: argparse.Namespace) -> dict[str, Any]:
     differences = rng.normal(0.0, 0.15, (options.queries, options.measures))
     differences[rng.random(differences.shape) < 1 / 3] = 0.0
     differences[:, 0] += 1.3 * differences[:, 0].std() / math.sqrt(options.queries) - differences[:, 0].mean()
-    rng = np.random.default_rng()  # rounds differ
+    rng = np.random.default_rng([options.round, tool == "ringtrue"])  # rounds and tools differ, and can be repeated
     if tool == "ringtrue":
         return _ringtrue(job, differences, options.resamples, rng)
     return _scipy(job, differences[:, 0], rng)

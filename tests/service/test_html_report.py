@@ -250,6 +250,7 @@ def test_arrow_keys_walk_from_query_to_query(browser: Any, file: Path) -> None:
     with Opened(browser, file) as opened:
         ids = opened.ids()
         opened.page.click("#rows a.query >> nth=0")
+        opened.page.wait_for_selector("#detail[open]")  # keys walk only where a query is open
         opened.page.keyboard.press("ArrowRight")
         opened.page.wait_for_function("wanted => location.hash === wanted", arg=f"#q={ids[1]}")
         opened.page.keyboard.press("ArrowLeft")
