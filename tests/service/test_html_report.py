@@ -253,8 +253,10 @@ def test_arrow_keys_walk_from_query_to_query(browser: Any, file: Path) -> None:
         opened.page.wait_for_selector("#detail[open]")  # keys walk only where a query is open
         opened.page.keyboard.press("ArrowRight")
         opened.page.wait_for_function("wanted => location.hash === wanted", arg=f"#q={ids[1]}")
+        assert opened.page.url.endswith(f"#q={ids[1]}")
         opened.page.keyboard.press("ArrowLeft")
         opened.page.wait_for_function("wanted => location.hash === wanted", arg=f"#q={ids[0]}")
+        assert opened.page.url.endswith(f"#q={ids[0]}")
 
 
 def test_a_query_that_failed_shows_its_error_and_no_numbers(browser: Any, file: Path) -> None:

@@ -115,15 +115,15 @@ def test_a3_related_files_gain_only_where_that_is_switched_on() -> None:
         memory("near", "other", "ledger", related_files=("src/ledger.py", "docs/")),
         *FILLER,
     ]
-    session = ["/work/app/src/ledger.py"]
+    session = ["/projects/app/src/ledger.py"]
     assert ids(memories, "ledger", session=session) == ["best", "near"]
     on = Settings(related_files_boost=True)
     plain, raised = (Index(memories, on).search("ledger", k=5, now=NOW, session=paths) for paths in ([], session))
     scores = {found.memory.id: found.score for found in plain}
     assert {found.memory.id: found.score for found in raised} == {"best": scores["best"], "near": scores["near"] + 2.0}
     assert ids(memories, "ledger", on, session=[*session, *"abcde"]) == ["best", "near"], "five uses are looked back on"
-    assert about(memories[1], ["/work/docs/a.md"])
-    assert not about(memories[1], ["/work/xsrc/ledger.py", "/work/src/ledger.pyi"])
+    assert about(memories[1], ["/projects/docs/a.md"])
+    assert not about(memories[1], ["/projects/xsrc/ledger.py", "/projects/src/ledger.pyi"])
 
 
 def test_a3_the_older_points_answer_where_fts5_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from ringtrue.recall.memory import Memory
 from ringtrue.recall.pointers import LIMIT, context_block, hint_block
 from ringtrue.recall.threshold import Decision
 
-ROOT = "/work/shop/.claude/memory"
+ROOT = "/projects/shop/.claude/memory"
 
 
 def shown(*memories: Memory, confidence: str = "high") -> Decision:

@@ -92,7 +92,7 @@ def test_a5_a_transcript_that_cannot_be_read_gives_nothing(tmp_path: Path) -> No
 
 def test_a3_the_paths_of_the_last_uses_of_tools_are_found() -> None:
     path = str(HOSTS / "claude-code-transcript.jsonl")
-    assert used_paths(path, most=5, tail_bytes=8192) == ["/work/shop/src/webhooks/send.py"]
+    assert used_paths(path, most=5, tail_bytes=8192) == ["/projects/shop/src/webhooks/send.py"]
 
 
 @pytest.mark.parametrize(
