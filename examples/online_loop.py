@@ -677,7 +677,7 @@ def main() -> int:
         metavar="N",
         help=f"searches in the first four weeks ({LONG.searches}; {SHORT.searches} with --short)",
     )
-    parser.add_argument("--short", action="store_true", help="fewer searches and questions: a few seconds")
+    parser.add_argument("--short", action="store_true", help="fewer searches and questions: about half a minute")
     parser.add_argument("--store", metavar="URL", help="a path, sqlite:///… or postgresql://… (default: in a temporary folder)")
     parser.add_argument("--keep", action="store_true", help="keep the temporary folder and say where it is")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
