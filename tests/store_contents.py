@@ -10,7 +10,9 @@ from ringtrue.store import (
     AuditEntry,
     FeedbackEvent,
     Flag,
+    HistoryPoint,
     LoggedQuery,
+    Reply,
     ReviewItem,
     ShadowRun,
     StageFigure,
@@ -18,8 +20,11 @@ from ringtrue.store import (
     StoredBaseline,
     StoredExperiment,
     StoredGoldenSet,
+    StoredJob,
     StoredJudgment,
     StoredResult,
+    StoredRun,
+    TestPoint,
 )
 
 NOON = "2026-03-01T12:00:00.000000Z"
@@ -87,6 +92,20 @@ KEY = ApiKey(
     key_id="key_1", name="dashboard", scopes=("read", "review"), created_at=NOON, expires_at="2027-03-01T12:00:00.000000Z",
     revoked_at=LATER, last_used_at=NOON,
 )  # fmt: skip
+RUN = StoredRun(run_id="r1", name="hybrid", created_at=LATER, content=bytes(range(256)) * 3)
+JOB = StoredJob(
+    job_id="job_1", kind="evaluate", state="done", created_at=NOON, updated_at=LATER, who="ann",
+    request={"golden": "hotel", "k": 10}, done=50, total=50, says="scoring", result={"nDCG@10": 0.61},
+    error={"code": "missing_input", "message": "…"},
+)  # fmt: skip
+REPLY = Reply(
+    key="3f1c", route="POST /v1/feedback", fingerprint="f00d", status=201, body=b'{"added":1}\n\x00\xff', created_at=NOON
+)
+POINT = TestPoint(feature_id="rerank", sample_count=2, at=LATER, llr=0.5, estimate=0.125, low=-0.25, high=0.5)
+HISTORY = [
+    HistoryPoint(NOON, "recall_at_k", 0.7, {"k": "10", "golden": 'hotel "1"'}),
+    HistoryPoint(LATER, "recall_at_k", 0.75, {"k": "10", "golden": 'hotel "1"'}),
+]
 TOKEN = "rt_a-token-for-tests"
 
 
@@ -98,7 +117,7 @@ def fill(store: Store) -> None:
     store.add_result(RESULT)
     store.add_shadow_runs([SHADOW])
     store.create_test(TEST)
-    store.update_test("rerank", "eq_full", lambda test: test)
+    store.update_test("rerank", "eq_full", lambda test: test, point=lambda test: POINT)
     store.set_flag(FLAG, who="ann", at=NOON, why="first stage")
     store.add_audit(AUDIT)
     store.add_review_items([REVIEW])
@@ -107,10 +126,19 @@ def fill(store: Store) -> None:
     store.save_baseline(BASELINE)
     store.add_experiments(lambda taken: [EXPERIMENT])
     store.add_key(KEY, TOKEN)
+    store.save_run(RUN)
+    store.add_job(JOB)
+    store.claim_reply(REPLY)
+    store.add_history(HISTORY)
 
 
 def contents(store: Store) -> dict[str, Any]:
     """Return all that a store answers."""
+    return {**answers(store), "counts": store.counts()}
+
+
+def answers(store: Store) -> dict[str, Any]:
+    """Return all that a store answers about the project of these records."""
     return {
         "queries": store.queries(),
         "feedback": store.feedback(),
@@ -127,7 +155,11 @@ def contents(store: Store) -> dict[str, Any]:
         "baselines": [store.baseline(one.name, one.version) for one in store.baselines()],
         "experiments": store.experiments(),
         "keys": store.keys(),
-        "counts": store.counts(),
+        "runs": [store.run(run_id) for run_id in store.run_ids()],
+        "jobs": store.jobs(),
+        "replies": [reply for reply in [store.claim_reply(REPLY)] if reply is not None],
+        "history": store.history("recall_at_k"),
+        "test points": store.test_points("rerank"),
     }
 
 
@@ -145,7 +177,15 @@ EXPECTED: dict[str, Any] = {
     "baselines": [BASELINE],
     "experiments": [EXPERIMENT],
     "keys": [KEY],
+    "runs": [RUN],
+    "jobs": [JOB],
+    "replies": [REPLY],
+    "history": HISTORY,
+    "test points": [POINT],
 }
 """What must come back."""
-SINCE = {"golden sets": "0002", "baselines": "0002", "experiments": "0002", "keys": "0002"}
+SINCE = {
+    **dict.fromkeys(("golden sets", "baselines", "experiments", "keys"), "0002"),
+    **dict.fromkeys(("runs", "jobs", "replies", "history", "test points"), "0004"),
+}
 """What the kept databases hold only from a schema on: before, nothing wrote it."""

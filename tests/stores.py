@@ -15,6 +15,8 @@ from ringtrue.store.schema import VERSION_TABLE
 
 TEMPLATE = "ringtrue_template"
 SHARED = "ringtrue_shared"
+ROLE = "store_owner"
+"""Who owns the databases: no superuser, for whom PostgreSQL would look away from row-level security."""
 KINDS = ("sqlite", "postgresql")
 Address = Callable[[str], str]
 
@@ -60,12 +62,12 @@ def url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return _database(server, SHARED, template=_template(server))
     import psycopg
 
-    with psycopg.connect(server.url(SHARED), autocommit=True) as connection:
+    with psycopg.connect(server.url(SHARED, user=ROLE), autocommit=True) as connection:
         found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         names = ", ".join(name for (name,) in found if name != VERSION_TABLE)
         connection.execute("SET lock_timeout = '10s'")
         connection.execute(f"TRUNCATE {names} RESTART IDENTITY".encode())
-    return server.url(SHARED)
+    return server.url(SHARED, user=ROLE)
 
 
 @pytest.fixture
@@ -102,8 +104,10 @@ def _has(server: PostgresServer, name: str) -> bool:
 
 def _database(server: PostgresServer, name: str, *, template: str) -> str:
     # Not dropped afterwards: the server goes as a whole, and every drop would make it write all it has to the disk.
-    _execute(server, f"CREATE DATABASE {name} TEMPLATE {template}")
-    return server.url(name)
+    if not _execute(server, f"SELECT 1 FROM pg_roles WHERE rolname = '{ROLE}'"):
+        _execute(server, f"CREATE ROLE {ROLE} LOGIN PASSWORD '{server.password}'")
+    _execute(server, f"CREATE DATABASE {name} TEMPLATE {template} OWNER {ROLE}")
+    return server.url(name, user=ROLE)
 
 
 def _template(server: PostgresServer) -> str:

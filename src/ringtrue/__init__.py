@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ringtrue.client import Client
     from ringtrue.errors import (
         AccessDenied,
         BadAnswer,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from ringtrue.verdict import Baseline, Comparison, Policy, Verdict, compare, gate
 
 _HOME = {
+    "client": ("Client",),
     "errors": (
         "AccessDenied", "BadAnswer", "CannotDecide", "InputError", "MissingInput", "RingtrueError", "SearchFailed", "SpecError",
         "TimedOut", "Unreachable", "ValidationFailed",
@@ -60,6 +62,7 @@ __all__ = [
     "BadAnswer",
     "Baseline",
     "CannotDecide",
+    "Client",
     "Collection",
     "Comparison",
     "Document",

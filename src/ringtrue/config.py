@@ -36,6 +36,8 @@ class Config:
     """The whole section ``[gate]``: a policy with tables of its own, which no option could hold."""
     store: Mapping[str, Any] = field(default_factory=dict)
     """What ``[store]`` says beyond options: ``url``, ``project`` and ``[store.retention]``."""
+    gauges: Mapping[str, str] = field(default_factory=dict)
+    """``[serve.gauges]``: metrics that keep a name of their own, by the name they would have."""
 
 
 def load_config(start: Path | None = None) -> Config:
@@ -60,7 +62,11 @@ def load_config(start: Path | None = None) -> Config:
         settings["gate"] = {name: value for name, value in gate.items() if not isinstance(value, dict)}
     store = settings.get("store", {})
     kept = {name: store.pop(name) for name in STORE_SETTINGS if name in store} if isinstance(store, dict) else {}
-    return Config(file, settings, connections, gate if isinstance(gate, dict) else {}, kept)
+    serve = settings.get("serve", {})
+    gauges = serve.pop("gauges", {}) if isinstance(serve, dict) else {}
+    if not isinstance(gauges, dict) or not all(isinstance(name, str) for name in gauges.values()):
+        raise InputError(f"{file}: [serve.gauges] is no table of names; write ringtrue_retrieval_mrr = 'shop_mrr' under it")
+    return Config(file, settings, connections, gate if isinstance(gate, dict) else {}, kept, gauges)
 
 
 def store_url() -> str:

@@ -14,6 +14,7 @@ NAMES = [
     "BadAnswer",
     "Baseline",
     "CannotDecide",
+    "Client",
     "Collection",
     "Comparison",
     "Document",

@@ -1,7 +1,7 @@
-"""E-6: the same retriever gives the same ranking, whoever asks: Python, the command line, the evaluator, the run folder.
+"""E-6: the same retriever gives the same ranking, whoever asks: Python, the command line, the evaluator, the run folder, REST.
 
-Every later surface (REST) adds its function to ``SURFACES``; those of the agent memory, which search files and no collection,
-stand in ``MEMORY_SURFACES``: the hook, the command, the MCP server, the expression and its evaluation.
+Every surface has its function in ``SURFACES``; those of the agent memory, which search files and no collection, stand in
+``MEMORY_SURFACES``: the hook, the command, the MCP server, the expression, its evaluation, and REST over the same memories.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from rest_service import serving
 from ringtrue.formats import read_run
 from ringtrue.golden import load
 from ringtrue.memory.documents import documents_of
@@ -104,6 +105,31 @@ def run_folder(folder: Path, expression: str, where: Path) -> Rankings:
     return read_run(where / "run").rankings()
 
 
+def rest_search(folder: Path, expression: str, where: Path) -> Rankings:
+    """``POST /v1/search`` of a server whose documents these are: the first half as its own search, the others by name."""
+    found: Rankings = {}
+    with serving(where, folder=folder, golden=None, retriever=expression) as client:
+        for number, query in enumerate(load("hotel").queries):
+            named = {"retriever": expression} if number % 2 else {}
+            answer = client.post("/v1/search", json={"query": query.text, "k": K, **named})
+            assert answer.status_code == 200, answer.text
+            found[query.query_id] = [hit["doc_id"] for hit in answer.json()["hits"]]
+        logged = client.app.state.service.store.queries()  # type: ignore[attr-defined]
+    assert [list(row.result_ids) for row in logged] == list(found.values())
+    return found
+
+
+def rest_evaluate(folder: Path, expression: str, where: Path) -> Rankings:
+    """``POST /v1/evaluate`` on the served documents, read back query by query."""
+    asked = {"golden": "hotel", "documents": "served", "k": K, "measures": list(MEASURES)}
+    with serving(where, folder=folder, golden=None, retriever=expression) as client:
+        run_id = client.post("/v1/evaluate", json=asked).json()["run_id"]
+        return {
+            query.query_id: [hit["doc_id"] for hit in client.get(f"/v1/runs/{run_id}/queries/{query.query_id}").json()["hits"]]
+            for query in load("hotel").queries
+        }
+
+
 Surface = Callable[[Path, str, Path], Rankings]
 SURFACES: tuple[Surface, ...] = (
     python_in_batches,
@@ -112,6 +138,8 @@ SURFACES: tuple[Surface, ...] = (
     command_search_one,
     command_eval,
     run_folder,
+    rest_search,
+    rest_evaluate,
 )
 
 
@@ -220,7 +248,20 @@ def memory_evaluation(project: Path, strategy: str, where: Path) -> Rankings:
     return {r.query_id: [hit.doc_id for hit in r.hits] for r in open_run(where / "run").rankings if r.query_id in asked}
 
 
-MEMORY_SURFACES: tuple[Surface, ...] = (memory_hook, memory_command, memory_mcp, memory_evaluation)
+def memory_rest(project: Path, strategy: str, where: Path) -> Rankings:
+    """``POST /v1/search`` with the memory's expression over the same memories as documents."""
+    folder = where / "served"
+    root = str(with_strategy(project, strategy))
+    Collection.create(folder).ingest(documents_of(load_memories(root, Settings()).memories))
+    found: Rankings = {}
+    with serving(where, folder=folder, golden=None, retriever="bm25") as client:
+        for query_id, text in questions().items():
+            asked = {"query": text, "k": MOST, "retriever": f"memory('{strategy}')"}
+            found[query_id] = [hit["doc_id"] for hit in client.post("/v1/search", json=asked).json()["hits"]]
+    return found
+
+
+MEMORY_SURFACES: tuple[Surface, ...] = (memory_hook, memory_command, memory_mcp, memory_evaluation, memory_rest)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -25,6 +25,8 @@ _BENCHMARKS = {
     "memory": "Measure the agent memory on judged sets, and time its hook as a host runs it, beside the bare start of Python.",
     "log": "Time logging in the caller's path beside a plain INSERT, and how many searches a second can be logged without "
     "loss.",
+    "service": "Log thousands of searches a second through a running server while its pages are read, beside a bare FastAPI "
+    "endpoint.",
 }
 """Each is a script of that name in ``benchmarks/``."""
 

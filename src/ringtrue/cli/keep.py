@@ -1,4 +1,4 @@
-"""Results of ``eval`` and ``gate`` go to the store where there is one; none is ever made unasked (O-1)."""
+"""Results and runs of ``eval`` and ``gate`` go to the store where there is one; none is ever made unasked (O-1)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ StoreAt = Annotated[
         "--store",
         metavar="URL",
         show_default=False,
-        help="Add the result to this store: a file or postgresql://…; unless given to the configured one, if there is any.",
+        help="Add result and run to this store: a file or postgresql://…; unless given to the configured one, if there is any.",
     ),
 ]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Add the result to no store.")]
@@ -58,7 +58,7 @@ class Keeper:
                     feature_id=self.feature,
                     project=self.project,
                 )
-        except RingtrueError as problem:
+        except (RingtrueError, OSError) as problem:  # the run is packed on the disk, which may be full
             return Kept(problem=problem, fatal=self.asked)
         return Kept(row.run_id)
 
@@ -68,7 +68,7 @@ class Kept:
     """What became of a result."""
 
     run_id: str | None = None
-    problem: RingtrueError | None = None
+    problem: RingtrueError | OSError | None = None
     fatal: bool = False
 
     def tell(self) -> None:

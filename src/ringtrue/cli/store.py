@@ -154,9 +154,10 @@ def prune(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Archive old searches, then delete them; delete old feedback and shadow runs. All else is kept.
+    """Archive old searches, then delete them; delete other rows that are old and need not be kept. All else is kept.
 
-    Searches and feedback are kept 90 days, shadow runs 30, or what [store.retention] says.
+    Searches, feedback and ended jobs are kept 90 days, shadow runs 30, the service's history of figures 400 and its replies
+    to writes 2, or what [store.retention] says.
 
     Example: ringtrue store prune --dry-run
     """
@@ -185,9 +186,11 @@ def prune(
     if forget is not None:
         print(f"{forget} is no archive of this store any more")
         return
-    rows = [[each.project, f"{each.queries:,}", f"{each.feedback:,}", f"{each.shadow:,}"] for each in found]
+    deleted = {"feedback": "feedback", "shadow": "shadow runs", "history": "history", "replies": "replies", "jobs": "jobs"}
+    counts = {each.project: (each.queries, *(getattr(each, name) for name in deleted)) for each in found}
+    rows = [[project, *(f"{count:,}" for count in figures)] for project, figures in counts.items()]
     would = "would be " if dry_run else ""
-    show.table(["project", f"searches {would}archived", f"feedback {would}deleted", f"shadow runs {would}deleted"], rows)
+    show.table(["project", f"searches {would}archived", *(f"{name} {would}deleted" for name in deleted.values())], rows)
     for each in found:
         for file in each.archives:
             print(f"archive {file}")

@@ -1,14 +1,15 @@
 """Golden sets: files ⇄ GoldenSet, and everything that is done to a set before and after it is measured with.
 
-Comes in: files and folders in a dozen formats, names of shipped sets, GoldenSets, runs for pooling and planning, searches
-and ratings for a refresh. Goes out: GoldenSets, validation reports, differences, splits, plans, pools, proposals; files
-written from a set, and what they lost. May not: measure, print, read the environment or the clock, or know the database;
-it imports only errors, records, the file formats and the statistics.
+Comes in: files and folders in a dozen formats, bytes that strangers send, names of shipped sets, GoldenSets, runs for pooling
+and planning, searches and ratings for a refresh. Goes out: GoldenSets, validation reports, differences, splits, plans, pools,
+proposals; files written from a set, and what they lost. May not: measure, print, read the environment or the clock, or know
+the database; it imports only errors, records, the file formats and the statistics.
 """
 
 from __future__ import annotations
 
 from ringtrue.golden.bootstrap import Bootstrapped, KnownItems, Row, confirmed, id_from_text, known_item, rewrite
+from ringtrue.golden.bounds import UploadLimits
 from ringtrue.golden.citations import Citation, Cited, cited, read_citations
 from ringtrue.golden.convert import convert
 from ringtrue.golden.duplicates import near_duplicates, normalise
@@ -28,11 +29,13 @@ from ringtrue.golden.plan import Candidate, Plan, Size, SliceSize, plan, worth_j
 from ringtrue.golden.pool import Contribution, Pool, pool
 from ringtrue.golden.profiles import PROFILES
 from ringtrue.golden.ratings import RULES, Dispute, Rating, Rule, agreement, by_pair, disputes, rater_name, settle
+from ringtrue.golden.record import golden_from, record_of
 from ringtrue.golden.refresh import Proposal, Refreshed, age_in_days, age_warning, propose, refresh
 from ringtrue.golden.report import Problem, Report
 from ringtrue.golden.slices import slice_fields, slice_of
 from ringtrue.golden.split import Leak, Look, leakage, ledger_beside, looks, read_looks, record_look, split
 from ringtrue.golden.traffic import Asked, Coverage, Question, Search, choose, coverage, questions
+from ringtrue.golden.upload import read_upload
 from ringtrue.golden.validate import validate, validate_file
 from ringtrue.golden.version import (
     Changes,
@@ -84,6 +87,7 @@ __all__ = [
     "Search",
     "Size",
     "SliceSize",
+    "UploadLimits",
     "Version",
     "age_in_days",
     "age_warning",
@@ -101,6 +105,7 @@ __all__ = [
     "disputes",
     "format_named",
     "generate",
+    "golden_from",
     "holds_golden_set",
     "id_from_text",
     "is_copied",
@@ -123,7 +128,9 @@ __all__ = [
     "rater_name",
     "read_citations",
     "read_looks",
+    "read_upload",
     "record_look",
+    "record_of",
     "refresh",
     "rewrite",
     "save",

@@ -8,7 +8,7 @@ from pathlib import Path
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.formats.text import read_yaml
 from ringtrue.golden import formats
-from ringtrue.golden.version import corpus_hash
+from ringtrue.golden.record import with_corpus_hash
 from ringtrue.records import GoldenSet
 
 SETS = Path(__file__).parent / "sets"
@@ -51,7 +51,7 @@ def load(source: str | Path, *, threshold: int | None = None, split: str | None 
     >>> "hotel" in shipped() and load("hotel").id
     'hotel'
     """
-    golden = _hashed(formats.read(locate(source), split=split), source)
+    golden = with_corpus_hash(formats.read(locate(source), split=split), source)
     return golden if threshold is None else replace(golden, relevance_threshold=threshold)
 
 
@@ -87,18 +87,6 @@ def _brings_documents(path: Path) -> bool:
         return bool(load(path).documents)
     except InputError:
         return path.suffix in _YAML  # no document is written in YAML: loading it again says what is wrong with the set
-
-
-def _hashed(golden: GoldenSet, source: str | Path) -> GoldenSet:
-    if not golden.documents:
-        return golden
-    found = corpus_hash(golden.documents)
-    if golden.corpus_hash not in (None, found):
-        raise InputError(
-            f"{source}: the set declares corpus_hash '{golden.corpus_hash}' but its documents have '{found}'; "
-            "restore the documents it was judged on, or declare the new hash in a new version"
-        )
-    return replace(golden, corpus_hash=found)
 
 
 def load_test_set(name: str, *, folder: str | Path = ".") -> GoldenSet:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.store import DEFAULT_PROJECT, ABStatus, ABTest, AuditEntry
+from ringtrue.store import DEFAULT_PROJECT, ABStatus, ABTest, AuditEntry, TestPoint
 
 if TYPE_CHECKING:
     from ringtrue.stats import BetaBinomial, ConfidenceSequence, Sprt
@@ -37,7 +37,13 @@ class TrialStore(Protocol):
     def test(self, feature_id: str, *, project: str = ...) -> ABTest | None: ...
 
     def update_test(
-        self, feature_id: str, query_id: str, change: Callable[[ABTest], ABTest], *, project: str = ...
+        self,
+        feature_id: str,
+        query_id: str,
+        change: Callable[[ABTest], ABTest],
+        *,
+        project: str = ...,
+        point: Callable[[ABTest], TestPoint | None] | None = ...,
     ) -> ABTest | None: ...
 
     def add_audit(self, entry: AuditEntry) -> None: ...
@@ -268,7 +274,6 @@ def standing(test: ABTest) -> Standing:
     n, measure = test.sample_count, measure_of(test)
     mean = test.sums["differences"] / n if n else None
     sides = [test.sums[f"{side}_{measure}"] / n if n and measure else None for side in ("control", "treatment")]
-    interval = (test.sums.get("low", -1.0), test.sums.get("high", 1.0)) if test.method == "confidence-sequence" else None
     after = test.sums.get("decided_after")
     return Standing(
         feature_id=test.feature_id,
@@ -282,7 +287,7 @@ def standing(test: ABTest) -> Standing:
         control=sides[0],
         treatment=sides[1],
         measure=measure,
-        interval=interval,
+        interval=_interval(test),
         sigma=test.sigma,
         evidence=test.log_likelihood_ratio,
         upper_bound=test.upper_bound,
@@ -290,6 +295,10 @@ def standing(test: ABTest) -> Standing:
         error_controlled=test.method != "beta-binomial",
         reason=_reason(test),
     )
+
+
+def _interval(test: ABTest) -> tuple[float, float] | None:
+    return (test.sums.get("low", -1.0), test.sums.get("high", 1.0)) if test.method == "confidence-sequence" else None
 
 
 def decided_after(test: ABTest) -> int:
@@ -339,12 +348,19 @@ def _record(
         return _advanced(test, query_id, difference, scores, now=now)
 
     try:
-        changed = store.update_test(feature_id, query_id, change, project=project)
+        changed = store.update_test(feature_id, query_id, change, project=project, point=_point)
     except _NotCounted as refused:
         return Recorded(found_test(store, feature_id, project=project), False, str(refused))
     if changed is None:
         return Recorded(found_test(store, feature_id, project=project), False, "counted before")
     return Recorded(changed, True)
+
+
+def _point(test: ABTest) -> TestPoint:
+    """Where a test stands, as one point of its path between the bounds."""
+    n, evidence = test.sample_count, test.log_likelihood_ratio
+    low, high = _interval(test) or (None, None)
+    return TestPoint(test.feature_id, n, test.updated_at, evidence, test.sums["differences"] / n, low, high, test.project)
 
 
 def _advanced(test: ABTest, query_id: str, difference: float, scores: tuple[float, float] | None, *, now: str) -> ABTest:

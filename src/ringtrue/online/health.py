@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 State = Literal["ok", "wrong", "unknown", "unused"]
 RECENT = timedelta(hours=24)
-COUNTED = 100_000
-"""The log's volume is counted up to here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +92,8 @@ def _log(store: Store, project: str, now: datetime) -> Part:
     newest = store.queries(project=project, limit=1, newest=True)
     if not newest:
         return Part("log", "unknown", "no search was ever logged", {"last_24h": 0, "last_at": None})
-    count = len(store.queries(project=project, since=now - RECENT, limit=COUNTED, newest=True))
-    many = f"{count:,}{' or more' if count == COUNTED else ''} searches in 24 h"
-    return Part(
-        "log", "ok", f"{many}, the last at {newest[0].created_at}", {"last_24h": count, "last_at": newest[0].created_at}
-    )
+    count, last = store.count_queries(project=project, since=now - RECENT), newest[0].created_at
+    return Part("log", "ok", f"{count:,} searches in 24 h, the last at {last}", {"last_24h": count, "last_at": last})
 
 
 def _losses(store: Store, project: str, now: datetime) -> Part:

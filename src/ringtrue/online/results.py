@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from ringtrue.store import DEFAULT_PROJECT, RunType, StoredResult, timestamp
+from ringtrue.store import DEFAULT_PROJECT, RunType, StoredResult, StoredRun, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.run import Evaluation
@@ -19,6 +19,8 @@ class ResultStore(Protocol):
     """What recording needs of the store."""
 
     def add_result(self, row: StoredResult) -> None: ...
+
+    def save_run(self, row: StoredRun) -> bool: ...
 
 
 def record_evaluation(
@@ -32,12 +34,14 @@ def record_evaluation(
     feature_id: str | None = None,
     project: str = DEFAULT_PROJECT,
 ) -> StoredResult:
-    """Add an evaluation to the store, gated (``verdict``) or compared with another run, and return what was stored.
+    """Add an evaluation to the store, gated (``verdict``) or compared with another run, and return what was stored of it.
 
-    Means, intervals, latencies and the scores per query go in; of a comparison the differences, and for its primary measure the
-    adjusted p and whether it decides. A verdict brings its own comparison, with the baseline. ``feature_id`` marks a candidate:
-    its results are not production's.
+    The run itself, with every hit, is kept under the same run id. Means, intervals, latencies and the scores per query are its
+    result; of a comparison the differences, and for its primary measure the adjusted p and whether it decides. A verdict brings
+    its own comparison, with the baseline. ``feature_id`` marks a candidate: its results are not production's.
     """
+    from ringtrue.run import packed  # a live system records no evaluation and should not pay for this
+
     moment = timestamp(now)
     kind: RunType = "full" if verdict is None else "regression"
     if verdict is not None:
@@ -63,6 +67,8 @@ def record_evaluation(
         gate=None if verdict is None else verdict.word,
         per_query=evaluation.scores.per_query,
     )
+    # In this order a result that is listed always has its run.
+    store.save_run(StoredRun(result.run_id, evaluation.name, moment, packed(evaluation), project))
     store.add_result(result)
     return result
 

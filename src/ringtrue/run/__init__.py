@@ -14,7 +14,7 @@ from ringtrue.run.evaluation import (
     Setup,
 )
 from ringtrue.run.evaluator import evaluate, fingerprint, intervals_of, machine
-from ringtrue.run.folder import open_run, save
+from ringtrue.run.folder import open_run, packed, save, unpacked
 from ringtrue.run.plant import PartlyPlanted, Planting, plant, planted, remove_planted
 from ringtrue.run.subject import code_hash, corpus_of
 
@@ -35,10 +35,12 @@ __all__ = [
     "intervals_of",
     "machine",
     "open_run",
+    "packed",
     "plant",
     "planted",
     "relevant_total",
     "remove_planted",
     "save",
+    "unpacked",
     "waterfall",
 ]

@@ -1,4 +1,4 @@
-"""An Evaluation ⇄ a folder that other programs can read, too.
+"""An Evaluation ⇄ a folder that other programs can read, too; or the same files in one zip, for a store.
 
 ``run.json`` (what was measured and the means), ``run.parquet`` (every hit; ``ringtrue score`` and ``diff`` read it as a run),
 ``scores.jsonl`` (a line per question: values, milliseconds, error), ``queries.jsonl`` (questions with their judgments),
@@ -7,11 +7,16 @@
 
 from __future__ import annotations
 
+import glob
+import io
 import json
 import math
 import os
 import shutil
+import struct
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,15 +24,20 @@ from typing import Any
 
 import numpy as np
 
-from ringtrue.errors import InputError, MissingInput
-from ringtrue.formats.table import parquet_rows, write_rows
-from ringtrue.formats.text import Place, read_json, read_jsonl
+from ringtrue.errors import InputError, MissingInput, SpecError
+from ringtrue.formats.table import open_duckdb, write_rows
+from ringtrue.formats.text import Place, read_bytes, read_json, read_jsonl
 from ringtrue.measures import Contribution, Counted, Latency, Measure, Scores
 from ringtrue.records import Floats, Hit, Qrels, Query, Ranking, Stage
 from ringtrue.run.evaluation import Component, Evaluation, Loss, Origin, Precondition, Setup
 
 FORMAT = 1
 FILES = ("run.json", "run.parquet", "scores.jsonl", "queries.jsonl", "titles.json", "components.jsonl", "losses.jsonl")
+UNPACKED = 2 << 30
+"""A packed run may hold so many bytes; what claims to hold more is no run."""
+_BLOCK = 1 << 20
+_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError, LookupError)
+"""What the zip module raises over bytes that are no zip, or no longer."""
 
 
 def save(evaluation: Evaluation, folder: Path | str) -> Evaluation:
@@ -76,8 +86,54 @@ def open_run(folder: Path | str) -> Evaluation:
         raise InputError(f"{place / 'run.json'}: is of format {found}, this version reads {FORMAT}; evaluate again")
     try:
         return _read(head, place)
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError, SpecError) as problem:
         raise InputError(f"{place}: the run cannot be read ({type(problem).__name__}: {problem}); evaluate again") from problem
+
+
+def packed(evaluation: Evaluation) -> bytes:
+    """Return an evaluation as one zip of the files of its run folder; the same evaluation gives the same bytes."""
+    content = io.BytesIO()
+    with tempfile.TemporaryDirectory(prefix="ringtrue-") as scratch, zipfile.ZipFile(content, "w") as archive:
+        _write(evaluation, Path(scratch))
+        for name in FILES:
+            if (file := Path(scratch) / name).is_file():
+                # Without a time of its own an entry is as old as the format, everywhere and always.
+                archive.writestr(zipfile.ZipInfo(name), file.read_bytes(), zipfile.ZIP_DEFLATED)
+    return content.getvalue()
+
+
+def unpacked(content: bytes, *, name: str) -> Evaluation:
+    """Return the evaluation that ``packed`` made bytes of; ``name`` says in messages whose they are.
+
+    Only files of a run are taken out, under our own names for them. Raises InputError for bytes that are no run, or damaged.
+    """
+    with tempfile.TemporaryDirectory(prefix="ringtrue-") as scratch:
+        place = Path(scratch) / "run"
+        place.mkdir()
+        try:
+            _unpack(content, place)
+        except _DAMAGE as problem:
+            raise InputError(f"{name}: the packed run is damaged ({problem}); evaluate again") from problem
+        try:
+            found = open_run(place)
+        except InputError as problem:
+            raise InputError(str(problem).replace(str(place), name)) from problem
+    return replace(found, run_dir=None)
+
+
+def _unpack(content: bytes, folder: Path) -> None:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        there = set(archive.namelist())
+        left = UNPACKED
+        for name in FILES:
+            if name not in there:
+                continue
+            with archive.open(name) as packed_file, (folder / name).open("wb") as file:
+                while block := packed_file.read(_BLOCK):
+                    left -= len(block)
+                    if left < 0:
+                        raise ValueError(f"it holds more than {UNPACKED:,} bytes")
+                    file.write(block)
 
 
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -213,8 +269,8 @@ def _read(head: Mapping[str, Any], place: Path) -> Evaluation:
     asked = [record for _, record in read_jsonl(place / "queries.jsonl")]
     queries = tuple(Query(row["query_id"], row["text"], row["metadata"], row["negative"]) for row in asked)
     hits: dict[str, list[Hit]] = {row["query_id"]: [] for row in lines}
-    for _, row in parquet_rows(place / "run.parquet") if any(row["hits"] for row in lines) else ():
-        hits[str(row["query_id"])].append(_hit(row))
+    for query_id, hit in _hits(place / "run.parquet") if any(row["hits"] for row in lines) else ():
+        hits[query_id].append(hit)
     for row in lines:
         if len(hits[row["query_id"]]) != row["hits"]:
             found = f"{len(hits[row['query_id']])} hits for query '{row['query_id']}', scores.jsonl says {row['hits']}"
@@ -259,16 +315,22 @@ def _maybe(path: Path) -> Iterable[tuple[Place, dict[str, Any]]]:
     return read_jsonl(path) if path.is_file() else ()
 
 
-def _hit(row: Mapping[str, Any]) -> Hit:
-    detail = json.loads(row["detail"])
-    return Hit(
-        str(row["doc_id"]),
-        float(_float(row["hit_score"])),
-        detail.get("chunk"),
-        detail.get("channels", {}),
-        detail.get("confidence"),
-        tuple(Stage(name, rank, _float(score)) for name, rank, score in detail.get("stages", ())),
-    )
+def _hits(path: Path) -> Iterator[tuple[str, Hit]]:
+    """Yield (query, hit); as columns and with one call for all details, because a run has tens of thousands of them."""
+    import duckdb
+
+    read_bytes(path)  # names a file that is not there
+    try:
+        with open_duckdb() as connection:
+            found = "SELECT query_id, doc_id, hit_score, detail FROM read_parquet(?, hive_partitioning=false)"
+            rows = connection.execute(found, [glob.escape(str(path))]).fetchall()
+    except duckdb.Error as problem:
+        raise InputError(f"{path}: cannot be read ({str(problem).splitlines()[0]}); evaluate again") from problem
+    details = json.loads(f"[{','.join(row[3] for row in rows)}]")
+    for (query_id, doc_id, score, _), detail in zip(rows, details, strict=True):
+        stages = tuple([Stage(name, rank, _float(at)) for name, rank, at in detail.get("stages", ())])
+        hit = Hit(doc_id, _float(score), detail.get("chunk"), detail.get("channels", {}), detail.get("confidence"), stages)
+        yield query_id, hit
 
 
 def _setup(record: Mapping[str, Any]) -> Setup:

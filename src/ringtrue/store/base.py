@@ -4,18 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from sqlalchemy import ARRAY, BigInteger, ColumnElement, Connection, Select, Table, Text, any_, bindparam, func, literal, select
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    Text,
+    any_,
+    bindparam,
+    func,
+    literal,
+    select,
+    tuple_,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeEngine
 
-from ringtrue.errors import InputError
+from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import schema
+from ringtrue.store.confine import EVERY, PROJECT
 from ringtrue.store.engine import WRITES, Address, Engines, address
 from ringtrue.store.faults import explained
+from ringtrue.store.records import DEFAULT_PROJECT
 from ringtrue.store.rows import Form, Row, structure, words
 
 Record = TypeVar("Record")
@@ -27,6 +44,7 @@ class Base:
     def __init__(self, place: Address) -> None:
         self.address = place
         self._engines = Engines(place)
+        self._project = EVERY
 
     @staticmethod
     def place(url_or_path: str | Path | None = None) -> Address:
@@ -68,9 +86,25 @@ class Base:
         finally:
             store.close()
 
+    def only(self, project: str) -> Self:
+        """Return the same store as one project sees it: calls for another project, or for all, raise InputError.
+
+        It shares the connections of this one; closing it closes nothing. Raises InputError where this store is for another
+        project already, and for a name that no project can have.
+        """
+        name = words(project)
+        if name in ("", EVERY):
+            raise InputError(f"cannot take {project!r} for the name of a project; name one, such as {DEFAULT_PROJECT!r}")
+        if self._project not in (EVERY, name):
+            raise InputError(f"this store is for project {self._project!r} only, not for {name!r}; use the store of all")
+        one = copy(self)
+        one._project = name
+        return one
+
     def close(self) -> None:
-        """Close the connections; a closed store answers nothing."""
-        self._engines.close()
+        """Close the connections; a closed store answers nothing. A store of one project leaves them to the store of all."""
+        if self._project == EVERY:
+            self._engines.close()
 
     def __enter__(self) -> Self:
         return self
@@ -78,10 +112,16 @@ class Base:
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
+    def _for_all(self) -> None:
+        """Raise InputError where this is a store of one project: for what goes to the database by other ways than SQL."""
+        if self._project != EVERY:
+            raise InputError(f"this store is for project {self._project!r} only, and the call is for all; use the store of all")
+
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         """One transaction that sees one state of the database."""
         with explained(str(self.address)), self._engines.get().connect() as connection:
+            connection.execution_options(**{PROJECT: self._project})
             if connection.dialect.name == "postgresql":
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with connection.begin():
@@ -91,12 +131,39 @@ class Base:
     def _writing(self) -> Iterator[Connection]:
         """One transaction that may write: all of it or nothing."""
         with explained(str(self.address)), self._engines.get().connect() as connection:
-            connection.execution_options(**{WRITES: True})
+            connection.execution_options(**{WRITES: True, PROJECT: self._project})
             with connection.begin():
                 yield connection
 
     def _all(self, form: Form[Record], statement: Select[Any]) -> list[Record]:
         with self._reading() as connection:
+            return [form.read(row) for row in connection.execute(statement).mappings()]
+
+    def _one(self, form: Form[Record], **key: str) -> Record | None:
+        """Return the record that these columns name; None where there is none."""
+        this = [form.table.c[name] == words(value) for name, value in key.items()]
+        return next(iter(self._all(form, select(form.table).where(*this))), None)
+
+    def _newest(
+        self,
+        form: Form[Record],
+        name: str,
+        found: Sequence[ColumnElement[bool]],
+        *,
+        project: str,
+        limit: int | None,
+        before: str | None,
+    ) -> list[Record]:
+        """Return records of a project, the newest first; ``before`` goes on behind the one whose column ``name`` it is."""
+        table, mine = form.table, form.table.c.project == words(project)
+        order = (table.c.created_at, table.c.id)
+        statement = select(table).where(mine, *found).order_by(*(column.desc() for column in order)).limit(limit)
+        with self._reading() as connection:
+            if before is not None:
+                place = connection.execute(select(*order).where(mine, table.c[name] == words(before))).first()
+                if place is None:
+                    raise MissingInput(f"project {project!r} has no {name} {before!r} to go on behind; ask for the first")
+                statement = statement.where(tuple_(*order) < tuple_(*place))
             return [form.read(row) for row in connection.execute(statement).mappings()]
 
     def _add(self, form: Form[Record], records: Sequence[Record], *, replace: bool = False) -> int:

@@ -7,6 +7,7 @@ while others write.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -18,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, func, select
+from sqlalchemy import Connection, LargeBinary, Table, delete, func, select
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import schema
@@ -30,6 +31,8 @@ from ringtrue.store.times import timestamp
 
 FORMAT = 1
 BATCH = 500
+FEW = 8
+"""Rows at a time where each may be several megabytes."""
 PORTABLE = ".jsonl.gz"
 Values = Sequence[Any]
 
@@ -115,6 +118,7 @@ class Copying(Base):
             yield json.dumps({"end": now})
 
     def _copy_file(self, file: Path) -> dict[str, int]:
+        self._for_all()
         if self.address.sqlite is None:
             raise InputError(f"{file}: a backup of PostgreSQL needs a name that ends with {PORTABLE}")
         part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
@@ -152,15 +156,29 @@ def _columns(table: Table) -> list[Any]:
 
 def _rows(connection: Connection, table: Table, place: str) -> Iterator[Values]:
     """Yield the rows of a table in the order in which they were written."""
-    streamed = {"stream_results": True, "max_row_buffer": BATCH}
+    size = _batch(table)
+    streamed = {"stream_results": True, "max_row_buffer": size}
     found = select(*_columns(table)).order_by(table.c.id)
     with explained(place), connection.execute(found, execution_options=streamed) as result:
-        for part in result.partitions(BATCH):
+        for part in result.partitions(size):
             yield from map(tuple, part)
 
 
+def _batch(table: Table) -> int:
+    return FEW if any(isinstance(column.type, LargeBinary) for column in table.columns) else BATCH
+
+
 def _line(row: Values) -> str:
-    return json.dumps(row, separators=(",", ":"))
+    return json.dumps(row, separators=(",", ":"), default=_packed)
+
+
+def _packed(value: bytes) -> dict[str, str]:
+    """Return bytes as JSON can hold them; no other value of a row is an object."""
+    return {"base64": base64.b64encode(value).decode()}
+
+
+def _unpacked(value: Any) -> Any:
+    return base64.b64decode(value["base64"], validate=True) if isinstance(value, dict) else value
 
 
 def _make_room(connection: Connection, place: str, *, replace: bool) -> None:
@@ -174,7 +192,7 @@ def _make_room(connection: Connection, place: str, *, replace: bool) -> None:
 def _fill(connection: Connection, table: Table, rows: Iterator[Values]) -> int:
     """Insert rows and compare what is there afterwards with what came."""
     names = [column.name for column in _columns(table)]
-    came, count, batch = hashlib.sha256(), 0, list[dict[str, Any]]()
+    came, count, batch, size = hashlib.sha256(), 0, list[dict[str, Any]](), _batch(table)
 
     def write() -> None:
         if batch:
@@ -185,7 +203,7 @@ def _fill(connection: Connection, table: Table, rows: Iterator[Values]) -> int:
         came.update(_line(row).encode())
         count += 1
         batch.append(dict(zip(names, row, strict=True)))
-        if len(batch) == BATCH:
+        if len(batch) == size:
             write()
     write()
     there = hashlib.sha256()
@@ -225,7 +243,11 @@ def _rows_in(file: Path, lines: Iterator[tuple[str, Any]]) -> Iterator[Values]:
                 break
             return
         digest.update(line.encode())
-        yield value
+        try:
+            row = list(map(_unpacked, value))
+        except (ValueError, TypeError, KeyError):
+            break
+        yield row
     raise _changed(file)
 
 

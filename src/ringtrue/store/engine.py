@@ -12,6 +12,7 @@ from sqlalchemy.exc import ArgumentError
 
 from ringtrue.config import store_url
 from ringtrue.errors import InputError
+from ringtrue.store.confine import confine
 
 BUSY_S = 10
 """How long a writer waits for another on SQLite, and a connection for PostgreSQL."""
@@ -70,6 +71,7 @@ def connect(place: Address) -> Engine:
         engine = create_engine(place.url, connect_args={"timeout": BUSY_S})
         event.listen(engine, "connect", _sqlite_settings)
         event.listen(engine, "begin", _sqlite_begin)
+        confine(engine)
         return engine
     try:
         import psycopg  # noqa: F401
@@ -79,7 +81,9 @@ def connect(place: Address) -> Engine:
     watched = {"connect_timeout": BUSY_S, "tcp_user_timeout": 20_000, "keepalives_idle": 10, "keepalives_interval": 5}
     arguments: dict[str, Any] = {name: value for name, value in watched.items() if name not in place.url.query}
     arguments["application_name"] = "ringtrue"
-    return create_engine(place.url, connect_args=arguments, pool_pre_ping=True)
+    engine = create_engine(place.url, connect_args=arguments, pool_pre_ping=True)
+    confine(engine)
+    return engine
 
 
 def _sqlite_settings(connection: Any, _: Any) -> None:

@@ -137,13 +137,19 @@ class Events(Base):
         feature_id: str | None = None,
         since: Moment | None = None,
         limit: int | None = None,
+        before: str | None = None,
     ) -> list[StoredResult]:
-        """Return evaluations, the newest first."""
+        """Return evaluations, the newest first; ``before`` goes on behind a run id.
+
+        Raises MissingInput where there is no such run.
+        """
         table = RESULT.table
-        found = [table.c.project == words(project), *_equal(table, run_type=run_type, feature_id=feature_id)]
-        found += _between(table, since, None)
-        newest = select(table).where(*found).order_by(table.c.created_at.desc(), table.c.id.desc())
-        return self._all(RESULT, newest.limit(limit))
+        found = [*_equal(table, run_type=run_type, feature_id=feature_id), *_between(table, since, None)]
+        return self._newest(RESULT, "run_id", found, project=project, limit=limit, before=before)
+
+    def result(self, run_id: str, *, project: str = DEFAULT_PROJECT) -> StoredResult | None:
+        """Return the figures of one evaluation; None where there is none of that run id."""
+        return self._one(RESULT, project=project, run_id=run_id)
 
     def add_shadow_runs(self, rows: Sequence[ShadowRun]) -> int:
         """Add shadow runs in one transaction; return how many are new. A query counts once for a candidate of a feature."""

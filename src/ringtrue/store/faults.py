@@ -24,7 +24,7 @@ _SQLITE = {
     "file is not a database": (InputError, "is no SQLite database; name another file"),
     "database disk image is malformed": (InputError, "is damaged; restore a backup: ringtrue store restore FILE"),
 }
-_ACCESS = ("28000", "28P01", "42501")
+_ACCESS = ("28000", "28P01")
 _FULL = ("53100", "53200", "53300")
 _GONE = ("08", "57P", "40", "55P", "57014", "25006")
 
@@ -59,6 +59,12 @@ def _explain(problem: SQLAlchemyError | sqlite3.Error, place: str) -> RingtrueEr
                 return kind(f"store {place} {advice}")
         return InputError(f"store {place}: SQLite says: {said}")
     state = getattr(origin, "sqlstate", None) or ""
+    if state == "42501":
+        if "row-level security" in said:
+            return InputError(f"store {place}: a row belongs to a project that this store is not for; nothing was stored")
+        return AccessDenied(
+            f"store {place}: PostgreSQL does not let this user do that; make the user the owner of a database of its own"
+        )
     if state in _ACCESS or "password authentication failed" in said or "no password supplied" in said:
         return AccessDenied(f"store {place}: PostgreSQL refused the user or the password; check both in the store's address")
     if state in _FULL:

@@ -22,7 +22,17 @@ from ringtrue.store.marks import USER_DELETED, user_mark
 from ringtrue.store.records import DEFAULT_PROJECT, AuditEntry
 from ringtrue.store.retention import Keeping
 from ringtrue.store.rows import AUDIT, structure, words
-from ringtrue.store.tables import archives, audit, eval_feedback, eval_judgments, eval_queries, eval_shadow_runs, reviews
+from ringtrue.store.tables import (
+    archives,
+    audit,
+    eval_feedback,
+    eval_judgments,
+    eval_queries,
+    eval_shadow_runs,
+    jobs,
+    replies,
+    reviews,
+)
 from ringtrue.store.times import timestamp
 
 REFRESH = "golden refresh"
@@ -44,6 +54,7 @@ def spelling(text: str) -> str:
 class _Traces:
     """What a user's searches left behind: their ids with the words of each, sessions, texts, and what was done with items."""
 
+    user_id: str
     queries: dict[str, str] = field(default_factory=dict)
     sessions: set[str] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
@@ -101,7 +112,7 @@ class Forgetting(Keeping):
         traces, count, held = self._from_archives(user_id, project, dry_run=now is None)
         counts: dict[str, int] = {}
         with contextlib.suppress(_Undone), self._writing() as connection:
-            counts = _delete(connection, words(project), words(user_id), traces)
+            counts = _delete(connection, words(project), traces)
             if now is None:
                 raise _Undone
             mark = AuditEntry(now, "store", USER_DELETED, user_mark(user_id, project), project)
@@ -111,7 +122,7 @@ class Forgetting(Keeping):
         return {**counts, "archives": count}, held
 
     def _from_archives(self, user_id: str, project: str, *, dry_run: bool) -> tuple[_Traces, int, list[str]]:
-        traces, count, held = _Traces(), 0, list[str]()
+        traces, count, held = _Traces(words(user_id)), 0, list[str]()
 
         def theirs(line: dict[str, Any]) -> bool:
             return bool(line["project"] == project and line["user_id"] == words(user_id))
@@ -126,13 +137,13 @@ class Forgetting(Keeping):
             for line in found:
                 traces.add(line["query_id"], line["session_id"], line["query"])
             if found and not dry_run:
-                self._shorten(path, len(found))
+                self._shorten(project, path, len(found))
         return traces, count, held
 
-    def _shorten(self, path: Path, count: int) -> None:
+    def _shorten(self, project: str, path: Path, count: int) -> None:
         with self._writing() as connection:
-            this = archives.c.path == str(path)
-            connection.execute(update(archives).where(this).values(rows=archives.c.rows - count))
+            this = (archives.c.project == words(project), archives.c.path == str(path))
+            connection.execute(update(archives).where(*this).values(rows=archives.c.rows - count))
 
 
 class _Undone(Exception):
@@ -200,9 +211,9 @@ class _Words:
         return found
 
 
-def _delete(connection: Connection, project: str, user_id: str, traces: _Traces) -> dict[str, int]:
+def _delete(connection: Connection, project: str, traces: _Traces) -> dict[str, int]:
     log, events = eval_queries.c, eval_feedback.c
-    mine = and_(log.project == project, log.user_id == user_id)
+    mine = and_(log.project == project, log.user_id == traces.user_id)
     for query_id, session_id, text in connection.execute(select(log.query_id, log.session_id, log.query).where(mine)):
         traces.add(query_id, session_id, text)
     kind = connection.dialect.name
@@ -212,7 +223,7 @@ def _delete(connection: Connection, project: str, user_id: str, traces: _Traces)
 
     # An event without a user is the user's where it belongs to one of the user's searches or sessions.
     nobodys = and_(events.user_id.is_(None), or_(of(events.query_id, traces.queries), of(events.session_id, traces.sessions)))
-    acted = and_(events.project == project, or_(events.user_id == user_id, nobodys))
+    acted = and_(events.project == project, or_(events.user_id == traces.user_id, nobodys))
     acts = connection.execute(select(events.memory_id, events.session_id, events.query_id).where(acted))
     traces.acts += [(item, session, query_id) for item, session, query_id in acts]
     shadowed = and_(eval_shadow_runs.c.project == project, of(eval_shadow_runs.c.query_id, traces.queries))
@@ -232,7 +243,12 @@ def _delete(connection: Connection, project: str, user_id: str, traces: _Traces)
     }
     for table, (change, columns, where) in kept.items():
         rows = select(table.c.id, *(table.c[name] for name in columns)).where(table.c.project == project, where)
-        gone[table.name] = _change(connection, table, rows, partial(change, found=found, traces=traces))
+        gone[table.name] = _change(connection, project, table, rows, partial(change, found=found, traces=traces))
+    for table, names in ((jobs, ("request", "result", "error")), (replies, ("body",))):
+        rows = select(table.c.id, *(table.c[name] for name in names)).where(table.c.project == project)
+        few = connection.execute(rows, execution_options={"yield_per": 8})  # one may be several megabytes
+        ids = [number for number, *texts in few if any(_tells(_read(text), found, traces) for text in texts)]
+        gone[table.name] = _delete_rows(connection, project, table, ids)
     return gone
 
 
@@ -240,27 +256,32 @@ Change = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
 """What becomes of a row: the columns to be changed, none of them where it stays as it is, None where it goes."""
 
 
-def _change(connection: Connection, table: Table, rows: Select[Any], change: Change) -> int:
+def _change(connection: Connection, project: str, table: Table, rows: Select[Any], change: Change) -> int:
     """Change rows of a table and return how many went."""
     gone: list[int] = []
     for found in connection.execute(rows).mappings().all():
         row = {str(name): value for name, value in found.items()}
         new = change(row)
-        if new is None or (new and not _put(connection, table, row, new)):
+        if new is None or (new and not _put(connection, project, table, row, new)):
             gone.append(row["id"])
-    if not gone:
+    return _delete_rows(connection, project, table, gone)
+
+
+def _delete_rows(connection: Connection, project: str, table: Table, ids: Sequence[int]) -> int:
+    if not ids:
         return 0
-    return int(connection.execute(delete(table).where(numbered(connection.dialect.name, table.c.id, gone))).rowcount)
+    these = (table.c.project == project, numbered(connection.dialect.name, table.c.id, ids))
+    return int(connection.execute(delete(table).where(*these)).rowcount)
 
 
-def _put(connection: Connection, table: Table, row: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def _put(connection: Connection, project: str, table: Table, row: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Change a row; False where the same judge's judgment stands there already."""
     if table is eval_judgments and "query_id" in new:
         key = {name: {**row, **new}[name] for name in ("project", "query_id", "memory_id", "source", "annotator")}
         taken = select(table.c.id).where(*(table.c[name] == value for name, value in key.items()))
         if connection.execute(taken).first() is not None:
             return False
-    connection.execute(update(table).where(table.c.id == row["id"]).values(**new))
+    connection.execute(update(table).where(table.c.project == project, table.c.id == row["id"]).values(**new))
     return True
 
 
@@ -315,6 +336,26 @@ def _entry(row: Mapping[str, Any], found: _Words, traces: _Traces) -> Mapping[st
         if not new["new"]:
             return None
     return {} if new == detail else {"detail": structure(new)}
+
+
+def _read(text: str | bytes | None) -> Any:
+    """Return what a job or a reply holds; one that is no JSON says nothing of a user."""
+    try:
+        return json.loads(text or "null")
+    except ValueError:
+        return None
+
+
+def _tells(value: Any, found: _Words, traces: _Traces) -> bool:
+    """True where a structure names the user, one of the user's searches, or words that nobody else searched for."""
+    if isinstance(value, dict):
+        named = value.get("user_id") == traces.user_id
+        return named or any(_tells(name, found, traces) or _tells(one, found, traces) for name, one in value.items())
+    if isinstance(value, list):
+        return any(_tells(one, found, traces) for one in value)
+    if not isinstance(value, str):
+        return False
+    return value in traces.queries or (found.are_theirs(value) and found.elsewhere(spelling(value)) is None)
 
 
 def _names(column: Column[Any], name: str) -> ColumnElement[bool]:

@@ -1,29 +1,30 @@
-"""What evaluations are made with and lead to: golden sets, baselines and experiments, each as its JSON file would have it."""
+"""What evaluations are made with and lead to: golden sets, baselines, experiments and runs, each as its file would have it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, select
 
 from ringtrue.errors import InputError
 from ringtrue.store.base import Base, insert
-from ringtrue.store.records import DEFAULT_PROJECT, KeptVersion, StoredBaseline, StoredExperiment, StoredGoldenSet
-from ringtrue.store.rows import BASELINE, EXPERIMENT, GOLDEN_SET, Form, words
+from ringtrue.store.base import among as one_of
+from ringtrue.store.records import DEFAULT_PROJECT, KeptVersion, StoredBaseline, StoredExperiment, StoredGoldenSet, StoredRun
+from ringtrue.store.rows import BASELINE, EXPERIMENT, GOLDEN_SET, RUN, Form, words
 
 Record = TypeVar("Record", StoredGoldenSet, StoredBaseline)
 
 
 class Library(Base):
-    """Golden sets, baselines and experiments."""
+    """Golden sets, baselines, experiments and runs."""
 
     def save_golden_set(self, row: StoredGoldenSet) -> bool:
         """Keep a version of a golden set; return False where it is there already, the same.
 
         Raises InputError where that version holds something else: what was measured with it must stay what it was.
         """
-        return self._save(GOLDEN_SET, row, "golden set")
+        return self._save(GOLDEN_SET, row, _taken("golden set", row))
 
     def golden_set(self, name: str, version: str | None = None, *, project: str = DEFAULT_PROJECT) -> StoredGoldenSet | None:
         """Return a version of a golden set, the one that was saved last unless named; None where there is none."""
@@ -35,7 +36,7 @@ class Library(Base):
 
     def save_baseline(self, row: StoredBaseline) -> bool:
         """Keep a version of a baseline; return and raise as for golden sets."""
-        return self._save(BASELINE, row, "baseline")
+        return self._save(BASELINE, row, _taken("baseline", row))
 
     def baseline(self, name: str, version: str | None = None, *, project: str = DEFAULT_PROJECT) -> StoredBaseline | None:
         """Return a version of a baseline, the one that was saved last unless named; None where there is none."""
@@ -67,9 +68,7 @@ class Library(Base):
 
     def experiment(self, experiment_id: str, *, project: str = DEFAULT_PROJECT) -> StoredExperiment | None:
         """Return one experiment; None where there is none of that id."""
-        table = EXPERIMENT.table
-        this = (table.c.project == words(project), table.c.experiment_id == words(experiment_id))
-        return next(iter(self._all(EXPERIMENT, select(table).where(*this))), None)
+        return self._one(EXPERIMENT, project=project, experiment_id=experiment_id)
 
     def experiments(self, *, project: str = DEFAULT_PROJECT, limit: int | None = None) -> list[StoredExperiment]:
         """Return experiments in the order they were added; ``limit`` takes the last ones."""
@@ -77,7 +76,27 @@ class Library(Base):
         newest = select(table).where(table.c.project == words(project)).order_by(table.c.id.desc()).limit(limit)
         return self._all(EXPERIMENT, newest)[::-1]
 
-    def _save(self, form: Form[Record], record: Record, what: str) -> bool:
+    def save_run(self, row: StoredRun) -> bool:
+        """Keep an evaluation with its rankings; return False where it is there already, the same.
+
+        Raises InputError where the run id has other content: runs are kept as they were.
+        """
+        return self._save(RUN, row, f"run {row.run_id!r} has other content already; give the run a new id")
+
+    def run(self, run_id: str, *, project: str = DEFAULT_PROJECT) -> StoredRun | None:
+        """Return an evaluation with its rankings; None where there is none of that run id."""
+        return self._one(RUN, project=project, run_id=run_id)
+
+    def run_ids(self, *, project: str = DEFAULT_PROJECT, among: Sequence[str] | None = None) -> set[str]:
+        """Return the ids of the runs whose rankings are kept: all, or those among the given ones."""
+        column = RUN.table.c.run_id
+        found = select(column).where(RUN.table.c.project == words(project))
+        if among is not None:
+            found = found.where(one_of(self.address.url.get_backend_name(), column, among))
+        with self._reading() as connection:
+            return set(connection.scalars(found))
+
+    def _save(self, form: Form[Any], record: Any, refusal: str) -> bool:
         new = form.row(record)
         with self._writing() as connection:
             if insert(connection, form.table, [new]):
@@ -86,7 +105,7 @@ class Library(Base):
             there = connection.execute(select(form.table).where(*this)).mappings().one()
         # Saved again later, or with its keys in another order, it is the same.
         if form.read(there) != form.read({**new, "created_at": there["created_at"]}):
-            raise InputError(f"{what} {record.name!r} has another version {record.version!r} already; give it a new version")
+            raise InputError(refusal)
         return False
 
     def _version(self, form: Form[Record], name: str, version: str | None, project: str) -> Record | None:
@@ -106,7 +125,11 @@ class Library(Base):
             return [KeptVersion(*row) for row in connection.execute(found)]
 
 
+def _taken(what: str, record: StoredGoldenSet | StoredBaseline) -> str:
+    return f"{what} {record.name!r} has another version {record.version!r} already; give it a new version"
+
+
 def _alone(connection: Connection, table: str) -> None:
     """Keep others from writing to a table until the transaction ends; on SQLite one that writes is alone anyway."""
     if connection.dialect.name == "postgresql":
-        connection.execute(text(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"))
+        connection.exec_driver_sql(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")

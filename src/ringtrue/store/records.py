@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 DEFAULT_PROJECT = "default"
 
@@ -312,3 +312,104 @@ class ApiKey:
     def allows(self, scope: Scope) -> bool:
         """True where the key may do this; 'admin' may do everything."""
         return scope in self.scopes or "admin" in self.scopes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """An evaluation with its rankings, packed; beside its figures (StoredResult) under the same run id."""
+
+    run_id: str
+    name: str
+    created_at: str
+    content: bytes
+    project: str = DEFAULT_PROJECT
+
+
+JobState = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJob:
+    """Work that the service does while a caller waits elsewhere (V-1)."""
+
+    job_id: str
+    kind: str
+    """What is done, such as 'evaluate'."""
+    state: JobState
+    created_at: str
+    updated_at: str
+    project: str = DEFAULT_PROJECT
+    who: str = ""
+    request: Mapping[str, Any] = field(default_factory=dict)
+    done: int = 0
+    total: int | None = None
+    """How much there is to do; None where nobody knows."""
+    says: str = ""
+    """What it is doing now."""
+    result: Mapping[str, Any] | None = None
+    error: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the service answered to a write, kept so that the same write sent again gets the same answer (V-1)."""
+
+    key: str
+    """The caller's Idempotency-Key."""
+    route: str
+    """Method and path."""
+    fingerprint: str
+    """Hash of what was sent."""
+    status: int | None
+    """None while the answer is being made."""
+    body: bytes
+    created_at: str
+    project: str = DEFAULT_PROJECT
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPoint:
+    """One figure at one moment (V-2), so that trends exist without Prometheus."""
+
+    at: str
+    series: str
+    value: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+    project: str = DEFAULT_PROJECT
+
+
+@dataclass(frozen=True, slots=True)
+class TestPoint:
+    """Where a sequential test stood after so many queries: one point of its path between the bounds."""
+
+    __test__: ClassVar[bool] = False  # no class of tests, whatever pytest makes of the name
+
+    feature_id: str
+    sample_count: int
+    at: str
+    llr: float
+    """The evidence, whatever the method calls it."""
+    estimate: float | None = None
+    """The mean difference."""
+    low: float | None = None
+    high: float | None = None
+    """An interval that holds at every look; None where the method has none."""
+    project: str = DEFAULT_PROJECT
+
+
+Step = Literal["minute", "hour", "day"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogBucket:
+    """The searches of one minute, hour or day."""
+
+    at: str
+    """When it begins."""
+    searches: int
+    empty: int
+    """Those that found nothing."""
+    degraded: int
+    mean_ms: float | None
+    """None where no search says how long it took."""
+    mean_proxy: float | None

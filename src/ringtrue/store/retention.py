@@ -1,8 +1,8 @@
-"""How long things are kept (O-2): queries go to archives, feedback and shadow runs go; all else stays."""
+"""How long things are kept (O-2): queries go to archives; feedback, shadow runs and what the service needs for a while go."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,7 +13,8 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, u
 from ringtrue.errors import InputError, nearest
 from ringtrue.store.archive import archive_name, remove_archive, write_archive
 from ringtrue.store.base import Base, insert, numbered
-from ringtrue.store.rows import FEEDBACK, QUERY, SHADOW, words
+from ringtrue.store.jobs import UNDER_WAY
+from ringtrue.store.rows import FEEDBACK, HISTORY, JOB, QUERY, REPLY, SHADOW, words
 from ringtrue.store.tables import archives
 from ringtrue.store.times import timestamp
 
@@ -23,7 +24,16 @@ UNFINISHED, TAKEN_BACK = -1, -2
 """Rows of an archive that is being written, and of one that must not be finished: all of them are still in the log."""
 LONGEST = timedelta(days=1)
 """Nobody writes an archive for longer: then its note goes, too."""
-_KEPT = {"queries": QUERY.table, "feedback": FEEDBACK.table, "shadow": SHADOW.table}
+_KEPT = {
+    "queries": QUERY.table.c.created_at,
+    "feedback": FEEDBACK.table.c.created_at,
+    "shadow": SHADOW.table.c.created_at,
+    "history": HISTORY.table.c.at,
+    "replies": REPLY.table.c.created_at,
+    "jobs": JOB.table.c.updated_at,
+}
+"""What goes, by the time that says how old it is."""
+_LOG = ("queries", "feedback", "shadow")
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,10 @@ class Retention:
     queries: float = 90
     feedback: float = 90
     shadow: float = 30
+    history: float = 400
+    replies: float = 2
+    jobs: float = 90
+    """Those that have ended."""
     projects: Mapping[str, Retention] = field(default_factory=dict)
     """Projects that keep for longer or shorter."""
 
@@ -43,7 +57,7 @@ class Retention:
         Raises InputError for a kind that is none or a number of days that is none.
 
         >>> Retention.of({"queries": 30, "projects": {"shop": {"shadow": 7}}}).of_project("shop")
-        Retention(queries=30, feedback=90, shadow=7, projects={})
+        Retention(queries=30, feedback=90, shadow=7, history=400, replies=2, jobs=90, projects={})
         """
         own = {name: value for name, value in settings.items() if name != "projects"}
         for name, value in own.items():
@@ -71,6 +85,9 @@ class Pruned:
     queries: int
     feedback: int
     shadow: int
+    history: int = 0
+    replies: int = 0
+    jobs: int = 0
     archives: tuple[Path, ...] = ()
 
 
@@ -80,7 +97,7 @@ class Keeping(Base):
     def prune(
         self, *, now: datetime | str, archive: Path, retention: Retention | None = None, dry_run: bool = False
     ) -> list[Pruned]:
-        """Archive the queries that are too old, delete them, and delete feedback and shadow runs that are too old.
+        """Archive the queries that are too old, delete them, and delete all else that is too old and need not be kept.
 
         Return what was taken out by project; with ``dry_run`` nothing is. An archive is noted before it is written, and its
         queries are deleted in the transaction that notes how many it holds, when it is on the disk: stopped at any moment, a
@@ -88,12 +105,15 @@ class Keeping(Base):
         Raises InputError where the archive cannot be written.
         """
         keep = retention or Retention()
-        return [self._prune(project, now, archive, keep.of_project(project), dry_run) for project in self.projects()]
+        return [self._prune(project, now, archive, keep.of_project(project), dry_run) for project in self._having(_KEPT)]
 
     def projects(self) -> list[str]:
         """Return the projects that have queries, feedback or shadow runs."""
+        return self._having(_LOG)
+
+    def _having(self, kinds: Iterable[str]) -> list[str]:
         with self._reading() as connection:
-            found = [connection.scalars(select(table.c.project).distinct()) for table in _KEPT.values()]
+            found = [connection.scalars(select(_KEPT[name].table.c.project).distinct()) for name in kinds]
             return sorted({project for projects in found for project in projects})
 
     def archives(self, *, project: str | None = None) -> list[Path]:
@@ -106,11 +126,11 @@ class Keeping(Base):
             return [Path(path) for path in connection.scalars(found)]
 
     def _prune(self, project: str, now: datetime | str, folder: Path, keep: Retention, dry_run: bool) -> Pruned:
-        old = {name: _older(table, project, now, getattr(keep, name)) for name, table in _KEPT.items()}
+        old = {name: _older(name, project, now, getattr(keep, name)) for name in _KEPT}
         if dry_run:
             with self._reading() as connection:
-                counts = {name: _count(connection, _KEPT[name], where) for name, where in old.items()}
-            return Pruned(project, counts["queries"], counts["feedback"], counts["shadow"])
+                counts: dict[str, Any] = {name: _count(connection, _KEPT[name].table, where) for name, where in old.items()}
+            return Pruned(project, **counts)
         self._take_back(project, now)
         files, queries = [], 0
         while True:
@@ -119,8 +139,10 @@ class Keeping(Base):
                 break
             files.append(file)
             queries += count
-        feedback, shadow = (self._delete_old(_KEPT[name], old[name]) for name in ("feedback", "shadow"))
-        return Pruned(project, queries, feedback, shadow, tuple(files))
+        deleted: dict[str, Any] = {
+            name: self._delete_old(_KEPT[name].table, where) for name, where in old.items() if name != "queries"
+        }
+        return Pruned(project, queries, archives=tuple(files), **deleted)
 
     def _archive(
         self, project: str, old: list[ColumnElement[bool]], folder: Path, now: datetime | str
@@ -202,9 +224,11 @@ def _begun(project: str, file: Path) -> list[ColumnElement[bool]]:
     return [archives.c.project == words(project), archives.c.path == str(file), archives.c.rows < 0]
 
 
-def _older(table: Table, project: str, now: datetime | str, days: float) -> list[ColumnElement[bool]]:
+def _older(name: str, project: str, now: datetime | str, days: float) -> list[ColumnElement[bool]]:
     limit = timestamp(datetime.fromisoformat(timestamp(now)) - timedelta(days=days))
-    return [table.c.project == words(project), table.c.created_at < limit]
+    table = _KEPT[name].table
+    found = [table.c.project == words(project), _KEPT[name] < limit]
+    return [*found, table.c.state.not_in(UNDER_WAY)] if name == "jobs" else found
 
 
 def _count(connection: Connection, table: Table, where: list[ColumnElement[bool]]) -> int:

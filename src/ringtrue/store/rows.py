@@ -23,15 +23,20 @@ from ringtrue.store.records import (
     AuditEntry,
     FeedbackEvent,
     Flag,
+    HistoryPoint,
     LoggedQuery,
+    Reply,
     ReviewItem,
     ShadowRun,
     StageFigure,
     StoredBaseline,
     StoredExperiment,
     StoredGoldenSet,
+    StoredJob,
     StoredJudgment,
     StoredResult,
+    StoredRun,
+    TestPoint,
 )
 from ringtrue.store.times import timestamp
 
@@ -107,6 +112,10 @@ _TIME_MAYBE: Kind = (_maybe(timestamp), _same)
 _IDS: Kind = (lambda value: structure(list(value)) if value else "[]", lambda value: tuple(json.loads(value)))
 _SCORES: Kind = (_IDS[0], lambda value: tuple(map(float, json.loads(value))))
 _ANY: Kind = (lambda value: structure(dict(value)) if value else "{}", lambda value: json.loads(value or "{}"))
+_ANY_MAYBE: Kind = (_maybe(_ANY[0]), _maybe(_ANY[1]))
+# In one order, so that the same labels are the same text.
+_LABELS: Kind = (lambda value: structure({words(name): words(value[name]) for name in sorted(value)}), json.loads)
+_BYTES: Kind = (bytes, bytes)
 _FLOATS: Kind = (_ANY[0], lambda value: _numbers(json.loads(value or "{}")))
 _LISTS: Kind = (_ANY[0], lambda value: {name: tuple(ids) for name, ids in json.loads(value or "{}").items()})
 _INTERVALS: Kind = (
@@ -320,3 +329,41 @@ KEY = Form(
         last_used_at=_TIME_MAYBE,
     ),
 )  # fmt: skip
+
+RUN = Form(
+    StoredRun,
+    tables.runs,
+    ("project", "run_id"),
+    _fields(run_id=_TEXT, name=_TEXT, created_at=_TIME, content=_BYTES),
+)
+
+JOB = Form(
+    StoredJob,
+    tables.jobs,
+    ("project", "job_id"),
+    _fields(
+        job_id=_TEXT, kind=_TEXT, state=_TEXT, created_at=_TIME, updated_at=_TIME, who=_TEXT, request=_ANY, done=_WHOLE,
+        total=_WHOLE, says=_TEXT, result=_ANY_MAYBE, error=_ANY_MAYBE,
+    ),
+)  # fmt: skip
+
+REPLY = Form(
+    Reply,
+    tables.replies,
+    ("project", "key"),
+    _fields(key=_TEXT, route=_TEXT, fingerprint=_TEXT, status=_WHOLE, body=_BYTES, created_at=_TIME),
+)
+
+HISTORY = Form(
+    HistoryPoint,
+    tables.history,
+    ("project", "series", "at", "labels"),
+    _fields(at=_TIME, series=_TEXT, value=_NUMBER, labels=_LABELS),
+)
+
+POINT = Form(
+    TestPoint,
+    tables.test_points,
+    ("project", "feature_id", "sample_count"),
+    _fields(feature_id=_TEXT, sample_count=_WHOLE, at=_TIME, llr=_NUMBER, estimate=_NUMBER, low=_NUMBER, high=_NUMBER),
+)

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, column, inspect, select, table, text
 
 from ringtrue.errors import InputError
 from ringtrue.store.tables import METADATA
@@ -14,7 +14,7 @@ from ringtrue.store.tables import METADATA
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0003"
+HEAD = "0004"
 """The version this Ringtrue reads and writes: the newest migration."""
 VERSION_TABLE = "ringtrue_schema"
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -26,7 +26,7 @@ def version(connection: Connection) -> str | None:
     """Return the version of a database; None where it has no table of Ringtrue."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
-    found = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
+    found = connection.execute(select(column("version_num")).select_from(table(VERSION_TABLE))).scalar()
     return None if found is None else str(found)
 
 

@@ -7,7 +7,10 @@ from sqlalchemy import func, select
 from ringtrue.store import schema
 from ringtrue.store.copying import Copying
 from ringtrue.store.events import Events
+from ringtrue.store.explore import Exploring
 from ringtrue.store.forget import Forgetting
+from ringtrue.store.history import History
+from ringtrue.store.jobs import Jobs
 from ringtrue.store.keys import Keys
 from ringtrue.store.library import Library
 from ringtrue.store.reviews import Reviews
@@ -15,7 +18,7 @@ from ringtrue.store.tables import TABLES
 from ringtrue.store.trials import Trials
 
 
-class Store(Events, Trials, Reviews, Library, Keys, Forgetting, Copying):
+class Store(Events, Exploring, Trials, Reviews, Library, Jobs, History, Keys, Forgetting, Copying):
     """Records ⇄ SQL, on SQLite or PostgreSQL. Every call is one transaction; any thread, and a forked process, may call.
 
     >>> import tempfile

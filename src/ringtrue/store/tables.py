@@ -18,6 +18,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -45,6 +46,7 @@ EVENT_TYPES = (
 SOURCES = ("manual", "implicit", "bootstrapped", "validated")
 RUN_TYPES = ("full", "shadow", "regression", "ab_test")
 STATES = ("running", "graduated", "rejected", "paused")
+JOB_STATES = ("queued", "running", "done", "failed", "cancelled", "interrupted")
 REVIEW_STATES = ("pending_review", "approved", "rejected", "published")
 
 
@@ -71,6 +73,10 @@ def _number(name: str, *, default: str | None = None) -> Column[float]:
 
 def _whole(name: str, *, needed: bool = False, default: str | None = None) -> Column[int]:
     return Column(name, Integer, nullable=not needed, server_default=None if default is None else text(default))
+
+
+def _bytes(name: str) -> Column[bytes]:
+    return Column(name, LargeBinary, nullable=False)
 
 
 def _one_of(column: str, values: tuple[str, ...]) -> CheckConstraint:
@@ -121,7 +127,18 @@ eval_queries = _table(
         postgresql_where=text("is_eval_corpus = 1"),
     ),
     Index("idx_eval_queries_tool", "tool_name"),
-    Index("idx_eval_queries_project", "project", "created_at", "query_id"),
+    # What the log is counted and filtered by, too: SQLite and PostgreSQL then need not look at the rows themselves.
+    Index(
+        "idx_eval_queries_project",
+        "project",
+        "created_at",
+        "query_id",
+        "tool_name",
+        "result_count",
+        "degraded",
+        "total_latency_ms",
+        "quality_proxy_score",
+    ),
     Index(
         "idx_eval_queries_user",
         "project",
@@ -403,6 +420,69 @@ archives = _table(
     _whole("rows", needed=True),
     _words("created_at", needed=True),
     UniqueConstraint("project", "path"),
+)
+
+runs = _table(
+    "runs",
+    _words("run_id", needed=True),
+    _words("name", needed=True),
+    _words("created_at", needed=True),
+    _bytes("content"),
+    UniqueConstraint("project", "run_id"),
+)
+
+jobs = _table(
+    "jobs",
+    _words("job_id", needed=True),
+    _words("kind", needed=True),
+    _words("state", needed=True),
+    _words("created_at", needed=True),
+    _words("updated_at", needed=True),
+    _words("who", needed=True, default=""),
+    _words("request", json="{}", needed=True),
+    _whole("done", needed=True, default="0"),
+    _whole("total"),
+    _words("says", needed=True, default=""),
+    _words("result"),
+    _words("error"),
+    _one_of("state", JOB_STATES),
+    UniqueConstraint("project", "job_id"),
+    Index("idx_jobs_project", "project", "created_at", "id"),
+)
+
+replies = _table(
+    "replies",
+    _words("key", needed=True),
+    _words("route", needed=True),
+    _words("fingerprint", needed=True),
+    _whole("status"),
+    _bytes("body"),
+    _words("created_at", needed=True),
+    UniqueConstraint("project", "key"),
+    Index("idx_replies_created", "created_at"),
+)
+
+history = _table(
+    "history",
+    _words("series", needed=True),
+    _words("at", needed=True),
+    _words("labels", json="{}", needed=True),
+    Column("value", NUMBER, nullable=False),
+    # The order serves the question for a series between two times as well.
+    UniqueConstraint("project", "series", "at", "labels"),
+)
+
+test_points = _table(
+    "test_points",
+    _words("feature_id", needed=True),
+    _whole("sample_count", needed=True),
+    _words("at", needed=True),
+    Column("llr", NUMBER, nullable=False),
+    _number("estimate"),
+    _number("low"),
+    _number("high"),
+    UniqueConstraint("project", "feature_id", "sample_count"),
+    ForeignKeyConstraint(["project", "feature_id"], ["eval_ab_tests.project", "eval_ab_tests.feature_id"], ondelete="CASCADE"),
 )
 
 TABLES = tuple(METADATA.sorted_tables)

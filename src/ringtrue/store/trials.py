@@ -8,14 +8,17 @@ from datetime import datetime
 from types import EllipsisType
 from typing import Any
 
-from sqlalchemy import Connection, Select, select, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, select, update
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store.base import Base, insert
-from ringtrue.store.records import DEFAULT_PROJECT, ABTest, AuditEntry, Flag
-from ringtrue.store.rows import AUDIT, FLAG, TEST, words
+from ringtrue.store.records import DEFAULT_PROJECT, ABTest, AuditEntry, Flag, TestPoint
+from ringtrue.store.rows import AUDIT, FLAG, POINT, TEST, words
 from ringtrue.store.tables import eval_ab_counted
 from ringtrue.store.times import timestamp
+
+ALL_POINTS = 200
+"""So many queries of a test leave a point each."""
 
 
 class Trials(Base):
@@ -37,19 +40,39 @@ class Trials(Base):
         return self._all(TEST, select(table).where(table.c.project == words(project)).order_by(table.c.feature_id))
 
     def update_test(
-        self, feature_id: str, query_id: str, change: Callable[[ABTest], ABTest], *, project: str = DEFAULT_PROJECT
+        self,
+        feature_id: str,
+        query_id: str,
+        change: Callable[[ABTest], ABTest],
+        *,
+        project: str = DEFAULT_PROJECT,
+        point: Callable[[ABTest], TestPoint | None] | None = None,
     ) -> ABTest | None:
         """Count one query in a test and return the new state; None where the query was counted before.
 
         Reading, ``change`` and writing are one transaction that holds the test: whoever else updates it waits, and sees this
-        state. Where ``change`` raises, nothing is counted. Raises MissingInput where there is no such test.
+        state. ``point`` makes a point of the test's path from the new state; it is asked at every query at first, ever more
+        seldom later, and at the decision. A test that begins anew loses its path. Where ``change`` raises, nothing is counted.
+        Raises MissingInput where there is no such test.
         """
         with self._writing() as connection:
             state = _held(connection, project, feature_id)
             counted = {"project": words(project), "feature_id": words(feature_id), "query_id": words(query_id)}
             if not insert(connection, eval_ab_counted, [counted]):
                 return None
-            return _write(connection, state, change(state))
+            new = _write(connection, state, change(state))
+            if new.started_at != state.started_at:
+                connection.execute(delete(POINT.table).where(*_path(project, feature_id)))
+            if point is not None and (_is_due(new.sample_count) or new.decision != state.decision):
+                made = point(new)
+                if made is not None:
+                    insert(connection, POINT.table, [POINT.row(made)], key=POINT.key, replace=True)
+            return new
+
+    def test_points(self, feature_id: str, *, project: str = DEFAULT_PROJECT) -> list[TestPoint]:
+        """Return the path of a feature's test in the order of its queries, as far as it was kept."""
+        table = POINT.table
+        return self._all(POINT, select(table).where(*_path(project, feature_id)).order_by(table.c.sample_count))
 
     def save_test(self, state: ABTest) -> None:
         """Replace a test's state, such as its status; raises MissingInput where there is no such test."""
@@ -118,6 +141,16 @@ class Trials(Base):
 def _test(project: str, feature_id: str) -> Select[Any]:
     table = TEST.table
     return select(table).where(table.c.project == words(project), table.c.feature_id == words(feature_id))
+
+
+def _path(project: str, feature_id: str) -> list[ColumnElement[bool]]:
+    table = POINT.table
+    return [table.c.project == words(project), table.c.feature_id == words(feature_id)]
+
+
+def _is_due(samples: int) -> bool:
+    """True for every query up to 200, later for about one in every half per cent more: a path of any length stays short."""
+    return samples % max(1, samples // ALL_POINTS) == 0
 
 
 def _held(connection: Connection, project: str, feature_id: str) -> ABTest:

@@ -3,7 +3,7 @@
 Pure, but for the baseline's file. May not: search, print, read the clock or the environment.
 """
 
-from ringtrue.verdict.baseline import baseline_of, read_baseline, write_baseline
+from ringtrue.verdict.baseline import baseline_from, baseline_of, baseline_record, read_baseline, write_baseline
 from ringtrue.verdict.comparing import Scored, compare, compare_all
 from ringtrue.verdict.gating import gate, with_checks
 from ringtrue.verdict.policy import Policy
@@ -29,7 +29,9 @@ __all__ = [
     "Scored",
     "Verdict",
     "Word",
+    "baseline_from",
     "baseline_of",
+    "baseline_record",
     "compare",
     "compare_all",
     "gate",

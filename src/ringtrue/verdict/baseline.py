@@ -61,9 +61,10 @@ def write_baseline(baseline: Baseline, path: Path | str) -> None:
     """Write a baseline to its file, whole or not at all; raises InputError where that is not possible."""
     target = Path(path)
     try:
-        content = encoded(_text({"format": FORMAT, **_record(baseline)}), target)
-    except (TypeError, ValueError) as problem:
-        raise InputError(f"{target}: cannot be written, {problem}; a retriever's config may hold only JSON values") from None
+        record = baseline_record(baseline)
+    except InputError as problem:
+        raise InputError(f"{target}: cannot be written, {problem}") from None
+    content = encoded(_text(record), target)
     try:
         # The name of a temporary file is new, so that two writers never share one.
         handle, scratch = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
@@ -86,8 +87,26 @@ def read_baseline(path: Path | str) -> Baseline:
     A plain one has no scores per query. Raises MissingInput where there is no file and InputError naming file, field, value
     and cure.
     """
-    place = Place(str(path))
-    record = read_json(path)
+    return baseline_from(read_json(path), name=str(path))
+
+
+def baseline_record(baseline: Baseline) -> dict[str, Any]:
+    """Return a baseline as the JSON object of its file; raises InputError for a value that JSON cannot hold."""
+    record = {item.name: getattr(baseline, item.name) for item in fields(baseline)}
+    # The reason stands beside the version, not below a thousand queries.
+    first = {"format": FORMAT, "version": record["version"], "reason": record["reason"]}
+    config = dict(sorted(baseline.config.items(), key=lambda item: str(item[0])))
+    told: dict[str, Any] = _known({**first, **record, "config": config, "golden": asdict(baseline.golden)})
+    try:
+        _json(told)
+    except (TypeError, ValueError) as problem:
+        raise InputError(f"the baseline has no JSON form, {problem}; a retriever's config may hold only JSON values") from None
+    return told
+
+
+def baseline_from(record: Any, *, name: str) -> Baseline:
+    """Return the baseline in a JSON object, as ``read_baseline`` does for a file; ``name`` says in messages where it was."""
+    place = Place(name)
     if not isinstance(record, dict):
         raise place.error("is no baseline: it holds no JSON object", AGAIN)
     if "format" not in record:
@@ -123,13 +142,6 @@ def check_version(version: str, place: str) -> None:
 # ── writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _record(baseline: Baseline) -> dict[str, Any]:
-    record = {item.name: getattr(baseline, item.name) for item in fields(baseline)}
-    # The reason stands beside the version, not below a thousand queries.
-    first = {"version": record["version"], "reason": record["reason"]}
-    return {**first, **record, "config": dict(sorted(baseline.config.items())), "golden": asdict(baseline.golden)}
-
-
 def _text(record: Mapping[str, Any]) -> str:
     """Return JSON with one line for every entry of a table, so that git shows which query changed."""
 
@@ -142,7 +154,7 @@ def _text(record: Mapping[str, Any]) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(_known(value), ensure_ascii=False, allow_nan=False)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _known(value: Any) -> Any:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from made import answers, evaluation, golden_set
+from ringtrue.errors import Unreachable
 from ringtrue.online import health_of, record_evaluation
-from ringtrue.store import Store
+from ringtrue.run import unpacked
+from ringtrue.store import Store, StoredRun
 from ringtrue.verdict import Policy, baseline_of, compare, gate
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -41,6 +43,29 @@ def test_o1_an_evaluation_is_stored_with_means_intervals_latencies_and_scores_pe
         None,
         {},
     )
+
+
+def test_o1_the_run_itself_is_kept_beside_its_result(store: Store) -> None:
+    found = evaluation(GOLDEN, name="bm25 with synonyms")
+    verdict = gate(found, Policy(floors={}, latency={}), baseline=None)
+    row = record_evaluation(store, found, now=NOW, project="shop")
+    gated = record_evaluation(store, found, now=NOW, verdict=verdict, project="shop")
+    assert store.run_ids(project="shop") == {row.run_id, gated.run_id}
+    kept = store.run(row.run_id, project="shop")
+    assert kept is not None
+    assert (kept.name, kept.created_at) == ("bm25 with synonyms", row.created_at)
+    assert unpacked(kept.content, name=row.run_id).rankings == found.rankings
+    assert store.run(row.run_id) is None
+
+
+def test_o1_a_result_is_not_listed_without_its_run(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full_disk(row: StoredRun) -> bool:
+        raise Unreachable("the disk is full")
+
+    monkeypatch.setattr(store, "save_run", full_disk)
+    with pytest.raises(Unreachable):
+        record_evaluation(store, evaluation(GOLDEN), now=NOW)
+    assert store.results() == []
 
 
 def test_o1_the_same_evaluation_at_another_time_is_another_result(store: Store) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
-from dataclasses import replace
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +19,7 @@ from ringtrue.errors import InputError, MissingInput
 from ringtrue.formats import read_run
 from ringtrue.measures import Contribution, latency
 from ringtrue.records import Hit, Query, Ranking, Stage
-from ringtrue.run import Component, Evaluation, Loss, Precondition, open_run, save
+from ringtrue.run import Component, Evaluation, Loss, Precondition, open_run, packed, save, unpacked
 
 
 def full() -> Evaluation:
@@ -125,3 +130,88 @@ def test_scores_that_were_edited_by_hand_are_refused(tmp_path: Path) -> None:
     (tmp_path / "run" / "scores.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(InputError, match="the two are not of one run"):
         open_run(tmp_path / "run")
+
+
+def test_w1_a_packed_run_is_the_run_folder_in_one_zip(tmp_path: Path) -> None:
+    made = full()
+    content = packed(made)
+    found, saved = unpacked(content, name="run r1"), open_run(save(made, tmp_path / "run").run_dir or "")
+    assert found.run_dir is None
+    for item in fields(Evaluation):
+        if item.name not in ("run_dir", "scores", "qrels", "components"):
+            assert repr(getattr(found, item.name)) == repr(getattr(saved, item.name)), item.name
+    assert found.qrels.to_dict() == saved.qrels.to_dict()
+    for one, other in ((found.scores, saved.scores), (found.components[0].scores, saved.components[0].scores)):
+        np.testing.assert_array_equal(one.values, other.values)
+        np.testing.assert_array_equal(one.judged, other.judged)
+        assert (one.measures, one.query_ids, one.counted, one.facts) == (
+            other.measures,
+            other.query_ids,
+            other.counted,
+            other.facts,
+        )
+    assert repr(found.components[0].rankings) == repr(saved.components[0].rankings)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert {name: archive.read(name) for name in archive.namelist()} == {
+            file.name: file.read_bytes() for file in (tmp_path / "run").iterdir()
+        }
+    assert packed(found) == content
+
+
+def test_w1_a_packed_run_of_many_hits_is_small() -> None:
+    golden = golden_set(300, 2_000)
+    content = packed(evaluation(golden, answers(golden, k=100)))
+    assert len(content) < 2_000_000
+    assert sum(len(ranking.hits) for ranking in unpacked(content, name="run").rankings) == 30_000
+
+
+def repacked(content: bytes, change: Callable[[dict[str, bytes]], dict[str, bytes]]) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in change(files).items():
+            archive.writestr(name, text)
+    return out.getvalue()
+
+
+def test_v4_nothing_leaves_a_packed_run_but_the_files_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "inner"))
+    (tmp_path / "inner").mkdir()
+    others = {"../escaped": b"x", str(tmp_path / "absolute"): b"x", "notes.txt": b"x"}
+    content = repacked(packed(full()), lambda files: files | others)
+    assert unpacked(content, name="run").name == "bm25"
+    assert [item.name for item in tmp_path.rglob("*")] == ["inner"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda files: {}, "is no run folder"),
+        (lambda files: files | {"run.json": b"{"}, "run.json"),
+        (lambda files: files | {"run.json": b'{"format": 9}'}, "is of format 9"),
+        (lambda files: files | {"run.parquet": b"PAR1 and no more"}, "run.parquet: cannot be read"),
+        (lambda files: files | {"scores.jsonl": b"[]"}, "scores.jsonl"),
+        (lambda files: files | {"queries.jsonl": b'{"query_id": "q"}'}, "the run cannot be read"),
+        (lambda files: {name: text for name, text in files.items() if name != "titles.json"}, "titles.json"),
+    ],
+)
+def test_w4_a_damaged_packed_run_is_an_input_error_that_names_no_folder_of_ours(change: Any, says: str) -> None:
+    with pytest.raises(InputError) as found:
+        unpacked(repacked(packed(full()), change), name="run r1")
+    assert str(found.value).startswith("run r1")
+    assert says in str(found.value)
+    assert tempfile.gettempdir() not in str(found.value)
+
+
+def test_w4_bytes_that_are_no_zip_or_no_longer_are_an_input_error() -> None:
+    content = packed(full())
+    for broken in (b"", b"PK", content[:-30], content[:200], content[:300] + b"\xff\xff\xff\xff" + content[304:]):
+        with pytest.raises(InputError, match="run r1"):
+            unpacked(broken, name="run r1")
+
+
+def test_v4_a_packed_run_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringtrue.run.folder.UNPACKED", 1_000)
+    with pytest.raises(InputError, match="holds more than 1,000 bytes"):
+        unpacked(packed(full()), name="run r1")

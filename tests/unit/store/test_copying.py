@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import secrets
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pytest
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import Store
 from ringtrue.store import copying as module
-from store_contents import EXPECTED, FULL_QUERY, PLAIN_QUERY, contents, fill
+from store_contents import EXPECTED, FULL_QUERY, PLAIN_QUERY, REPLY, RUN, contents, fill
 
 NOW = "2026-06-30T00:00:00Z"
 
@@ -50,12 +51,26 @@ def test_a_store_is_copied_to_either_database_and_compared_W_1(store: Store, oth
             target.copy_from(target)
 
 
+def test_bytes_survive_a_backup_and_a_move_however_many_they_are_W_1(store: Store, other: str, tmp_path: Path) -> None:
+    runs = [replace(RUN, run_id=f"r{i}", content=secrets.token_bytes(100_000)) for i in range(module.FEW * 2 + 1)]
+    for run in [*runs, replace(RUN, run_id="nothing", content=b"")]:
+        store.save_run(run)
+    store.keep_reply(replace(REPLY, body=bytes(range(256))))
+    store.backup(tmp_path / "store.jsonl.gz", now=NOW)
+    with Store.open(other) as target:
+        for take in (lambda: target.copy_from(store), lambda: target.restore(tmp_path / "store.jsonl.gz", replace=True)):
+            assert take()["runs"] == len(runs) + 1
+            assert [target.run(run.run_id) for run in runs] == runs
+            assert target.run("nothing") == replace(RUN, run_id="nothing", content=b"")
+            assert target.claim_reply(REPLY) == replace(REPLY, body=bytes(range(256)))
+
+
 def test_a_copy_that_breaks_off_leaves_nothing_W_1(store: Store, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(store)
     rows = module._rows
 
     def broken(connection: object, table: object, place: str) -> object:
-        if str(table) == "ratings":  # the last one
+        if str(table) == "test_points":  # the last one
             raise KeyboardInterrupt
         return rows(connection, table, place)  # type: ignore[arg-type]
 
@@ -145,6 +160,7 @@ def _damaged(whole: bytes) -> dict[str, bytes]:
         "without an end": gzip.compress(b"".join(lines[:-1])),
         "a row missing": gzip.compress(b"".join(line for line in lines if b"breakfast" not in line)),
         "a row changed": gzip.compress(b"".join(lines).replace(b"breakfast", b"breakfasT")),
+        "bytes changed": gzip.compress(b"".join(lines).replace(b'{"base64":"', b'{"base64":"?')),
         "another schema": gzip.compress(b"".join(lines).replace(b'"schema": "', b'"schema": "9')),
         "something else": gzip.compress(b'{"a": 1}\n'),
         "no lines": gzip.compress(b""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from sqlalchemy import select
 from ringtrue.errors import InputError
 from ringtrue.store import USER_DELETED, AuditEntry, Store, StoredJudgment, archived_queries, user_mark
 from ringtrue.store.tables import TABLES
-from store_contents import EVENT, FLAG, FULL_QUERY, JUDGMENT, PLAIN_QUERY, REVIEW, SHADOW, TEST
+from store_contents import EVENT, FLAG, FULL_QUERY, JOB, JUDGMENT, PLAIN_QUERY, REPLY, REVIEW, SHADOW, TEST
 
 NOW = "2026-06-30T00:00:00Z"
 
@@ -47,6 +48,32 @@ def test_everything_of_a_user_goes_and_nothing_of_another_L_3(store: Store) -> N
     assert [item.query_id for item in store.review_items()] == ["q u2"]
     assert store.update_test("rerank", "q u1", lambda test: test) is None  # it must not count a second time
     assert store.delete_user("u1", project="default") == 0
+
+
+def test_jobs_and_replies_that_tell_of_a_user_go_with_the_user_L_3(store: Store) -> None:
+    store.add_queries([
+        replace(PLAIN_QUERY, query_id="q1", query="My own trouble", user_id="u1"),
+        replace(PLAIN_QUERY, query_id="q2", query="breakfast", user_id="u1"),
+        replace(PLAIN_QUERY, query_id="q3", query="Breakfast?", user_id="u2"),
+    ])  # fmt: skip
+    told = {
+        "by words": {"queries": [{"text": "my own TROUBLE"}]},
+        "by search": {"details": {"q1": {"nDCG@10": 0.5}}},
+        "by name": {"event": {"user_id": "u1"}},
+    }
+    kept = {"others": {"queries": ["breakfast", "q3", "u1"]}, "empty": {}}
+    for name, facts in (told | kept).items():
+        store.add_job(replace(JOB, job_id=f"asked {name}", request=facts, result=None, error=None))
+        store.add_job(replace(JOB, job_id=f"found {name}", request={}, result=facts))
+        store.keep_reply(replace(REPLY, key=name, body=json.dumps(facts).encode()))
+    store.keep_reply(replace(REPLY, key="bytes", body=b"\xff\x00"))
+    store.add_job(replace(JOB, project="shop", request=told["by search"]))
+    before = store.user_rows("u1")
+    assert (before["jobs"], before["replies"]) == (6, 3)
+    assert store.delete_user("u1", now=NOW) == 2 + 6 + 3
+    assert {job.job_id for job in store.jobs()} == {f"{side} {name}" for side in ("asked", "found") for name in kept}
+    assert [store.claim_reply(replace(REPLY, key=key)) is None for key in (*told, *kept, "bytes")] == [True] * 3 + [False] * 3
+    assert len(store.jobs(project="shop")) == 1
 
 
 def _derived(query_id: str, text: str, item: str, sessions: int = 1) -> StoredJudgment:

@@ -1,4 +1,4 @@
-"""Golden sets, baselines and experiments in the store, on both databases (O-1)."""
+"""Golden sets, baselines, experiments and runs in the store, on both databases (O-1)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from ringtrue.errors import InputError
 from ringtrue.store import KeptVersion, Store, StoredExperiment
-from store_contents import BASELINE, EXPERIMENT, GOLDEN_SET, LATER, NOON
+from store_contents import BASELINE, EXPERIMENT, GOLDEN_SET, LATER, NOON, RUN
 
 
 def test_a_golden_set_is_found_by_name_and_version_O_1(store: Store) -> None:
@@ -73,3 +73,15 @@ def test_two_who_number_experiments_at_once_give_different_numbers_O_1(store: St
     with ThreadPoolExecutor(4) as pool:
         added = list(pool.map(lambda _: store.add_experiments(next_one)[0].experiment_id, range(12)))
     assert sorted(added) == [f"exp-{number:03}" for number in range(1, 13)]
+
+
+def test_a_run_of_several_megabytes_is_kept_as_it_is_and_never_changes_V_1(store: Store) -> None:
+    large = replace(RUN, content=bytes(range(256)) * 20_000)
+    assert [store.save_run(large), store.save_run(replace(large, created_at=NOON))] == [True, False]
+    assert store.run("r1") == large
+    assert (store.run("r2"), store.run("r1", project="shop")) == (None, None)
+    with pytest.raises(InputError, match="r1"):
+        store.save_run(RUN)
+    assert store.save_run(replace(RUN, run_id="r2"))
+    assert (store.run_ids(), store.run_ids(project="shop")) == ({"r1", "r2"}, set())
+    assert (store.run_ids(among=["r2", "r9"]), store.run_ids(among=[])) == ({"r2"}, set())

@@ -7,13 +7,14 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import LoggedQuery, Retention, Store, archived_queries
 from ringtrue.store import retention as module
-from store_contents import EVENT, FULL_QUERY, JUDGMENT, PLAIN_QUERY, RESULT, SHADOW, TEST
+from store_contents import EVENT, FULL_QUERY, HISTORY, JOB, JUDGMENT, PLAIN_QUERY, REPLY, RESULT, RUN, SHADOW, TEST
 
 NOW = "2026-06-30T00:00:00Z"
 OLD = ["2026-03-31T23:59:59.999999Z", "2025-01-01T00:00:00Z"]
@@ -70,6 +71,46 @@ def test_feedback_goes_after_90_days_shadow_runs_after_30_all_else_stays_O_2(sto
     assert [event.event_id for event in store.feedback()] == ["month", "fresh"]
     assert [run.query_id for run in store.shadow_runs(feature_id="rerank")] == ["fresh"]
     assert (len(store.judgments()), len(store.results()), len(store.tests())) == (3, 3, 1)
+
+
+def test_history_goes_after_400_days_replies_after_2_ended_jobs_after_90_V_2(store: Store, tmp_path: Path) -> None:
+    ages = {
+        "fresh": "2026-06-29T00:00:00Z",
+        "month": "2026-05-15T00:00:00Z",
+        "year": "2025-07-01T00:00:00Z",
+        "old": "2020-01-01",
+    }
+    for name, at in ages.items():
+        store.add_history([replace(HISTORY[0], at=at)])
+        store.keep_reply(replace(REPLY, key=name, created_at=at))
+        for state in ("done", "failed", "queued", "running"):
+            store.add_job(replace(JOB, job_id=f"{name} {state}", state=state, created_at="2020-01-01", updated_at=at))
+        store.save_run(replace(RUN, run_id=name, created_at=at))
+    (said,) = store.prune(now=NOW, archive=tmp_path, dry_run=True)
+    (pruned,) = store.prune(now=NOW, archive=tmp_path)
+    assert pruned == said
+    assert (pruned.history, pruned.replies, pruned.jobs) == (1, 3, 4)
+    assert [point.at[:10] for point in store.history("recall_at_k")] == ["2025-07-01", "2026-05-15", "2026-06-29"]
+    assert {job.job_id for job in store.jobs() if job.state in ("done", "failed")} == {
+        "fresh done", "fresh failed", "month done", "month failed",
+    }  # fmt: skip
+    assert len(store.jobs(state="running")) == 4  # one that has not ended is kept, however old
+    assert store.run_ids() == set(ages)
+    assert store.projects() == []  # which are those of the log
+
+
+def test_the_command_says_what_of_each_goes_V_2(store: Store, url: str, tmp_path: Path, ringtrue: Callable[..., Any]) -> None:
+    store.add_history([replace(HISTORY[0], at=f"200{i}-01-01") for i in range(3)])
+    store.keep_reply(replace(REPLY, created_at="2000-01-01"))
+    command = ("store", "prune", "--store", url, "--archive", str(tmp_path))
+    head, row = ringtrue(*command, "--dry-run").out.splitlines()[:2]
+    assert [name in head for name in ("history would be deleted", "replies would be deleted", "jobs would be deleted")] == [
+        True
+    ] * 3
+    assert row.split() == ["default", "0", "0", "0", "3", "1", "0"]
+    said = ringtrue(*command, "--json").json["projects"]["default"]
+    assert (said["history"], said["replies"], said["jobs"]) == (3, 1, 0)
+    assert store.history("recall_at_k") == []
 
 
 def test_a_dry_run_says_the_same_and_changes_nothing_O_2(store: Store, tmp_path: Path) -> None:

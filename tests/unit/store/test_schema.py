@@ -59,6 +59,11 @@ UNIQUE = {
     "eval_ab_tests": ["feature_id"],
     "eval_ab_counted": ["feature_id", "query_id"],
     "eval_shadow_runs": ["feature_id", "query_id", "candidate"],
+    "runs": ["run_id"],
+    "jobs": ["job_id"],
+    "replies": ["key"],
+    "history": ["series", "at", "labels"],
+    "test_points": ["feature_id", "sample_count"],
 }
 """What must be unique within a project."""
 PLATFORM = {"golden_sets", "baselines", "experiments", "reviews", "ratings", "flags", "api_keys", "audit"}

@@ -12,7 +12,7 @@ import pytest
 from made import answers, evaluation, golden_set
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.records import Ranking
-from ringtrue.verdict import Policy, baseline_of, read_baseline, write_baseline
+from ringtrue.verdict import Policy, baseline_from, baseline_of, baseline_record, read_baseline, write_baseline
 from ringtrue.verdict.update import has_moved, movements, next_version, objections
 
 PLAIN = {
@@ -205,3 +205,28 @@ def test_b1_failed_and_missing_queries_are_objections() -> None:
     few = replace(few, judgments=tuple(one for one in golden.judgments if one.query_id in kept))
     found = objections(evaluation(few, rankings[:50]), baseline_of(evaluation(golden, rankings)), Policy())
     assert found[0] == "10 queries of baseline 1.0.0 are not in the run: q050, q051, q052, q053, q054 …"
+
+
+def test_b1_a_baseline_and_its_json_object_say_the_same(file) -> None:
+    baseline = read_baseline(file)
+    record = baseline_record(baseline)
+    assert json.loads(file.read_text()) == record
+    assert json.loads(json.dumps(record, allow_nan=False)) == record
+    assert repr(baseline_from(record, name="shop")) == repr(baseline)  # nan is not equal to itself
+
+
+def test_b1_an_undefined_value_is_null_in_the_json_object_too() -> None:
+    golden = golden_set()
+    without = replace(golden, judgments=tuple(one for one in golden.judgments if one.query_id != "q003"))
+    record = baseline_record(baseline_of(evaluation(without)))
+    assert record["per_query"]["q003"]["R@5"] is None
+    assert math.isnan(baseline_from(record, name="shop").per_query["q003"]["R@5"])
+
+
+def test_b1_a_json_object_that_is_no_baseline_is_named_by_its_sender(file) -> None:
+    record = baseline_record(read_baseline(file))
+    for wrong in ([], {}, {"format": 2}, record | {"versoin": "1"}, record | {"metrics": {"R@5": 0.123}}):
+        with pytest.raises(InputError, match=r"^shop"):
+            baseline_from(wrong, name="shop")
+    with pytest.raises(InputError, match="only JSON values"):
+        baseline_record(replace(read_baseline(file), config={"model": object()}))

@@ -47,11 +47,17 @@ def write_documents(golden: GoldenSet, path: Path) -> None:
     write_json_lines((document_row(document) for document in golden.documents), path)
 
 
-def corpus_paths(record: Record, place: Place, folder: Path) -> dict[str, Path]:
-    """Return the corpus files that a ``corpus`` field names: one path (under ''), or several by name."""
+def corpus_paths(record: Record, place: Place, folder: Path | None) -> dict[str, Path]:
+    """Return the corpus files that a ``corpus`` field names: one path (under ''), or several by name.
+
+    Without a folder there are none, and naming one is an error: a path in what a stranger sent is never opened.
+    """
     value: Any = record.get("corpus")
     if value is None:
         return {}
+    if folder is None:
+        cure = "write the documents as 'entities' of a golden-dataset, or send a zip of a BEIR folder"
+        raise place.at("corpus").error(f"{value!r:.60} names another file, which is not here", cure)
     names = {"": value} if isinstance(value, str) else mapping_of(record, "corpus", place)
     paths = {}
     for name in names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ringtrue.formats.text import Place, read_json
 from ringtrue.golden.formats.complaints import Complaints
@@ -42,17 +43,20 @@ UNLABELLED_GRADE = 3
 
 def read(path: Path, complaints: Complaints) -> GoldenSet:
     """Return the set in one JSON file."""
-    place = Place(str(path))
-    record = read_json(path)
+    return read_record(read_json(path), Place(str(path)), complaints, name=path.stem, folder=path.parent)
+
+
+def read_record(record: Any, place: Place, complaints: Complaints, *, name: str, folder: Path | None = None) -> GoldenSet:
+    """Return the set in a JSON value; ``folder`` is where a ``corpus`` it names may lie, and without one it may name none."""
     if not isinstance(record, dict):
         raise place.error(f"the file holds {record!r:.40}, not an object", "write one object with 'entities' and 'queries'")
-    header = read_header(record, place, name=path.stem, structure=STRUCTURE)
+    header = read_header(record, place, name=name, structure=STRUCTURE)
     draft = Draft(complaints)
     for here, entity in objects(list_of(record, "entities", place, default=[]), place.at("entities"), complaints):
         with complaints.about(here):
             draft.add_document(_document(entity, here), here)
-    for name, corpus in corpus_paths(record, place, path.parent).items():
-        read_documents(corpus, draft, belongs=(header.scope or "corpus", name) if name else None)
+    for part, corpus in corpus_paths(record, place, folder).items():
+        read_documents(corpus, draft, belongs=(header.scope or "corpus", part) if part else None)
     for here, query in objects(list_of(record, "queries", place), place.at("queries"), complaints):
         with complaints.about(here):
             _read_query(query, here, header, draft)
@@ -94,7 +98,7 @@ def _read_query(record: Record, place: Place, header: Header, draft: Draft) -> N
                 here.at("judgment_details").at(doc_id).error(f"{details[doc_id]!r:.80} is not an object", "write its fields")
             )
     listed = ids_of(expected, "relevant_entities", here, default=[])
-    unlabelled = min(UNLABELLED_GRADE, header.scale[1])
+    unlabelled = _unlabelled(header.scale)
     for index, doc_id in enumerate(listed):
         metadata = {LISTED: True} if doc_id in labels else {LISTED: True, LABELLED: False}
         judgment = _judgment(query_id, doc_id, labels.pop(doc_id, unlabelled), details.get(doc_id), metadata, here)
@@ -105,6 +109,10 @@ def _read_query(record: Record, place: Place, header: Header, draft: Draft) -> N
     stray = sorted(doc_id for doc_id in details if (query_id, doc_id) not in draft.judgments)
     if stray:
         raise here.at("judgment_details").error(f"'{stray[0]}' is not judged", "add its label or remove its details")
+
+
+def _unlabelled(scale: tuple[int, int]) -> int:
+    return min(UNLABELLED_GRADE, scale[1])
 
 
 def _judgment(query_id: str, doc_id: str, value: int, details: Record | None, metadata: Record, place: Place) -> Judgment:
@@ -127,12 +135,17 @@ def _mark_contradictions(draft: Draft, header: Header) -> None:
 
 def write(golden: GoldenSet, path: Path) -> None:
     """Write the set as one JSON file."""
+    write_json(record_of(golden), path)
+
+
+def record_of(golden: GoldenSet) -> Record:
+    """Return the set as the object that its JSON file holds."""
     groups = judged(golden)
     record = write_header(golden, structure=STRUCTURE)
     if golden.documents:
         record["entities"] = [_entity(document) for document in golden.documents]
-    record["queries"] = [_query(query, groups[query.query_id], golden.relevance_threshold) for query in golden.queries]
-    write_json(record, path)
+    record["queries"] = [_query(query, groups[query.query_id], golden) for query in golden.queries]
+    return record
 
 
 def _entity(document: Document) -> Record:
@@ -144,12 +157,18 @@ def _entity(document: Document) -> Record:
     return record | ({METADATA: facts} if facts else {}) | ({"tags": list(document.tags)} if document.tags else {})
 
 
-def _query(query: Query, judgments: list[Judgment], threshold: int) -> Record:
+def _query(query: Query, judgments: list[Judgment], golden: GoldenSet) -> Record:
     facts = dict(query.metadata)
+    threshold, unlabelled = golden.relevance_threshold, _unlabelled(golden.scale)
     expected: Record = {"relevant_entities": [j.doc_id for j in judgments if j.metadata.get(LISTED, j.grade >= threshold)]}
     if TOP_CHUNK in facts:
         expected[TOP_CHUNK] = facts.pop(TOP_CHUNK)
-    expected["relevance_labels"] = {j.doc_id: j.grade for j in judgments if j.metadata.get(LABELLED, True)}
+    expected["relevance_labels"] = {
+        # A grade that was given since must not be left out with the label that was missing.
+        j.doc_id: j.grade
+        for j in judgments
+        if j.metadata.get(LABELLED, True) or j.grade != unlabelled
+    }
     details = {j.doc_id: _details(j) for j in judgments if _details(j)}
     if details:
         expected["judgment_details"] = details

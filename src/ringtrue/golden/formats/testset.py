@@ -34,17 +34,20 @@ JUDGMENT = ("doc_id", "grade", "source")
 
 def read(path: Path, complaints: Complaints) -> GoldenSet:
     """Return the set in a YAML file and the corpus file that it names."""
-    place = Place(str(path))
-    document = read_yaml(path)
+    return read_record(read_yaml(path), Place(str(path)), complaints, name=path.stem, folder=path.parent)
+
+
+def read_record(document: Any, place: Place, complaints: Complaints, *, name: str, folder: Path | None = None) -> GoldenSet:
+    """Return the set in a value read from YAML or JSON; without a ``folder`` it may name no corpus."""
     # A bare list of queries is what people write first; it is a test set that says nothing about itself.
     record = {"queries": document} if isinstance(document, list) else document
     if not isinstance(record, dict):
         raise place.error(f"the file holds {record!r:.40}, not a test set", "write 'queries:' with a list under it")
     said = {key: plain(value, place.at(key)) for key, value in record.items() if key != "queries"}
-    header = read_header(said | {"queries": []}, place, name=path.stem, structure=STRUCTURE, profile="test-set")
+    header = read_header(said | {"queries": []}, place, name=name, structure=STRUCTURE, profile="test-set")
     draft = Draft(complaints)
-    for name, corpus in corpus_paths(said, place, path.parent).items():
-        read_documents(corpus, draft, belongs=(header.scope or "corpus", name) if name else None)
+    for part, corpus in corpus_paths(said, place, folder).items():
+        read_documents(corpus, draft, belongs=(header.scope or "corpus", part) if part else None)
     for here, query in objects(list_of(record, "queries", place), place.at("queries"), complaints):
         with complaints.about(here):
             _read_query(query, here, draft)

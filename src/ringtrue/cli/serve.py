@@ -1,0 +1,94 @@
+"""``ringtrue serve``: REST, metrics and the dashboard in one process (chapter 07)."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ringtrue.cli.store import Project, Where
+from ringtrue.errors import InputError
+
+if TYPE_CHECKING:
+    from ringtrue.service import Settings
+
+DEMO = Path(".ringtrue/demo")
+
+
+def serve_command(
+    host: Annotated[str, typer.Option("--host", help="Where to listen; beyond this machine callers need keys.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 takes any that is free.")] = 8080,
+    demo: Annotated[bool, typer.Option("--demo", help="Serve shipped data with a filled store of its own.")] = False,
+    folder: Annotated[Path | None, typer.Option("--in", help="Folder made by ringtrue ingest, to be searched.")] = None,
+    golden: Annotated[
+        str | None, typer.Option("--golden", "-g", help="Search this set's own documents where there is no --in.")
+    ] = None,
+    retriever: Annotated[str, typer.Option("--retriever", "-r", help="The search that is served and evaluated.")] = "hybrid",
+    expression: Annotated[
+        list[str] | None,
+        typer.Option("--allow-retriever", help="A further retriever that requests may name as it is written. Repeatable."),
+    ] = None,
+    keys: Annotated[bool, typer.Option("--keys", help="Callers need keys on this machine, too.")] = False,
+    allow_host: Annotated[
+        list[str] | None, typer.Option("--allow-host", help="A name under which the service is called. Repeatable.")
+    ] = None,
+    https: Annotated[bool, typer.Option("--https", help="A proxy in front speaks TLS; cookies are for TLS only.")] = False,
+    secret: Annotated[
+        str, typer.Option("--secret", help="Signs browser sessions, so that they outlive a restart.", show_default=False)
+    ] = "",
+    prefix: Annotated[str, typer.Option("--metric-prefix", help="How the names of metrics begin.")] = "ringtrue",
+    at_once: Annotated[
+        int, typer.Option("--at-once", min=0, help="Evaluations up to so many queries answer at once; larger ones are jobs.")
+    ] = 200,
+    store: Where = None,
+    project: Project = "default",
+) -> None:
+    """Serve the dashboard, the REST interface under /v1 and /metrics, until it is stopped.
+
+    On this machine no key is needed; whoever listens elsewhere (--host 0.0.0.0) needs keys made by `ringtrue keys create`.
+    With --demo everything is filled: a golden set, runs, a query log, reviews, shadow runs, tests, flags and experiments.
+
+    \b
+    Example: ringtrue serve --demo
+    Example: ringtrue serve --in .ringtrue/index --retriever hybrid
+    Example: ringtrue serve --host 0.0.0.0 --store postgresql://ringtrue@db/ringtrue --https --allow-host search.example.org
+    """
+    from ringtrue.cli import show
+    from ringtrue.config import load_config
+    from ringtrue.service import Settings, run
+
+    settings = Settings(
+        store=store, host=host, port=port, project=project, keys=keys, hosts=tuple(allow_host or ()), https=https,
+        secret=secret, retriever=retriever, folder=folder, golden=golden, expressions=tuple(expression or ()),
+        prefix=prefix, gauges=load_config().gauges, at_once=at_once,
+    )  # fmt: skip
+    if folder is not None and not folder.is_dir():
+        raise InputError(f"--in {folder}: there is no such folder; make it with `ringtrue ingest PATH --into {folder}`")
+    if demo:
+        settings = _demo(settings)
+
+    def ready(url: str) -> None:
+        show.note(f"listening on {url}" + ("" if settings.open else ", with keys"))
+        if not settings.open and not settings.demo:
+            show.note("make a key with: ringtrue keys create NAME --scope read")
+        show.note("stop with Ctrl+C")
+        sys.stderr.flush()
+
+    run(settings, ready=ready)
+
+
+def _demo(settings: Settings) -> Settings:
+    """Return the settings of the demonstration, with its store filled; the user's own store is left alone."""
+    from ringtrue.cli import show
+    from ringtrue.service.demo import demo_settings, fill
+    from ringtrue.store import Store
+
+    if settings.store is not None:
+        raise InputError("--demo has a store of its own; leave --store out, or --demo")
+    made = demo_settings(DEMO, host=settings.host, port=settings.port, keys=settings.keys)
+    with Store.open(made.store) as store:
+        fill(store, now=datetime.now(UTC), project=made.project, tell=show.note)
+    return made

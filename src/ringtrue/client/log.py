@@ -1,0 +1,240 @@
+"""The log of searches and what people did with them: ``/v1/queries`` and ``/v1/feedback``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ringtrue.client.wire import Wire, given, segment
+
+Actor = Literal["person", "agent", "unknown"]
+Step = Literal["minute", "hour", "day"]
+AT_ONCE = 1_000
+"""Searches or events that a service takes in one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageLogged:
+    """What one stage of a search took in and gave out."""
+
+    name: str
+    input: int
+    output: int
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedSearch:
+    """One search of the log."""
+
+    query_id: str
+    query: str
+    tool_name: str
+    created_at: str
+    intent: str | None
+    mode: str | None
+    session_id: str | None
+    user_id: str | None
+    result_ids: tuple[str, ...]
+    scores: tuple[float, ...]
+    channel_contributions: Mapping[str, tuple[str, ...]]
+    total_latency_ms: float | None
+    stage_latency_ms: Mapping[str, float]
+    stages: tuple[StageLogged, ...]
+    fusion_weights: Mapping[str, float]
+    quality_proxy_score: float | None
+    trace_id: str | None
+    prompt_id: str | None
+    retriever: str | None
+    fallback: str | None
+    degraded: bool
+    mode_override: str | None
+    token_pressure_level: str | None
+    token_pressure_ratio: float | None
+    boost_delta: float | None
+    extraction_count: int | None
+    flags: Mapping[str, Any]
+    is_eval_corpus: bool
+    eval_category: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """What became of searches that were sent: those accepted are in the store, those stored are new there."""
+
+    accepted: int
+    stored: int
+    query_ids: tuple[str, ...]
+    """In the order in which they were sent; feedback names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogStep:
+    """The searches of one step of time."""
+
+    at: str
+    searches: int
+    empty: int
+    degraded: int
+    mean_ms: float | None
+    mean_proxy: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogStats:
+    """The log in numbers."""
+
+    since: str
+    until: str
+    step: Step
+    searches: int
+    tools: tuple[str, ...]
+    buckets: tuple[LogStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of feedback as the store has it."""
+
+    event_id: str
+    event_type: str
+    session_id: str
+    created_at: str
+    query_id: str | None
+    item_id: str | None
+    rank_in_results: int
+    """From 1; -1 where it did not come from a search."""
+    actor: str
+    user_id: str | None
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedEvent:
+    """One event that was sent, and the search it belongs to."""
+
+    event_id: str
+    query_id: str | None
+    rank_in_results: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of events that were sent: those accepted are in the store, those stored are new there."""
+
+    accepted: int
+    stored: int
+    events: tuple[LinkedEvent, ...]
+
+
+class Queries:
+    """The searches of the log."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def send(self, searches: Iterable[Mapping[str, Any]]) -> Logged:
+        """Log searches, any number of them, and return what became of all; see ``Client.log`` for their fields."""
+        told = [self._wire.write_as(Logged, "POST", "/v1/queries", part) for part in _parts(searches)]
+        return Logged(
+            sum(one.accepted for one in told),
+            sum(one.stored for one in told),
+            tuple(query_id for one in told for query_id in one.query_ids),
+        )
+
+    def list(
+        self,
+        *,
+        text: str | None = None,
+        tool: str | None = None,
+        session_id: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        trouble: bool = False,
+        slower_than: float | None = None,
+    ) -> Iterator[LoggedSearch]:
+        """Yield searches of the log, the newest first.
+
+        ``text`` are words that the query holds, ``trouble`` leaves those that failed, fell back or found nothing,
+        ``slower_than`` is in milliseconds, times are ISO 8601.
+        """
+        return self._wire.items(
+            LoggedSearch, "/v1/queries", text=text, tool=tool, session_id=session_id, since=since, until=until,
+            trouble="true" if trouble else None, slower_than=slower_than,
+        )  # fmt: skip
+
+    def get(self, query_id: str) -> LoggedSearch:
+        """Return one search; raises MissingInput where the log has none of that id."""
+        return self._wire.get_as(LoggedSearch, f"/v1/queries/{segment(query_id, 'query_id')}")
+
+    def stats(self, *, since: str | None = None, until: str | None = None, step: Step | None = None) -> LogStats:
+        """Return volume, empty and degraded answers, latency and proxy of a time, step by step; the last day unless given."""
+        return self._wire.get_as(LogStats, "/v1/queries/stats", since=since, until=until, step=step)
+
+
+class Feedback:
+    """What people and agents did with results."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def send(
+        self,
+        event_type: str,
+        *,
+        session_id: str,
+        item_id: str | None = None,
+        query_id: str | None = None,
+        actor: Actor = "unknown",
+        user_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        event_id: str | None = None,
+        created_at: str | None = None,
+    ) -> LinkedEvent:
+        """Record one event, such as a click, and return it with the search it was linked to.
+
+        The search is found by prompt, trace or session where ``query_id`` is not given.
+        """
+        event = given(
+            {
+                "event_type": event_type, "session_id": session_id, "item_id": item_id, "query_id": query_id, "actor": actor,
+                "user_id": user_id, "metadata": None if metadata is None else dict(metadata), "event_id": event_id,
+                "created_at": created_at,
+            }
+        )  # fmt: skip
+        return self._wire.write_as(Taken, "POST", "/v1/feedback", event).events[0]
+
+    def send_many(self, events: Iterable[Mapping[str, Any]]) -> Taken:
+        """Record events, any number of them, each with the fields of ``send``; return what became of all."""
+        told = [self._wire.write_as(Taken, "POST", "/v1/feedback", part) for part in _parts(events)]
+        return Taken(
+            sum(one.accepted for one in told),
+            sum(one.stored for one in told),
+            tuple(event for one in told for event in one.events),
+        )
+
+    def list(
+        self,
+        *,
+        query_id: str | None = None,
+        session_id: str | None = None,
+        event_type: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> Iterator[Event]:
+        """Yield events, the newest first."""
+        return self._wire.items(
+            Event, "/v1/feedback", query_id=query_id, session_id=session_id, event_type=event_type, since=since, until=until
+        )
+
+
+def _parts(rows: Iterable[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, Any]]]:
+    part: list[Mapping[str, Any]] = []
+    for row in rows:
+        part.append(given(row))
+        if len(part) == AT_ONCE:
+            yield part
+            part = []
+    if part:
+        yield part

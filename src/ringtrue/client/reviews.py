@@ -1,0 +1,186 @@
+"""Pairs of question and document that people judge, blind to each other: ``/v1/reviews``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ringtrue.client.wire import Wire, given, segment
+
+ReviewState = Literal["pending_review", "approved", "rejected", "published"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A pair as anybody may see it: nobody's grade, and not who has it."""
+
+    key: str
+    query_id: str
+    query: str
+    doc_id: str
+    title: str
+    text: str
+    priority: float
+    state: ReviewState
+    wanted: int
+    created_at: str
+    golden: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NextPair:
+    """A pair that is kept for the caller; None where nothing is left for them."""
+
+    pair: Pair | None
+    reserved_until: str | None
+    waiting: int
+    """How many pairs the caller could still judge, this one too."""
+    guidelines: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddedPairs:
+    """Pairs that were sent: how many, how many of them are new, and the key of each."""
+
+    accepted: int
+    new: int
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How much waits to be judged, and for how long."""
+
+    pending_review: int
+    approved: int
+    rejected: int
+    published: int
+    total: int
+    oldest_pending_at: str | None
+    oldest_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewer:
+    """What one reviewer did."""
+
+    name: str
+    ratings: int
+    grades: Mapping[str, int]
+    """How often each grade, over pairs that are judged completely."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far reviewers agree, over pairs that are judged completely."""
+
+    name: str
+    coefficient: float | None
+    """None where it is not defined: everybody always said the same."""
+    items: int
+    raters: int
+    observed: float | None
+    expected: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """A completely judged pair on which reviewers differ."""
+
+    key: str
+    query_id: str
+    query: str
+    doc_id: str
+    grades: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where the queue stands."""
+
+    backlog: Backlog
+    raters: tuple[Reviewer, ...]
+    agreement: Agreement | None
+    """None below two reviewers of the same pairs."""
+    disputes: tuple[Dispute, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The version of a golden set that was made from judgments."""
+
+    golden: str
+    version: str
+    judgments: int
+    published: int
+    kept: tuple[str, ...]
+    """Pairs that a person had judged in the set before; that judgment stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Undone:
+    pair: Pair | None
+
+
+class Reviews:
+    """The review queue of the project. Judging needs a key with scope 'review', whose name is the reviewer's."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def list(self, *, state: ReviewState | None = None) -> Iterator[Pair]:
+        """Yield pairs, the most urgent first, without grades."""
+        return self._wire.items(Pair, "/v1/reviews", state=state)
+
+    def add(self, pairs: Iterable[Mapping[str, Any]], *, wanted: int = 1, golden: str | None = None) -> AddedPairs:
+        """Put pairs into the queue, 1,000 at most, each to be judged by ``wanted`` people.
+
+        A pair has ``query_id``, ``query`` and ``doc_id``, and may have ``title``, ``text`` and ``priority``; one that is there
+        keeps its state and its grades.
+        """
+        body = given({"pairs": [given(pair) for pair in pairs], "wanted": wanted, "golden": golden})
+        return self._wire.write_as(AddedPairs, "POST", "/v1/reviews", body)
+
+    def next(self, *, passing: Sequence[str] = (), minutes: float | None = None) -> NextPair:
+        """Return a pair to judge, kept for the caller for a while; keys in ``passing`` are passed over."""
+        body = given({"passing": [*passing], "minutes": minutes})
+        return self._wire.write_as(NextPair, "POST", "/v1/reviews/next", body)
+
+    def judge(self, key: str, grade: Literal[0, 1, 2, 3], *, note: str = "") -> Pair:
+        """Judge a pair and return it; said again, the newest counts, until the pair is published."""
+        return self._wire.write_as(Pair, "POST", f"/v1/reviews/{segment(key, 'key')}/judge", {"grade": grade, "note": note})
+
+    def undo(self) -> Pair | None:
+        """Take back the last thing that the caller said and return the pair; None where there was nothing."""
+        return self._wire.write_as(_Undone, "POST", "/v1/reviews/undo").pair
+
+    def skip(self, key: str) -> Pair:
+        """Give a pair back for others to judge; name its key in ``passing`` to get another."""
+        return self._wire.write_as(Pair, "POST", f"/v1/reviews/{segment(key, 'key')}/skip")
+
+    def reject(self, key: str, *, why: str = "") -> Pair:
+        """Take a pair out that nobody should judge."""
+        return self._wire.write_as(Pair, "POST", f"/v1/reviews/{segment(key, 'key')}/reject", {"why": why})
+
+    def backlog(self) -> Backlog:
+        """Return how many pairs are in each state, and how long the oldest waits."""
+        return self._wire.get_as(Backlog, "/v1/reviews/backlog")
+
+    def standing(self, *, adjudicator: str | None = None) -> Standing:
+        """Return who judged how much, how far they agree, and where they do not."""
+        return self._wire.get_as(Standing, "/v1/reviews/standing", adjudicator=adjudicator)
+
+    def publish(
+        self,
+        golden: str,
+        *,
+        rule: str = "majority",
+        adjudicator: str | None = None,
+    ) -> Published:
+        """Keep the next version of a golden set, with the judgments of its approved pairs.
+
+        Raises CannotDecide where no pair of the set is approved.
+        """
+        body = given({"golden": golden, "rule": rule, "adjudicator": adjudicator})
+        return self._wire.write_as(Published, "POST", "/v1/reviews/publish", body)

@@ -1,0 +1,244 @@
+"""What a stranger's bytes may cost, measured before anything is built from them (V-4).
+
+A few bytes can stand for gigabytes, or for hours: nested lists, aliases, numbers to the base of 60, objects with a million
+keys. Each is counted here while it is still text, or at the latest before a reader of a format takes longer over it than over
+any honest set of its size.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ringtrue.errors import InputError
+from ringtrue.formats.text import Place, parse_json
+
+
+@dataclass(frozen=True, slots=True)
+class UploadLimits:
+    """How large what strangers send may be; sizes in bytes."""
+
+    content: int = 20_000_000
+    unpacked: int = 200_000_000
+    """The files of a zip, together."""
+    yaml: int = 1_000_000
+    """YAML is read a hundred times slower than JSON."""
+    queries: int = 100_000
+    documents: int = 500_000
+    judgments: int = 500_000
+    depth: int = 50
+    values: int = 3_000_000
+    """Texts, numbers, lists and objects, on which the memory depends; one of YAML counts as thirty."""
+    fields: int = 1_000_000
+    """Keys that a reader compares with those it knows, to find slips of the pen; facts under 'metadata' are none."""
+    text: int = 1_000_000
+    """Characters of one text."""
+
+
+RECORD = 1_000
+"""Fields of one record; tables of labels and facts under 'metadata' may have more."""
+KEY = 1_000
+"""Characters of a key."""
+NUMBER = 100
+"""Characters of a number in YAML, where one to the base of 60 takes time with the square of its length."""
+_FREE = frozenset({"metadata", "relevance_labels", "judgment_details"})
+_JUDGED = frozenset(
+    {
+        "relevance_labels", "relevant_entities", "relevant_docs", "relevant_ids", "relevant_case_law_ids",
+        "expected_relevant", "expected_irrelevant", "judgments", "reference_contexts", "reference_context_ids",
+    }
+)  # fmt: skip
+_ANNOTATED = "annotations"
+_BLOCK = 1 << 20
+_YAML_VALUE = 30
+_TEXT_TAG = "tag:yaml.org,2002:str"
+_NUMBER = re.compile(r"[-+.0-9][-+.:_0-9a-fA-FxX]*")
+_QUOTE, _BACKSLASH, _COMMA = b'"\\,'
+_STEP = np.zeros(256, np.int8)
+_STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
+
+
+@dataclass
+class Spent:
+    """What was found so far, in all files of an upload; every method raises InputError where a limit is passed."""
+
+    limits: UploadLimits
+    values: int = 0
+    fields: int = 0
+    judged: int = 0
+
+    def structure(self, stream: BinaryIO, place: Place, *, lines: bool = False) -> None:
+        """Count the values of JSON and see how deep it goes, before it is parsed; a million of ``[`` never becomes lists.
+
+        JSON lines that are broken would seem to go deeper with every line; ``record`` sees their depth.
+        """
+        depth, inside, pending = 0, False, b""
+        while block := stream.read(_BLOCK):
+            raw = np.frombuffer(pending + block, np.uint8)
+            quotes, pending = _quotes(raw)
+            within = np.logical_xor.accumulate(quotes) ^ inside
+            step = _STEP[raw]
+            step[within] = 0
+            self._count(int(np.count_nonzero(((raw == _COMMA) & ~within) | (step > 0))), place)
+            level = depth + np.cumsum(step, dtype=np.int64)
+            if not lines and level.max() > self.limits.depth:
+                raise self._too_deep(place)
+            depth, inside = int(level[-1]), bool(within[-1])
+
+    def yaml(self, text: str, place: Place) -> None:
+        """Go through the events of YAML, from which nothing is built; what is not YAML at all is left to its reader to tell."""
+        import yaml  # costs 20 ms that no other format needs
+
+        depth = 0
+        try:
+            for event in yaml.parse(text, Loader=yaml.SafeLoader):
+                here = place.on(event.start_mark.line + 1)
+                depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+                if depth > self.limits.depth:
+                    raise self._too_deep(here)
+                if isinstance(event, yaml.AliasEvent):
+                    raise here.error(f"the alias '*{event.anchor:.60}'", "write the value out")
+                if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+                    self._count(1, here, each=_YAML_VALUE)
+                    if event.tag not in (None, "!", _TEXT_TAG):
+                        raise here.error(f"the tag '{event.tag:.60}'", "write the value without it")
+                if isinstance(event, yaml.ScalarEvent) and event.implicit[0] and _is_long_number(event.value):
+                    raise here.error(f"a number of {len(event.value):,} characters", "put it in quotes")
+        except yaml.YAMLError:
+            return
+
+    def record(self, value: Any, place: Place, *, known: frozenset[str] = frozenset()) -> None:
+        """Go through one parsed document or line; ``known`` are the fields that its format names."""
+        table = _is_table(value)
+        left: list[tuple[Any, str, int]] = [(value, "metadata" if table else "", 1)]
+        while left:
+            item, key, depth = left.pop()
+            if isinstance(item, str):
+                self._text(item, key, place)
+                left += self._inner(item, key, place, depth)
+            elif isinstance(item, dict | list):
+                if depth > self.limits.depth:
+                    raise self._too_deep(place)
+                self._judged(item, "relevance_labels" if table and depth == 2 else key, place)
+                if isinstance(item, list):
+                    left += [(one, key, depth + 1) for one in item]
+                else:
+                    self._fields(item, key, known, place)
+                    # Nobody looks at what facts are called, however deep they lie.
+                    left += [(one, key if key == "metadata" else name, depth + 1) for name, one in item.items()]
+            elif isinstance(item, float) and not math.isfinite(item):
+                raise place.error(f"the number of '{key:.60}' is not finite", "write a finite number or null")
+            elif isinstance(item, int) and abs(item) >= 2**63:
+                raise place.error(f"the number of '{key:.60}' has more than 64 bits", "put an id in quotes")
+
+    def _inner(self, text: str, key: str, place: Place, depth: int) -> list[tuple[Any, str, int]]:
+        """Return what lies in a text that a reader would parse once more: exporters of spans write JSON inside JSON."""
+        if key.rpartition(".")[2] not in ("documents", "metadata") or text.lstrip()[:1] not in ("[", "{"):
+            return []
+        self.structure(io.BytesIO(text.encode()), place)
+        try:
+            return [(loads(text, place), key, depth + 1)]
+        except (ValueError, RecursionError):
+            return []  # a text like any other, or the reader says what is wrong
+
+    def _text(self, text: str, key: str, place: Place) -> None:
+        if len(text) > self.limits.text:
+            problem = f"a text of {len(text):,} characters in '{key:.60}', {self.limits.text:,} are allowed"
+            raise place.error(problem, "split it into several documents")
+        _whole(text, place)
+
+    def _fields(self, record: dict[str, Any], key: str, known: frozenset[str], place: Place) -> None:
+        for name in record:
+            if len(name) > KEY:
+                raise place.error(f"a key of {len(name):,} characters, '{name:.40}…'", "shorten it")
+            _whole(name, place)
+        if key in _FREE:
+            return
+        if len(record) > RECORD:
+            raise place.error(f"a record with {len(record):,} fields, {RECORD:,} are allowed", "put them under 'metadata'")
+        self.fields += len(record.keys() - known)
+        if self.fields > self.limits.fields:
+            raise place.error(f"more than {self.limits.fields:,} fields", "put facts under 'metadata', or send fewer records")
+
+    def _judged(self, item: dict[str, Any] | list[Any], key: str, place: Place) -> None:
+        if key == _ANNOTATED and len(item) > RECORD:
+            raise place.error(f"{len(item):,} annotations of one span, {RECORD:,} are allowed", "keep those on relevance")
+        # Relevant documents may be listed and labelled; the set itself is counted when it is there.
+        self.judged += len(item) if key in _JUDGED else 0
+        if self.judged > 2 * self.limits.judgments:
+            raise place.error(f"more than {self.limits.judgments:,} judgments", "send a part of the set")
+
+    def _count(self, more: int, place: Place, *, each: int = 1) -> None:
+        self.values += more * each
+        if self.values > self.limits.values:
+            cure = "send the same as JSON" if each > 1 else "send a part of the set"
+            raise place.error(f"holds more than {self.limits.values // each:,} values", cure)
+
+    def _too_deep(self, place: Place) -> InputError:
+        return place.error(f"nested more than {self.limits.depth} deep", "flatten it")
+
+
+def loads(text: str, place: Place) -> Any:
+    """Return parsed JSON; raises InputError for a repeated key or NaN, in linear time, and ValueError for what is no JSON."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        record = dict(pairs)
+        if len(record) != len(pairs):
+            seen: set[str] = set()
+            repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            raise place.error(f"the key '{repeated:.60}' is given twice in one object", "keep one of the two")
+        return record
+
+    def refuse(constant: str) -> Any:
+        raise place.error(f"{constant} is not a JSON number", "write a finite number or null")
+
+    return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+
+
+def parsed(text: str, place: Place) -> Any:
+    """Return parsed JSON; raises InputError naming the line of what is no JSON."""
+    try:
+        return loads(text, place)
+    except (ValueError, RecursionError):
+        return parse_json(text, place)
+
+
+def _quotes(raw: np.ndarray[Any, np.dtype[np.uint8]]) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], bytes]:
+    """Return where texts begin and end, and the backslash that still waits for its character in the next block."""
+    quotes, slashes = raw == _QUOTE, raw == _BACKSLASH
+    if not slashes.any():
+        return quotes, b""
+    edges = np.flatnonzero(np.diff(slashes, prepend=False, append=False))
+    begin, end = edges[::2], edges[1::2]
+    escaped = end[(end - begin) % 2 == 1]
+    quotes[escaped[escaped < len(raw)]] = False
+    return quotes, b"\\" if len(escaped) and escaped[-1] == len(raw) else b""
+
+
+def _is_long_number(text: str) -> bool:
+    return len(text) > NUMBER and _NUMBER.fullmatch(text) is not None
+
+
+def _is_table(value: Any) -> bool:
+    """True for ``{query: {document: grade}}``, whose keys are ids, not fields."""
+    return (
+        isinstance(value, dict)
+        and not value.keys() & {"attributes", "entities", "queries"}
+        and all(isinstance(inner, dict) for inner in value.values())
+    )
+
+
+def _whole(text: str, place: Place) -> None:
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as problem:
+        half = text[problem.start].encode("unicode_escape").decode()
+        raise place.error(f"'{half}' is half of a character pair", "write the whole character") from None

@@ -1,0 +1,307 @@
+"""Bytes from strangers → GoldenSet (V-4): nothing they say is opened, and nothing they say costs more than it may.
+
+A set comes in one file of any of our JSON, YAML or JSON-lines formats, or as a zip of a BEIR folder. Readers that want a file
+get one of our own in a folder that nobody else sees; messages name it as its sender did.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import stat
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Literal, get_args
+
+from ringtrue.errors import InputError, RingtrueError, nearest
+from ringtrue.formats.text import Place, decode, one_line, read_yaml
+from ringtrue.golden.bounds import Spent, UploadLimits, parsed
+from ringtrue.golden.formats import FORMATS, beir, corpus, dataset, testset
+from ringtrue.golden.formats.complaints import Complaints
+from ringtrue.golden.formats.detect import detect
+from ringtrue.golden.formats.fields import METADATA, alike
+from ringtrue.golden.formats.manifest import MANIFEST
+from ringtrue.golden.record import with_corpus_hash
+from ringtrue.records import GoldenSet
+
+Kind = Literal["json", "yaml", "jsonl", "zip"]
+MEMBERS = 100
+"""Files in a zip; a BEIR folder has three or four."""
+QRELS_LINE = 4_000
+"""Bytes of a line of judgments."""
+_IN_JSON = ("golden-dataset", "test-set", "dict", "ragas", "openinference")
+_IN_LINES = ("gold-jsonl", "memory-bench", "agent-memory", "ragas", "openinference")
+_MEMBER = re.compile(
+    r"(?:(?P<top>[^/\\\x00-\x1f]{1,200})/)?"
+    r"(?P<file>corpus\.jsonl|queries\.jsonl|golden\.json|qrels/[A-Za-z0-9_-]{1,60}\.tsv)"
+)
+_FOLDER = re.compile(r"(?:[^/\\\x00-\x1f]{1,200}/)?(?:qrels/)?")
+_WANTED = "corpus.jsonl, queries.jsonl and qrels/*.tsv, in at most one folder"
+_ARCHIVES = (b"\x1f\x8b", b"PK\x03\x04")
+_BLOCK = 1 << 20
+_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError, LookupError)
+"""What the zip module raises over bytes that are no zip, or no longer."""
+
+
+def read_upload(content: bytes, *, kind: Kind, name: str, limits: UploadLimits | None = None) -> GoldenSet:
+    """Return the golden set in bytes that anybody may have sent, with the hash of its corpus.
+
+    ``kind`` says what they are and ``name`` how to call them in messages; a set that has no id is called like its file. Raises
+    InputError, one line with place, value and cure: for what its format's reader refuses in a file, for a set that needs
+    another file, and for anything beyond ``limits``.
+    """
+    if kind not in get_args(Kind):
+        raise InputError(f"there is no kind of upload '{kind}'; choose {nearest(str(kind), get_args(Kind))}")
+    called = one_line(name).strip()[:200] or "upload"
+    bounds = limits or UploadLimits()
+    if len(content) > bounds.content:
+        raise InputError(f"{called}: has {len(content):,} bytes, {bounds.content:,} are allowed; send a part of the set")
+    with tempfile.TemporaryDirectory(prefix="ringtrue-") as scratch:
+        own = Path(scratch) / f"golden-set.{kind}"
+        try:
+            golden = _READERS[kind](_Upload(content, called, own, bounds, Spent(bounds)))
+        except RingtrueError as problem:
+            raise type(problem)(str(problem).replace(str(own), called)) from None
+    _check_size(golden, bounds, called)
+    return with_corpus_hash(golden, called)
+
+
+@dataclass(frozen=True)
+class _Upload:
+    """What was sent, how it is called, and the file or folder of our own that stands for it."""
+
+    content: bytes
+    name: str
+    own: Path
+    limits: UploadLimits
+    spent: Spent
+
+    @property
+    def place(self) -> Place:
+        return Place(self.name)
+
+    @property
+    def id(self) -> str:
+        """What a set is called that does not say it."""
+        return PurePosixPath(self.name.replace("\\", "/")).stem[:100].strip() or "upload"
+
+    def text(self) -> str:
+        """Return the content as text; raises InputError for what is none."""
+        _refuse_archive(self.content[:4], self.place)
+        if not self.content.strip():
+            raise self.place.error("is empty", "send at least one query")
+        return decode(self.content, self.name)
+
+    def read(self, allowed: Iterable[str]) -> GoldenSet:
+        """Return the set as the reader of its format finds it in a file of our own; none of these opens another."""
+        self.own.write_bytes(self.content)
+        found, file = detect(self.own)
+        if found not in allowed:
+            raise self.place.error(f"looks like {found}", f"send one of {', '.join(allowed)}, or a zip of a BEIR folder")
+        return replace(FORMATS[found].read(file, Complaints()), id=self.id)
+
+
+# ── one file ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_json(upload: _Upload) -> GoldenSet:
+    text = upload.text()
+    upload.spent.structure(io.BytesIO(upload.content), upload.place)
+    value = parsed(text, upload.place)
+    upload.spent.record(value, upload.place)
+    if _is_test_set(value):
+        return testset.read_record(value, upload.place, Complaints(), name=upload.id)
+    if isinstance(value, dict) and (dataset.ENTITIES in value or isinstance(value.get("queries"), list)):
+        return dataset.read_record(value, upload.place, Complaints(), name=upload.id)
+    return upload.read(_IN_JSON)
+
+
+def _is_test_set(value: Any) -> bool:
+    """True for the JSON twin of a YAML test set: its queries have ``relevant_docs``, or something spelt nearly so."""
+    rows = value.get("queries") if isinstance(value, dict) else value
+    first = next((row for row in rows if isinstance(row, dict)), {}) if isinstance(rows, list) else {}
+    listed = "relevant_docs"
+    return listed in first or ("expected_results" not in first and any(alike(key, (listed,)) for key in first))
+
+
+def _read_yaml(upload: _Upload) -> GoldenSet:
+    text = upload.text()
+    if len(upload.content) > upload.limits.yaml:
+        problem = f"has {len(upload.content):,} bytes of YAML, {upload.limits.yaml:,} are allowed"
+        raise upload.place.error(problem, "send the same as JSON")
+    upload.spent.yaml(text, upload.place)
+    upload.own.write_bytes(upload.content)
+    value = read_yaml(upload.own)
+    upload.spent.record(value, upload.place)
+    return testset.read_record(value, upload.place, Complaints(), name=upload.id)
+
+
+def _read_lines(upload: _Upload) -> GoldenSet:
+    upload.text()
+    _check_lines(io.BytesIO(upload.content), upload.place, upload.limits.queries, "queries")
+    _check_records(io.BytesIO(upload.content), upload.place, upload.spent)
+    return upload.read(_IN_LINES)
+
+
+def _check_lines(stream: BinaryIO, place: Place, most: int, what: str) -> int:
+    """Return how many lines there are; raises InputError for more than may be."""
+    count = 0
+    while block := stream.read(_BLOCK):
+        count += block.count(b"\n")
+        if count > most:
+            raise place.error(f"has more than {most:,} lines, so many {what} are allowed", "send a part of the set")
+    return count
+
+
+def _check_records(stream: BinaryIO, place: Place, spent: Spent, *, known: frozenset[str] = frozenset()) -> None:
+    spent.structure(stream, place, lines=True)
+    stream.seek(0)
+    for number, line in enumerate(stream, 1):
+        if line.strip():
+            here = place.on(number)
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as problem:
+                raise here.error(f"byte 0x{line[problem.start]:02x} is not UTF-8", "save the file as UTF-8") from None
+            spent.record(parsed(text, here), here, known=known)
+
+
+# ── a zip ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_zip(upload: _Upload) -> GoldenSet:
+    upload.own.mkdir()
+    try:
+        files = _unpack(upload)
+    except _DAMAGE as problem:
+        raise upload.place.error(f"is no zip that can be read ({problem})", "zip the folder again") from None
+    known = frozenset({*corpus.STRUCTURE, *beir.QUERY, METADATA})
+    judged = 0
+    for name, most, what in (
+        (beir.CORPUS, upload.limits.documents, "documents"),
+        (beir.QUERIES, upload.limits.queries, "queries"),
+    ):
+        if name in files:
+            with (upload.own / name).open("rb") as stream:
+                here = Place(f"{upload.name}/{name}")
+                _check_lines(stream, here, most, what)
+                stream.seek(0)
+                _check_records(stream, here, upload.spent, known=known)
+    for name in files:
+        if name.startswith(f"{beir.QRELS}/"):
+            with (upload.own / name).open("rb") as stream:
+                here = Place(f"{upload.name}/{name}")
+                judged += _check_lines(stream, here, upload.limits.judgments - judged, "judgments")
+                stream.seek(0)
+                _check_widths(stream, here)
+    _write_manifest(upload)
+    return beir.read(upload.own, Complaints())
+
+
+def _unpack(upload: _Upload) -> list[str]:
+    """Put the files of a zip under our own names for them and return these; headers are not believed, bytes are counted."""
+    # Each entry of the list of files begins so; the list is not built before it is known to be short.
+    if upload.content.count(b"PK\x01\x02") > 2 * MEMBERS:
+        raise upload.place.error(f"holds more than {MEMBERS} files", f"zip only {_WANTED}")
+    found: dict[str, str] = {}
+    left = upload.limits.unpacked
+    with zipfile.ZipFile(io.BytesIO(upload.content)) as archive:
+        for info in archive.infolist():
+            name = _member(info, upload.place)
+            if name is None:
+                continue
+            if name in found:
+                raise upload.place.error(f"holds '{name}' twice", "keep one of the two")
+            found[name] = info.filename[: -len(name)]
+            if len(found) > MEMBERS:
+                raise upload.place.error(f"holds more than {MEMBERS} files", f"zip only {_WANTED}")
+            target = upload.own / name
+            target.parent.mkdir(exist_ok=True)
+            with archive.open(info) as packed, target.open("wb") as file:
+                start = b""
+                while block := packed.read(_BLOCK):
+                    start = start or block[:4]
+                    left -= len(block)
+                    if left < 0:
+                        problem = f"holds more than {upload.limits.unpacked:,} bytes when unpacked"
+                        raise upload.place.error(problem, "send a part of the set")
+                    file.write(block)
+            _refuse_archive(start, Place(f"{upload.name}/{name}"))
+    if len(set(found.values())) > 1:
+        raise upload.place.error("holds files of several folders", f"zip only {_WANTED}")
+    return list(found)
+
+
+def _member(info: zipfile.ZipInfo, place: Place) -> str | None:
+    """Return which file of a BEIR folder an entry is, None for a folder; raises InputError for anything else."""
+    shown = f"'{info.orig_filename:.80}'"
+    mode = stat.S_IFMT(info.external_attr >> 16)
+    if mode not in (0, stat.S_IFREG, stat.S_IFDIR):
+        raise place.error(f"{shown} is no file but a link or a device", f"zip only {_WANTED}")
+    match = _MEMBER.fullmatch(info.filename)
+    if info.orig_filename != info.filename or (match is not None and match["top"] in (".", "..")):
+        match = None
+    elif match is None and info.filename.endswith("/") and _FOLDER.fullmatch(info.filename) and not info.file_size:
+        return None
+    if match is None:
+        raise place.error(f"holds {shown}, which has no place in a BEIR folder", f"zip only {_WANTED}")
+    if info.flag_bits & 1:
+        raise place.error(f"{shown} is encrypted", "zip it without a password")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise place.error(f"{shown} is compressed in another way than deflate", "zip it as usual")
+    return match["file"]
+
+
+def _check_widths(stream: BinaryIO, place: Place) -> None:
+    for number, line in enumerate(iter(lambda: stream.readline(QRELS_LINE + 1), b""), 1):
+        if len(line) > QRELS_LINE:
+            raise place.on(number).error(f"a line of more than {QRELS_LINE:,} bytes", "write query, document and grade")
+
+
+def _write_manifest(upload: _Upload) -> None:
+    """Keep what the folder says about itself, but no word about where other files lie."""
+    path, here = upload.own / MANIFEST, Place(f"{upload.name}/{MANIFEST}")
+    record: Any = {}
+    if path.exists():
+        content = path.read_bytes()
+        upload.spent.structure(io.BytesIO(content), here)
+        record = parsed(decode(content, here.file), here)
+        if not isinstance(record, dict):
+            raise here.error(f"the file holds {record!r:.40}, not an object", "write one object with 'id' and 'version'")
+        upload.spent.record(record, here)
+    facts = record.get(METADATA)
+    split = record.get(beir.SPLIT, facts.get(beir.SPLIT, "") if isinstance(facts, dict) else "")
+    if not isinstance(split, str):
+        raise here.at(beir.SPLIT).error(f"{split!r:.60} is not the name of a part", "write it as text, like 'test'")
+    for field, own in (("format", "beir"), ("corpus", beir.CORPUS), ("queries", beir.QUERIES)):
+        if record.pop(field, own) != own:
+            raise here.at(field).error("is not as in a BEIR folder", f"write '{own}', or leave it out")
+    path.write_text(json.dumps({"id": upload.id, **record}))
+
+
+def _refuse_archive(start: bytes, place: Place) -> None:
+    if start.startswith(_ARCHIVES):
+        raise place.error("is an archive itself", "unpack it first")
+
+
+# ── any of them ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_READERS: dict[str, Callable[[_Upload], GoldenSet]] = {
+    "json": _read_json,
+    "yaml": _read_yaml,
+    "jsonl": _read_lines,
+    "zip": _read_zip,
+}
+
+
+def _check_size(golden: GoldenSet, limits: UploadLimits, name: str) -> None:
+    for what in ("queries", "documents", "judgments"):
+        count, most = len(getattr(golden, what)), getattr(limits, what)
+        if count > most:
+            raise InputError(f"{name}: has {count:,} {what}, {most:,} are allowed; send a part of the set")

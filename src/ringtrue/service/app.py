@@ -1,0 +1,109 @@
+"""The application: layers, routes and pages put together over one service."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+
+from ringtrue.errors import RingtrueError
+from ringtrue.service import errors
+from ringtrue.service.context import Service
+from ringtrue.service.direct import Shortcut
+from ringtrue.service.headers import BrowserSessions, Envelope
+from ringtrue.service.idempotency import Idempotency
+from ringtrue.service.limits import Bodies, Doorkeeper
+from ringtrue.service.pages import PAGES
+from ringtrue.service.pages.shell import static_files
+from ringtrue.service.routes import ROUTERS
+from ringtrue.service.settings import Settings
+
+ABOUT = """\
+Ringtrue tells you whether a search is good, whether a change made it better or worse, and whether that is certain.
+
+Send `Authorization: Bearer rt_…` with a key made by `ringtrue keys create`; on loopback none is needed unless the server was
+started with `--keys`. A key belongs to one project and sees nothing of any other. Errors have one shape; writes may carry an
+`Idempotency-Key`; lists go on with `cursor`.
+"""
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Return the application; the store is opened when it starts and closed when it stops."""
+
+    @asynccontextmanager
+    async def living(app: FastAPI) -> AsyncIterator[None]:
+        service = await run_in_threadpool(Service, settings)
+        app.state.service = service
+        await run_in_threadpool(service.start)
+        try:
+            yield
+        finally:
+            await run_in_threadpool(service.close)
+
+    app = FastAPI(
+        title="Ringtrue",
+        version=version("ringtrue"),
+        description=ABOUT,
+        openapi_url="/v1/openapi.json",
+        docs_url=None,  # they load scripts from elsewhere; the pages' own reference works offline
+        redoc_url=None,
+        lifespan=living,
+        redirect_slashes=False,
+        # The framework's own would cost a twentieth of every request; ours is in telemetry.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    errors.install(app)
+    for name in ROUTERS:
+        app.include_router(import_module(f"ringtrue.service.routes.{name}").router)
+    for name in PAGES:
+        app.include_router(import_module(f"ringtrue.service.pages.{name}").router)
+    app.mount("/static", static_files(), name="static")
+    _probes(app)
+    _secured(app)
+    # The last one added is the first that a request meets.
+    app.add_middleware(Shortcut)
+    app.add_middleware(Idempotency)
+    app.add_middleware(BrowserSessions, https=settings.https)
+    app.add_middleware(Bodies, settings=settings)
+    app.add_middleware(Doorkeeper, settings=settings)
+    app.add_middleware(Envelope, https=settings.https)
+    return app
+
+
+def _probes(app: FastAPI) -> None:
+    """Add what a supervisor asks: is the process alive, and can it take work."""
+
+    @app.get("/healthz", include_in_schema=False)
+    async def alive() -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    @app.get("/readyz", include_in_schema=False)
+    def ready(request: Request) -> JSONResponse:
+        service: Service = request.app.state.service
+        problem = "stopping" if service.stopping else None if service.intake.alive else "the writer has stopped"
+        if problem is None:
+            try:
+                service.store.schema_version()
+            except RingtrueError:
+                problem = "the store cannot be reached"
+        return JSONResponse({"status": problem or "ok"}, 200 if problem is None else 503)
+
+
+def _secured(app: FastAPI) -> None:
+    """Say in the OpenAPI document that every route takes a key."""
+    made = app.openapi
+
+    def described() -> dict[str, Any]:
+        document = made()
+        parts = document.setdefault("components", {})
+        parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer", "description": "ringtrue keys create"}}
+        document["security"] = [{"key": []}]
+        return document
+
+    app.openapi = described  # type: ignore[method-assign]

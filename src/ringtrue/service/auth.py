@@ -1,0 +1,250 @@
+"""Who calls, and what they may do (V-4): keys for programs, sessions for browsers, nobody's permission on loopback.
+
+Programs send ``Authorization: Bearer rt_…``; cookies open nothing under ``/v1``. Browsers sign in once with a key and get a
+session, a signed cookie; whatever changes something must carry its CSRF token. Where only this machine can reach the server
+and nobody asked for keys, callers need none.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
+
+from ringtrue.service.errors import LoginNeeded, Refused
+from ringtrue.store import ApiKey, Scope
+
+if TYPE_CHECKING:
+    from ringtrue.service.context import Service
+    from ringtrue.store import Store
+
+EVERYTHING: tuple[Scope, ...] = ("admin",)
+LOCAL = "local"
+"""What a caller without a key is called."""
+REMEMBERED_S = 1.0
+"""How long a key that was found is believed without asking the store again: so long may a revoked one still open."""
+MOST_REMEMBERED = 10_000
+COOKIE = "ringtrue_session"
+SESSION = timedelta(hours=12)
+SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes a request: of which project, under what name, and with which scopes."""
+
+    project: str
+    who: str
+    scopes: tuple[Scope, ...]
+    key_id: str | None = None
+
+    def may(self, scope: Scope) -> bool:
+        """True where this caller may do what needs the scope; 'admin' may do everything."""
+        return scope in self.scopes or "admin" in self.scopes
+
+
+class Keyring:
+    """The keys of the store, remembered for a moment so that not every request asks the database."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[bytes, tuple[float, ApiKey]] = {}
+
+    def remembered(self, token: str) -> ApiKey | None:
+        """Return a key that was found a moment ago, without asking the store."""
+        known = self._known.get(hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest())
+        return known[1] if known is not None and known[0] > time.monotonic() else None
+
+    def find(self, token: str, *, now: datetime) -> ApiKey | None:
+        """Return the key of a token; None where there is none, or it expired or was revoked."""
+        key = self._store.verify_key(token, now=now)
+        if key is not None:
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            self._known[hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()] = (
+                time.monotonic() + REMEMBERED_S,
+                key,
+            )
+        return key
+
+    def named(self, key_id: str, project: str, *, now: datetime) -> ApiKey | None:
+        """Return a key by its id where it still opens something."""
+        from ringtrue.store import timestamp
+
+        moment = timestamp(now)
+        for key in self._store.keys(project=project):
+            if key.key_id == key_id:
+                ended = key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= moment)
+                return None if ended else key
+        return None
+
+    def forget(self) -> None:
+        """Believe nothing any more: a key was revoked."""
+        self._known.clear()
+
+
+# ── programs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def caller_of(request: Request) -> Caller:
+    """Return who makes a request under ``/v1``; raises Refused without a key that opens it."""
+    service: Service = request.app.state.service
+    given = request.headers.get("authorization")
+    if given is None:
+        if service.settings.open:
+            request.scope["state"]["project"] = service.local.project
+            return service.local
+        raise Refused(401, "no_key", "this service needs a key; send Authorization: Bearer rt_…", headers=CHALLENGE)
+    kind, _, token = given.partition(" ")
+    if kind.lower() != "bearer" or not token.strip():
+        raise Refused(401, "no_key", "Authorization must read: Bearer rt_…", headers=CHALLENGE)
+    key = service.keyring.remembered(token.strip())
+    if key is None:
+        service.rates.check_attempt(client_of(request))
+        key = await run_in_threadpool(service.keyring.find, token.strip(), now=service.now())
+        if key is None:
+            service.rates.count_failure(client_of(request))
+            raise Refused(
+                401, "no_key", "this key is unknown, expired or revoked; make one: ringtrue keys create", headers=CHALLENGE
+            )
+    request.scope["state"]["project"] = key.project
+    return Caller(key.project, key.name, key.scopes, key.key_id)
+
+
+CHALLENGE = {"WWW-Authenticate": 'Bearer realm="ringtrue"'}
+
+
+def client_of(request: Request) -> str:
+    """Return the address of who calls."""
+    return request.client.host if request.client is not None else "unknown"
+
+
+def needs(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
+    """Return the dependency of a route that needs a scope."""
+
+    async def caller(request: Request) -> Caller:
+        return allowed(await caller_of(request), scope)
+
+    return caller
+
+
+def allowed(caller: Caller, scope: Scope) -> Caller:
+    """Return the caller where they may; raises Refused."""
+    if not caller.may(scope):
+        have = ", ".join(caller.scopes)
+        raise Refused(403, "forbidden", f"this needs a key with scope '{scope}'; yours has {have}")
+    return caller
+
+
+Reader = Annotated[Caller, Depends(needs("read"))]
+Writer = Annotated[Caller, Depends(needs("write"))]
+Reviewer = Annotated[Caller, Depends(needs("review"))]
+Admin = Annotated[Caller, Depends(needs("admin"))]
+
+
+# ── browsers ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What the cookie of a browser says; signed, so that nobody else can write one."""
+
+    nonce: str
+    until: float
+    key_id: str | None = None
+    project: str | None = None
+    name: str | None = None
+    """How a reader without a key wants to be called, such as when reviewing."""
+
+
+class Sessions:
+    """Makes and reads the cookies of browsers."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = (secret or secrets.token_hex(32)).encode()
+
+    def begin(self, key: ApiKey | None = None, *, now: datetime, name: str | None = None) -> Session:
+        """Return a new session, of a key or of nobody."""
+        until = (now + SESSION).timestamp()
+        if key is None:
+            return Session(secrets.token_urlsafe(18), until, name=name)
+        return Session(secrets.token_urlsafe(18), until, key.key_id, key.project)
+
+    def called(self, session: Session, name: str) -> Session:
+        """Return the session of somebody who gave a name."""
+        return replace(session, name=name)
+
+    def cookie(self, session: Session) -> str:
+        """Return the value of the cookie."""
+        body = base64.urlsafe_b64encode(json.dumps(asdict(session), separators=(",", ":")).encode()).decode().rstrip("=")
+        return f"{body}.{self._sign('session', body)}"
+
+    def read(self, cookie: str, *, now: datetime) -> Session | None:
+        """Return the session of a cookie; None where it is not ours or has ended."""
+        body, _, signature = cookie.rpartition(".")
+        if not body or not hmac.compare_digest(signature.encode(), self._sign("session", body).encode()):
+            return None
+        found = Session(**json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
+        return found if found.until > now.timestamp() else None
+
+    def csrf(self, session: Session) -> str:
+        """Return the token that requests of this session's pages carry."""
+        return self._sign("csrf", session.nonce)
+
+    def _sign(self, what: str, text: str) -> str:
+        return hmac.new(self._secret, f"{what}\0{text}".encode(), hashlib.sha256).hexdigest()
+
+
+def page_needs(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
+    """Return the dependency of a page that needs a scope; what changes something must carry the CSRF token."""
+
+    async def caller(request: Request) -> Caller:
+        service: Service = request.app.state.service
+        session: Session = request.state.session
+        if request.method not in SAFE:
+            await check_csrf(request, service, session)
+        # Set before it may be refused: the page that says so still shows whose it is.
+        request.state.caller = known = await _of_session(service, session)
+        request.state.project = known.project
+        return allowed(known, scope)
+
+    return caller
+
+
+async def _of_session(service: Service, session: Session) -> Caller:
+    if session.key_id is not None and session.project is not None:
+        key = await run_in_threadpool(service.keyring.named, session.key_id, session.project, now=service.now())
+        if key is not None:
+            return Caller(key.project, key.name, key.scopes, key.key_id)
+        raise LoginNeeded
+    if service.settings.open:
+        return replace(service.local, who=session.name or LOCAL)
+    raise LoginNeeded
+
+
+async def check_csrf(request: Request, service: Service, session: Session) -> None:
+    """Raise Refused for a change that does not come from a page of this session."""
+    given: Any = request.headers.get("x-csrf-token")
+    if given is None and request.headers.get("content-type", "").startswith(
+        ("application/x-www-form-urlencoded", "multipart/form-data")
+    ):
+        given = (await request.form()).get("csrf")
+    wanted = service.sessions.csrf(session)
+    if not isinstance(given, str) or not hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode()):
+        raise Refused(403, "csrf", "this form is out of date, or did not come from this page; reload the page and try again")
+
+
+PageReader = Annotated[Caller, Depends(page_needs("read"))]
+PageWriter = Annotated[Caller, Depends(page_needs("write"))]
+PageReviewer = Annotated[Caller, Depends(page_needs("review"))]
+PageAdmin = Annotated[Caller, Depends(page_needs("admin"))]

@@ -1,0 +1,75 @@
+"""What a running server is made of, opened and closed together."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from ringtrue.config import cache_folder
+from ringtrue.service.auth import EVERYTHING, LOCAL, Caller, Keyring, Sessions
+from ringtrue.service.errors import hide
+from ringtrue.service.intake import MOST_ROWS, Intake
+from ringtrue.service.jobs import Jobs
+from ringtrue.service.limits import RateLimits
+from ringtrue.service.searches import Searches
+from ringtrue.service.settings import Settings
+from ringtrue.service.telemetry import Queue, Telemetry
+from ringtrue.store import Store
+
+
+class Service:
+    """The parts of one server; every route and every page works through these."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.store = Store.open(settings.store)
+        """The operator's view of all projects; requests go through ``of``."""
+        file = self.store.address.sqlite
+        hide(settings.folder, cache_folder(), None if file is None else file.parent)
+        self.started_at = self.now()
+        self.local = Caller(settings.project, LOCAL, EVERYTHING)
+        self.keyring = Keyring(self.store)
+        self.sessions = Sessions(settings.secret)
+        self.rates = RateLimits(settings.rates)
+        self.intake = Intake(self.store)
+        self.jobs = Jobs(self.store, now=self.now, most=settings.jobs)
+        self.searches = Searches(settings)
+        self.telemetry = Telemetry(settings, self.store, queue=self._queue, now=self.now)
+        self.stopping = False
+
+    def now(self) -> datetime:
+        """Return the time, read here and nowhere below."""
+        return datetime.now(UTC)
+
+    def of(self, caller: Caller) -> Store:
+        """Return the store as this caller may see it: one project and nothing else."""
+        return self.store.only(caller.project)
+
+    def _queue(self) -> Queue:
+        return Queue(self.intake.figures.waiting, MOST_ROWS)
+
+    def start(self) -> None:
+        """Begin what runs in the background."""
+        self.store.interrupt_jobs(now=self.now())
+        self.intake.start()
+        self.telemetry.start()
+
+    def close(self) -> None:
+        """Stop: running jobs are interrupted, and everything that was accepted is written before the store closes."""
+        self.stopping = True
+        self.jobs.close()
+        self.telemetry.stop()
+        self.intake.close()
+        self.searches.close()
+        self.store.close()
+
+
+def here(request: Request) -> Service:
+    """Return the server that answers a request."""
+    service: Service = request.app.state.service
+    return service
+
+
+Here = Annotated[Service, Depends(here)]

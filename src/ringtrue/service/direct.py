@@ -1,0 +1,104 @@
+"""Routes that are asked thousands of times a second: the body goes from the socket to its model, with nothing in between.
+
+FastAPI's way through dependencies costs more than such a request itself. The OpenAPI document says of them what it says of any
+other route, from the same model that reads the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, TypeVar
+
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ringtrue.errors import RingtrueError
+from ringtrue.service.errors import Refused, answer, refused
+
+Model = TypeVar("Model")
+_DIRECT: dict[str, APIRoute] = {}
+"""The direct routes by their path."""
+
+
+class Direct(APIRoute):
+    """A route for POST whose function is given the request as it is, and returns the response."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        _DIRECT[path] = self
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        return self.endpoint
+
+
+class OneOrMany(Generic[Model]):
+    """A body that is one object, or a list of them."""
+
+    def __init__(self, model: type[Model], *, most: int) -> None:
+        self._one: TypeAdapter[Model] = TypeAdapter(model)
+        self._many: TypeAdapter[list[Model]] = TypeAdapter(list[model])  # type: ignore[valid-type]
+        self._most = most
+
+    async def read(self, request: Request) -> tuple[list[Model], int]:
+        """Return what a request brings, and how many bytes it had.
+
+        Raises Refused for another kind of content, for no object at all and for too many; ValidationError for a wrong one.
+        """
+        kind = request.headers.get("content-type", "application/json")
+        if not kind.startswith("application/json"):
+            raise Refused(415, "unsupported_type", f"content-type '{kind:.60}' is not read here; send application/json")
+        body = await request.body()
+        if body.lstrip()[:1] != b"[":
+            return [self._one.validate_json(body)], len(body)
+        found = self._many.validate_json(body)
+        if not 1 <= len(found) <= self._most:
+            said = f"the list has {len(found):,} members; send 1 to {self._most:,} at a time"
+            raise Refused(422, "invalid_input", said, field="body")
+        return found, len(body)
+
+    def described(self, examples: dict[str, Any]) -> dict[str, Any]:
+        """Return what the OpenAPI document says of the body, for ``openapi_extra``."""
+        one = _whole(self._one.json_schema())
+        schema = {"anyOf": [one, {"type": "array", "items": one, "minItems": 1, "maxItems": self._most}]}
+        named = {name: {"value": value} for name, value in examples.items()}
+        return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema, "examples": named}}}}
+
+
+def _whole(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with what it refers to put in its place: the document has no room of its own for it."""
+    parts = schema.pop("$defs", {})
+
+    def put(value: Any) -> Any:
+        if isinstance(value, dict):
+            name = value.get("$ref", "").removeprefix("#/$defs/") if isinstance(value.get("$ref"), str) else ""
+            return put(parts[name]) if name in parts else {key: put(item) for key, item in value.items()}
+        return [put(item) for item in value] if isinstance(value, list) else value
+
+    found: dict[str, Any] = put(schema)
+    return found
+
+
+class Shortcut:
+    """A layer that takes the direct routes before the router does: finding the way there costs as much as the work.
+
+    What they answer, also when they refuse, is what they would answer through the router.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        route = _DIRECT.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if route is None:
+            await self.app(scope, receive, send)
+            return
+        scope["route"] = route
+        try:
+            response: Response = await route.endpoint(Request(scope, receive))
+        except (RingtrueError, Refused, ValidationError, HTTPException) as problem:
+            response = answer(scope["state"]["request_id"], refused(problem))
+        await response(scope, receive, send)

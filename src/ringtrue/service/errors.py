@@ -1,0 +1,197 @@
+"""What went wrong, in one shape for every program and one page for every reader (V-1).
+
+``{"error": {"code", "message", "field", "request_id"}}``: the code is for programs, the message for people. What a message may
+not hold: a path of this machine, an address with a password, a traceback.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ValidationError
+from starlette.exceptions import HTTPException
+
+from ringtrue.errors import (
+    AccessDenied,
+    BadAnswer,
+    CannotDecide,
+    InputError,
+    MissingInput,
+    RingtrueError,
+    SearchFailed,
+    SpecError,
+    TimedOut,
+    Unreachable,
+    ValidationFailed,
+)
+
+KINDS: tuple[tuple[type[RingtrueError], int, str], ...] = (
+    (MissingInput, 404, "not_found"),
+    (SpecError, 422, "invalid_expression"),
+    (InputError, 422, "invalid_input"),
+    (ValidationFailed, 422, "invalid_golden_set"),
+    (CannotDecide, 422, "cannot_decide"),
+    (TimedOut, 504, "search_timed_out"),
+    (Unreachable, 502, "search_unreachable"),
+    (AccessDenied, 502, "search_denied"),
+    (BadAnswer, 502, "search_answered_wrongly"),
+    (SearchFailed, 502, "search_failed"),
+)
+"""Every deliberate error with its status and code, the most particular first."""
+CODES = {
+    400: "bad_request", 401: "no_key", 403: "forbidden", 404: "not_found", 405: "method_not_allowed", 406: "not_acceptable",
+    408: "too_slow", 409: "conflict", 411: "length_required", 413: "too_large", 415: "unsupported_type", 422: "invalid_input",
+    429: "too_many_requests", 500: "internal", 503: "unavailable", 504: "timed_out",
+}  # fmt: skip
+
+
+class Problem(BaseModel):
+    """What went wrong."""
+
+    code: str
+    """For programs; it does not change between versions."""
+    message: str
+    """For people: what is wrong, where, and what helps."""
+    field: str | None = None
+    """The part of the request that is wrong."""
+    request_id: str
+    """To be found again in the server's log."""
+
+
+class ErrorAnswer(BaseModel):
+    """The body of every answer that is no success."""
+
+    error: Problem
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorAnswer, "description": words}
+    for status, words in {
+        400: "Not a request this service reads",
+        401: "No key, or one that is unknown, expired or revoked",
+        403: "The key does not allow this",
+        404: "There is none",
+        409: "It is there already, or somebody else is at it",
+        413: "Too large",
+        415: "Not a kind of content that is read here",
+        422: "Something in the request cannot be used",
+        429: "Too many requests",
+        503: "Busy, or the store cannot be reached",
+    }.items()
+}
+"""For ``responses=`` of a route."""
+
+
+class Refused(Exception):
+    """A request that is not carried out, with status, code and message."""
+
+    def __init__(
+        self, status: int, code: str, message: str, *, field: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.field = status, code, message, field
+        self.headers = dict(headers or {})
+
+
+class LoginNeeded(Exception):
+    """A page that a reader must sign in for."""
+
+
+def refused(problem: BaseException) -> Refused:
+    """Return any error as what a caller is told; unknown ones say nothing of themselves."""
+    if isinstance(problem, Refused):
+        return problem
+    if isinstance(problem, RingtrueError):
+        said = clean(str(problem))
+        if isinstance(problem, SearchFailed) and said.startswith("store"):
+            return Refused(503, "store_unavailable", "the store cannot be reached; try again", headers={"Retry-After": "5"})
+        status, code = next((status, code) for kind, status, code in KINDS if isinstance(problem, kind))
+        return Refused(status, code, said)
+    if isinstance(problem, RequestValidationError | ValidationError):
+        return _invalid(problem)
+    if isinstance(problem, HTTPException):
+        known = {404: "there is nothing here; /v1/openapi.json lists what there is", 405: "this method is not for this address"}
+        said = known.get(problem.status_code, str(problem.detail))
+        return Refused(problem.status_code, CODES.get(problem.status_code, "refused"), said, headers=problem.headers)
+    return Refused(500, "internal", "something went wrong here; the server's log has more under the request id")
+
+
+def _invalid(problem: RequestValidationError | ValidationError) -> Refused:
+    first = problem.errors()[0]
+    place = ".".join(str(part) for part in first["loc"]) or "body"
+    if first["type"] == "json_invalid":
+        reason = first.get("ctx", {}).get("error", first["msg"])
+        return Refused(400, "invalid_json", f"the body is no JSON: {reason}; send one JSON value in UTF-8", field="body")
+    more = len(problem.errors()) - 1
+    others = f" ({more} more like this)" if more else ""
+    given = first.get("input")
+    shown = f", not {given!r:.60}" if isinstance(given, str | int | float | bool) else ""
+    return Refused(422, "invalid_input", f"{place}: {_lower(first['msg'])}{shown}{others}", field=place)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+_ROOTS: set[str] = set()
+_places = re.compile("(?!)")
+
+
+def hide(*places: Path | None) -> None:
+    """Keep what lies at these places out of messages from now on."""
+    global _places
+    _ROOTS.update(str(place.absolute()) for place in places if place is not None)
+    longest = sorted(map(re.escape, _ROOTS - {"/"}), key=len, reverse=True)
+    _places = re.compile(rf"(?:{'|'.join(longest)})[^\s'\":;,]*")
+
+
+hide(Path.home(), Path.cwd(), Path(tempfile.gettempdir()), Path(__file__).parents[2])
+
+
+def clean(message: str) -> str:
+    """Return a message without paths of this machine and without what a terminal would obey."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in message)
+    return _places.sub("…", plain).encode("utf-8", "replace").decode()[:2000]
+
+
+def answer(request_id: str, problem: Refused) -> JSONResponse:
+    """Return the JSON answer of a refusal."""
+    body = {"code": problem.code, "message": problem.message, "field": problem.field, "request_id": request_id}
+    return JSONResponse({"error": body}, problem.status, problem.headers)
+
+
+def request_id_of(request: Request) -> str:
+    return str(request.scope.get("state", {}).get("request_id", "-"))
+
+
+def is_page(path: str) -> bool:
+    """True for addresses that people read."""
+    return not path.startswith(("/v1/", "/metrics", "/healthz", "/readyz")) and path != "/v1"
+
+
+def install(app: FastAPI) -> None:
+    """Let an application answer every error in the one shape, or with a page where a person reads."""
+
+    async def told(request: Request, problem: Exception) -> Response:
+        known = refused(problem)
+        if is_page(request.url.path):
+            from ringtrue.service.pages.shell import error_page
+
+            return error_page(request, known)
+        return answer(request_id_of(request), known)
+
+    async def sign_in(request: Request, _: Exception) -> Response:
+        from ringtrue.service.pages.shell import to_login
+
+        return to_login(request)
+
+    for kind in (RingtrueError, Refused, RequestValidationError, ValidationError, HTTPException):
+        app.add_exception_handler(kind, told)
+    app.add_exception_handler(LoginNeeded, sign_in)

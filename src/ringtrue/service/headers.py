@@ -1,0 +1,110 @@
+"""The outermost layer: every request gets an id, every answer its security headers, and whatever breaks is told in one shape.
+
+These layers are plain ASGI: the frameworks' own would cost more than the work they wrap.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import secrets
+import time
+from typing import Any
+
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ringtrue.service.auth import COOKIE, SESSION, Session
+from ringtrue.service.errors import answer, clean, is_page, refused
+
+LOG = logging.getLogger("ringtrue.service")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+ALWAYS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
+]
+INSIST = (b"strict-transport-security", b"max-age=31536000")
+
+
+class Envelope:
+    """Gives each request an id, times it, and adds the headers that keep browsers from doing harm."""
+
+    def __init__(self, app: ASGIApp, *, https: bool) -> None:
+        self.app = app
+        self.always = [*ALWAYS, *([INSIST] if https else [])]
+        self.prefix, self.counter = f"{secrets.token_hex(4)}-", itertools.count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        # Drawn once and counted: to draw each would hand the processor to other threads thousands of times a second.
+        request_id = f"{self.prefix}{next(self.counter):x}"
+        scope.setdefault("state", {})["request_id"] = request_id
+        began, status = time.perf_counter(), 0
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                given = message.setdefault("headers", [])
+                names = {name for name, _ in given}
+                more = [*self.always, (b"x-request-id", request_id.encode())]
+                if b"content-security-policy" not in names:
+                    more.append((b"content-security-policy", POLICY.encode()))
+                if b"cache-control" not in names:
+                    more.append((b"cache-control", b"no-store"))
+                message["headers"] = [*given, *(header for header in more if header[0] not in names)]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sent)
+        except Exception as problem:
+            LOG.exception("request %s failed: %s %s", request_id, scope["method"], clean(scope["path"]))
+            if status:  # the answer has begun; cutting it off tells the caller that it is not whole
+                raise
+            await answer(request_id, refused(problem))(scope, receive, sent)
+        finally:
+            service = getattr(scope["app"].state, "service", None)
+            if service is not None:
+                route = getattr(scope.get("route"), "path", "other")
+                spent = time.perf_counter() - began
+                service.telemetry.observe_request(scope["method"], route, status, spent, project=scope["state"].get("project"))
+
+
+class BrowserSessions:
+    """Reads the session of a browser, or begins one, and writes the cookie where it is new."""
+
+    def __init__(self, app: ASGIApp, *, https: bool) -> None:
+        self.app, self.https = app, https
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not is_page(scope["path"]) or scope["path"].startswith("/static/"):
+            await self.app(scope, receive, send)
+            return
+        service = scope["app"].state.service
+        cookie = Request(scope).cookies.get(COOKIE)
+        found: Session | None = service.sessions.read(cookie, now=service.now()) if cookie else None
+        state: dict[str, Any] = scope.setdefault("state", {})
+        state["session"] = session = found or service.sessions.begin(now=service.now())
+        state["csrf"] = service.sessions.csrf(session)
+
+        async def sent(message: Message) -> None:
+            # A page may have put another session there: somebody signed in, signed out or gave a name.
+            now: Session = state["session"]
+            if message["type"] == "http.response.start" and now is not found:
+                value = (
+                    f"{COOKIE}={service.sessions.cookie(now)}; Path=/; HttpOnly; SameSite=Lax; "
+                    f"Max-Age={int(SESSION.total_seconds())}{'; Secure' if self.https else ''}"
+                )
+                message["headers"] = [*message.get("headers", []), (b"set-cookie", value.encode())]
+            await send(message)
+
+        await self.app(scope, receive, sent)

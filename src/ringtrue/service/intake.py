@@ -1,0 +1,426 @@
+"""From requests to the log, many at a time: whoever waits here waits for a commit, and shares it with all who wait (W-3, W-4).
+
+One thread takes whatever is waiting and commits it in one transaction, so that batches grow with the load and a request that
+comes alone is written at once. A request is answered after its rows are in the database and not before: an acknowledged row
+survives the death of this process. What cannot be taken is refused at once, and never silently.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ringtrue.errors import RingtrueError, SearchFailed
+from ringtrue.online import Redactor
+from ringtrue.online.lines import Row, storable
+from ringtrue.service.errors import Refused, clean
+from ringtrue.store import USER_DELETED, FeedbackEvent, LoggedQuery, timestamp, user_mark
+
+if TYPE_CHECKING:
+    from ringtrue.store import Store
+
+MOST_ROWS = 20_000
+"""Rows that may wait: what the databases take in some seconds."""
+MOST_BYTES = 64 * 1024 * 1024
+ROW_BYTES = 1_300
+"""What a row takes in memory beside its texts."""
+BATCH = 1_000
+"""Rows of one transaction, unless one request has more; while it is written all others wait."""
+SPACING = 0.005
+"""Seconds from one commit to the next under load: a transaction costs as much as a few rows, larger ones are cheaper."""
+PATIENCE = 10.0
+"""Seconds that a request waits for a database that does not answer."""
+PAUSES = (0.05, 0.1, 0.3, 1.0)
+"""Seconds before the database is tried again, the last for ever after."""
+TO_CLOSE = 15.0
+"""Seconds that the end of the server waits for the last batch."""
+_LOG = logging.getLogger("ringtrue.service")
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeFigures:
+    """What became of the rows so far."""
+
+    accepted: int
+    """Taken into the queue."""
+    stored: int
+    """New in the database."""
+    there: int
+    """Taken and not written, because their ids were there already."""
+    refused: int
+    """Turned away at the door, or by the database."""
+    forgotten: int
+    """Left out, because their user was deleted after they happened (L-3)."""
+    waiting: int
+    waiting_bytes: int
+    batches: int
+    last_batch: int
+    """Rows of the last commit."""
+    last_commit_ms: float | None
+    problem: str | None
+    """What last went wrong with the database; None once it works again."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """Rows of one request, and who is told when they are stored."""
+
+    rows: Sequence[Row]
+    kind: type[Row]
+    fresh: bool
+    bytes: int
+    since: float
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[int]
+    kept: list[Row] = field(default_factory=list)
+    """As they are stored: without what may not be."""
+    there: frozenset[str] | None = None
+    """Their ids that the log had before; None until it was looked."""
+    stored: int = 0
+    refused: list[str] = field(default_factory=list)
+    """What is wrong with each row that cannot be stored."""
+    problem: Refused | None = None
+    """Why nothing was stored."""
+
+    def refuse(self, row: Row, problem: Exception) -> None:
+        """Note that a row cannot be stored."""
+        if row in self.kept:
+            self.kept.remove(row)
+        said = str(problem) if isinstance(problem, RingtrueError) else type(problem).__name__
+        self.refused.append(clean(f"'{_name(row)}' cannot be stored: {said}"))
+
+    def answer(self) -> None:
+        """Tell who waits, in their loop."""
+        if self.future.done():  # who asked went away
+            return
+        if self.refused and self.problem is None:
+            rest = f"; {len(self.rows) - len(self.refused):,} others are stored" if len(self.rows) > len(self.refused) else ""
+            self.problem = Refused(422, "not_storable", self.refused[0] + rest, field="body")
+        if self.problem is not None:
+            self.future.set_exception(self.problem)
+        else:
+            self.future.set_result(self.stored)
+
+
+class Intake:
+    """Takes the rows of requests and answers when they are stored. One for a server, over the operator's view of the store."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        cleaner: Redactor = Redactor(),  # noqa: B008  # frozen
+        most_rows: int = MOST_ROWS,
+        most_bytes: int = MOST_BYTES,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._store, self._cleaner = store, cleaner
+        self._most_rows, self._most_bytes, self._patience = most_rows, most_bytes, patience
+        self._queue: deque[_Waiter] = deque()
+        self._lock, self._wake, self._hurry = threading.Lock(), threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        # Each number is changed by one side only, so that none needs a lock: taken in on the left, done with on the right.
+        self._accepted = self._accepted_bytes = self._turned_away = 0
+        self._done = self._done_bytes = self._stored = self._there = self._spoiled = self._forgotten = 0
+        self._batches = self._last_batch = 0
+        self._last_ms: float | None = None
+        self._last_at = 0.0
+        self._problem: str | None = None
+
+    # ── the requests' side, in the event loop ────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        """Begin to write; what was taken before waits until then."""
+        with self._lock:
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._work, name="ringtrue-intake", daemon=True)
+                self._thread.start()
+
+    async def queries(self, rows: Sequence[LoggedQuery], *, size: int = 0, fresh: bool = False) -> int:
+        """Store searches and return how many are new, once they are committed; an id that is there already stays.
+
+        ``size`` is how many bytes they came in; ``fresh`` says that their ids were made just now, so that none can be there.
+        Raises Refused: 503 where too much is waiting, the server ends or the database does not answer; 422 for a row that
+        cannot be stored, while the others are.
+        """
+        return await self._take(rows, LoggedQuery, size, fresh=fresh)
+
+    async def feedback(self, rows: Sequence[FeedbackEvent], *, size: int = 0, fresh: bool = False) -> int:
+        """Store feedback; as ``queries``."""
+        return await self._take(rows, FeedbackEvent, size, fresh=fresh)
+
+    async def _take(self, rows: Sequence[Row], kind: type[Row], size: int, *, fresh: bool) -> int:
+        if not rows:
+            return 0
+        loop = asyncio.get_running_loop()
+        taken = _Waiter(rows, kind, fresh, size + ROW_BYTES * len(rows), time.monotonic(), loop, loop.create_future())
+        with self._lock:
+            if self._closed:
+                self._turned_away += len(rows)
+                raise Refused(503, "stopping", "this server is stopping; try again", headers={"Retry-After": "5"})
+            # One that comes alone is taken whatever its size, which the limit of a request's body bounds.
+            waiting, held = self._accepted - self._done, self._accepted_bytes - self._done_bytes
+            if waiting and (waiting + len(rows) > self._most_rows or held + taken.bytes > self._most_bytes):
+                self._turned_away += len(rows)
+                said = f"{waiting:,} rows wait to be stored already; send fewer at a time, and this one again in a second"
+                raise Refused(503, "busy", said, headers={"Retry-After": "1"})
+            self._accepted += len(rows)
+            self._accepted_bytes += taken.bytes
+            self._queue.append(taken)
+        if not self._wake.is_set():
+            self._wake.set()
+        return await taken.future
+
+    def close(self, timeout: float = TO_CLOSE) -> bool:
+        """Take nothing more, store what was taken and end; False where the database did not take it in time."""
+        with self._lock:
+            self._closed = True
+            thread = self._thread
+        self._hurry.set()
+        self._wake.set()
+        if thread is None:
+            self._drain()
+        else:
+            thread.join(timeout)
+        return not self._queue and self._accepted == self._done
+
+    @property
+    def alive(self) -> bool:
+        """True while what is taken will be written."""
+        return self._thread is not None and self._thread.is_alive() and not self._closed
+
+    @property
+    def figures(self) -> IntakeFigures:
+        """What became of the rows so far."""
+        return IntakeFigures(
+            accepted=self._accepted,
+            stored=self._stored,
+            there=self._there,
+            refused=self._turned_away + self._spoiled,
+            forgotten=self._forgotten,
+            waiting=max(0, self._accepted - self._done),
+            waiting_bytes=max(0, self._accepted_bytes - self._done_bytes),
+            batches=self._batches,
+            last_batch=self._last_batch,
+            last_commit_ms=self._last_ms,
+            problem=self._problem,
+        )
+
+    # ── the writer's side, in its thread ─────────────────────────────────────────────────────────────────────────────
+
+    def _work(self) -> None:
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            self._drain()
+            if self._closed and not self._queue:
+                return
+
+    def _drain(self) -> None:
+        while self._queue:
+            pause = self._last_at + SPACING - time.monotonic()
+            if pause > 0:
+                self._hurry.wait(pause)
+            batch = self._next()
+            try:
+                self._write(batch)
+            except Exception as problem:  # the thread must live on, and nobody may wait for ever
+                self._problem = type(problem).__name__
+                _LOG.error("a batch could not be stored: %s", self._problem)  # its text may hold what users asked
+                self._fail(batch, Refused(500, "internal", "something went wrong here, and nothing of this is stored"))
+            self._tell(batch)
+
+    def _next(self) -> list[_Waiter]:
+        """Return those who waited longest, up to a batch of rows."""
+        batch, rows = [self._queue.popleft()], 0
+        rows = len(batch[0].rows)
+        while self._queue and rows + len(self._queue[0].rows) <= BATCH:
+            batch.append(self._queue.popleft())
+            rows += len(batch[-1].rows)
+        return batch
+
+    def _write(self, batch: Sequence[_Waiter]) -> None:
+        for waiter in batch:
+            self._clean(waiter)
+        self._write_patiently([one for one in batch if one.kind is LoggedQuery], self._write_queries)
+        self._write_patiently([one for one in batch if one.kind is FeedbackEvent], self._write_feedback)
+
+    def _clean(self, waiter: _Waiter) -> None:
+        """Make rows that may be stored; one that cannot be redacted is refused, never stored as it came (L-3)."""
+        for row in waiter.rows:
+            try:
+                cleaned = self._cleaner.query(row) if isinstance(row, LoggedQuery) else self._cleaner.feedback(row)
+                waiter.kept.append(storable(cleaned))
+            except Exception as problem:
+                waiter.refuse(row, problem)
+                self._spoiled += 1
+
+    def _write_patiently(self, waiters: Sequence[_Waiter], write: Callable[[Sequence[_Waiter]], None]) -> None:
+        """Write, again and again while the database is away, until those who wait have waited long enough."""
+        tries = 0
+        while waiters:
+            begun = time.monotonic()
+            try:
+                write(waiters)
+            except (SearchFailed, OSError, MemoryError) as problem:
+                self._problem = clean(str(problem)) if isinstance(problem, RingtrueError) else type(problem).__name__
+                late = [one for one in waiters if time.monotonic() - one.since >= self._patience]
+                said = "the store does not take anything at the moment, and nothing of this is stored; try again"
+                self._fail(late, Refused(503, "store_unavailable", said, headers={"Retry-After": "5"}))
+                waiters = [one for one in waiters if one not in late]
+                if waiters:
+                    time.sleep(PAUSES[min(tries, len(PAUSES) - 1)])
+                tries += 1
+            else:
+                self._problem = None
+                self._last_at = time.monotonic()
+                self._last_ms = (self._last_at - begun) * 1000
+                self._last_batch = sum(len(one.kept) for one in waiters)
+                self._batches += 1
+                return
+
+    def _fail(self, waiters: Iterable[_Waiter], problem: Refused) -> None:
+        for waiter in waiters:
+            waiter.stored = 0
+            waiter.problem = problem
+            self._spoiled += len(waiter.kept)
+
+    def _write_queries(self, waiters: Sequence[_Waiter]) -> None:
+        self._forget(waiters)
+        self._look_for(waiters)
+        self._send(waiters, self._store.add_queries)
+        seen: set[tuple[str, str | None]] = set()
+        for waiter in waiters:
+            names = {(row.project, row.query_id) for row in waiter.kept if row.query_id not in (waiter.there or ())}
+            waiter.stored = len(names - seen)  # sent twice in one batch, it is stored once
+            seen |= names
+            self._stored += waiter.stored
+            self._there += len(waiter.kept) - waiter.stored
+
+    def _write_feedback(self, waiters: Sequence[_Waiter]) -> None:
+        self._forget(waiters)
+        fresh = [one for one in waiters if one.fresh]
+        self._send(fresh, self._store.add_feedback)
+        for waiter in fresh:
+            waiter.stored = len(waiter.kept)
+            self._stored += waiter.stored
+        for waiter in waiters:
+            if not waiter.fresh:  # only on its own can be told what of it was there
+                waiter.stored = self._send([waiter], self._store.add_feedback)
+                self._stored += waiter.stored
+                self._there += len(waiter.kept) - waiter.stored
+
+    def _look_for(self, waiters: Sequence[_Waiter]) -> None:
+        """Note which ids the log has already, once: tried again, it may have those of the first try."""
+        named: dict[str, list[str]] = {}
+        unknown = [one for one in waiters if one.there is None and not one.fresh]
+        for row in (row for waiter in unknown for row in waiter.kept):
+            named.setdefault(row.project, []).append(row.query_id or "")
+        there = {
+            (project, row.query_id)
+            for project, query_ids in named.items()
+            for row in self._store.queries(project=project, query_ids=query_ids)
+        }
+        for waiter in unknown:
+            waiter.there = frozenset(row.query_id or "" for row in waiter.kept if (row.project, row.query_id) in there)
+
+    def _send(self, waiters: Sequence[_Waiter], add: Callable[[Sequence[Any]], int]) -> int:
+        """Write all rows in one transaction and return how many are new.
+
+        Where the database refuses that for what is in a row, halves are tried until the row is found: it spoils only itself.
+        """
+        parts = [[(waiter, row) for waiter in waiters for row in waiter.kept]]
+        new = 0
+        while parts:
+            part = parts.pop()
+            if not part:
+                continue
+            try:
+                new += add([row for _, row in part])
+            except (SearchFailed, OSError, MemoryError):
+                raise
+            except Exception as problem:
+                if len(part) > 1:
+                    middle = len(part) // 2
+                    parts += [part[middle:], part[:middle]]
+                    continue
+                self._prove()
+                part[0][0].refuse(part[0][1], problem)
+                self._spoiled += 1
+        return new
+
+    def _prove(self) -> None:
+        """Return where the database takes writes, so that a refused row is to blame; raises where it takes none."""
+        try:
+            self._store.delete_judgments(project="", source="manual", query_ids=[])  # of no query: a write that changes nothing
+        except Exception as problem:
+            raise OSError(str(problem)) from problem
+
+    def _forget(self, waiters: Sequence[_Waiter]) -> None:
+        """Leave out what deleted users did before they were deleted (L-3): a client that sends again must not bring it back."""
+        rows = [row for waiter in waiters for row in waiter.kept]
+        deleted = self._deleted(rows)
+        if not deleted:
+            return
+
+        def gone(row: Row) -> bool:
+            at = deleted.get((row.project, row.user_id or ""))
+            return at is not None and timestamp(row.created_at) <= at
+
+        theirs = [row for row in rows if gone(row)]
+        searches = {(row.project, row.query_id) for row in theirs if row.query_id is not None}
+        visits = {(row.project, row.session_id) for row in theirs if row.session_id is not None}
+
+        def follows(row: Row) -> bool:
+            # As in the store: an event without a user is the user's where it belongs to the user's search or session.
+            if isinstance(row, LoggedQuery) or row.user_id is not None:
+                return False
+            return (row.project, row.query_id) in searches or (row.project, row.session_id) in visits
+
+        for waiter in waiters:
+            kept = [row for row in waiter.kept if not gone(row) and not follows(row)]
+            self._forgotten += len(waiter.kept) - len(kept)
+            waiter.kept = kept
+
+    def _deleted(self, rows: Iterable[Row]) -> Mapping[tuple[str, str], str]:
+        """Return when users of these rows were last deleted, by project and user, where that is after a row of theirs."""
+        first: dict[str, str] = {}
+        users: dict[str, set[str]] = {}
+        for row in rows:
+            if row.user_id is not None:
+                first[row.project] = min(first.get(row.project, row.created_at), row.created_at)
+                users.setdefault(row.project, set()).add(row.user_id)
+        found: dict[tuple[str, str], str] = {}
+        for project, since in first.items():
+            # The newest come first, and the last deletion is the one that counts.
+            entries = self._store.audit(project=project, what=USER_DELETED, since=since)
+            at = {entry.subject: entry.at for entry in reversed(entries)}
+            if at:
+                marks = {user: user_mark(user, project) for user in users[project]}
+                found |= {(project, user): at[mark] for user, mark in marks.items() if mark in at}
+        return found
+
+    def _tell(self, batch: Sequence[_Waiter]) -> None:
+        """Answer everybody of a batch, with one call into the loop that waits."""
+        self._done += sum(len(one.rows) for one in batch)
+        self._done_bytes += sum(one.bytes for one in batch)
+        for loop in {one.loop for one in batch}:
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and with it whoever waited
+                loop.call_soon_threadsafe(_answer, [one for one in batch if one.loop is loop])
+
+
+def _answer(waiters: Sequence[_Waiter]) -> None:
+    for waiter in waiters:
+        waiter.answer()
+
+
+def _name(row: Row) -> str:
+    return row.query_id if isinstance(row, LoggedQuery) else row.event_id

@@ -1,0 +1,201 @@
+"""Work that takes longer than a request: started, watched, cancelled, and remembered in the store."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ringtrue.errors import MissingInput, RingtrueError
+from ringtrue.service.auth import Caller
+from ringtrue.service.errors import Refused, refused
+from ringtrue.store import StoredJob, timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.run.evaluator import Watcher
+    from ringtrue.store import Store
+
+MOST_WAITING = 20
+"""Jobs of one project that may be unfinished at the same time."""
+SAVED_EVERY_S = 0.5
+"""How often progress is written down; whoever watches here sees it at once."""
+LOOKED_EVERY_S = 0.1
+BEAT_S = 15.0
+ENDED = ("done", "failed", "cancelled", "interrupted")
+
+Work = Callable[["Progress"], Mapping[str, Any]]
+
+
+class Cancelled(Exception):
+    """Somebody cancelled the job, or the server stops."""
+
+
+class Progress:
+    """What a job tells while it works; it raises Cancelled there once nobody wants the result."""
+
+    def __init__(self, tell: Callable[[str, int, int], None], stopped: threading.Event) -> None:
+        self._tell, self._stopped = tell, stopped
+        self._lock = threading.Lock()
+        self._says, self._done, self._total = "", 0, 0
+
+    def start(self, what: str, total: int) -> None:
+        """Begin a part of the work of so many steps."""
+        with self._lock:
+            self._says, self._done, self._total = what, 0, total
+        self.check()
+        self._tell(what, 0, total)
+
+    def step(self, count: int = 1) -> None:
+        """Say that so many steps more are done."""
+        with self._lock:
+            self._done += count
+            now = (self._says, self._done, self._total)
+        self.check()
+        self._tell(*now)
+
+    def check(self) -> None:
+        """Raise Cancelled where the work is no longer wanted."""
+        if self._stopped.is_set():
+            raise Cancelled
+
+    def watcher(self) -> Watcher:
+        """Return who an evaluation tells how it goes."""
+        from ringtrue.run.evaluator import Watcher
+
+        return Watcher(start=self.start, step=self.step)
+
+
+class Jobs:
+    """The jobs of one server; those of all projects share its threads."""
+
+    def __init__(self, store: Store, *, now: Callable[[], datetime], most: int) -> None:
+        self._store, self._now = store, now
+        self._pool = ThreadPoolExecutor(most, thread_name_prefix="ringtrue-job")
+        self._lock = threading.Lock()
+        self._alive: dict[str, StoredJob] = {}
+        self._stops: dict[str, threading.Event] = {}
+        self._closing = False
+
+    def start(self, kind: str, caller: Caller, request: Mapping[str, Any], work: Work) -> StoredJob:
+        """Begin a job and return it as it waits; raises Refused where a project has too many."""
+        moment = timestamp(self._now())
+        job = StoredJob(
+            job_id=f"job_{secrets.token_hex(8)}",
+            kind=kind,
+            state="queued",
+            created_at=moment,
+            updated_at=moment,
+            project=caller.project,
+            who=caller.who,
+            request=request,
+        )
+        with self._lock:
+            if self._closing:
+                raise Refused(503, "stopping", "the server stops; try again in a moment", headers={"Retry-After": "5"})
+            if sum(one.project == caller.project for one in self._alive.values()) >= MOST_WAITING:
+                said = f"{MOST_WAITING} jobs wait already; cancel some, or wait until they are done"
+                raise Refused(429, "too_many_jobs", said, headers={"Retry-After": "30"})
+            self._alive[job.job_id] = job
+            self._stops[job.job_id] = threading.Event()
+        self._store.add_job(job)
+        self._pool.submit(self._run, job.job_id, work)
+        return job
+
+    def get(self, job_id: str, project: str) -> StoredJob:
+        """Return a job as it stands; raises MissingInput where the project has none of that id."""
+        alive = self._alive.get(job_id)
+        found = alive if alive is not None and alive.project == project else self._store.job(job_id, project=project)
+        if found is None:
+            raise MissingInput(f"there is no job '{job_id:.80}'; /v1/jobs lists those there are")
+        return found
+
+    def cancel(self, job_id: str, project: str) -> StoredJob:
+        """Ask a job to stop and return it; it stops at its next step. One that has ended stays as it is."""
+        found = self.get(job_id, project)
+        stop = self._stops.get(job_id)
+        if stop is not None:
+            stop.set()
+        return found
+
+    async def watch(self, job_id: str, project: str) -> AsyncIterator[StoredJob | None]:
+        """Yield a job whenever it has changed, until it has ended; None every few seconds in between, as a sign of life."""
+        from starlette.concurrency import run_in_threadpool
+
+        last, told = None, time.monotonic()
+        while True:
+            job = self._alive.get(job_id)
+            if job is None or job.project != project:
+                job = await run_in_threadpool(self.get, job_id, project)
+            if job != last:
+                last, told = job, time.monotonic()
+                yield job
+                if job.state in ENDED:
+                    return
+            elif time.monotonic() - told > BEAT_S:
+                told = time.monotonic()
+                yield None
+            await asyncio.sleep(LOOKED_EVERY_S)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many jobs wait and run here."""
+        with self._lock:
+            states = [job.state for job in self._alive.values()]
+        return {state: states.count(state) for state in ("queued", "running")}
+
+    def close(self) -> None:
+        """Interrupt what runs, and wait until it has stopped."""
+        with self._lock:
+            self._closing = True
+            stops = list(self._stops.values())
+        for stop in stops:
+            stop.set()
+        self._pool.shutdown(wait=True)
+
+    def _run(self, job_id: str, work: Work) -> None:
+        stop, saved = self._stops[job_id], time.monotonic()
+
+        def tell(says: str, done: int, total: int) -> None:
+            nonlocal saved
+            self._change(job_id, says=says, done=done, total=total)
+            if time.monotonic() - saved > SAVED_EVERY_S:
+                saved = time.monotonic()
+                self._store.save_job(self._alive[job_id])
+
+        try:
+            if stop.is_set():
+                raise Cancelled
+            self._store.save_job(self._change(job_id, state="running"))
+            result = work(Progress(tell, stop))
+            self._change(job_id, state="done", result=dict(result))
+        except Cancelled:
+            self._change(job_id, state="interrupted" if self._closing else "cancelled")
+        except Exception as problem:
+            if not isinstance(problem, RingtrueError | Refused):
+                import logging
+
+                logging.getLogger("ringtrue.service").exception("job %s failed", job_id)
+            known = refused(problem)
+            self._change(job_id, state="failed", error={"code": known.code, "message": known.message})
+        finally:
+            self._end(job_id)
+
+    def _end(self, job_id: str) -> None:
+        """Write down how a job ended; it is known here until the store knows it."""
+        try:
+            self._store.save_job(self._alive[job_id])
+        finally:
+            with self._lock:
+                self._alive.pop(job_id, None)
+                self._stops.pop(job_id, None)
+
+    def _change(self, job_id: str, **values: Any) -> StoredJob:
+        with self._lock:
+            changed = replace(self._alive[job_id], updated_at=timestamp(self._now()), **values)
+            self._alive[job_id] = changed
+        return changed

@@ -1,0 +1,268 @@
+"""How much strangers may ask for: hosts and origins, requests a second, bytes and seconds (V-4)."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ringtrue.service.errors import Refused, answer, is_page
+from ringtrue.service.settings import Rates, Settings
+
+BURST_S = 2.0
+"""A caller may save up so many seconds' worth of requests."""
+MOST_CALLERS = 50_000
+UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
+HEAVY = ("/v1/evaluate", "/v1/compare", "/v1/gate", "/v1/golden", "/v1/runs", "/evaluate", "/golden")
+LOGGED = ("/v1/queries", "/v1/feedback")
+ENDLESS = "/events"
+"""Streams of events end with what they tell of, not with a limit."""
+BODY_S = 30.0
+"""Seconds in which a request must have arrived."""
+
+
+class Bucket:
+    """So many requests a second, with a little saved up."""
+
+    __slots__ = ("at", "left")
+
+    def __init__(self, most: float, now: float) -> None:
+        self.left, self.at = most, now
+
+    def take(self, rate: float, most: float, now: float) -> float:
+        """Take one; return 0, or the seconds until there is one."""
+        self.left = min(most, self.left + (now - self.at) * rate)
+        self.at = now
+        if self.left >= 1:
+            self.left -= 1
+            return 0.0
+        return (1 - self.left) / rate
+
+
+class RateLimits:
+    """Counts what each caller asks for; in this process, which is the only one of a server."""
+
+    def __init__(self, rates: Rates) -> None:
+        self._rates = {"log": rates.log, "heavy": rates.heavy, "other": rates.other, "login": rates.login}
+        self._buckets: dict[tuple[str, str], Bucket] = {}
+
+    def take(self, kind: str, who: str) -> float:
+        """Count one request; return 0, or the seconds to wait."""
+        rate, now = self._rates[kind], time.monotonic()
+        most = max(10.0, rate * BURST_S)
+        bucket = self._buckets.get((kind, who))
+        if bucket is None:
+            if len(self._buckets) >= MOST_CALLERS:
+                self._forget(now)
+            bucket = self._buckets[kind, who] = Bucket(most, now)
+        return bucket.take(rate, most, now)
+
+    def check_attempt(self, who: str) -> None:
+        """Raise Refused for an address that tried too many keys."""
+        bucket = self._buckets.get(("login", who))
+        if bucket is not None and bucket.left + (time.monotonic() - bucket.at) * self._rates["login"] < 1:
+            raise too_many(1 / self._rates["login"])
+
+    def count_failure(self, who: str) -> None:
+        """Count a key that does not exist."""
+        self.take("login", who)
+
+    def _forget(self, now: float) -> None:
+        """Drop those that have been quiet; where nobody is, all begin anew: memory stays bounded either way."""
+        quiet = [key for key, bucket in self._buckets.items() if now - bucket.at > BURST_S * 5]
+        for key in quiet or list(self._buckets):
+            del self._buckets[key]
+
+
+def too_many(wait: float) -> Refused:
+    """Return the refusal of a caller who asks too often."""
+    seconds = max(1, round(wait + 0.5))
+    return Refused(429, "too_many_requests", f"too many requests; wait {seconds} s", headers={"Retry-After": str(seconds)})
+
+
+class Doorkeeper:
+    """Turns away requests for another host, from another site, or too many of them."""
+
+    def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
+        self.app, self.hosts = app, settings.own_hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        try:
+            headers = Headers(scope=scope)
+            self._check_host(headers)
+            if scope["method"] in UNSAFE:
+                _check_origin(headers)
+            self._check_rate(scope, headers)
+        except Refused as problem:
+            await answer(scope["state"]["request_id"], problem)(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+    def _check_host(self, headers: Headers) -> None:
+        # A page of another site may have its name resolve to this machine; the name in the request still tells.
+        name = _host(headers.get("host", ""))
+        if self.hosts and name not in self.hosts:
+            raise Refused(400, "wrong_host", f"this is not '{name:.80}'; name it with --allow-host if it is")
+
+    def _check_rate(self, scope: Scope, headers: Headers) -> None:
+        path = scope["path"]
+        if path.startswith(("/static/", "/healthz", "/readyz")):
+            return
+        writes = scope["method"] in UNSAFE
+        kind = "other"
+        if writes:
+            kind = "log" if path in LOGGED else "heavy" if path.startswith(HEAVY) else "login" if path == "/login" else "other"
+        who = headers.get("authorization") if kind != "login" else None
+        if who is None:
+            who = scope["client"][0] if scope.get("client") else "unknown"
+        wait = scope["app"].state.service.rates.take(kind, who)
+        if wait:
+            raise too_many(wait)
+
+
+def _host(value: str) -> str:
+    name = value.lower()
+    if name.startswith("["):
+        return name.partition("]")[0] + "]"
+    return name.partition(":")[0]
+
+
+def _check_origin(headers: Headers) -> None:
+    if headers.get("sec-fetch-site") == "cross-site":
+        raise Refused(403, "cross_site", "changes cannot be made from another site's page")
+    origin = headers.get("origin")
+    if origin is None:
+        return
+    if origin == "null" or urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+        raise Refused(403, "cross_site", f"changes cannot be made from a page of {origin:.80}")
+
+
+class Bodies:
+    """Bounds what arrives: its size, also after decompression, and the time it may take."""
+
+    def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
+        self.app, self.most, self.seconds = app, settings.body_limit, settings.time_limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begun = False
+
+        async def sent(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            headers = Headers(scope=scope)
+            arriving = self._arriving(headers, receive)
+            encoding = headers.get("content-encoding", "identity").lower()
+            if encoding == "gzip":
+                body = await self._inflated(arriving)
+                scope["headers"] = [
+                    *(item for item in scope["headers"] if item[0] not in (b"content-encoding", b"content-length")),
+                    (b"content-length", str(len(body)).encode()),
+                ]
+                arriving = replayed(body, receive)
+            elif encoding != "identity":
+                raise Refused(415, "unsupported_type", f"content-encoding '{encoding:.40}' is not read here; use gzip or none")
+            if scope["path"].endswith(ENDLESS):
+                await self.app(scope, arriving, sent)
+                return
+            async with asyncio.timeout(self.seconds):
+                await self.app(scope, arriving, sent)
+        except Refused as problem:
+            await self._tell(problem, scope, receive, send, begun=begun)
+        except TimeoutError:
+            said = f"this took longer than {self.seconds:g} s; larger evaluations go as jobs: Prefer: respond-async"
+            await self._tell(Refused(504, "timed_out", said), scope, receive, send, begun=begun)
+
+    async def _tell(self, problem: Refused, scope: Scope, receive: Receive, send: Send, *, begun: bool) -> None:
+        if begun:
+            raise problem
+        if is_page(scope["path"]):
+            from ringtrue.service.pages.shell import error_page
+
+            await error_page(Request(scope), problem)(scope, receive, send)
+            return
+        await answer(scope["state"]["request_id"], problem)(scope, receive, send)
+
+    def _arriving(self, headers: Headers, receive: Receive) -> Receive:
+        announced = headers.get("content-length", "0")
+        if not announced.isascii() or not announced.isdigit():
+            raise Refused(400, "bad_request", "content-length is no number")
+        if int(announced) > self.most:
+            raise self._too_large()
+        arrived, whole, until = 0, False, math.inf
+
+        async def rest() -> Message:
+            try:
+                async with asyncio.timeout(max(0.0, until - time.monotonic())):
+                    return await receive()
+            except TimeoutError:
+                raise Refused(408, "too_slow", f"the request did not arrive within {BODY_S:g} s") from None
+
+        async def bounded() -> Message:
+            nonlocal arrived, whole, until
+            # The first part is there as a rule, and the time limit of the whole request holds for it; after the last part
+            # comes only the caller's going away, which may take as long as the answer.
+            message = await (receive() if whole or until == math.inf else rest())
+            if message["type"] == "http.request":
+                arrived += len(message.get("body", b""))
+                whole = not message.get("more_body", False)
+                until = time.monotonic() + BODY_S if until == math.inf else until
+                if arrived > self.most:
+                    raise self._too_large()
+            return message
+
+        return bounded
+
+    def _too_large(self) -> Refused:
+        return Refused(413, "too_large", f"the request is larger than {self.most // 1024 // 1024} MB; send it in parts")
+
+    async def _inflated(self, receive: Receive) -> bytes:
+        """Return a gzip body, no more of it than is allowed; what a bomb would become is never made."""
+        machine, found = zlib.decompressobj(16 + zlib.MAX_WBITS), bytearray()
+        with _damaged():
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise Refused(400, "bad_request", "the request ended before it was whole")
+                found += machine.decompress(message.get("body", b""), self.most + 1 - len(found))
+                if len(found) > self.most:
+                    raise self._too_large()
+                if not message.get("more_body", False):
+                    break
+            if not machine.eof or machine.unused_data:
+                raise Refused(400, "bad_request", "the body is no whole gzip stream")
+        return bytes(found)
+
+
+@contextmanager
+def _damaged() -> Iterator[None]:
+    try:
+        yield
+    except zlib.error:
+        raise Refused(400, "bad_request", "the body is no gzip stream, although content-encoding says so") from None
+
+
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """Return a channel that brings a body that was read already, and then whatever comes."""
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def once() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return once

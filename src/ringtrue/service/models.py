@@ -1,0 +1,49 @@
+"""What requests and answers have in common: strict models, pages with cursors, and bounded texts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Generic, TypeVar
+
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field
+
+Item = TypeVar("Item")
+MOST_ITEMS = 200
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Line = Annotated[str, Field(max_length=2_000)]
+Text = Annotated[str, Field(max_length=100_000)]
+Moment = Annotated[str, Field(max_length=40, examples=["2026-01-31T12:00:00Z"])]
+"""ISO 8601; the store says what it cannot read."""
+
+
+class Strict(BaseModel):
+    """A request: nothing is guessed, and a field nobody knows is an error."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Answer(BaseModel):
+    """An answer; its fields are a contract."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Page(Answer, Generic[Item]):
+    """Some of a list, and where it goes on."""
+
+    items: list[Item]
+    next: str | None = Field(None, description="Give it as ?cursor=… for what comes after; null at the end.")
+
+
+Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many at most.")]
+Cursor = Annotated[str | None, Query(max_length=300, description="`next` of the page before.")]
+
+
+def paged(items: list[Item], limit: int, cursor_of: str) -> tuple[list[Item], str | None]:
+    """Return the first ``limit`` of ``limit + 1`` items that were asked for, and the cursor behind them, if there are more.
+
+    The cursor is the attribute ``cursor_of`` of the last one shown.
+    """
+    shown = items[:limit]
+    return shown, str(getattr(shown[-1], cursor_of)) if len(items) > limit else None

@@ -1,0 +1,109 @@
+"""Shadow runs and sequential tests: what a candidate would change, and whether it is certain that this is better."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import RedirectResponse, Response
+from markupsafe import Markup
+
+from ringtrue.errors import InputError, MissingInput
+from ringtrue.service.auth import PageReader, PageWriter
+from ringtrue.service.context import Here
+from ringtrue.service.pages import plots
+from ringtrue.service.pages.drawing import Decision
+from ringtrue.service.pages.shell import page
+from ringtrue.service.work import rollout
+from ringtrue.service.work.rollout import Shadowed, Tested
+
+router = APIRouter(include_in_schema=False)
+DIFFERENT = 20
+"""Shadow runs that are shown in full, the most different first, of the newest ``LOOKED_AT``."""
+LOOKED_AT = 500
+DECIDED: dict[str, Decision] = {"accept-treatment": "accepted", "accept-control": "rejected"}
+CHANGES = {"pause": "paused", "resume": "running", "reject": "rejected"}
+
+
+@router.get("/tests")
+def overview(request: Request, service: Here, caller: PageReader) -> Response:
+    """List the candidates in the shadow and the tests."""
+    return page(
+        request,
+        caller,
+        "abtests.html.jinja",
+        shadows=rollout.shadowed(service, caller),
+        tests=[(one, picture(one, small=True)) for one in _with_paths(service, caller)],
+    )
+
+
+@router.get("/tests/{feature}")
+def one(request: Request, service: Here, caller: PageReader, feature: str) -> Response:
+    """Show one feature: its test with the boundary plot, and what its candidate changed in the shadow."""
+    test, shadow = _test(service, caller, feature), _shadow(service, caller, feature)
+    if test is None and shadow is None:
+        raise MissingInput(f"'{feature}' has neither a test nor a shadow; start one: ringtrue test create {feature}")
+    rows = rollout.shadow_rows(service, caller, feature, limit=LOOKED_AT) if shadow is not None else []
+    rows.sort(key=lambda row: 1.0 if row.set_overlap is None else row.set_overlap)
+    flag = service.of(caller).flag(feature, project=caller.project)
+    return page(
+        request, caller, "abtest.html.jinja", feature=feature, test=test, shadow=shadow, flag=flag,
+        drawn=None if test is None else picture(test), rows=rows[:DIFFERENT], looked_at=len(rows),
+        overlaps=plots.histogram(
+            [row.set_overlap for row in rows if row.set_overlap is not None],
+            label="How many of the results both searches share, by query",
+        ),
+    )  # fmt: skip
+
+
+@router.post("/tests/{feature}/status")
+def change(
+    service: Here,
+    caller: PageWriter,
+    feature: str,
+    to: Annotated[str, Form(max_length=20)],
+    why: Annotated[str, Form(max_length=500)] = "",
+) -> Response:
+    """Pause, resume or reject a test."""
+    if to not in CHANGES:
+        raise InputError(f"a test cannot be made '{to}'; choose {', '.join(CHANGES)}")
+    rollout.change_status(service, caller, feature, CHANGES[to], why=why)  # type: ignore[arg-type]
+    return RedirectResponse(f"/tests/{feature}", 303)
+
+
+def picture(one: Tested, *, small: bool = False) -> Markup:
+    """Return the path of a test between its bounds; for one that has an interval, the interval against zero."""
+    standing, decision = one.standing, DECIDED.get(str(one.test.decision))
+    if standing.interval is not None and not small:
+        band = [
+            (point.sample_count, point.estimate, point.low, point.high)
+            for point in one.points
+            if point.estimate is not None and point.low is not None and point.high is not None
+        ]
+        if band:
+            return plots.confidence(
+                band, label=f"Mean difference of {one.test.feature_id} with its interval", decision=decision
+            )
+    path = [(point.sample_count, point.llr) for point in one.points if point.llr is not None]
+    label = f"Evidence of {one.test.feature_id} after each query, between the bounds: {standing.reason}"
+    if small:
+        return plots.sparkline([value for _, value in path], label=label)
+    return plots.boundary(path, upper=one.test.upper_bound, lower=one.test.lower_bound, label=label, decision=decision)
+
+
+def _with_paths(service: Here, caller: PageReader) -> list[Tested]:
+    return [rollout.tested(service, caller, one.test.feature_id) for one in rollout.tests(service, caller)]
+
+
+def _test(service: Here, caller: PageReader, feature: str) -> Tested | None:
+    try:
+        return rollout.tested(service, caller, feature)
+    except MissingInput:
+        return None
+
+
+def _shadow(service: Here, caller: PageReader, feature: str) -> Shadowed | None:
+    try:
+        return rollout.shadow_feature(service, caller, feature)
+    except MissingInput:
+        return None

@@ -1,0 +1,310 @@
+"""Experiments and sweeps: what was tried, what came of it, and whether it was kept (X-1, X-2)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, File, Query, Request, UploadFile
+from fastapi.responses import RedirectResponse, Response
+from markupsafe import Markup
+from pydantic import ValidationError
+
+from ringtrue.errors import InputError, RingtrueError
+from ringtrue.experiment import Effect, Experiment
+from ringtrue.formats.text import Place, parse_json
+from ringtrue.service.auth import PageReader, PageWriter
+from ringtrue.service.context import Here
+from ringtrue.service.errors import Refused, refused
+from ringtrue.service.models import Cursor
+from ringtrue.service.pages import plots
+from ringtrue.service.pages.pareto import pareto
+from ringtrue.service.pages.shell import fragment, page, wants_fragment
+from ringtrue.service.routes.experiments import Rows
+from ringtrue.service.work import sweeping
+from ringtrue.service.work.experimenting import import_experiments, one_experiment, table_of
+from ringtrue.service.work.logging_in import bad_cursor
+from ringtrue.service.work.sweeping import Swept, figure, lower_is_better
+
+router = APIRouter(include_in_schema=False)
+SHOWN = 50
+TRIALS = 200
+"""Trials of a sweep that its table shows, the best first."""
+FEW = 10.0
+"""Numbers whose largest is so many times the smallest are drawn by ratio."""
+Unit = Experiment | Swept
+DECISIONS = {"accepted": "ACCEPTED", "rejected": "REJECTED", "undecided": "UNDECIDED"}
+KINDS = (("", "everything"), ("single", "single experiments"), ("sweep", "sweeps"))
+NOTES = ("hypothesis", "notes", "note")
+"""Fields that people write beside the ones every experiment has."""
+ORDERS = ("when", "figure", "name")
+Choice = Annotated[str, Query(max_length=80)]
+
+
+@router.get("/experiments")
+def overview(
+    request: Request,
+    service: Here,
+    caller: PageReader,
+    text: Annotated[str, Query(max_length=200)] = "",
+    verdict: Choice = "",
+    kind: Choice = "",
+    measure: Choice = "",
+    sort: Choice = "-when",
+    cursor: Cursor = None,
+    added: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> Response:
+    """List what was tried, the newest first; a sweep is one line."""
+    return _overview(
+        request, service, caller, text=text, verdict=verdict, kind=kind, measure=measure, sort=sort, cursor=cursor, added=added
+    )
+
+
+@router.get("/experiments/export.json")
+def export(service: Here, caller: PageReader) -> Response:
+    """Return all experiments as the file ``experiments.json`` has them."""
+    rows = [one.as_dict() for one in table_of(service, caller).all()]
+    content = json.dumps({"experiments": rows}, ensure_ascii=False, indent=2) + "\n"
+    named = {"Content-Disposition": 'attachment; filename="experiments.json"'}
+    return Response(content.encode("utf-8", "replace"), media_type="application/json", headers=named)
+
+
+@router.post("/experiments/import")
+def bring_in(request: Request, service: Here, caller: PageWriter, file: Annotated[UploadFile, File()]) -> Response:
+    """Bring in the experiments of an ``experiments.json``, all of them or none."""
+    try:
+        added = import_experiments(service, caller, _rows(file.file.read()))
+    except (RingtrueError, Refused, ValidationError) as problem:
+        return _overview(request, service, caller, problem=refused(problem).message, status=422)
+    return RedirectResponse(f"/experiments?added={len(added)}", 303)
+
+
+@router.get("/experiments/sweeps/{first_id}")
+def sweep(
+    request: Request, service: Here, caller: PageReader, first_id: str, measure: Choice = "", sort: Choice = "-figure"
+) -> Response:
+    """Show a sweep: every trial as a strand, what each parameter did, and quality against time where both are known."""
+    swept = sweeping.one_sweep(service, caller, first_id)
+    chosen = _measure(measure, swept.measures)
+    ranked = swept.ranked(chosen)
+    unknown = [trial for trial in swept.trials if figure(trial, chosen) is None]
+    base, best = swept.baseline(), ranked[0] if ranked else None
+    time = next(iter(sweeping.times_of(swept.trials)), None)
+    rows = _sorted_trials(swept, ranked, unknown, sort)
+    return page(
+        request, caller, "sweep.html.jinja", swept=swept, measure=chosen, best=best, base=base, sort=sort,
+        measures=[(name, name) for name in swept.measures], best_value=_figure(best, chosen), base_value=_figure(base, chosen),
+        gain=_gain(best, base, chosen), lower=lower_is_better(chosen),
+        strands=_strands(swept, ranked, chosen), effects=_effects(swept, chosen),
+        front=_front(swept.trials, chosen, time) if time else None, time=time,
+        rows=rows[:TRIALS], more=len(rows) - len(rows[:TRIALS]), shown=sweeping.shown, figure=figure,
+    )  # fmt: skip
+
+
+@router.get("/experiments/{experiment_id}")
+def one(request: Request, service: Here, caller: PageReader, experiment_id: str) -> Response:
+    """Show one experiment: what was changed, its figures against the baseline's, and why it was kept or not."""
+    found = one_experiment(service, caller, experiment_id)
+    swept = sweeping.sweep_of(service, caller, found)
+    against, own = sweeping.held_against(service, caller, found, swept)
+    figures = [
+        (
+            name,
+            figure(found, name),
+            None if own is None else own.intervals.get(name),
+            None if against is None else _finite(against.metrics.get(name)),
+            lower_is_better(name),
+            sweeping.is_time(name),
+        )
+        for name in found.metrics
+    ]
+    return page(
+        request, caller, "experiment.html.jinja", one=found, swept=swept, against=against, own=own, figures=figures,
+        notes=[(name, found.extra[name]) for name in NOTES if isinstance(found.extra.get(name), str)],
+        others={name: value for name, value in found.extra.items() if name not in (*NOTES, "sweep")},
+        retriever=(found.extra["sweep"].get("retriever") if swept else None), shown=sweeping.shown,
+    )  # fmt: skip
+
+
+def _overview(
+    request: Request,
+    service: Here,
+    caller: PageReader,
+    *,
+    text: str = "",
+    verdict: str = "",
+    kind: str = "",
+    measure: str = "",
+    sort: str = "-when",
+    cursor: str | None = None,
+    added: int = 0,
+    problem: str = "",
+    status: int = 200,
+) -> Response:
+    if sort.removeprefix("-") not in ORDERS:
+        raise InputError(f"experiments cannot be sorted by '{sort:.40}'; use {', '.join(ORDERS)}")
+    if verdict and verdict not in DECISIONS:
+        raise InputError(f"there is no verdict '{verdict:.40}'; use {', '.join(DECISIONS)}")
+    units, limited = sweeping.all_experiments(service, caller)
+    measures = sweeping.measures_of(trial for unit in units for trial in _members(unit))
+    chosen = _measure(measure, measures) if measures else ""
+    fitting = [unit for unit in units if _fits(unit, text.strip().casefold(), DECISIONS.get(verdict), kind)]
+    rows, following = _page(_sorted(fitting, chosen, sort), cursor)
+    values: dict[str, Any] = {
+        "rows": [_row(unit, chosen) for unit in rows], "next": following, "cursor": cursor, "sort": sort, "measure": chosen,
+        "lower": lower_is_better(chosen), "found": len(fitting), "filtered": bool(text.strip() or verdict or kind),
+        "limited": limited, "looked_at": sweeping.LOOKED_AT,
+    }  # fmt: skip
+    if wants_fragment(request) and not problem:
+        return fragment(request, caller, "experiments.html.jinja", "rows", **values, part=True)
+    return page(
+        request, caller, "experiments.html.jinja", status=status, **values, part=False, text=text, verdict=verdict, kind=kind,
+        kinds=KINDS, measures=[(name, name) for name in measures], total=len(units), added=added, problem=problem,
+    )  # fmt: skip
+
+
+def _rows(content: bytes) -> list[dict[str, Any]]:
+    """Return the rows of an uploaded file under the rules of ``POST /v1/experiments``."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("experiments.json: is no text in UTF-8; write it anew in UTF-8") from None
+    return [
+        row.model_dump(exclude_unset=True)
+        for row in Rows.model_validate(parse_json(text, Place("experiments.json"))).experiments
+    ]
+
+
+def _members(unit: Unit) -> Sequence[Experiment]:
+    return unit.trials if isinstance(unit, Swept) else (unit,)
+
+
+def _best(unit: Unit, measure: str) -> Experiment:
+    """Return the experiment that stands for a line: of a sweep the best trial."""
+    return next(iter(unit.ranked(measure)), unit.trials[0]) if isinstance(unit, Swept) else unit
+
+
+def _fits(unit: Unit, text: str, decision: str | None, kind: str) -> bool:
+    if kind and (kind == "sweep") != isinstance(unit, Swept):
+        return False
+    members = _members(unit)
+    if decision is not None and not any(one.decision == decision for one in members):
+        return False
+    return not text or any(
+        text in f"{one.id} {one.description} {one.verdict} {json.dumps(one.config_changes, ensure_ascii=False)}".casefold()
+        for one in members
+    )
+
+
+def _row(unit: Unit, measure: str) -> dict[str, Any]:
+    best, swept = _best(unit, measure), isinstance(unit, Swept)
+    last = unit.last if isinstance(unit, Swept) else unit
+    return {
+        "id": unit.id, "swept": unit if swept else None, "best": best, "value": figure(best, measure), "date": last.date,
+        "href": f"/experiments/{'sweeps/' if swept else ''}{quote(unit.id, safe='')}",
+    }  # fmt: skip
+
+
+def _sorted(units: list[Unit], measure: str, sort: str) -> list[Unit]:
+    """Return units in an order; those without the figure come last either way."""
+    down, by = sort.startswith("-"), sort.removeprefix("-")
+    if by == "figure":
+        known = [(value, unit) for unit in units if (value := figure(_best(unit, measure), measure)) is not None]
+        known.sort(key=lambda pair: pair[0], reverse=down)
+        return [unit for _, unit in known] + [unit for unit in units if figure(_best(unit, measure), measure) is None]
+    if by == "name":
+        return sorted(units, key=lambda unit: _best(unit, measure).description.casefold(), reverse=down)
+    return units if down else units[::-1]
+
+
+def _page(units: list[Unit], cursor: str | None) -> tuple[list[Unit], str | None]:
+    if cursor is not None:
+        places = [place for place, unit in enumerate(units) if unit.id == cursor]
+        if not places:
+            raise bad_cursor()
+        units = units[places[0] + 1 :]
+    shown = units[:SHOWN]
+    return shown, shown[-1].id if len(units) > SHOWN else None
+
+
+def _measure(wanted: str, there: Sequence[str]) -> str:
+    if wanted and wanted not in there:
+        raise InputError(f"no experiment here has '{wanted:.60}'; choose {', '.join(there[:20])}")
+    return wanted or next(iter(there), "")
+
+
+def _sorted_trials(swept: Swept, ranked: list[Experiment], unknown: list[Experiment], sort: str) -> list[Experiment]:
+    by, down = sort.removeprefix("-"), sort.startswith("-")
+    if by == "figure":
+        return [*(ranked if down else ranked[::-1]), *unknown]
+    if by == "trial":
+        return list(reversed(swept.trials) if down else swept.trials)
+    raise InputError(f"trials cannot be sorted by '{sort:.40}'; use figure or trial")
+
+
+def _strands(swept: Swept, ranked: Sequence[Experiment], measure: str) -> Markup:
+    names = swept.parameters
+    columns = [[_drawn(trial.config_changes.get(name)) for trial in ranked] for name in names]
+    dimensions = [plots.Dimension(name, log=_by_ratio(column)) for name, column in zip(names, columns, strict=True)]
+    up = -1 if lower_is_better(measure) else 1
+    lines = [
+        plots.Line(
+            [*(column[place] for column in columns), figure(trial, measure)],
+            up * (figure(trial, measure) or 0.0),
+            f"{trial.id}: {measure} {figure(trial, measure):.4f} at {_settings(trial)}",
+            f"/experiments/{quote(trial.id, safe='')}",
+        )
+        for place, trial in enumerate(ranked)
+    ]
+    label = f"{len(lines)} trials across {', '.join(names)} and {measure}"
+    if ranked:
+        label += f"; the best is {ranked[0].id} with {figure(ranked[0], measure):.4f}"
+    return plots.parallel([*dimensions, plots.Dimension(measure)], lines, label=label, best=0 if lines else None)
+
+
+def _settings(trial: Experiment) -> str:
+    return ", ".join(f"{name} = {sweeping.shown(value)}" for name, value in trial.config_changes.items())
+
+
+def _drawn(value: Any) -> float | str | None:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    return sweeping.shown(value)
+
+
+def _by_ratio(values: Sequence[float | str | None]) -> bool:
+    numbers = [value for value in values if value is not None]
+    plain = [value for value in numbers if not isinstance(value, str)]
+    return bool(plain) and len(plain) == len(numbers) and min(plain) > 0 and max(plain) / min(plain) >= FEW
+
+
+def _effects(swept: Swept, measure: str) -> list[tuple[str, float, Sequence[Effect]]]:
+    """Return parameters with their effects, the one that moved the measure most first."""
+
+    def moved(found: Sequence[Effect]) -> float:
+        return max(one.mean for one in found) - min(one.mean for one in found)
+
+    found = [(name, moved(parts), parts) for name, parts in swept.effects(measure).items()]
+    return sorted(found, key=lambda row: -row[1])
+
+
+def _front(trials: Sequence[Experiment], measure: str, time: str) -> Markup:
+    points = sweeping.tradeoffs(trials, measure, time)
+    label = f"{measure} against {time} of {len(points)} trials; {sum(point.front for point in points)} are on the front"
+    return pareto(points, measure=measure, time=time, label=label)
+
+
+def _gain(best: Experiment | None, base: Experiment | None, measure: str) -> float | None:
+    reached, before = _figure(best, measure), _figure(base, measure)
+    return None if reached is None or before is None else reached - before
+
+
+def _figure(one: Experiment | None, measure: str) -> float | None:
+    return None if one is None else figure(one, measure)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

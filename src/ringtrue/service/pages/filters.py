@@ -1,0 +1,142 @@
+"""How templates write what they are given. What is unknown is a dash, never a number."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sized
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from jinja2 import pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup, escape
+
+from ringtrue.report.page.words import moment as in_words
+from ringtrue.report.page.words import number, percent, probability, signed
+from ringtrue.report.story import DASH, counted, milliseconds, signed_milliseconds
+
+
+def moment(when: datetime | str | None) -> Markup | str:
+    """Return a moment in UTC for people, readable for programs, too; a dash for none.
+
+    >>> str(moment("2026-11-16T08:00:00+00:00"))
+    '<time datetime="2026-11-16T08:00:00+00:00">16 November 2026, 08:00 UTC</time>'
+    """
+    read = _read_moment(when)
+    if read is None:
+        return DASH if when is None else str(when)
+    return Markup('<time datetime="{}">{}</time>').format(read.isoformat(), in_words(read.isoformat()))
+
+
+def ago(when: datetime | str | None, now: datetime) -> Markup | str:
+    """Return how long ago something was, the moment itself on hover; a dash for none.
+
+    >>> str(ago("2026-11-16T08:00:00+00:00", datetime(2026, 11, 16, 8, 5, tzinfo=UTC))).split(">")[1]
+    '5 min ago</time'
+    """
+    read = _read_moment(when)
+    if read is None:
+        return DASH if when is None else str(when)
+    known = in_words(read.isoformat())
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(read.isoformat(), known, _distance(now - read))
+
+
+def seconds(value: float) -> Markup | str:
+    return moment(datetime.fromtimestamp(value, UTC))
+
+
+@pass_context
+def ago_here(context: Context, when: datetime | str | None) -> Markup | str:
+    now = context.get("now")
+    return ago(when, now) if isinstance(now, datetime) else moment(when)
+
+
+def _distance(gone: timedelta) -> str:
+    seconds = abs(gone.total_seconds())
+    if seconds < 45:
+        return "just now"
+    for most, size, unit in (
+        (5400, 60, "min"),
+        (129_600, 3600, "h"),
+        (86_400 * 60, 86_400, "d"),
+        (math.inf, 86_400 * 30, "mo"),
+    ):
+        if seconds < most:
+            text = f"{max(1, round(seconds / size))} {unit}"
+            break
+    return f"{text} ago" if gone.total_seconds() > 0 else f"in {text}"
+
+
+def _read_moment(when: datetime | str | None) -> datetime | None:
+    if isinstance(when, str):
+        try:
+            when = datetime.fromisoformat(when)
+        except ValueError:
+            return None
+    if when is None:
+        return None
+    return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
+
+
+def count(value: int | Sized | None, one: str = "", many: str = "") -> str:
+    """Return a count, with its noun where one is given; of a list, how many it holds.
+
+    >>> count(1234), count(1, "query"), count([1, 2], "query"), count(None)
+    ('1,234', '1 query', '2 queries', '—')
+    """
+    if value is None:
+        return DASH
+    known = len(value) if isinstance(value, Sized) else value
+    return counted(known, one, many) if one else f"{known:,}"
+
+
+def code(text: str) -> Markup:
+    """Return a text in which what stands between backticks is set as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # one without its other half is a character like any other
+        return escape(text)
+    return Markup("").join(Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(parts))
+
+
+def as_data(value: Any) -> Markup:
+    """Return a value as JSON that may stand inside a script element; what is no number is null.
+
+    >>> as_data({"x": [1.0, math.nan], "name": "</script>"})
+    Markup('{"x":[1.0,null],"name":"\\\\u003c/script\\\\u003e"}')
+    """
+    text = json.dumps(_finite(value), allow_nan=False, separators=(",", ":"), ensure_ascii=True)
+    for sign in "<>&'":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(name): _finite(one) for name, one in value.items()}
+    if isinstance(value, datetime):
+        return value.timestamp()
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        return value
+    return [_finite(one) for one in value]
+
+
+def attributes(given: Mapping[str, Any]) -> Markup:
+    """Return a macro's keywords as attributes: ``hx_get="/x"`` becomes ``hx-get="/x"``; False and None are left out."""
+    parts = []
+    for name, value in given.items():
+        if value is None or value is False:
+            continue
+        written = name.rstrip("_").replace("_", "-")
+        parts.append(Markup(" {}").format(written) if value is True else Markup(' {}="{}"').format(written, value))
+    return Markup("").join(parts)
+
+
+FILTERS = {
+    "number": number, "signed": signed, "percent": percent, "probability": probability, "milliseconds": milliseconds,
+    "signed_milliseconds": signed_milliseconds, "moment": moment, "seconds": seconds, "ago": ago_here, "count": count,
+    "code": code, "data": as_data, "attributes": attributes,
+}  # fmt: skip
+"""What templates may write behind a bar."""

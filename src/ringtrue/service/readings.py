@@ -1,0 +1,255 @@
+"""From the store to readings: each part of the metrics by itself, so that one that fails takes no other with it (V-2).
+
+Every part is bounded, whatever the store holds: the newest results, the pairs of retriever and golden set evaluated lately, a
+few slices, the newest jobs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, get_args
+
+from ringtrue.errors import InputError, SpecError
+from ringtrue.golden import parse_version
+from ringtrue.measures import Measure
+from ringtrue.online import living, log_folder, losses, shadow_of
+from ringtrue.run import unpacked
+from ringtrue.service.gauges import WHOLE, Reading, label_value
+from ringtrue.store import ABStatus, StoredResult, timestamp
+from ringtrue.store.records import JobState, ReviewState
+
+if TYPE_CHECKING:
+    from ringtrue.run import Evaluation
+    from ringtrue.store import ABTest, Store
+
+RESULTS = 30
+"""Newest results that are looked at."""
+PAIRS = 8
+"""Pairs of retriever and golden set with gauges of their own."""
+RECENT = timedelta(days=14)
+"""A pair that was not evaluated for so long has none any more, unless it is the newest."""
+SLICES = 20
+"""Slices of a golden set with gauges of their own."""
+MEASURES = 40
+FEATURES = 50
+"""Flags, shadows and tests with gauges of their own, by name."""
+JOBS = 200
+SETTLING = timedelta(seconds=15)
+"""Searches so young are not counted yet: others with the same time may still be on their way into the database."""
+VERDICTS = ("pass", "fail", "undecided")
+GRAPHED = {
+    "recall_at_k": "ringtrue_retrieval_recall_at_k",
+    "ndcg_at_k": "ringtrue_retrieval_ndcg_at_k",
+    "mrr": "ringtrue_retrieval_mrr",
+}
+MEMORY = {
+    "constitutional_surfacing_at_k": "ringtrue_constitutional_surfacing_ratio",
+    "silent": "ringtrue_memory_silent_ratio",
+    "false_inject_at_k": "ringtrue_memory_false_inject_ratio",
+}
+PERCENTILES = ("p50", "p95", "p99")
+
+Read = Callable[["Store", str, datetime], Iterator[Reading]]
+
+
+class Quality:
+    """What the newest evaluations found, by slice too; read anew only when there is a newer one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, tuple[Reading, ...]]] = {}
+
+    def __call__(self, store: Store, project: str, now: datetime) -> Iterator[Reading]:
+        newest = store.results(project=project, limit=1)
+        if not newest:
+            return
+        # Beside the newest run, the day decides which results are recent.
+        state = f"{newest[0].run_id} {now.date()}"
+        if self._known.get(project, ("",))[0] != state:
+            results = [one for one in store.results(project=project, limit=RESULTS) if of_production(one)]
+            self._known[project] = (state, (*_gate(results), *_quality(store, results, now)))
+        yield from self._known[project][1]
+
+
+def of_production(one: StoredResult) -> bool:
+    """True for a result about production: how a candidate does is its own affair."""
+    return one.feature_id is None or (one.run_type == "shadow" and one.control_run_id is None)
+
+
+def _gate(results: list[StoredResult]) -> Iterator[Reading]:
+    newest = next((one for one in results if one.gate is not None), None)
+    if newest is not None:
+        for verdict in VERDICTS:
+            yield Reading("ringtrue_gate", float(newest.gate == verdict), {"verdict": verdict})
+
+
+def _quality(store: Store, results: list[StoredResult], now: datetime) -> Iterator[Reading]:
+    oldest = timestamp(now - RECENT)
+    pairs: dict[tuple[str, str], StoredResult] = {}
+    for one in results:  # the newest first
+        pair = (one.retriever or "", _set_name(one.golden))
+        if not pairs or (one.created_at >= oldest and len(pairs) < PAIRS):
+            pairs.setdefault(pair, one)
+    for one in pairs.values():
+        labels = {"retriever": label_value(one.retriever or ""), "golden": label_value(one.golden or "")}
+        moment = datetime.fromisoformat(one.created_at).timestamp()
+        yield Reading("ringtrue_evaluation_timestamp_seconds", moment, labels)
+        yield Reading("ringtrue_retrieval_queries", float(one.query_count), labels)
+        for part in PERCENTILES:
+            if part in one.latency_ms:
+                yield Reading(
+                    "ringtrue_evaluation_latency_seconds", one.latency_ms[part] / 1000, {"percentile": part, **labels}
+                )
+        for name, value in list(one.metrics.items())[:MEASURES]:
+            yield from _measured(name, value, labels)
+        yield from _slices(store, one, labels)
+
+
+def _set_name(golden: str | None) -> str:
+    """Return the name of a golden set without its version: a new version takes the place of the old one."""
+    try:
+        return parse_version(golden or "").name
+    except InputError:
+        return golden or ""
+
+
+def _measured(name: str, value: float, labels: dict[str, str]) -> Iterator[Reading]:
+    if not math.isfinite(value):
+        return
+    yield Reading("ringtrue_retrieval_measure", value, {"measure": label_value(name), **labels})
+    graphed = _graphed(name, GRAPHED | MEMORY)
+    if graphed is not None:
+        metric, cut = graphed
+        sliced = {"slice": WHOLE} if metric in GRAPHED.values() else {}
+        yield Reading(metric, value, {**cut, **labels, **sliced})
+
+
+def _graphed(name: str, metrics: dict[str, str]) -> tuple[str, dict[str, str]] | None:
+    """Return the metric of a measure with its cut-off; None for one with other options, which has its name only."""
+    try:
+        snake, options = Measure.parse(name).prometheus
+    except SpecError:
+        return None
+    metric = metrics.get(snake)
+    return (metric, options) if metric is not None and set(options) <= {"k"} else None
+
+
+def _slices(store: Store, result: StoredResult, labels: dict[str, str]) -> Iterator[Reading]:
+    """Yield the graphed measures by slice, where the stored run says which query is in which."""
+    kept = store.run(result.run_id, project=result.project)
+    if kept is None:
+        return
+    evaluation = unpacked(kept.content, name=kept.name)
+    graphed = {name: found for name in result.metrics if (found := _graphed(name, GRAPHED)) is not None}
+    for label, queries in _members(evaluation)[:SLICES]:
+        for name, (metric, cut) in graphed.items():
+            values = [result.per_query[one][name] for one in queries if name in result.per_query.get(one, {})]
+            defined = [value for value in values if not math.isnan(value)]
+            if defined:
+                yield Reading(metric, math.fsum(defined) / len(defined), {**cut, **labels, "slice": label_value(label)})
+
+
+def _members(evaluation: Evaluation) -> list[tuple[str, list[str]]]:
+    """Return the queries of each slice, ``field=value``, the largest of the most telling field first."""
+    found = []
+    for name in evaluation.setup.golden.slices:
+        parts: dict[str, list[str]] = {}
+        for query in evaluation.scores.query_ids:
+            value = evaluation.scores.facts.get(query, {}).get(name)
+            for one in value if isinstance(value, list | tuple | set | frozenset) else [value]:
+                if one is not None:
+                    parts.setdefault(f"{name}={one}", []).append(query)
+        found += sorted(parts.items(), key=lambda item: (-len(item[1]), item[0]))
+    return found
+
+
+def review(store: Store, project: str, now: datetime) -> Iterator[Reading]:
+    """Yield the backlog of the review queue."""
+    backlog = store.backlog(project=project)
+    for state in get_args(ReviewState):
+        yield Reading("ringtrue_review_backlog", float(backlog[state]), {"state": state})
+    if backlog["oldest_pending_at"] is not None:
+        waits = now - datetime.fromisoformat(backlog["oldest_pending_at"])
+        yield Reading("ringtrue_review_oldest_pending_seconds", max(0.0, waits.total_seconds()))
+
+
+class LogCounts:
+    """Searches that came into the log, and events that did not; both only ever grow while the process runs."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, datetime] = {}
+        self._searches: dict[str, int] = {}
+        self._gone: dict[tuple[str, str], int] = {}
+
+    def __call__(self, store: Store, project: str, now: datetime) -> Iterator[Reading]:
+        yield Reading("ringtrue_log_searches_total", float(self._searched(store, project, now - SETTLING)))
+        # First the audit trail, then the counts of what it does not tell of yet: the other way round, an event that is told of
+        # in between would count twice, and a counter cannot take that back.
+        told = losses(store, project=project)
+        folder = log_folder(store)
+        writing = [counts for group in living(folder, project=project) for counts in group] if folder is not None else []
+        for why in ("lost", "dropped", "refused"):
+            untold = sum(counts.untold[why] for counts in writing)
+            count = max(self._gone.get((project, why), 0), getattr(told, why) + untold)
+            self._gone[project, why] = count
+            yield Reading("ringtrue_log_dropped_total", float(count), {"why": why})
+
+    def _searched(self, store: Store, project: str, until: datetime) -> int:
+        since = self._until.setdefault(project, until)
+        if until > since:
+            new = store.count_queries(project=project, since=since, until=until)
+            self._searches[project] = self._searches.get(project, 0) + new
+            self._until[project] = until
+        return self._searches.get(project, 0)
+
+
+def shadow(store: Store, project: str, now: datetime) -> Iterator[Reading]:
+    """Yield what the shadows of running features have shown."""
+    running = [flag for flag in store.flags(project=project) if flag.shadow and flag.state in ("running", "paused")]
+    for flag in running[:FEATURES]:
+        found = shadow_of(store, flag)
+        figures = {
+            "queries": float(found.queries),
+            "overlap_mean": found.overlap,
+            "rank_correlation_mean": found.tau,
+            "top_changed_ratio": found.top_changed,
+            "failure_ratio": found.failure_share,
+            "missing_ratio": found.missing_share,
+            "p95_increase_ratio": found.p95_increase,
+        }
+        for name, value in figures.items():
+            if value is not None:
+                yield Reading(f"ringtrue_shadow_{name}", value, {"feature": label_value(flag.name)})
+
+
+def trials(store: Store, project: str, now: datetime) -> Iterator[Reading]:
+    """Yield how far sequential tests have come."""
+    for test in store.tests(project=project)[:FEATURES]:
+        labels = {"feature": label_value(test.feature_id)}
+        for state in get_args(ABStatus):
+            yield Reading("ringtrue_test_state", float(test.status == state), {**labels, "state": state})
+        yield Reading("ringtrue_test_samples", float(test.sample_count), labels)
+        if not _burning_in(test):
+            yield Reading("ringtrue_test_llr", test.log_likelihood_ratio, labels)
+            for bound, value in (("upper", test.upper_bound), ("lower", test.lower_bound)):
+                yield Reading("ringtrue_test_llr_bound", value, {**labels, "bound": bound})
+
+
+def _burning_in(test: ABTest) -> bool:
+    """True where there is no evidence yet, because the spread is not known."""
+    return test.method == "sprt" and test.sigma is None
+
+
+def flags(store: Store, project: str, now: datetime) -> Iterator[Reading]:
+    """Yield the part of the traffic that each flag reaches."""
+    for flag in store.flags(project=project)[:FEATURES]:
+        yield Reading("ringtrue_flag_rollout_ratio", flag.rollout / 100, {"flag": label_value(flag.name)})
+
+
+def jobs(store: Store, project: str, now: datetime) -> Iterator[Reading]:
+    """Yield the newest jobs by state."""
+    states = Counter(job.state for job in store.jobs(project=project, limit=JOBS))
+    for state in get_args(JobState):
+        yield Reading("ringtrue_jobs", float(states[state]), {"state": state})

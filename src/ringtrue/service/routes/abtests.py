@@ -1,0 +1,205 @@
+"""``/v1/tests``: sequential tests, which may be looked at after every query (S-2)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter
+from pydantic import ConfigDict, Field
+
+from ringtrue.errors import InputError
+from ringtrue.online import Scores
+from ringtrue.service.auth import Reader, Writer
+from ringtrue.service.context import Here
+from ringtrue.service.errors import ERRORS
+from ringtrue.service.models import Answer, Line, Name, Strict
+from ringtrue.service.routes.queries import PathName
+from ringtrue.service.work.rollout import Tested, change_status, record_in_test, start_test, tested, tests
+from ringtrue.store import ABStatus
+
+router = APIRouter(prefix="/v1/tests", tags=["tests"], responses=ERRORS)
+MOST = 1_000
+Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class Point(Answer):
+    """Where the test stood after so many queries."""
+
+    sample_count: int
+    at: str
+    llr: float = Field(description="The evidence, whatever the method calls it.")
+    estimate: float | None
+    low: float | None
+    high: float | None
+
+
+class TestAnswer(Answer):
+    """A sequential test as far as it has come."""
+
+    __test__ = False  # no class of tests, whatever pytest makes of the name
+
+    feature: str
+    method: str
+    status: ABStatus
+    decision: str
+    decided_after: int | None
+    samples: int
+    min_samples: int
+    mean_difference: float | None
+    control: float | None
+    treatment: float | None
+    measure: str | None
+    interval: tuple[float, float] | None
+    sigma: float | None
+    evidence: float
+    upper_bound: float
+    lower_bound: float
+    alpha: float
+    beta: float
+    delta: float
+    error_controlled: bool = Field(description="Whether looking after every query keeps alpha.")
+    reason: str
+    started_at: str
+    updated_at: str
+
+    @classmethod
+    def of(cls, found: Tested) -> TestAnswer:
+        test, now = found.test, found.standing
+        return cls(
+            feature=test.feature_id,
+            method=test.method,
+            status=test.status,
+            decision=now.decision,
+            decided_after=now.decided_after,
+            samples=now.samples,
+            min_samples=test.min_samples,
+            mean_difference=now.mean_difference,
+            control=now.control,
+            treatment=now.treatment,
+            measure=now.measure,
+            interval=now.interval,
+            sigma=now.sigma,
+            evidence=now.evidence,
+            upper_bound=now.upper_bound,
+            lower_bound=now.lower_bound,
+            alpha=test.alpha,
+            beta=test.beta,
+            delta=test.delta,
+            error_controlled=now.error_controlled,
+            reason=now.reason,
+            started_at=test.started_at,
+            updated_at=test.updated_at,
+        )
+
+
+class TestPath(TestAnswer):
+    """A sequential test, with the path of its evidence between the bounds."""
+
+    points: list[Point]
+
+
+class NewTest(Strict):
+    """A test of a feature."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"feature": "rerank-v2", "method": "confidence-sequence", "delta": 0.03}]}
+    )
+    feature: Name
+    method: Literal["sprt", "confidence-sequence", "beta-binomial"] = "sprt"
+    measure: Annotated[str, Field(max_length=60)] | None = Field("mrr", description="null for a test that counts differences.")
+    alpha: Share = 0.05
+    beta: Share = 0.20
+    delta: Share = 0.05
+    sigma: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
+    min_samples: Annotated[int, Field(ge=1, le=10_000_000)] = 100
+    graduation_threshold: Share = 0.03
+    again: bool = Field(False, description="Begin anew where the feature has a test; nothing of it is kept.")
+
+
+class OneScore(Strict):
+    """The scores of both sides on one query, or their difference."""
+
+    query_id: Name
+    control: Score | None = None
+    treatment: Score | None = None
+    difference: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)] | None = Field(
+        None, description="In the place of both scores, where the test counts differences."
+    )
+
+
+class NewScores(Strict):
+    """What is counted. All are checked before any is."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"scores": [{"query_id": "eq_a1", "control": 0.5, "treatment": 1}]}]}
+    )
+    scores: Annotated[list[OneScore], Field(min_length=1, max_length=MOST)]
+
+
+class Counted(Answer):
+    """What became of one query."""
+
+    query_id: str
+    counted: bool
+    why_not: str = Field(description="Counted before, or the test is paused or over; empty where it was counted.")
+
+
+class RecordedScores(Answer):
+    """What became of each query, and how the test stands now."""
+
+    counted: int
+    queries: list[Counted]
+    test: TestAnswer
+
+
+class NewStatus(Strict):
+    """What is to become of a test."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"status": "paused", "why": "the index is being rebuilt"}]})
+    status: ABStatus
+    why: Line = ""
+
+
+@router.get("")
+def list_tests(service: Here, caller: Reader) -> list[TestAnswer]:
+    """List the sequential tests by feature."""
+    return [TestAnswer.of(found) for found in tests(service, caller)]
+
+
+@router.post("", status_code=201)
+def create(service: Here, caller: Writer, given: NewTest) -> TestAnswer:
+    """Start the test of a feature."""
+    options = given.model_dump(exclude={"feature"})
+    return TestAnswer.of(start_test(service, caller, given.feature, **options))
+
+
+@router.get("/{feature}")
+def one(service: Here, caller: Reader, feature: PathName) -> TestPath:
+    """Return a test with the points of its boundary plot."""
+    found = tested(service, caller, feature)
+    points = [Point.model_validate(point, from_attributes=True) for point in found.points]
+    return TestPath(**TestAnswer.of(found).model_dump(), points=points)
+
+
+@router.post("/{feature}/record")
+def record(service: Here, caller: Writer, feature: PathName, given: NewScores) -> RecordedScores:
+    """Count the scores of both sides on queries; each query counts once, whoever reports it and however often."""
+    rows, differences = [], []
+    for place, one in enumerate(given.scores):
+        if one.difference is not None and one.control is None and one.treatment is None:
+            differences.append((one.query_id, one.difference))
+        elif one.difference is None and one.control is not None and one.treatment is not None:
+            rows.append(Scores(one.query_id, one.control, one.treatment, f"scores.{place}"))
+        else:
+            raise InputError(f"scores.{place}: query '{one.query_id}' needs control and treatment, or a difference; send one")
+    found = record_in_test(service, caller, feature, rows, differences)
+    said = [Counted(query_id=name, counted=what.counted, why_not=what.why_not) for name, what in found]
+    now = TestAnswer.of(tested(service, caller, feature))
+    return RecordedScores(counted=sum(one.counted for one in said), queries=said, test=now)
+
+
+@router.post("/{feature}/status")
+def status(service: Here, caller: Writer, feature: PathName, given: NewStatus) -> TestAnswer:
+    """Pause, resume, graduate or reject a test; it is written down who did it."""
+    return TestAnswer.of(change_status(service, caller, feature, given.status, why=given.why))

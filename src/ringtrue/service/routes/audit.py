@@ -1,0 +1,40 @@
+"""``/v1/audit``: who changed what, when and why (V-4)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from ringtrue.service.auth import Admin
+from ringtrue.service.context import Here
+from ringtrue.service.errors import ERRORS
+from ringtrue.service.models import Answer, Cursor, Limit, Page
+from ringtrue.service.work.diagnosing import audit_trail
+
+router = APIRouter(prefix="/v1/audit", tags=["audit"], responses=ERRORS)
+
+
+class Entry(Answer):
+    """One change."""
+
+    at: str
+    who: str
+    what: str
+    subject: str
+    detail: dict[str, Any]
+
+
+@router.get("")
+def list_entries(
+    service: Here,
+    caller: Admin,
+    subject: Annotated[str | None, Query(max_length=300)] = None,
+    what: Annotated[str | None, Query(max_length=200)] = None,
+    since: Annotated[str | None, Query(max_length=40, examples=["2026-01-31T12:00:00Z"])] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[Entry]:
+    """List changes, the newest first."""
+    rows, behind = audit_trail(service, caller, limit=limit, before=cursor, subject=subject, what=what, since=since)
+    return Page[Entry](items=[Entry.model_validate(row, from_attributes=True) for row in rows], next=behind)

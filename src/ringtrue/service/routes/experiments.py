@@ -1,0 +1,82 @@
+"""``/v1/experiments``: what was tried, what came of it, and whether it was kept (X-1)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from ringtrue.experiment import Experiment
+from ringtrue.service.auth import Reader, Writer
+from ringtrue.service.context import Here
+from ringtrue.service.errors import ERRORS
+from ringtrue.service.models import Cursor, Limit, Line, Name, Page, Strict
+from ringtrue.service.routes.queries import PathName
+from ringtrue.service.work.experimenting import import_experiments, newest_experiments, one_experiment
+
+router = APIRouter(prefix="/v1/experiments", tags=["experiments"], responses=ERRORS)
+MOST = 1_000
+
+
+class Row(BaseModel):
+    """One experiment, as a row of `experiments.json`; fields that somebody else wrote are kept as they are."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+    id: Name | None = Field(None, description="Like exp-001; the next number where it is missing.")
+    date: Annotated[str, Field(max_length=40, description="ISO 8601, at least the day.")]
+    description: Line
+    config_changes: Annotated[dict[str, Any], Field(max_length=500)] = Field(
+        default_factory=dict, description="What was set to what."
+    )
+    results: Annotated[dict[str, float | None], Field(max_length=500)] = Field(
+        default_factory=dict, description="By measure; null: not defined."
+    )
+    verdict: Line = Field("", description="Like ACCEPTED (all metrics improved).")
+
+    @classmethod
+    def of(cls, experiment: Experiment) -> Row:
+        return cls.model_validate(experiment.as_dict())
+
+
+class Rows(Strict):
+    """Experiments, as the file `experiments.json` has them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "experiments": [
+                        {
+                            "date": "2026-01-31",
+                            "description": "smaller chunks",
+                            "config_changes": {"chunking.max_tokens": 256},
+                            "results": {"recall_at_5": 0.82, "mrr": 0.71},
+                            "verdict": "ACCEPTED (all metrics improved)",
+                        }
+                    ]
+                }
+            ]
+        }
+    )
+    experiments: Annotated[list[Row], Field(min_length=1, max_length=MOST)]
+
+
+@router.get("")
+def list_experiments(service: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None) -> Page[Row]:
+    """List experiments, the newest first."""
+    found, behind = newest_experiments(service, caller, limit=limit, after=cursor)
+    return Page[Row](items=[Row.of(one) for one in found], next=behind)
+
+
+@router.get("/{experiment_id}")
+def one(service: Here, caller: Reader, experiment_id: PathName) -> Row:
+    """Return one experiment."""
+    return Row.of(one_experiment(service, caller, experiment_id))
+
+
+@router.post("", status_code=201)
+def bring_in(service: Here, caller: Writer, given: Rows) -> list[Row]:
+    """Bring in experiments, all of them or none; one without an id gets the next number."""
+    rows = [row.model_dump(exclude_unset=True) for row in given.experiments]
+    return [Row.of(one) for one in import_experiments(service, caller, rows)]

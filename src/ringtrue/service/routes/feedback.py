@@ -1,0 +1,155 @@
+"""``/v1/feedback``: what people and agents did with results, linked to the searches that showed them (F-1)."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+
+from ringtrue.online import event_name
+from ringtrue.service.auth import Reader, allowed, caller_of
+from ringtrue.service.context import Here, Service
+from ringtrue.service.direct import Direct, OneOrMany
+from ringtrue.service.errors import ERRORS
+from ringtrue.service.models import Answer, Cursor, Limit, Name, Page, Strict
+from ringtrue.service.routes.queries import At
+from ringtrue.service.work.logging_in import event_cursor, linked, newest_feedback
+from ringtrue.store import EventType, FeedbackEvent, timestamp
+
+router = APIRouter(prefix="/v1/feedback", tags=["feedback"], responses=ERRORS)
+MOST = 1_000
+Actor = Literal["person", "agent", "unknown"]
+
+
+class Event(Strict):
+    """Something that somebody did with a result."""
+
+    event_type: EventType
+    session_id: Name
+    item_id: Name | None = Field(None, description="The result; only a re_search may do without.")
+    query_id: Name | None = Field(None, description="The search; found by prompt, trace or session where it is missing.")
+    event_id: Name | None = Field(None, description="Given where it is missing. Sent twice, the first one stays.")
+    created_at: At | None = Field(None, description="When it happened; now where it is missing.")
+    actor: Actor = "unknown"
+    user_id: Name | None = None
+    metadata: Annotated[dict[Name, Any], Field(max_length=100)] = Field(
+        default_factory=dict, description="`seconds` of a dwell; `prompt_id` or `trace_id` to find the search by."
+    )
+
+
+class KeptEvent(Answer):
+    """One event as the store has it."""
+
+    event_id: str
+    event_type: str
+    session_id: str
+    created_at: str
+    query_id: str | None
+    item_id: str | None
+    rank_in_results: int = Field(description="From 1; -1 where it did not come from a search.")
+    actor: str
+    user_id: str | None
+    metadata: dict[str, Any]
+
+    @classmethod
+    def of(cls, row: FeedbackEvent) -> KeptEvent:
+        return cls.model_validate(row, from_attributes=True)
+
+
+class Linked(Answer):
+    """One event that was sent, and the search it belongs to."""
+
+    event_id: str
+    query_id: str | None
+    rank_in_results: int
+
+
+class Taken(Answer):
+    """What became of events that were sent: those accepted are in the store, those stored are new there."""
+
+    accepted: int
+    stored: int
+    events: list[Linked]
+
+
+EXAMPLES: dict[str, Any] = {
+    "a click": {"event_type": "click", "session_id": "s-17", "item_id": "faq-12", "actor": "person"},
+    "several": [
+        {"event_type": "dwell", "session_id": "s-17", "item_id": "faq-12", "metadata": {"seconds": 41}},
+        {"event_type": "re_search", "session_id": "s-17", "event_id": "ef_a1", "created_at": "2026-01-31T12:01:00Z"},
+    ],
+}
+BODY = OneOrMany(Event, most=MOST)
+_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
+
+async def take_feedback(request: Request) -> Response:
+    """Record one event, or up to 1,000 at once; each is linked to the search that showed its item."""
+    caller = allowed(await caller_of(request), "write")
+    events, size = await BODY.read(request)
+    service: Service = request.app.state.service
+    now = timestamp(service.now())
+    rows = [
+        FeedbackEvent(
+            event_id=event.event_id or event_name(),
+            event_type=event.event_type,
+            session_id=event.session_id,
+            created_at=event.created_at or now,
+            project=caller.project,
+            query_id=event.query_id,
+            item_id=event.item_id,
+            actor=event.actor,
+            user_id=event.user_id,
+            metadata=event.metadata,
+        )
+        for event in events
+    ]
+    found = await run_in_threadpool(linked, service, caller, rows)
+    fresh = all(event.event_id is None for event in events)
+    stored = await service.intake.feedback(found, size=size, fresh=fresh)
+    told = [{"event_id": row.event_id, "query_id": row.query_id, "rank_in_results": row.rank_in_results} for row in found]
+    return Response(_json({"accepted": len(found), "stored": stored, "events": told}), 201, media_type="application/json")
+
+
+router.add_api_route(
+    "",
+    take_feedback,
+    methods=["POST"],
+    status_code=201,
+    response_model=Taken,
+    route_class_override=Direct,
+    openapi_extra=BODY.described(EXAMPLES),
+)
+
+
+@router.get("")
+def list_feedback(
+    service: Here,
+    caller: Reader,
+    query_id: Annotated[str | None, Query(max_length=200)] = None,
+    session_id: Annotated[str | None, Query(max_length=200)] = None,
+    event_type: Annotated[EventType | None, Query()] = None,
+    since: Annotated[str | None, Query(max_length=40, examples=["2026-01-31T12:00:00Z"])] = None,
+    until: Annotated[str | None, Query(max_length=40)] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[KeptEvent]:
+    """List events, the newest first."""
+    rows = newest_feedback(
+        service,
+        caller,
+        limit=limit,
+        before=cursor,
+        since=since,
+        until=until,
+        session_id=session_id,
+        query_id=query_id,
+        kinds=None if event_type is None else [event_type],
+    )
+    shown = rows[:limit]
+    return Page[KeptEvent](
+        items=[KeptEvent.of(row) for row in shown], next=event_cursor(shown[-1]) if len(rows) > limit else None
+    )

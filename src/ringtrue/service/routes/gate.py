@@ -1,0 +1,107 @@
+"""``/v1/gate``: is a run good enough. It judges and keeps the verdict; it never writes a baseline."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+from pydantic import ConfigDict, Field
+
+from ringtrue.errors import InputError
+from ringtrue.service.auth import Writer
+from ringtrue.service.context import Here
+from ringtrue.service.jobs import Progress
+from ringtrue.service.models import Answer, Name, Strict
+from ringtrue.service.routes.compare import AFTER
+from ringtrue.service.routes.evaluate import SEARCH_ERRORS, EvaluateRequest, plan_record, wanted_of
+from ringtrue.service.routes.jobs import STARTED, started
+from ringtrue.service.work.evaluating import Plan, planned
+from ringtrue.service.work.gating import gated, verdict_record
+from ringtrue.service.work.library import baseline_named, server_policy
+
+router = APIRouter(prefix="/v1/gate", tags=["gate"])
+Status = Literal["pass", "degraded", "fail", "advisory", "undecided"]
+
+
+class GateRequest(Strict):
+    """What is judged, by which baseline, and by which rules."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"run": AFTER, "baseline": "hotel-search", "policy": {"floors": {"R@10": 0.1}, "latency": {}}},
+                {"run": AFTER, "baseline": "hotel-search"},
+                {"evaluate": {"golden": "hotel", "retriever": "bm25"}, "baseline": "hotel-search@1.0.0"},
+            ]
+        }
+    )
+
+    run: Name | None = Field(None, description="Id of a run.")
+    evaluate: EvaluateRequest | None = Field(None, description="What to evaluate first, in place of `run`.")
+    baseline: Name | None = Field(description="`name` or `name@version`; null judges by floors and ceilings alone.")
+    policy: dict[str, Any] | None = Field(
+        None,
+        description="Rules in place of those of the server's ringtrue.toml: floors, latency, slices, drop_measures, max_drop, "
+        "mode, min_effect, alpha, latency_increase, latency_slack, slice_drop, slice_minimum, minimum_queries, same_corpus.",
+    )
+
+
+class CheckAnswer(Answer):
+    """One rule applied to one number."""
+
+    rule: str
+    measure: str
+    status: Status
+    message: str
+    current: float | None
+    threshold: float | None
+    baseline: float | None
+    degradation: float | None = Field(description="Fall against the baseline as a share: 0.05 is 5 %.")
+    interval: list[float | None] | None
+    slice: str | None
+    queries: list[str] = Field(description="The queries behind a failure, the guiltiest first.")
+
+
+class VerdictAnswer(Answer):
+    """Pass, fail or undecided, with every check; ``exit_code`` is that of ``ringtrue gate``."""
+
+    run_id: str = Field(description="Under which the verdict is kept.")
+    verdict: Literal["pass", "fail", "undecided"]
+    exit_code: Literal[0, 1, 3]
+    name: str
+    golden: str
+    baseline: str | None = Field(description="Version of the baseline.")
+    mode: str
+    checks: list[CheckAnswer]
+    failures: list[CheckAnswer]
+    notes: list[str]
+
+
+@router.post("", response_model=VerdictAnswer, responses={**STARTED, **SEARCH_ERRORS})
+def gate(service: Here, caller: Writer, request: GateRequest) -> VerdictAnswer | JSONResponse:
+    """Judge a run, or evaluate and judge: pass, fail or undecided.
+
+    An evaluation that is too large for one request becomes a job, whose result is this answer.
+    """
+    if (request.run is None) == (request.evaluate is None):
+        raise InputError("name either a run or what to evaluate; give one of run and evaluate")
+    policy = server_policy(request.policy)
+    judged: str | Plan
+    if request.run is not None:
+        judged = request.run
+    else:
+        assert request.evaluate is not None
+        judged = planned(service, wanted_of(service, caller, request.evaluate))
+        if request.baseline is not None:
+            baseline_named(service, caller, request.baseline)  # a wrong name is told before anything is evaluated
+        if request.evaluate.wait is False or not judged.at_once(service.settings.at_once):
+            plan = judged
+
+            def work(progress: Progress) -> dict[str, Any]:
+                found = gated(service, caller, plan, policy, baseline=request.baseline, watcher=progress.watcher())
+                return verdict_record(found)
+
+            said = plan_record(plan) | {"baseline": request.baseline}
+            return started(service.jobs.start("gate", caller, said, work))
+    return VerdictAnswer.model_validate(verdict_record(gated(service, caller, judged, policy, baseline=request.baseline)))

@@ -1,0 +1,70 @@
+"""``/v1/keys``: who may use the service for this project (V-4)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import ConfigDict, Field
+
+from ringtrue.service.auth import Admin
+from ringtrue.service.context import Here
+from ringtrue.service.errors import ERRORS
+from ringtrue.service.models import Answer, Name, Strict
+from ringtrue.service.routes.queries import At, PathName
+from ringtrue.service.work.keyring import create_key, keys, revoke_key
+from ringtrue.store import ApiKey, Scope
+
+router = APIRouter(prefix="/v1/keys", tags=["keys"], responses=ERRORS)
+
+
+class NewKey(Strict):
+    """A key to be made, for the project of the caller."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "hotel app", "scopes": ["write"], "expires_at": "2099-12-31T00:00:00Z"}]}
+    )
+    name: Name = Field(description="Whose it is, or what for; reviewers are known by it.")
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=4)]
+    expires_at: At | None = None
+
+
+class KeyAnswer(Answer):
+    """A key; its token is nowhere but with its holder."""
+
+    key_id: str
+    name: str
+    scopes: list[Scope]
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    last_used_at: str | None = Field(description="To the minute.")
+
+    @classmethod
+    def of(cls, key: ApiKey) -> KeyAnswer:
+        return cls.model_validate(key, from_attributes=True)
+
+
+class MadeKey(KeyAnswer):
+    """A new key with its token, which is shown this once."""
+
+    token: str
+
+
+@router.get("")
+def list_keys(service: Here, caller: Admin) -> list[KeyAnswer]:
+    """List the keys of the project, those that ended or were revoked too."""
+    return [KeyAnswer.of(key) for key in keys(service, caller)]
+
+
+@router.post("", status_code=201)
+def create(service: Here, caller: Admin, given: NewKey) -> MadeKey:
+    """Make a key. The token is shown this once; only its hash is kept."""
+    key, token = create_key(service, caller, given.name, given.scopes, expires_at=given.expires_at)
+    return MadeKey(**KeyAnswer.of(key).model_dump(), token=token)
+
+
+@router.delete("/{key_id}")
+def revoke(service: Here, caller: Admin, key_id: PathName) -> KeyAnswer:
+    """Revoke a key: it opens nothing from now on."""
+    return KeyAnswer.of(revoke_key(service, caller, key_id))

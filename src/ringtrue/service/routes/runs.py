@@ -1,0 +1,444 @@
+"""``/v1/runs``: evaluations that were made, down to every query, and runs that were made elsewhere."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import Field
+
+from ringtrue.errors import InputError, MissingInput, RingtrueError
+from ringtrue.retrieve import canonical
+from ringtrue.run import Evaluation
+from ringtrue.service.auth import Reader, Writer
+from ringtrue.service.context import Here
+from ringtrue.service.errors import ERRORS, Refused, clean
+from ringtrue.service.models import Answer, Cursor, Limit, Moment, Name, Page
+from ringtrue.service.routes.evaluate import Body, EvaluationAnswer, Figures
+from ringtrue.service.routes.jobs import wrong_cursor
+from ringtrue.service.work import evaluating
+from ringtrue.service.work.evaluating import keys_of, known, renamed
+from ringtrue.service.work.library import baseline_named, golden_named
+from ringtrue.service.work.opened import answers_of, run_opened
+from ringtrue.store import StoredResult
+
+router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=ERRORS)
+RunId = Annotated[str, Path(min_length=1, max_length=200, description="Like full-2026-01-05T08:00:00.000000Z-1f3a….")]
+AT_A_TIME, MOST_LOOKED_AT = 200, 2_000
+"""Runs that are read at a time where a list is filtered, and before a page ends although it is not full."""
+
+
+class RunItem(Answer):
+    """A run in a list."""
+
+    run_id: str
+    run_type: Literal["full", "shadow", "regression", "ab_test"]
+    created_at: str
+    golden: str | None
+    retriever: str | None
+    queries: int
+    metrics: Figures
+    gate: Literal["pass", "fail", "undecided"] | None = Field(description="The verdict, where it was gated.")
+    feature_id: str | None
+    kept: bool = Field(description="Whether its answers are kept, not only its figures.")
+
+
+class RunAnswer(Answer):
+    """The figures of a run, and what an evaluation answers where its answers are kept."""
+
+    run: RunItem
+    intervals: dict[str, list[float | None]]
+    latency_ms: Figures
+    control_run_id: str | None
+    deltas: Figures
+    p_value: float | None
+    is_significant: bool | None
+    evaluation: EvaluationAnswer | None
+
+
+class QueryItem(Answer):
+    """One query of a run."""
+
+    query_id: str
+    text: str
+    scores: Figures
+    latency_ms: float | None
+    error: str | None
+    hits: int
+    lost: int = Field(description="Relevant documents that are missing among the first hits.")
+
+
+class StageAnswer(Answer):
+    """What one step of the retriever said about a document."""
+
+    name: str
+    rank: int
+    score: float | None
+
+
+class HitAnswer(Answer):
+    """A document that was found; its grade is null where nobody judged it."""
+
+    rank: int
+    doc_id: str
+    title: str | None
+    score: float | None
+    grade: int | None
+    channels: dict[str, int]
+    stages: list[StageAnswer]
+
+
+class LossAnswer(Answer):
+    """A relevant document that is missing, and the stage that lost it."""
+
+    doc_id: str
+    title: str | None
+    grade: int
+    stage: str
+    k: int
+    rank: int | None
+    ranks: dict[str, int]
+
+
+class JudgedAnswer(Answer):
+    """A judged document and where it was found."""
+
+    doc_id: str
+    title: str | None
+    grade: int
+    rank: int | None
+
+
+class QueryAnswer(Answer):
+    """One query of a run with its ranking, its judgments and what was lost."""
+
+    query_id: str
+    text: str
+    metadata: dict[str, Any]
+    negative: bool
+    scores: Figures
+    latency_ms: float | None
+    error: str | None
+    hits: list[HitAnswer]
+    judged: list[JudgedAnswer]
+    losses: list[LossAnswer]
+
+
+def run_item(row: StoredResult, *, kept: bool) -> RunItem:
+    """Return a run as a list shows it."""
+    return RunItem(
+        run_id=row.run_id,
+        run_type=row.run_type,
+        created_at=row.created_at,
+        golden=row.golden,
+        retriever=row.retriever,
+        queries=row.query_count,
+        metrics=_figures(row.metrics),
+        gate=row.gate,  # type: ignore[arg-type]  # one of the three, where there is one
+        feature_id=row.feature_id,
+        kept=kept,
+    )
+
+
+def _figures(values: Any) -> Figures:
+    """Return figures under the keys of REST; what is no measure of ours keeps its name."""
+    try:
+        return renamed(values, keys_of(list(values)))
+    except RingtrueError:
+        return {name: known(value) for name, value in values.items()}
+
+
+@router.get("")
+def list_runs(
+    service: Here,
+    caller: Reader,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    golden: Annotated[str | None, Query(max_length=200, description="Name of a golden set, or like hotel-v1.0.0.")] = None,
+    retriever: Annotated[str | None, Query(max_length=2_000, description="A retriever expression.")] = None,
+    since: Annotated[Moment | None, Query(description="ISO 8601.")] = None,
+) -> Page[RunItem]:
+    """List the project's runs, the newest first."""
+    store, after, looked = service.of(caller), cursor, 0
+    found: list[StoredResult] = []
+    texts = None if retriever is None else {retriever, _full(retriever)}
+    while len(found) <= limit and looked < MOST_LOOKED_AT:
+        try:
+            rows = store.results(
+                project=caller.project, since=since, limit=AT_A_TIME if golden or texts else limit + 1, before=after
+            )
+        except MissingInput:
+            raise wrong_cursor(cursor) from None
+        found += [row for row in rows if _matches(row, golden, texts)]
+        looked += len(rows)
+        if len(rows) < (AT_A_TIME if golden or texts else limit + 1):
+            after = None
+            break
+        after = rows[-1].run_id
+    shown = found[:limit]
+    if len(found) > limit:
+        after = shown[-1].run_id
+    kept = store.run_ids(project=caller.project, among=[row.run_id for row in shown])
+    return Page(items=[run_item(row, kept=row.run_id in kept) for row in shown], next=after)
+
+
+def _full(text: str) -> str:
+    try:
+        return str(canonical(text))
+    except RingtrueError:
+        return text
+
+
+def _matches(row: StoredResult, golden: str | None, texts: set[str] | None) -> bool:
+    named = golden is None or (row.golden is not None and (row.golden == golden or row.golden.startswith(f"{golden}-v")))
+    return named and (texts is None or row.retriever in texts)
+
+
+@router.post(
+    "",
+    status_code=201,
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": {
+                        "type": "object",
+                        "minProperties": 1,
+                        "additionalProperties": {"type": "object", "additionalProperties": {"type": "number"}},
+                    },
+                    "example": {"q001": {"entity-refund-procedure": 2.5, "entity-pool-page": 1.0}},
+                },
+                "text/plain": {
+                    "schema": {"type": "string", "description": "TREC: query Q0 document rank score tag"},
+                    "example": "q001 Q0 entity-refund-procedure 1 2.5 shop\nq001 Q0 entity-pool-page 2 1.0 shop\n",
+                },
+            },
+        }
+    },
+)
+def upload_run(
+    service: Here,
+    caller: Writer,
+    body: Body,
+    golden: Annotated[
+        str,
+        Query(
+            min_length=1,
+            max_length=200,
+            description="A stored or shipped golden set: name or name@version.",
+            examples=["hotel"],
+        ),
+    ],
+    name: Annotated[str, Query(min_length=1, max_length=200, description="What the run is called.")] = "upload",
+    measure: Annotated[list[str] | None, Query(max_length=50, description="Like nDCG@10; repeatable.")] = None,
+    allow: Annotated[
+        list[Literal["documents", "ids", "depth"]] | None, Query(description="Preconditions that need not hold.")
+    ] = None,
+) -> EvaluationAnswer:
+    """Score answers that were made elsewhere: `{query: {document: score}}` as JSON, or a TREC run as text.
+
+    Queries that the run does not answer are listed as failures and left out of the means.
+    """
+    kinds: dict[str, Literal["json", "trec"]] = {"application/json": "json", "text/plain": "trec"}
+    if body.kind not in kinds:
+        said = f"content-type '{body.kind:.80}' is not read here; send {' or '.join(kinds)}"
+        raise Refused(415, "unsupported_type", said)
+    if kinds[body.kind] == "json" and not isinstance(body.value(), dict):
+        raise InputError("the run is no object; write {query: {document: score}}")
+    found = evaluating.scored_run(
+        service,
+        golden_named(service, caller, golden),
+        body.content,
+        kind=kinds[body.kind],
+        name=name,
+        measures=measure or (),
+        allow=allow or (),
+    )
+    return EvaluationAnswer.model_validate(evaluating.answered(service, caller, found))
+
+
+@router.get("/{run_id}")
+def get_run(service: Here, caller: Reader, run_id: RunId) -> RunAnswer:
+    """Return a run: its figures, and the whole evaluation where its answers are kept."""
+    row, evaluation = run_opened(service, caller, run_id)
+    return RunAnswer(
+        run=run_item(row, kept=evaluation is not None),
+        intervals={name: [known(low), known(high)] for name, (low, high) in _intervals(row).items()},
+        latency_ms={name: known(value) for name, value in row.latency_ms.items()},
+        control_run_id=row.control_run_id,
+        deltas=_figures(row.deltas),
+        p_value=known(row.p_value),
+        is_significant=row.is_significant,
+        evaluation=None
+        if evaluation is None
+        else EvaluationAnswer.model_validate({"run_id": run_id, **evaluating.summary(evaluation)}),
+    )
+
+
+def _intervals(row: StoredResult) -> dict[str, tuple[float, float]]:
+    try:
+        keys = keys_of(list(row.intervals))
+    except RingtrueError:
+        return dict(row.intervals)
+    return {keys[name]: ends for name, ends in row.intervals.items()}
+
+
+@router.get("/{run_id}/queries")
+def run_queries(
+    service: Here,
+    caller: Reader,
+    run_id: RunId,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    sort: Annotated[Literal["id", "worst"], Query(description="worst: failed ones, then the lowest first measure.")] = "id",
+) -> Page[QueryItem]:
+    """List the queries of a run, by id or the worst first."""
+    evaluation = answers_of(service, caller, run_id)
+    order = _ordered(evaluation, sort)
+    if cursor is not None and cursor not in order:
+        raise wrong_cursor(cursor)
+    start = 0 if cursor is None else order.index(cursor) + 1
+    shown = order[start : start + limit]
+    keys = keys_of(evaluation.scores.measures)
+    texts = {query.query_id: query.text for query in evaluation.queries}
+    lost: dict[str, int] = {}
+    for loss in evaluation.losses:
+        lost[loss.query_id] = lost.get(loss.query_id, 0) + 1
+    items = []
+    for query_id in shown:
+        ranking = evaluation.ranking(query_id)
+        items.append(
+            QueryItem(
+                query_id=query_id,
+                text=texts[query_id],
+                scores=renamed(evaluation.scores.per_query.get(query_id, {}), keys),
+                latency_ms=known(ranking.latency_ms),
+                error=None if ranking.error is None else clean(ranking.error),
+                hits=len(ranking.hits),
+                lost=lost.get(query_id, 0),
+            )
+        )
+    return Page(items=items, next=shown[-1] if start + limit < len(order) else None)
+
+
+def _ordered(evaluation: Evaluation, sort: str) -> list[str]:
+    ids = sorted(query.query_id for query in evaluation.queries)
+    if sort == "id":
+        return ids
+    primary = evaluation.scores.measures[0]
+    better = -1 if primary.definition.lower_is_better else 1
+    values = {query_id: row[str(primary)] for query_id, row in evaluation.scores.per_query.items()}
+
+    def badness(query_id: str) -> tuple[bool, bool, float]:
+        value = values.get(query_id, math.nan)
+        unknown = math.isnan(value)
+        return evaluation.ranking(query_id).error is None, unknown, 0.0 if unknown else better * value
+
+    return sorted(ids, key=badness)
+
+
+@router.get("/{run_id}/queries/{query_id:path}")
+def run_query(
+    service: Here, caller: Reader, run_id: RunId, query_id: Annotated[str, Path(min_length=1, max_length=1_000)]
+) -> QueryAnswer:
+    """Return one query of a run: every hit with its grade and its way, and every relevant document that was lost."""
+    evaluation = answers_of(service, caller, run_id)
+    query = next((one for one in evaluation.queries if one.query_id == query_id), None)
+    if query is None:
+        raise MissingInput(f"run '{run_id:.120}' has no query '{query_id:.120}'; /v1/runs/{run_id:.120}/queries lists them")
+    ranking, titles = evaluation.ranking(query_id), evaluation.titles
+    grades = evaluation.qrels.to_dict().get(query_id, {})
+    ranks = {hit.doc_id: rank for rank, hit in reversed(list(enumerate(ranking.hits, 1)))}
+    return QueryAnswer(
+        query_id=query_id,
+        text=query.text,
+        metadata=dict(query.metadata),
+        negative=query.negative,
+        scores=renamed(evaluation.scores.per_query.get(query_id, {}), keys_of(evaluation.scores.measures)),
+        latency_ms=known(ranking.latency_ms),
+        error=None if ranking.error is None else clean(ranking.error),
+        hits=[
+            HitAnswer(
+                rank=rank,
+                doc_id=hit.doc_id,
+                title=titles.get(hit.doc_id),
+                score=known(hit.score),
+                grade=grades.get(hit.doc_id),
+                channels=dict(hit.channels),
+                stages=[StageAnswer(name=one.name, rank=one.rank, score=known(one.score)) for one in hit.stages],
+            )
+            for rank, hit in enumerate(ranking.hits, 1)
+        ],
+        judged=[
+            JudgedAnswer(doc_id=doc_id, title=titles.get(doc_id), grade=grade, rank=ranks.get(doc_id))
+            for doc_id, grade in sorted(grades.items(), key=lambda pair: (-pair[1], pair[0]))
+        ],
+        losses=[
+            LossAnswer(
+                doc_id=loss.doc_id,
+                title=titles.get(loss.doc_id),
+                grade=loss.grade,
+                stage=loss.stage,
+                k=loss.k,
+                rank=loss.rank,
+                ranks=dict(loss.ranks),
+            )
+            for loss in evaluation.losses
+            if loss.query_id == query_id
+        ],
+    )
+
+
+_POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)">')
+
+
+@router.get(
+    "/{run_id}/report",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The report",
+            "content": {
+                "text/html": {"schema": {"type": "string"}},
+                "text/markdown": {"schema": {"type": "string"}},
+                "application/json": {"schema": {"type": "object"}},
+            },
+        }
+    },
+)
+def run_report(
+    service: Here,
+    caller: Reader,
+    run_id: RunId,
+    format: Annotated[Literal["html", "md", "json"], Query()] = "html",
+    against: Annotated[Name | None, Query(description="Id of a run to compare with.")] = None,
+    baseline: Annotated[Name | None, Query(description="A baseline to judge by: name or name@version.")] = None,
+) -> Response:
+    """Return everything there is to tell about a run, as one page, as Markdown or as JSON."""
+    from ringtrue.report import as_json, html, markdown, report_on
+
+    report = report_on(
+        answers_of(service, caller, run_id),
+        made_at=service.now().isoformat(timespec="seconds"),
+        other=None if against is None else answers_of(service, caller, against),
+        baseline=None if baseline is None else baseline_named(service, caller, baseline),
+    )
+    if format == "md":
+        return Response(markdown(report), media_type="text/markdown; charset=utf-8")
+    if format == "json":
+        return Response(as_json(report), media_type="application/json")
+    page = html(report)
+    return Response(page, media_type="text/html; charset=utf-8", headers={"Content-Security-Policy": report_policy(page)})
+
+
+def report_policy(page: str) -> str:
+    """Return the policy under which a report is shown: its own, and apart from everything of this server.
+
+    In a sandbox the page is of no origin: should a document's text ever become script there, it has no session to use.
+    """
+    own = _POLICY.search(page)
+    policy = own[1].replace("&#39;", "'") if own is not None else "default-src 'none'"
+    return f"{policy}; frame-ancestors 'none'; sandbox allow-scripts allow-downloads"

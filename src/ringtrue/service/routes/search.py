@@ -1,0 +1,154 @@
+"""``/v1/search``: ask the documents that the server serves, through the retriever that evaluations ask (E-6)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fastapi import APIRouter
+from pydantic import ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from ringtrue.errors import SearchFailed
+from ringtrue.online.capture import read_answer, stages_of
+from ringtrue.online.identify import iso, query_name
+from ringtrue.online.proxy import quality_proxy
+from ringtrue.online.redact import ERROR
+from ringtrue.records import Hit
+from ringtrue.service.auth import Reader
+from ringtrue.service.context import Here, Service
+from ringtrue.service.errors import Refused, clean
+from ringtrue.service.models import Answer, Line, Name, Strict
+from ringtrue.service.routes.evaluate import SEARCH_ERRORS
+from ringtrue.service.routes.runs import StageAnswer
+from ringtrue.service.searches import Found, Passage
+from ringtrue.service.work.evaluating import known
+from ringtrue.service.work.retrievers import admitted
+from ringtrue.store import LoggedQuery
+
+router = APIRouter(prefix="/v1/search", tags=["search"], responses=SEARCH_ERRORS)
+SNIPPET = 300
+"""Letters of a document that an answer shows."""
+TOOL = "rest"
+
+
+class SearchRequest(Strict):
+    """A question to the documents that the server serves."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"query": "quiet room with a pool", "k": 5},
+                {"query": "quiet room with a pool", "k": 3, "retriever": "bm25", "explain": True, "log": False},
+            ]
+        }
+    )
+
+    query: str = Field(min_length=1, max_length=10_000)
+    k: int = Field(10, ge=1, le=200)
+    retriever: Line | None = Field(None, description="A retriever expression; the server's own unless given.")
+    scope: dict[Name, Line] | None = Field(None, max_length=10, description="Only documents with these metadata values.")
+    explain: bool = Field(False, description="Also every stage's rank and score for every hit.")
+    log: bool = Field(True, description="Whether the search is logged.")
+    session_id: Name | None = None
+    user_id: Name | None = None
+    tool: Name = Field(TOOL, description="The tool or surface that searches.")
+
+
+class FoundAnswer(Answer):
+    """A document that was found."""
+
+    rank: int
+    doc_id: str
+    score: float | None
+    title: str | None
+    text: str | None = Field(description="How the document begins; null where it lies elsewhere.")
+    chunk: str | None
+    channels: dict[str, int] = Field(description="Its rank in every channel that found it.")
+    stages: list[StageAnswer] | None
+
+
+class SearchAnswer(Answer):
+    """Documents, the best first."""
+
+    query_id: str | None = Field(description="Of the entry in the log, for feedback; null where it is not logged.")
+    retriever: str
+    fingerprint: str
+    latency_ms: float
+    hits: list[FoundAnswer]
+
+
+@router.post("")
+async def search(service: Here, caller: Reader, request: SearchRequest) -> SearchAnswer:
+    """Search the documents that the server serves.
+
+    The search is in the log before it is answered, which needs a key with scope `write`; `log: false` leaves it out.
+    """
+    if request.log and not caller.may("write"):
+        said = "a search that is logged needs a key with scope 'write'; send log: false to search without"
+        raise Refused(403, "forbidden", said, field="body.log")
+    moment = query_name.tick()
+    query_id = query_name.name(moment, request.query) if request.log else None
+
+    async def note(found: Found | SearchFailed) -> None:
+        if query_id is not None:
+            row = logged(found, request, query_id=query_id, created_at=iso(moment.clock), project=caller.project)
+            await service.intake.queries([row], size=len(request.query), fresh=True)
+
+    try:
+        found = await run_in_threadpool(_asked, service, request)
+    except SearchFailed as problem:
+        await note(problem)
+        raise
+    service.telemetry.observe_search(caller.project, found.ms / 1000)
+    await note(found)
+    passages = await run_in_threadpool(service.searches.passages, [hit.doc_id for hit in found.hits])
+    return SearchAnswer(
+        query_id=query_id,
+        retriever=found.subject.text,
+        fingerprint=found.subject.fingerprint,
+        latency_ms=found.ms,
+        hits=[_hit(rank, hit, passages.get(hit.doc_id), explain=request.explain) for rank, hit in enumerate(found.hits, 1)],
+    )
+
+
+def _asked(service: Service, request: SearchRequest) -> Found:
+    text = None if request.retriever is None else admitted(request.retriever, service.settings)
+    return service.searches.ask(request.query, k=request.k, retriever=text, scope=request.scope)
+
+
+def logged(found: Found | SearchFailed, request: SearchRequest, *, query_id: str, created_at: str, project: str) -> LoggedQuery:
+    """Return a search as the log keeps it; one that failed has no results and says why."""
+    asked = LoggedQuery(
+        query_id, request.query, request.tool, created_at, project, session_id=request.session_id, user_id=request.user_id
+    )
+    if isinstance(found, SearchFailed):
+        return replace(asked, degraded=True, fallback=f"{ERROR}{type(found).__name__}: {clean(str(found))}"[:500])
+    ids, scores, channels = read_answer(found.hits)
+    stages, latency = stages_of(found.seen)
+    return replace(
+        asked,
+        result_ids=ids,
+        scores=scores,
+        channel_contributions=channels,
+        total_latency_ms=found.ms,
+        stage_latency_ms=latency,
+        stages=stages,
+        quality_proxy_score=quality_proxy(scores, found.ms) if len(scores) == len(ids) else None,
+        retriever=found.subject.fingerprint,
+    )
+
+
+def _hit(rank: int, hit: Hit, passage: Passage | None, *, explain: bool) -> FoundAnswer:
+    text = None if passage is None else " ".join(passage.text[: 4 * SNIPPET].split())
+    if text is not None and len(text) > SNIPPET:
+        text = f"{text[: SNIPPET - 1]}…"
+    return FoundAnswer(
+        rank=rank,
+        doc_id=hit.doc_id,
+        score=known(hit.score),
+        title=None if passage is None else passage.title or None,
+        text=text,
+        chunk=hit.chunk,
+        channels=dict(hit.channels),
+        stages=[StageAnswer(name=one.name, rank=one.rank, score=known(one.score)) for one in hit.stages] if explain else None,
+    )

@@ -1,0 +1,203 @@
+"""The searches a server answers: its documents, opened once, and retrievers over them, built once each.
+
+What answers ``/v1/search`` is what an evaluation asks (E-6): both are made by the same function from the same text and the same
+documents.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from ringtrue.config import cache_folder
+from ringtrue.errors import MissingInput, RingtrueError
+from ringtrue.golden import load
+from ringtrue.records import Hit
+from ringtrue.retrieve import Collection, Seen, as_expression, build, canonical, indexes_of, names_documents, observing
+from ringtrue.run import corpus_of
+from ringtrue.run.subject import Subject, subject_of
+from ringtrue.service.errors import Refused
+from ringtrue.service.settings import Settings
+
+MOST = 16
+"""Retrievers that are kept open; the one that was asked longest ago is closed for a new one."""
+MOST_INDEXES = 24
+"""Kinds of indexes that requests may make over the documents: each takes as much room on the disk as the texts."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What a reader sees of a document."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search found, and how that came about."""
+
+    subject: Subject
+    hits: tuple[Hit, ...]
+    seen: Seen | None
+    ms: float
+    """Around the retriever alone."""
+
+
+class _Kept:
+    """One retriever, made by the first who needs it while others wait for it, and only for it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.subject: Subject | None = None
+
+
+class Searches:
+    """The documents and retrievers of one server; any thread may use it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._lock = threading.Lock()
+        self._opening = threading.Lock()
+        self._documents: Collection | None = None
+        self._closed = False
+
+    @property
+    def has_documents(self) -> bool:
+        """True where the settings say what is searched."""
+        return self.settings.folder is not None or self.settings.golden is not None
+
+    @property
+    def documents(self) -> Collection:
+        """The documents that are searched; raises MissingInput where the settings name none, or what they name is not there."""
+        with self._opening:
+            if self._documents is None:
+                self._documents = self._opened()
+            return self._documents
+
+    def _opened(self) -> Collection:
+        if self.settings.folder is not None:
+            found = Collection(self.settings.folder)
+            if not len(found):
+                raise MissingInput("the server's folder holds no documents; its operator must run `ringtrue ingest` first")
+            return found
+        if self.settings.golden is not None:
+            return corpus_of(load(self.settings.golden), cache_folder() / "corpora")
+        raise MissingInput("the server has no documents to search; start it with --in FOLDER or --golden NAME")
+
+    def retriever(self, text: str | None = None) -> Subject:
+        """Return the retriever of an admitted expression, the server's own unless given, with its text and fingerprint.
+
+        Raises what building it raises, and Refused (409) where it needs an index and there are many already.
+        """
+        # As it is written: the names of channels in hits and logs are those that somebody wrote.
+        wanted = str(as_expression(self.settings.retriever if text is None else text))
+        with self._lock:
+            if self._closed:
+                raise Refused(503, "unavailable", "the service is stopping; ask again soon")
+            entry = self._kept.setdefault(wanted, _Kept())
+            self._kept.move_to_end(wanted)
+        with entry.lock:
+            if entry.subject is None:
+                try:
+                    entry.subject = self._built(wanted)
+                except BaseException:
+                    self._drop(wanted, entry)
+                    raise
+        self._make_room()
+        return entry.subject
+
+    def _built(self, text: str) -> Subject:
+        if names_documents(text):
+            self.check_room(text, self.documents)
+        return subject_of(text, collection=lambda: self.documents)
+
+    def check_room(self, text: str, documents: Collection) -> None:
+        """Raise Refused (409) for a retriever that would make one index more over documents than a server keeps."""
+        own = {str(canonical(one)) for one in (self.settings.retriever, *self.settings.expressions)}
+        if str(canonical(text)) in own:
+            return
+        new = [index for index in indexes_of(build(text, documents)) if not index.folder.exists()]
+        folder = documents.folder / "indexes"
+        there = sum(1 for _ in folder.iterdir()) if folder.is_dir() else 0
+        if new and there + len(new) > MOST_INDEXES:
+            raise Refused(
+                409, "too_many_indexes",
+                f"this retriever needs a new index, and the documents have {there} already; use options of one that was asked, "
+                "or ask the operator to name this retriever",
+            )  # fmt: skip
+
+    def passages(self, doc_ids: Iterable[str]) -> dict[str, Passage]:
+        """Return title and text of documents by id; those that lie elsewhere, with a connected system, are absent."""
+        if not self.has_documents:
+            return {}
+        wanted = list(doc_ids)
+        titles = self.documents.titles(wanted)
+        texts = self.documents.texts_known(wanted)
+        return {
+            doc_id: Passage(title, texts[doc_id].removeprefix(title).strip())
+            for doc_id, title in titles.items()
+            if doc_id in texts
+        }
+
+    def ask(self, query: str, *, k: int, retriever: str | None = None, scope: Mapping[str, str] | None = None) -> Found:
+        """Return what an admitted retriever, the server's own unless given, finds; raises SearchFailed and InputError."""
+        subject = self.retriever(retriever)
+        began = time.perf_counter()
+        with without_place(subject.collection), observing() as seen:
+            hits = tuple(subject.retriever.search(query, k=k, scope=scope or None))
+        return Found(subject, hits, seen.root, (time.perf_counter() - began) * 1000)
+
+    def close(self) -> None:
+        """End what was opened: connections, and programs that answer."""
+        with self._lock:
+            self._closed = True
+            entries = list(self._kept.values())
+            self._kept.clear()
+        for entry in entries:
+            _close(entry)
+
+    def _make_room(self) -> None:
+        gone = []
+        with self._lock:
+            while len(self._kept) > MOST:
+                gone.append(self._kept.popitem(last=False)[1])
+        for entry in gone:
+            _close(entry)
+
+    def _drop(self, wanted: str, entry: _Kept) -> None:
+        with self._lock:
+            if self._kept.get(wanted) is entry:
+                del self._kept[wanted]
+
+
+@contextmanager
+def without_place(documents: Collection | None) -> Iterator[None]:
+    """Keep where documents lie out of what is raised inside: callers are told of the documents, not of the machine."""
+    try:
+        yield
+    except RingtrueError as problem:
+        if documents is None or str(documents.folder) not in str(problem):
+            raise
+        raise type(problem)(str(problem).replace(str(documents.folder), "the documents")) from None
+
+
+def _close(entry: _Kept) -> None:
+    if entry.subject is None:
+        return
+    for part in _parts(entry.subject.retriever):
+        if callable(close := getattr(part, "close", None)):
+            with suppress(Exception):  # what cannot be closed is gone already
+                close()
+
+
+def _parts(retriever: Any) -> Iterator[Any]:
+    yield retriever
+    for part in getattr(retriever, "parts", ()):
+        yield from _parts(part)

@@ -1,0 +1,51 @@
+"""The server process: Uvicorn around the application, until it is told to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ringtrue.errors import InputError
+from ringtrue.service.settings import Settings
+
+GRACE_S = 20
+"""Seconds that requests under way have to end when the server is told to stop."""
+MOST_AT_ONCE = 1_000
+
+
+def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) -> None:
+    """Serve until a signal ends it; ``ready`` is told the address once it listens.
+
+    What was acknowledged is in the store by then; what is under way gets a few seconds. Raises InputError where the server's
+    packages are missing or the address cannot be had.
+    """
+    try:
+        import uvicorn
+
+        from ringtrue.service.app import create_app
+    except ImportError as problem:
+        raise InputError(f"the service needs {problem.name}; pip install 'ringtrue[service]'") from problem
+
+    class Announced(uvicorn.Server):
+        async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+            await super().startup(sockets)  # type: ignore[arg-type]
+            if self.started:
+                port = next((socket.getsockname()[1] for one in self.servers for socket in one.sockets), settings.port)
+                name = f"[{settings.host}]" if ":" in settings.host else settings.host
+                ready(f"http://{name}:{port}")
+
+    config = uvicorn.Config(
+        create_app(settings),
+        host=settings.host,
+        port=settings.port,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        date_header=True,
+        limit_concurrency=MOST_AT_ONCE,
+        timeout_graceful_shutdown=GRACE_S,
+        timeout_keep_alive=30,
+    )
+    server = Announced(config)
+    server.run()
+    if not server.started:
+        raise InputError(f"cannot listen on {settings.host} port {settings.port}; is it in use? choose another with --port")

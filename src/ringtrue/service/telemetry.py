@@ -1,0 +1,269 @@
+"""What the service says about itself and its projects: ``/metrics`` for Prometheus, and history in the store (V-2).
+
+Durations are counted in this process as they happen; everything else is read from the store, one part after the other, and kept
+for a few seconds, so that a scrape costs next to nothing however large the log is. A part that fails is absent and counted, and
+the others are still told. A project sees its own figures only.
+"""
+
+from __future__ import annotations
+
+import logging
+import platform
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from ringtrue.service import readings
+from ringtrue.service.alerts import RuleState, rule_states, watched
+from ringtrue.service.exposition import NOBODY, Durations, encoded, families
+from ringtrue.service.gauges import Names, Reading
+from ringtrue.service.history import LOOKBACK, Recorder
+from ringtrue.store import HistoryPoint
+
+if TYPE_CHECKING:
+    from ringtrue.service.settings import Settings
+    from ringtrue.store import Store
+
+_LOG = logging.getLogger("ringtrue.service")
+
+FRESH = timedelta(seconds=5)
+"""How long readings are taken for new."""
+SLOW = timedelta(seconds=60)
+"""The same for parts that read large or many rows; an evaluation made here is seen at once all the same."""
+PROJECTS_EVERY = timedelta(minutes=10)
+"""How often the store is asked which projects there are."""
+ALERTS_FRESH = timedelta(seconds=15)
+OUTAGE_POINTS = 1_000
+"""Readings taken while the store was away that are written down when it is back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """How many rows wait to be written, and how many may."""
+
+    waiting: int
+    capacity: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    name: str
+    read: readings.Read
+    fresh: timedelta = FRESH
+    of_store: bool = True
+    """It is read from the store, and so not at all while that is away."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was read last of one part of one project."""
+
+    at: datetime
+    found: tuple[Reading, ...]
+
+
+class Telemetry:
+    """The metrics of one server. ``queue`` says how full the queue of the log is; ``now`` is the clock.
+
+    Raises InputError for names of metrics that cannot be.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        *,
+        queue: Callable[[], Queue] | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._settings, self._store, self._now = settings, store, now
+        self.queue = queue
+        self._every = timedelta(seconds=settings.history_seconds)
+        self._about = {"version": version("ringtrue"), "python": platform.python_version()}
+        self.names = Names(prefix=settings.prefix, own=settings.gauges)
+        self._durations = Durations()
+        self._parts = (
+            _Part("queue", self._queue, of_store=False),
+            _Part("quality", readings.Quality(), SLOW),
+            _Part("review", readings.review),
+            _Part("log", readings.LogCounts()),
+            _Part("tests", readings.trials),
+            _Part("flags", readings.flags),
+            _Part("jobs", readings.jobs),
+            _Part("shadow", readings.shadow, SLOW),
+        )
+        self._known: dict[tuple[str, str], _Known] = {}
+        self._errors: Counter[tuple[str, str]] = Counter()
+        self._up = True
+        self._up_at: datetime | None = None
+        self._locks: dict[tuple[str, str], threading.Lock] = {}
+        self._recorder = Recorder(watched)
+        self._away: deque[HistoryPoint] = deque(maxlen=OUTAGE_POINTS)
+        self._projects = {settings.project}
+        self._projects_at: datetime | None = None
+        self._alerts: dict[str, tuple[datetime, list[RuleState]]] = {}
+        self._due: deque[str] = deque()
+        self._writing = threading.Lock()
+        self._wake, self._stop = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    # ── what happens ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def observe_request(self, method: str, route: str, status: int, seconds: float, *, project: str | None = None) -> None:
+        """Count a request; ``route`` is the template of its address, ``project`` that of its caller, None where nobody's."""
+        self._durations.request(method, route, status, seconds, project=project)
+
+    def observe_search(self, project: str, seconds: float) -> None:
+        """Count a search that was served or logged, by how long it took."""
+        self._durations.search(project, seconds)
+
+    def evaluated(self, project: str) -> None:
+        """Say that a project was evaluated or gated: its gauges are written down at once, by the background where it runs."""
+        if self._thread is None:
+            self.remember(project)
+        else:
+            self._due.append(project)
+            self._wake.set()
+
+    # ── what is told ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def scrape(self, project: str, accept: str | None = None) -> tuple[bytes, str]:
+        """Return the metrics of a project for Prometheus, with their content type: OpenMetrics where ``accept`` asks for it."""
+        # The operator's own project sees the requests that came with nobody's key, too.
+        seen = {project, NOBODY} if project == self._settings.project else {project}
+        told = [*families(project, self.readings(project), self.names), *self._durations.families(seen, self.names)]
+        return encoded(told, accept)
+
+    def readings(self, project: str, *, refresh: bool = False) -> list[Reading]:
+        """Return what is known about a project now, at most a few seconds old; with ``refresh`` everything is read again."""
+        now = self._now()
+        self._projects.add(project)
+        up = self._store_answers(now)
+        found = [Reading("ringtrue_build_info", 1.0, self._about), Reading("ringtrue_store_up", float(up))]
+        for part in self._parts:
+            if up or not part.of_store:
+                found += self._of_part(project, part, now, refresh)
+        errors = [(part, count) for (whose, part), count in list(self._errors.items()) if whose == project]
+        return found + [Reading("ringtrue_collect_errors_total", float(count), {"part": part}) for part, count in errors]
+
+    def alerts(self, project: str) -> list[RuleState]:
+        """Return the state of every shipped rule over the stored history of a project, as of the last look at it."""
+        known = self._alerts.get(project)
+        # Once somebody has asked, the background looks whenever it has written; without it, whoever asks does.
+        held = ALERTS_FRESH if self._thread is None else 3 * self._every
+        if known is None or not timedelta() <= self._now() - known[0] < held:
+            return self._look(project)
+        return known[1]
+
+    def _look(self, project: str) -> list[RuleState]:
+        now, held = self._now(), max(LOOKBACK, 2.5 * self._every)
+        found = rule_states(self._store.only(project), project, now=now, lookback=held)
+        self._alerts[project] = (now, found)
+        return found
+
+    def _store_answers(self, now: datetime) -> bool:
+        if self._up_at is None or not timedelta() <= now - self._up_at < FRESH:
+            try:
+                self._store.schema_version()
+                up = True
+            except Exception as problem:
+                up = False
+                self._known.clear()  # what it said before is not known to hold any more
+                if self._up:
+                    _LOG.warning("the store does not answer: %s", problem)
+            self._up, self._up_at = up, now
+        return self._up
+
+    def _queue(self, store: Store, project: str, now: datetime) -> Iterator[Reading]:
+        if self.queue is not None:
+            queue = self.queue()
+            yield Reading("ringtrue_log_queue_waiting", float(queue.waiting))
+            yield Reading("ringtrue_log_queue_capacity", float(queue.capacity))
+
+    def _of_part(self, project: str, part: _Part, now: datetime, refresh: bool) -> tuple[Reading, ...]:
+        key = (project, part.name)
+        self._errors.setdefault(key, 0)  # a counter must be seen at 0 before its first step counts
+        known = self._known.get(key)
+        # A slow part is read by the background; a scrape reads it only where that does not run.
+        fresh = part.fresh if part.fresh == FRESH or self._thread is None else 3 * part.fresh
+        if known is not None and not refresh and timedelta() <= now - known.at < fresh:
+            return known.found
+        lock = self._locks.setdefault(key, threading.Lock())
+        # Where somebody else is reading it, what is known is new enough; the first time there is nothing but to wait.
+        if not lock.acquire(blocking=known is None or refresh) and known is not None:
+            return known.found
+        try:
+            found = tuple(part.read(self._store.only(project), project, now))
+        except Exception as problem:  # whatever one part meets, the others are still told
+            if self._errors[key] == 0:
+                _LOG.warning("the metrics of %s cannot be read: %s: %s", part.name, type(problem).__name__, problem)
+            self._errors[key] += 1
+            found = ()
+        finally:
+            lock.release()
+        self._known[key] = _Known(now, found)
+        return found
+
+    # ── history ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        """Begin to write the gauges of every project down from time to time."""
+        if self._thread is None:
+            self._stop.clear()
+            self._thread = threading.Thread(target=self._work, name="ringtrue-telemetry", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End that; returns once nothing is being written any more."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _work(self) -> None:
+        round_at = time.monotonic()
+        while not self._stop.is_set():
+            self._wake.clear()
+            if time.monotonic() >= round_at:
+                round_at = time.monotonic() + self._every.total_seconds()
+                self._due.extend(self._known_projects())
+            for project in dict.fromkeys(self._due.popleft() for _ in range(len(self._due))):
+                if not self._stop.is_set():
+                    self.remember(project)
+            if not self._stop.is_set():
+                self._wake.wait(max(0.0, round_at - time.monotonic()))
+
+    def _known_projects(self) -> list[str]:
+        now = self._now()
+        if self._projects_at is None or not timedelta() <= now - self._projects_at < PROJECTS_EVERY:
+            try:
+                self._projects |= set(self._store.projects())
+                self._projects_at = now
+            except Exception as problem:  # asked again with the next round
+                _LOG.warning("the projects of the store cannot be listed: %s", problem)
+        return sorted(self._projects)
+
+    def remember(self, project: str) -> None:
+        """Write down what has changed since the last time; what is read while the store is away follows when it is back."""
+        found = self.readings(project, refresh=True)
+        with self._writing:
+            points = self._recorder.points(project, found, at=self._now())
+            try:
+                self._store.add_history([*self._away, *points])
+                self._away.clear()
+            except Exception as problem:
+                _LOG.warning("the history of the gauges cannot be written: %s", problem)
+                self._away.extend(points)
+                return
+        if project in self._alerts:
+            try:
+                self._look(project)
+            except Exception as problem:  # whoever asks next looks again
+                self._alerts.pop(project, None)
+                _LOG.warning("the alert rules cannot be evaluated: %s", problem)

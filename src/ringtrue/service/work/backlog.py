@@ -1,0 +1,155 @@
+"""The review queue as a whole: how much waits, since when, where it comes from, and how fast it moves (G-8)."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from ringtrue.golden import rater_name
+from ringtrue.online.review import STATES
+from ringtrue.service.work import reviewing
+from ringtrue.service.work.logging_in import bad_cursor
+from ringtrue.store import ReviewItem
+
+if TYPE_CHECKING:
+    from ringtrue.service.auth import Caller
+    from ringtrue.service.context import Service
+
+FRESH_S = 3.0
+"""How long the list of pairs is shown without reading it again, unless a state changes."""
+WEEKS = 8
+NO_SET = ""
+REFRESH, POOL, SENT = "refresh of the log", "unjudged documents", "sent by a program"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A pair in the list; without its text, which may be long."""
+
+    item: ReviewItem
+    ratings: int
+    source: str
+    golden: str
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    """What came in and what was judged in seven days that end with ``until``."""
+
+    since: datetime
+    until: datetime
+    added: int
+    judged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All pairs at one moment."""
+
+    rows: tuple[Row, ...]
+    times: tuple[str, ...]
+    """When ratings were given."""
+
+
+_kept: WeakKeyDictionary[Service, dict[str, tuple[float, Any, Snapshot]]] = WeakKeyDictionary()
+
+
+def snapshot(service: Service, caller: Caller) -> Snapshot:
+    """Return all pairs of the caller's project, read at most every few seconds while no state changes."""
+    counts = service.of(caller).backlog(project=caller.project)
+    mine = _kept.setdefault(service, {})
+    found = mine.get(caller.project)
+    if found is not None and found[0] > time.monotonic() and found[1] == counts:
+        return found[2]
+    ratings = service.of(caller).ratings(project=caller.project)
+    said: dict[str, set[str]] = {}
+    for one in ratings:
+        said.setdefault(one.item_key, set()).add(rater_name(one.reviewer))
+    rows = tuple(
+        Row(replace(item, text=""), len(said.get(item.item_key, ())), source_of(item), golden_of(item))
+        for item in service.of(caller).review_items(project=caller.project)
+    )
+    made = Snapshot(rows, tuple(one.at for one in ratings))
+    mine[caller.project] = (time.monotonic() + FRESH_S, counts, made)
+    return made
+
+
+def source_of(item: ReviewItem) -> str:
+    """Return how a pair came into the queue."""
+    return REFRESH if "refresh" in item.metadata else POOL if item.metadata.get("golden") else SENT
+
+
+def golden_of(item: ReviewItem) -> str:
+    """Return the set that a pair is judged for; empty where none is named."""
+    return str(item.metadata.get("golden") or NO_SET)
+
+
+def weeks(found: Snapshot, *, now: datetime) -> list[Week]:
+    """Return what came in and what was judged in each of the last weeks, the oldest first."""
+    added = Counter(_week(row.item.created_at, now) for row in found.rows)
+    judged = Counter(_week(at, now) for at in found.times)
+    return [
+        Week(now - timedelta(weeks=back + 1), now - timedelta(weeks=back), added[back], judged[back])
+        for back in reversed(range(WEEKS))
+    ]
+
+
+def _week(at: str, now: datetime) -> int:
+    return (now - datetime.fromisoformat(at)) // timedelta(weeks=1)
+
+
+def grouped(rows: Sequence[Row], by: Callable[[Row], str]) -> list[tuple[str, Mapping[str, int], int]]:
+    """Return for every name how many of its pairs are in each state, and how many there are; the largest first."""
+    found: dict[str, Counter[str]] = {}
+    for row in rows:
+        found.setdefault(by(row), Counter())[row.item.state] += 1
+    made: list[tuple[str, Mapping[str, int], int]] = [
+        (name, {state: counts[state] for state in STATES}, counts.total()) for name, counts in found.items()
+    ]
+    return sorted(made, key=lambda one: (-one[2], one[0]))
+
+
+SORTS: Mapping[str, Callable[[Row], Any]] = {
+    "priority": lambda row: row.item.priority,
+    "age": lambda row: row.item.created_at,
+    "question": lambda row: row.item.query.casefold(),
+    "grades": lambda row: row.ratings,
+}
+
+
+def chosen(
+    found: Snapshot, *, state: str = "", golden: str = "", text: str = "", sort: str = "-priority"
+) -> list[Row]:
+    """Return the pairs that pass the filters, sorted; an unknown sort is that of the queue."""
+    wanted = text.casefold().strip()
+    rows = [
+        row
+        for row in found.rows
+        if (not state or row.item.state == state)
+        and (not golden or row.golden == golden)
+        and (not wanted or wanted in f"{row.item.query}\n{row.item.title}\n{row.item.doc_id}\n{row.item.item_key}".casefold())
+    ]
+    key = SORTS.get(sort.removeprefix("-"))
+    return rows if key is None else sorted(rows, key=key, reverse=sort.startswith("-"))
+
+
+def part(rows: Sequence[Row], *, after: str | None, limit: int) -> tuple[Sequence[Row], int, str | None]:
+    """Return the rows behind a cursor, the number of the first, and the cursor behind them where there are more."""
+    start = 0
+    if after is not None:
+        places = [place for place, row in enumerate(rows) if row.item.item_key == after]
+        if not places:
+            raise bad_cursor()
+        start = places[0] + 1
+    shown = rows[start : start + limit]
+    return shown, start + 1, shown[-1].item.item_key if start + limit < len(rows) else None
+
+
+def oldest(service: Service, caller: Caller) -> reviewing.Backlog:
+    """Return the counts of the queue and how long the oldest pair waits."""
+    return reviewing.backlog(service, caller)

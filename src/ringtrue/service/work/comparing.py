@@ -1,0 +1,123 @@
+"""Two runs of a project side by side: is one better, and is that certain (C-1, C-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from ringtrue.errors import InputError, nearest
+from ringtrue.service.work.evaluating import keys_of, known, run_named
+from ringtrue.verdict import Comparison, compare
+from ringtrue.verdict.reachable import with_measures
+
+if TYPE_CHECKING:
+    from ringtrue.run import Evaluation
+    from ringtrue.service.auth import Caller
+    from ringtrue.service.context import Service
+    from ringtrue.verdict import MeasureComparison
+
+Correction = Literal["holm", "benjamini-hochberg", "none"]
+
+
+def sides(service: Service, caller: Caller, a: str, b: str) -> tuple[Evaluation, Evaluation]:
+    """Return two runs, each under a name that tells it from the other; raises MissingInput."""
+    before, after = run_named(service, caller, a), run_named(service, caller, b)
+    if before.name == after.name:
+        return replace(before, name=f"{before.name} ({a})"), replace(after, name=f"{after.name} ({b})")
+    return before, after
+
+
+def compared(
+    service: Service,
+    caller: Caller,
+    a: str,
+    b: str,
+    *,
+    measures: Sequence[str] = (),
+    primary: str | None = None,
+    alpha: float = 0.05,
+    correction: Correction = "holm",
+    by: Sequence[str] = (),
+    allow_different_sets: bool = False,
+) -> Comparison:
+    """Return whether run ``b`` is better than run ``a``, over the queries that both answered.
+
+    Measures that a run did not score are computed from its answers. Raises MissingInput, InputError, and CannotDecide where the
+    two cannot be compared.
+    """
+    wanted = [*measures, *([primary] if primary is not None else [])]
+    before, after = (with_measures(one, wanted)[0] for one in sides(service, caller, a, b))
+    for name in by:
+        fields = sorted({field for one in (before, after) for facts in one.scores.facts.values() for field in facts})
+        if name not in fields:
+            cure = f"did you mean {nearest(name, fields)}?" if fields else "the sets declare none"
+            raise InputError(f"no query has the field '{name[:60]}'; {cure}")
+    return compare(
+        before,
+        after,
+        measures=list(dict.fromkeys(wanted)) if measures else None,
+        primary=primary,
+        alpha=alpha,
+        correction=correction,
+        slices=tuple(by),
+        allow_different_sets=allow_different_sets,
+    )
+
+
+def comparison_record(found: Comparison) -> dict[str, Any]:
+    """Return what REST says about a comparison, measures under their keys."""
+    keys = keys_of(list(found.measures))
+    return {
+        "verdict": found.verdict,
+        "reason": found.reason,
+        "a": found.a,
+        "b": found.b,
+        "primary": keys[found.primary],
+        "measures": {keys[name]: measure_record(one) for name, one in found.measures.items()},
+        "per_query": {query: known(delta) for query, delta in found.measures[found.primary].deltas.items()},
+        "slices": {
+            field: {value: {keys[name]: measure_record(one) for name, one in parts.items()} for value, parts in values.items()}
+            for field, values in found.slices.items()
+        },
+        "latency_ms": None
+        if found.latency is None
+        else {
+            "n": found.latency.n,
+            "mean_diff": known(found.latency.mean_diff),
+            "ci": [known(found.latency.low), known(found.latency.high)],
+            "p50": list(map(known, found.latency.p50)),
+            "p95": list(map(known, found.latency.p95)),
+            "p99": list(map(known, found.latency.p99)),
+            "comparable": found.latency.comparable,
+        },
+        "only_a": list(found.only_a),
+        "only_b": list(found.only_b),
+        "alpha": found.alpha,
+        "correction": found.correction,
+        "notes": list(found.notes),
+    }
+
+
+def measure_record(one: MeasureComparison) -> dict[str, Any]:
+    """Return the comparison of one measure."""
+    return {
+        "measure": one.measure,
+        "n": one.n,
+        "a": known(one.a),
+        "b": known(one.b),
+        "diff": known(one.diff),
+        "ci": [known(one.low), known(one.high)],
+        "p": known(one.p),
+        "p_adjusted": known(one.p_adjusted),
+        "interval_p": known(one.interval_p),
+        "effect": known(one.effect),
+        "prob_better": known(one.prob_better),
+        "wins": one.wins,
+        "ties": one.ties,
+        "losses": one.losses,
+        "verdict": one.word,
+        "reason": one.reason,
+        "more_queries": one.more_queries,
+        "warnings": list(one.warnings),
+    }

@@ -1,0 +1,143 @@
+"""How the platform and this server are: health for everybody, diagnostics for whoever runs it (O-3)."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from ringtrue.memory.signals import memory_part
+from ringtrue.online import Health, Part, health_of
+from ringtrue.service.errors import clean
+from ringtrue.service.work.logging_in import bad_cursor, is_moment
+from ringtrue.store import AuditEntry, timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.service.auth import Caller
+    from ringtrue.service.context import Service
+
+MEMORY_DAYS = timedelta(days=30)
+"""How far back the memory's figures look."""
+PACKAGES = ("ringtrue", "fastapi", "starlette", "uvicorn", "pydantic", "SQLAlchemy", "psycopg", "prometheus_client")
+JOBS = 200
+"""The newest jobs that are counted."""
+
+
+def health(service: Service, caller: Caller) -> Health:
+    """Return the health of the caller's project, the documents that are served and the memory included."""
+    store, settings, now = service.of(caller), service.settings, service.now()
+    found = health_of(store, now=now, project=caller.project, index=settings.folder, retriever=settings.retriever)
+    memory = memory_part(store, project=caller.project, since=now - MEMORY_DAYS)
+    return Health(tuple(_public(service, part) for part in (*found.parts, memory)))
+
+
+def _public(service: Service, part: Part) -> Part:
+    """Return a part as any caller may see it: without places of this machine."""
+    if part.name == "schema":  # the database's, and so of no project
+        number = service.store.schema_version()
+        return Part("schema", "ok", f"version {number}", {"version": number})
+    return replace(part, says=clean(part.says), figures=plain(part.figures))
+
+
+def plain(value: Any) -> Any:
+    """Return a structure as JSON has it; a number that is none is unknown."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float) or value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What whoever runs a server wants to know of it."""
+
+    versions: Mapping[str, str]
+    database: str
+    schema: str
+    started_at: str
+    uptime_s: float
+    intake: Mapping[str, Any]
+    jobs: Mapping[str, int]
+    settings: Mapping[str, Any]
+
+
+def diagnosis(service: Service, caller: Caller) -> Diagnosis:
+    """Return versions, schema, uptime, the intake's figures, jobs by state, and the settings without secrets and places."""
+    settings = service.settings
+    jobs = Counter(job.state for job in service.of(caller).jobs(project=caller.project, limit=JOBS))
+    return Diagnosis(
+        versions={"python": platform.python_version(), **dict(_versions())},
+        database=service.store.address.url.get_backend_name(),
+        schema=service.store.schema_version(),
+        started_at=timestamp(service.started_at),
+        uptime_s=(service.now() - service.started_at).total_seconds(),
+        intake=plain(asdict(service.intake.figures)),
+        jobs=dict(sorted(jobs.items())),
+        settings={
+            "host": settings.host,
+            "port": settings.port,
+            "project": settings.project,
+            "keys": not settings.open,
+            "https": settings.https,
+            "hosts": list(settings.hosts),
+            "retriever": settings.retriever,
+            "serves_folder": settings.folder is not None,
+            "serves_golden": settings.golden is not None,
+            "prefix": settings.prefix,
+            "gauges": dict(settings.gauges),
+            "history_seconds": settings.history_seconds,
+            "body_limit": settings.body_limit,
+            "time_limit": settings.time_limit,
+            "at_once": settings.at_once,
+            "jobs": settings.jobs,
+            "rates": asdict(settings.rates),
+            "demo": settings.demo,
+        },
+    )
+
+
+def _versions() -> list[tuple[str, str]]:
+    found = []
+    for package in PACKAGES:
+        try:
+            found.append((package.lower(), version(package)))
+        except PackageNotFoundError:  # PostgreSQL's driver is needed on PostgreSQL alone
+            continue
+    return found
+
+
+def audit_trail(
+    service: Service,
+    caller: Caller,
+    *,
+    limit: int,
+    before: str | None = None,
+    subject: str | None = None,
+    what: str | None = None,
+    since: str | None = None,
+) -> tuple[list[AuditEntry], str | None]:
+    """Return who changed what, the newest first, and the cursor behind them where there are more."""
+    rows = service.of(caller).audit(project=caller.project, subject=subject, what=what, since=since)
+    if before is not None:
+        at, mark, seen = before.rpartition("~")
+        if not mark or not is_moment(at) or not seen.isdecimal() or len(seen) > 9:
+            raise bad_cursor()
+        older = [row for row in rows if row.at <= at]
+        # Entries have no number of their own: of those at the same moment, so many were shown.
+        rows = older[min(int(seen), sum(row.at == at for row in older)) :]
+        begun = {at: int(seen)}
+    else:
+        begun = {}
+    shown = rows[:limit]
+    if len(rows) <= limit:
+        return shown, None
+    last = shown[-1].at
+    return shown, f"{last}~{begun.get(last, 0) + sum(row.at == last for row in shown)}"

@@ -1,0 +1,320 @@
+"""Evaluations on request: what is asked, how it is answered, and how it is kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ringtrue.config import cache_folder
+from ringtrue.errors import InputError, MissingInput, RingtrueError
+from ringtrue.measures import Measure
+from ringtrue.online import record_evaluation
+from ringtrue.retrieve import Collection, names_documents
+from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate, unpacked
+from ringtrue.service.errors import clean
+from ringtrue.service.searches import without_place
+from ringtrue.service.work.retrievers import admitted, only
+from ringtrue.store import AuditEntry, timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.records import GoldenSet
+    from ringtrue.run.evaluator import Watcher
+    from ringtrue.service.auth import Caller
+    from ringtrue.service.context import Service
+    from ringtrue.store import StoredResult
+    from ringtrue.verdict import Verdict
+
+MOST_MEASURES, MOST_HITS = 50, 1_000
+SEARCH_S = 20.0
+"""Seconds that one search of an evaluation may take."""
+DOCUMENTS_PER_QUERY = 10
+"""A set whose own documents must be indexed first may have so many for each query that is answered at once."""
+LOOK = "golden.look"
+"""What the audit trail calls a look at the held-out part of a golden set."""
+UNJUDGED_AT = 10
+"""How far down unjudged documents are listed."""
+Documents = Literal["own", "served"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One evaluation: a golden set, a retriever, and how it is asked."""
+
+    golden: GoldenSet
+    retriever: str | None = None
+    """An expression; the server's own unless given."""
+    components: tuple[str, ...] = ()
+    """Only these channels of it."""
+    measures: tuple[str, ...] = ()
+    k: int | None = None
+    split: str = "all"
+    sample: float = 1.0
+    scope: str | None = None
+    failed: str = "list"
+    allow: tuple[str, ...] = ()
+    """Preconditions that need not hold."""
+    documents: Documents | None = None
+    """Whose documents are searched: the set's own where it brings any, else those the server serves."""
+    uploaded: bool = False
+    """It came with the request and is kept nowhere."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an evaluation will do, settled before anything is asked."""
+
+    wanted: Wanted
+    retriever: str
+    documents: Documents | None
+    """None where a connected system answers alone."""
+
+    def at_once(self, most: int) -> bool:
+        """True where it is small enough for one request."""
+        golden = self.wanted.golden
+        indexed = len(golden.documents) if self.documents == "own" else 0
+        return len(golden.queries) <= most and indexed <= most * DOCUMENTS_PER_QUERY
+
+
+def planned(service: Service, wanted: Wanted) -> Plan:
+    """Return how an evaluation will be carried out; raises Refused and InputError for one that cannot be or may not."""
+    settings = service.settings
+    text = admitted(wanted.retriever, settings) if wanted.retriever is not None else settings.retriever
+    if wanted.components:
+        text = only(text, list(wanted.components))
+    if len(wanted.measures) > MOST_MEASURES:
+        raise InputError(f"{len(wanted.measures)} measures are asked for; {MOST_MEASURES} are allowed")
+    for name in wanted.measures:
+        at = Measure.parse(name).at
+        if isinstance(at, int) and at > MOST_HITS:
+            raise InputError(f"{name} looks at rank {at}; {MOST_HITS} is the last one here")
+    return Plan(wanted, text, _documents(service, wanted, text))
+
+
+def _documents(service: Service, wanted: Wanted, text: str) -> Documents | None:
+    if not names_documents(text):
+        return None
+    chosen = wanted.documents or ("own" if wanted.golden.documents else "served")
+    if chosen == "own" and not wanted.golden.documents:
+        raise InputError(f"golden set '{wanted.golden.id}' brings no documents; leave documents out, or send them with the set")
+    if chosen == "served":
+        service.searches.check_room(text, service.searches.documents)
+    return chosen
+
+
+def evaluated(service: Service, plan: Plan, *, watcher: Watcher | None = None, more: Sequence[str] = ()) -> Evaluation:
+    """Return the evaluation of a plan; ``more`` are measures that somebody needs besides those asked for."""
+    wanted = plan.wanted
+    measures = tuple(dict.fromkeys((*(wanted.measures or DEFAULT_MEASURES), *more)))
+    with _collection(service, plan) as collection, without_place(collection):
+        return evaluate(
+            plan.retriever,
+            wanted.golden,
+            measures=measures,
+            k=wanted.k,
+            collection=collection,
+            components=True,
+            timeout=SEARCH_S,
+            sample=wanted.sample,
+            split=wanted.split,  # type: ignore[arg-type]  # evaluate() checks it and names the legal values
+            scope=wanted.scope,
+            failed=wanted.failed,  # type: ignore[arg-type]  # likewise
+            allow=wanted.allow,
+            # Where projects share a server, an answer from the cache would tell what another project has evaluated.
+            cache=service.settings.open,
+            watcher=watcher,
+            now=service.now(),
+        )
+
+
+@contextmanager
+def _collection(service: Service, plan: Plan) -> Iterator[Collection | None]:
+    """Yield the documents that are searched; those of an upload are indexed in a folder that goes with the evaluation."""
+    if plan.documents == "served":
+        yield service.searches.documents
+    elif plan.documents == "own" and plan.wanted.uploaded:
+        with tempfile.TemporaryDirectory(prefix="ringtrue-", ignore_cleanup_errors=True) as folder:
+            yield corpus_of(plan.wanted.golden, Path(folder))
+    elif plan.documents == "own":
+        collection = corpus_of(plan.wanted.golden, cache_folder() / "corpora")
+        service.searches.check_room(plan.retriever, collection)
+        yield collection
+    else:
+        yield None
+
+
+def kept(service: Service, caller: Caller, evaluation: Evaluation, *, verdict: Verdict | None = None) -> StoredResult:
+    """Add an evaluation to the store with all of its answers and return its row; looks at a held-out part are counted (G-4)."""
+    store, now = service.of(caller), service.now()
+    if evaluation.setup.golden.split == "held_out":
+        what = {"retriever": evaluation.setup.retriever}
+        store.add_audit(AuditEntry(timestamp(now), caller.who, LOOK, evaluation.setup.golden.version, caller.project, what))
+    row = record_evaluation(store, evaluation, now=now, verdict=verdict, project=caller.project)
+    service.telemetry.evaluated(caller.project)
+    return row
+
+
+def answered(service: Service, caller: Caller, evaluation: Evaluation) -> dict[str, Any]:
+    """Keep an evaluation and return what REST says about it."""
+    row, said = kept(service, caller, evaluation), summary(evaluation)
+    if evaluation.setup.golden.split == "held_out":
+        looks = len(service.of(caller).audit(project=caller.project, subject=evaluation.setup.golden.version, what=LOOK))
+        note = f"this was look {looks} at the held-out part; each look makes it a little less held out"
+        said["details"]["notes"].append(note)
+    return {"run_id": row.run_id, **said}
+
+
+def run_named(service: Service, caller: Caller, run_id: str) -> Evaluation:
+    """Return a run of the project with all of its answers; raises MissingInput."""
+    row = service.of(caller).run(run_id, project=caller.project)
+    if row is not None:
+        return unpacked(row.content, name=row.name)
+    if service.of(caller).result(run_id, project=caller.project) is not None:
+        raise MissingInput(f"of run '{run_id:.120}' only its figures are kept, not its answers; evaluate again")
+    raise MissingInput(f"there is no run '{run_id:.120}'; /v1/runs lists those there are")
+
+
+def scored_run(
+    service: Service,
+    golden: GoldenSet,
+    content: bytes,
+    *,
+    kind: Literal["trec", "json"],
+    name: str,
+    measures: Sequence[str] = (),
+    allow: Sequence[str] = (),
+) -> Evaluation:
+    """Return the evaluation of answers that somebody made elsewhere: a run in TREC's format, or ``{query: {doc: score}}``.
+
+    Queries that the run does not answer are failures, listed and left out of the means. Raises InputError naming line, value
+    and cure.
+    """
+    from ringtrue.retrieve.connectors.run import RunFile
+
+    with tempfile.TemporaryDirectory(prefix="ringtrue-", ignore_cleanup_errors=True) as folder:
+        # The reader of run files wants files; these names are ours, and nothing of the request is in them.
+        answers, questions = Path(folder) / f"upload.{'json' if kind == 'json' else 'run'}", Path(folder) / "queries.jsonl"
+        answers.write_bytes(content)
+        lines = [json.dumps({"_id": query.query_id, "text": query.text}) for query in golden.queries]
+        questions.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        replayed = RunFile(path=answers, queries=questions, format=kind, name="upload")
+        try:
+            found = evaluate(
+                replayed,
+                golden,
+                measures=tuple(measures) or DEFAULT_MEASURES,
+                k=MOST_HITS,
+                name=name,
+                retries=0,
+                allow=allow,
+                cache=False,
+                now=service.now(),
+            )
+        except RingtrueError as problem:
+            raise type(problem)(str(problem).replace(f"{folder}/", "")) from None
+
+    def nameless(text: str | None) -> str | None:
+        return None if text is None else text.replace(f"{folder}/", "")
+
+    return replace(
+        found,
+        rankings=tuple(replace(ranking, error=nameless(ranking.error)) for ranking in found.rankings),
+        notes=tuple(note.replace(f"{folder}/", "") for note in found.notes),
+    )
+
+
+# ── what is told of it ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def keys_of(measures: Sequence[Measure | str]) -> dict[str, str]:
+    """Return ``{measure: key}``: recall_at_10 for R@10, mrr for RR; where two would share a key both keep their own text.
+
+    >>> keys_of(["R@10", "RR", "RR@5"])
+    {'R@10': 'recall_at_10', 'RR': 'mrr', 'RR@5': 'mrr_at_5'}
+    >>> list(keys_of(["Diversity(by='a_b')@5", "Diversity(by='a b')@5"]).values())
+    ["Diversity(by='a_b')@5", "Diversity(by='a b')@5"]
+    """
+    parsed = [one if isinstance(one, Measure) else Measure.parse(one) for one in measures]
+    spelt = [one.snake for one in parsed]
+    return {str(one): str(one) if spelt.count(key) > 1 else key for one, key in zip(parsed, spelt, strict=True)}
+
+
+def known(value: float | None) -> float | None:
+    """Return a number, or None where it is undefined: JSON has no word for that but null."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def renamed(values: Mapping[str, float], keys: Mapping[str, str]) -> dict[str, float | None]:
+    """Return figures by measure under the keys of REST."""
+    return {keys[name]: known(value) for name, value in values.items() if name in keys}
+
+
+def summary(evaluation: Evaluation) -> dict[str, Any]:
+    """Return what REST says about an evaluation, but for the id it is kept under."""
+    scores, setup = evaluation.scores, evaluation.setup
+    keys = keys_of(scores.measures)
+    field = type_field(evaluation)
+    return {
+        "name": evaluation.name,
+        "golden": setup.golden.version,
+        "retriever": setup.retriever,
+        "fingerprint": setup.fingerprint,
+        "recorded_at": setup.recorded_at,
+        "k": setup.k,
+        "split": setup.golden.split,
+        "queries": len(evaluation.queries),
+        "measures": {key: name for name, key in keys.items()},
+        "metrics": renamed(evaluation.metrics, keys),
+        "intervals": {
+            keys[name]: [known(low), known(high)] for name, (low, high) in evaluation.intervals.items() if name in keys
+        },
+        "per_query_type": {} if field is None else per_value(evaluation, field, keys),
+        "per_query_type_field": field,
+        "components": {
+            part.name: {"kind": part.kind, "metrics": renamed(part.scores.aggregate, keys)} for part in evaluation.components
+        },
+        "latency_ms": {name: known(value) for name, value in asdict(evaluation.latency).items() if name != "count"},
+        "judged_at_10": known(scores.judged_share),
+        "details": {
+            "unjudged_at": UNJUDGED_AT,
+            "unjudged": unjudged(evaluation),
+            "failures": {query_id: clean(error) for query_id, error in evaluation.failures.items()},
+            "missing": list(scores.counted.missing),
+            "notes": list(map(clean, evaluation.notes)),
+        },
+        "cached": evaluation.cached,
+    }
+
+
+def type_field(evaluation: Evaluation) -> str | None:
+    """Return the field that divides the queries: query_type where they have it, else the set's most telling one."""
+    fields = evaluation.setup.golden.slices
+    there = [name for name in ("query_type", *fields) if any(name in query.metadata for query in evaluation.queries)]
+    return there[0] if there else None
+
+
+def per_value(evaluation: Evaluation, field: str, keys: Mapping[str, str]) -> dict[str, dict[str, float | None]]:
+    """Return the means of each value of a field of the queries."""
+    scores = evaluation.scores
+    if not any(field in scores.facts.get(query_id, {}) for query_id in scores.query_ids):
+        return {}
+    found: dict[str, dict[str, float | None]] = {}
+    for measure in scores.measures:
+        for value, one in scores.by(field, measure).items():
+            found.setdefault(value, {})[keys[str(measure)]] = known(one.mean)
+    return found
+
+
+def unjudged(evaluation: Evaluation, *, at: int = UNJUDGED_AT) -> dict[str, list[str]]:
+    """Return ``{query: documents}`` among the first hits that nobody judged; queries without any are absent."""
+    judged = evaluation.qrels.to_dict()
+    found = {
+        ranking.query_id: [hit.doc_id for hit in ranking.hits[:at] if hit.doc_id not in judged.get(ranking.query_id, {})]
+        for ranking in evaluation.rankings
+    }
+    return {query_id: docs for query_id, docs in found.items() if docs}

@@ -1,0 +1,63 @@
+"""Experiments of a project: read, and brought in as rows of ``experiments.json`` (X-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ringtrue.errors import MissingInput, nearest
+from ringtrue.experiment import Experiment, ExperimentTable
+from ringtrue.formats.text import Place
+from ringtrue.service.work.logging_in import bad_cursor
+from ringtrue.store import AuditEntry, timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.service.auth import Caller
+    from ringtrue.service.context import Service
+
+UNNAMED = "exp-000"
+"""Stands for an id while a row without one is read; the table gives the next number."""
+
+
+def table_of(service: Service, caller: Caller) -> ExperimentTable:
+    """Return the experiments of the caller's project."""
+    return ExperimentTable(service.of(caller), timestamp(service.now()), caller.project)
+
+
+def newest_experiments(
+    service: Service, caller: Caller, *, limit: int, after: str | None = None
+) -> tuple[list[Experiment], str | None]:
+    """Return experiments, the newest first, and the cursor behind them where there are more."""
+    found = list(table_of(service, caller).all())[::-1]
+    if after is not None:
+        places = [place for place, one in enumerate(found) if one.id == after]
+        if not places:
+            raise bad_cursor()
+        found = found[places[0] + 1 :]
+    shown = found[:limit]
+    return shown, shown[-1].id if len(found) > limit else None
+
+
+def one_experiment(service: Service, caller: Caller, experiment_id: str) -> Experiment:
+    """Return one experiment; raises MissingInput with the nearest ids."""
+    row = service.of(caller).experiment(experiment_id, project=caller.project)
+    if row is not None:
+        return Experiment.of(row.content, Place(f"experiment {row.experiment_id}"))
+    known = [one.id for one in table_of(service, caller).all()]
+    cure = f"did you mean {nearest(experiment_id, known)}?" if known else "there is none yet; POST /v1/experiments"
+    raise MissingInput(f"there is no experiment '{experiment_id}'; {cure}")
+
+
+def import_experiments(service: Service, caller: Caller, rows: Sequence[Mapping[str, Any]]) -> tuple[Experiment, ...]:
+    """Keep experiments, all of them or none, and return them with the ids they got; raises InputError with the place."""
+    given = []
+    for number, row in enumerate(rows):
+        named = row.get("id") is not None
+        read = Experiment.of({**row, "id": row["id"] if named else UNNAMED}, Place("body").at("experiments").at(number))
+        given.append(read if named else replace(read, id=""))
+    added = table_of(service, caller).add(given)
+    detail = {"experiments": [one.id for one in added][:100], "count": len(added)}
+    entry = AuditEntry(timestamp(service.now()), caller.who, "experiments.import", added[0].id, caller.project, detail)
+    service.of(caller).add_audit(entry)
+    return added

@@ -1,0 +1,131 @@
+"""The runs of a project as a reader looks for them: filtered, sorted, and page by page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ringtrue.errors import InputError, MissingInput
+from ringtrue.golden import parse_version
+from ringtrue.service.errors import Refused
+
+if TYPE_CHECKING:
+    from ringtrue.service.auth import Caller
+    from ringtrue.service.context import Service
+    from ringtrue.store import StoredResult
+
+AT_A_TIME, MOST_LOOKED_AT = 100, 500
+"""Runs that are read at a time, and before a list ends although there may be more."""
+SHOWN = ("nDCG@10", "R@10", "RR")
+"""The measures that lists of runs show."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which runs somebody wants to see; None where it does not matter."""
+
+    golden: str | None = None
+    """Name of a golden set, or one version of it like hotel-v1.0.0."""
+    retriever: str | None = None
+    """A part of its expression."""
+    gate: str | None = None
+
+    def __bool__(self) -> bool:
+        return any((self.golden, self.retriever, self.gate))
+
+    def hold(self, row: StoredResult) -> bool:
+        """True for a run that is wanted."""
+        return (
+            (not self.golden or (row.golden or "") == self.golden or set_name(row.golden) == self.golden)
+            and (not self.retriever or self.retriever.casefold() in (row.retriever or "").casefold())
+            and (not self.gate or row.gate == self.gate)
+        )
+
+
+@dataclass(frozen=True)
+class Found:
+    """Some of the runs, and where they go on."""
+
+    rows: list[StoredResult]
+    next: str | None
+    limited: bool = False
+    """True where only the newest were looked at, and there are more."""
+
+
+def set_name(golden: str | None) -> str:
+    """Return the name of a golden set without its version."""
+    try:
+        return parse_version(golden or "").name
+    except InputError:
+        return golden or ""
+
+
+def find_runs(
+    service: Service, caller: Caller, wanted: Filters, *, sort: str = "-when", cursor: str | None = None, limit: int = 50
+) -> Found:
+    """Return the runs that are wanted: in the order of time page by page, in any other among the newest 500.
+
+    Raises Refused (422) for a cursor that no page gave and an order that there is not.
+    """
+    key, most = ORDERS.get(sort.removeprefix("-")), limit
+    if key is None:
+        raise Refused(422, "invalid_input", f"runs cannot be sorted by '{sort:.40}'; use {', '.join(ORDERS)}")
+    by_time = sort == "-when"
+    rows, after = _read(service, caller, wanted, cursor if by_time else None, most if by_time else MOST_LOOKED_AT)
+    if by_time:
+        return Found(rows, after)
+    known = [row for row in rows if key(row) is not None]
+    known.sort(key=lambda row: (key(row), row.run_id), reverse=sort.startswith("-"))
+    # What has no such figure comes last, whichever way the others are sorted.
+    return Found([*known, *(row for row in rows if key(row) is None)], None, after is not None)
+
+
+def _read(
+    service: Service, caller: Caller, wanted: Filters, cursor: str | None, most: int
+) -> tuple[list[StoredResult], str | None]:
+    store, after, looked = service.of(caller), cursor, 0
+    found: list[StoredResult] = []
+    while len(found) <= most and looked < MOST_LOOKED_AT:
+        try:
+            rows = store.results(project=caller.project, limit=AT_A_TIME, before=after)
+        except MissingInput:
+            said = f"the cursor {cursor!r:.80} goes on nowhere; start again from the first page"
+            raise Refused(422, "invalid_cursor", said, field="query.cursor") from None
+        found += filter(wanted.hold, rows)
+        looked += len(rows)
+        if len(rows) < AT_A_TIME:
+            after = None
+            break
+        after = rows[-1].run_id
+    if len(found) > most:
+        return found[:most], found[most - 1].run_id
+    return found, after
+
+
+def figure(row: StoredResult, name: str) -> float | None:
+    """Return the mean of a measure; None where the run has none."""
+    value = row.metrics.get(name)
+    return None if value is None or not math.isfinite(value) else value
+
+
+def _mean(name: str) -> Callable[[StoredResult], Any]:
+    return lambda row: figure(row, name)
+
+
+ORDERS: dict[str, Callable[[StoredResult], Any]] = {
+    "when": lambda row: row.created_at,
+    "retriever": lambda row: (row.retriever or "").casefold() or None,
+    "ndcg": _mean("nDCG@10"),
+    "recall": _mean("R@10"),
+    "mrr": _mean("RR"),
+    "p95": lambda row: row.latency_ms.get("p95"),
+    "queries": lambda row: row.query_count,
+}
+"""By what runs are sorted."""
+
+
+def kept_among(service: Service, caller: Caller, rows: Sequence[StoredResult]) -> set[str]:
+    """Return the ids of the runs whose answers are kept."""
+    return service.of(caller).run_ids(project=caller.project, among=[row.run_id for row in rows]) if rows else set()

@@ -1,0 +1,264 @@
+"""Golden sets and baselines by name: those a project keeps in the store, and the sets that come with Ringtrue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ringtrue.config import load_config
+from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.golden import Difference, Report, content_hash, diff, golden_from, load, record_of, shipped, validate
+from ringtrue.service.errors import Refused
+from ringtrue.store import AuditEntry, StoredBaseline, StoredGoldenSet, timestamp
+from ringtrue.verdict import Baseline, Policy, baseline_from, baseline_of, baseline_record
+from ringtrue.verdict.reachable import with_measures
+from ringtrue.verdict.update import Movement, has_moved, movements, next_version, objections
+
+if TYPE_CHECKING:
+    from ringtrue.records import GoldenSet
+    from ringtrue.run import Evaluation
+    from ringtrue.service.auth import Caller
+    from ringtrue.service.context import Service
+
+NAME = re.compile(r"[^\s/@\\?#%\x00-\x1f\x7f](?:[^/@\\?#%\x00-\x1f\x7f]{0,118}[^\s/@\\?#%\x00-\x1f\x7f])?")
+"""What a golden set or a baseline may be called: anything that an address can hold."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A golden set or baseline as a list shows it."""
+
+    name: str
+    version: str
+    created_at: str | None
+    """None for what came with Ringtrue."""
+    versions: int
+    shipped: bool = False
+
+
+@dataclass(frozen=True)
+class KeptSet:
+    """A version of a golden set, with where it comes from and what is wrong with it."""
+
+    golden: GoldenSet
+    created_at: str | None
+    fingerprint: str
+    report: Report
+    new: bool = False
+
+
+@dataclass(frozen=True)
+class KeptBaseline:
+    """A baseline that was recorded: what it replaced, what moved, and what spoke against it."""
+
+    name: str
+    baseline: Baseline
+    previous: str | None
+    moves: tuple[Movement, ...]
+    objections: tuple[str, ...]
+
+
+def named(text: str) -> tuple[str, str | None]:
+    """Return name and version of ``name@version``; raises InputError for what can be neither.
+
+    >>> named("hotel@1.0.0")
+    ('hotel', '1.0.0')
+    """
+    name, at, version = text.rpartition("@") if "@" in text else (text, "", "")
+    if not NAME.fullmatch(name) or (at and not NAME.fullmatch(version)):
+        raise InputError(f"'{text[:80]}' names nothing that is kept here; write a name, or name@version like hotel@1.0.0")
+    return name, version or None
+
+
+# ── golden sets ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@cache
+def _came_with_us(name: str) -> GoldenSet:
+    return load(name)
+
+
+def golden_named(service: Service, caller: Caller, text: str) -> GoldenSet:
+    """Return a golden set of the project, or a shipped one, by ``name`` or ``name@version``; raises MissingInput."""
+    return _found(service, caller, text)[0]
+
+
+def _found(service: Service, caller: Caller, text: str) -> tuple[GoldenSet, str | None]:
+    name, version = named(text)
+    row = service.of(caller).golden_set(name, version, project=caller.project)
+    if row is not None:
+        return golden_from(row.content, name=row.name), row.created_at
+    if name in shipped() and version in (None, _came_with_us(name).version):
+        return _came_with_us(name), None
+    there = sorted({*shipped(), *(one.name for one in service.of(caller).golden_sets(project=caller.project))})
+    if name in there:
+        raise MissingInput(f"golden set '{name}' has no version '{version}'; /v1/golden/{name}/versions lists those there are")
+    raise MissingInput(f"there is no golden set '{name}'; did you mean {nearest(name, there)}?")
+
+
+def golden_sets(service: Service, caller: Caller) -> list[Listed]:
+    """Return every golden set by name, the project's own before a shipped one of the same name."""
+    found: dict[str, Listed] = {}
+    for row in service.of(caller).golden_sets(project=caller.project):
+        first = found.get(row.name)
+        found[row.name] = Listed(
+            row.name,
+            row.version if first is None else first.version,
+            row.created_at if first is None else first.created_at,
+            1 if first is None else first.versions + 1,
+        )
+    for name in shipped():
+        found.setdefault(name, Listed(name, _came_with_us(name).version, None, 1, shipped=True))
+    return [found[name] for name in sorted(found)]
+
+
+def golden_versions(service: Service, caller: Caller, name: str) -> list[Listed]:
+    """Return the versions of a golden set, the last saved first; raises MissingInput where there is none."""
+    rows = service.of(caller).golden_sets(project=caller.project, name=named(name)[0])
+    if rows:
+        return [Listed(row.name, row.version, row.created_at, len(rows)) for row in rows]
+    golden = golden_named(service, caller, name)
+    return [Listed(name, golden.version, None, 1, shipped=True)]
+
+
+def golden_kept(service: Service, caller: Caller, text: str) -> KeptSet:
+    """Return a version of a golden set and what validation says of it; raises MissingInput."""
+    golden, created_at = _found(service, caller, text)
+    return KeptSet(golden, created_at, content_hash(golden), validate(golden))
+
+
+def keep_golden(service: Service, caller: Caller, golden: GoldenSet) -> KeptSet:
+    """Keep a golden set in the store and return it with everything that is wrong with it.
+
+    A version never changes: raises Refused (409) where another one of this number is there, and InputError for a name that no
+    address can hold.
+    """
+    if not NAME.fullmatch(golden.id) or not NAME.fullmatch(golden.version):
+        raise InputError(
+            f"the set calls itself '{golden.id[:60]}' version '{golden.version[:30]}'; use a name without / @ ? # % and "
+            "a version like 1.2.0"
+        )
+    now = service.now()
+    row = StoredGoldenSet(
+        golden.id, golden.version, record_of(golden), timestamp(now), caller.project, fingerprint=content_hash(golden)
+    )
+    try:
+        new = service.of(caller).save_golden_set(row)
+    except InputError:
+        said = f"golden set '{golden.id}' has another version {golden.version} already, and a version never changes; raise it"
+        raise Refused(409, "version_taken", said, field="body.version") from None
+    if new:
+        _note(service, caller, "golden.upload", f"{golden.id}@{golden.version}", queries=len(golden.queries))
+    return KeptSet(golden, row.created_at, row.fingerprint, validate(golden), new)
+
+
+def keep_shipped(service: Service, caller: Caller, name: str) -> KeptSet:
+    """Keep a copy of a shipped set in the store, so that versions of one's own can follow it; raises MissingInput."""
+    if name not in shipped():
+        raise MissingInput(f"no golden set '{name[:80]}' comes with Ringtrue; shipped are {', '.join(shipped())}")
+    return keep_golden(service, caller, _came_with_us(name))
+
+
+def golden_difference(service: Service, caller: Caller, name: str, old: str, new: str | None) -> Difference:
+    """Return what changed from one version of a set to another, the last saved unless named."""
+    after = golden_named(service, caller, name if new is None else f"{name}@{new}")
+    return diff(golden_named(service, caller, f"{name}@{old}"), after)
+
+
+# ── baselines ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def baselines(service: Service, caller: Caller) -> list[Listed]:
+    """Return every baseline of the project by name, with its last version."""
+    found: dict[str, Listed] = {}
+    for row in service.of(caller).baselines(project=caller.project):
+        first = found.get(row.name)
+        count = 1 if first is None else first.versions + 1
+        version, at = (row.version, row.created_at) if first is None else (first.version, first.created_at)
+        found[row.name] = Listed(row.name, version, at, count)
+    return [found[name] for name in sorted(found)]
+
+
+def baseline_versions(service: Service, caller: Caller, name: str) -> list[Listed]:
+    """Return the versions of one baseline, the last saved first."""
+    rows = service.of(caller).baselines(project=caller.project, name=named(name)[0])
+    return [Listed(row.name, row.version, row.created_at, len(rows)) for row in rows]
+
+
+def baseline_named(service: Service, caller: Caller, text: str) -> Baseline:
+    """Return a baseline by ``name`` or ``name@version``; raises MissingInput."""
+    name, version = named(text)
+    row = service.of(caller).baseline(name, version, project=caller.project)
+    if row is not None:
+        return baseline_from(row.content, name=row.name)
+    there = list(dict.fromkeys(one.name for one in service.of(caller).baselines(project=caller.project)))
+    if name in there:
+        raise MissingInput(f"baseline '{name}' has no version '{version}'; /v1/baselines/{name} shows the last one")
+    known = f"did you mean {nearest(name, there)}?" if there else "record one from a run: POST /v1/baselines"
+    raise MissingInput(f"there is no baseline '{name}'; {known}")
+
+
+def server_policy(given: Mapping[str, Any] | None = None) -> Policy:
+    """Return the rules of the server's ringtrue.toml with those of a request in their place; raises InputError."""
+    from dataclasses import fields
+
+    # Where the file lies is not for callers, who may see what it says wrongly.
+    config = load_config()
+    known = [item.name for item in fields(Policy)]
+    for name in given or ():
+        if name not in known:
+            raise InputError(f"policy has no '{name[:60]}'; did you mean {nearest(name, known)}?")
+    settings = {name: value for name, value in config.gate.items() if name in known}
+    return Policy(**{**settings, **{name: _policy_value(value) for name, value in (given or {}).items()}})
+
+
+def _policy_value(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def keep_baseline(
+    service: Service,
+    caller: Caller,
+    evaluation: Evaluation,
+    *,
+    name: str,
+    version: str | None = None,
+    force: bool = False,
+    reason: str = "",
+) -> KeptBaseline:
+    """Take a run as the new standard under a name, by the rules of ``ringtrue baseline update`` (B-1).
+
+    A run that is worse than the last version is refused (409) unless forced with a reason, which stays with the baseline.
+    """
+    if named(name) != (name, None):
+        raise InputError(f"'{name[:80]}' cannot be the name of a baseline; leave out @ and the version")
+    if force and not reason.strip():
+        raise InputError("force needs a reason that others can read later; add it")
+    policy = server_policy()
+    store = service.of(caller)
+    row = store.baseline(name, project=caller.project)
+    old = None if row is None else baseline_from(row.content, name=name)
+    whole, _ = with_measures(evaluation, policy.measures)
+    moves = movements(old, baseline_of(whole))
+    against = objections(evaluation, old, policy)
+    if against and not force:
+        said = f"the run is no better standard than baseline {old.version if old else '(none)'}: {'; '.join(against)}"
+        raise Refused(409, "worse_than_baseline", f"{said[:1500]}; to take it all the same, send force and a reason")
+    number = version or ("1.0.0" if old is None else next_version(old.version, moved=has_moved(moves)))
+    made = baseline_of(whole, version=number, reason=reason.strip())
+    kept = StoredBaseline(name, number, baseline_record(made), timestamp(service.now()), caller.project, made.reason)
+    try:
+        store.save_baseline(kept)
+    except InputError:
+        said = f"baseline '{name}' has another version {number} already, and a version never changes; leave version out"
+        raise Refused(409, "version_taken", said, field="body.version") from None
+    _note(service, caller, "baseline.update", f"{name}@{number}", reason=made.reason, retriever=made.retriever)
+    return KeptBaseline(name, made, None if old is None else old.version, moves, against)
+
+
+def _note(service: Service, caller: Caller, what: str, subject: str, **detail: Any) -> None:
+    entry = AuditEntry(timestamp(service.now()), caller.who, what, subject, caller.project, detail)
+    service.of(caller).add_audit(entry)

@@ -1,0 +1,164 @@
+"""The review queue as REST and the pages use it (G-8): reviewers are blind, and what they settle becomes a version of a set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ringtrue.golden import Rule, version_name
+from ringtrue.online import Rater, ReviewQueue
+from ringtrue.online.review import STATES, Standing
+from ringtrue.service.work.library import golden_named, keep_golden
+from ringtrue.service.work.logging_in import bad_cursor
+from ringtrue.store import AuditEntry, ReviewItem, ReviewState, timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.service.auth import Caller
+    from ringtrue.service.context import Service
+
+COMPLETE = ("approved", "published")
+
+
+def queue_of(service: Service, caller: Caller) -> ReviewQueue:
+    """Return the queue of the caller's project."""
+    return ReviewQueue(service.of(caller), project=caller.project)
+
+
+def pairs_after(
+    service: Service, caller: Caller, *, limit: int, after: str | None = None, state: ReviewState | None = None
+) -> tuple[list[ReviewItem], str | None]:
+    """Return pairs, the most urgent first, and the cursor behind them where there are more."""
+    place = None if after is None else _place(after)
+    found = service.of(caller).review_items(project=caller.project, state=state)
+    left = found if place is None else [item for item in found if _place_of(item) > place]
+    shown = left[:limit]
+    if len(left) <= limit:
+        return shown, None
+    urgent, created_at, key = _place_of(shown[-1])
+    return shown, f"{-urgent!r}~{created_at}~{key}"
+
+
+def _place_of(item: ReviewItem) -> tuple[float, str, str]:
+    return -item.priority, item.created_at, item.item_key
+
+
+def _place(cursor: str) -> tuple[float, str, str]:
+    priority, _, rest = cursor.partition("~")
+    created_at, mark, key = rest.partition("~")
+    try:
+        number = float(priority)
+    except ValueError:
+        raise bad_cursor() from None
+    if not mark:
+        raise bad_cursor()
+    return -number, created_at, key
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How much waits to be judged, and for how long."""
+
+    states: dict[str, int]
+    total: int
+    oldest_pending_at: str | None
+    oldest_seconds: float | None
+
+
+def backlog(service: Service, caller: Caller) -> Backlog:
+    """Return how many pairs are in each state, and how long the oldest waits."""
+    found = service.of(caller).backlog(project=caller.project)
+    oldest = found["oldest_pending_at"]
+    waited = None if oldest is None else max(0.0, (service.now() - datetime.fromisoformat(oldest)).total_seconds())
+    return Backlog({state: int(found[state]) for state in STATES}, int(found["total"]), oldest, waited)
+
+
+def standing(service: Service, caller: Caller, *, adjudicator: str | None = None) -> Standing:
+    """Return backlog, reviewers, agreement and disputes.
+
+    Grades, even as counts, are those of pairs that everybody wanted has judged: whoever is still to judge a pair must not be
+    able to tell what the others said of it.
+    """
+    queue = queue_of(service, caller)
+    found = queue.standing(adjudicator=adjudicator)
+    complete = [item for item in queue.items() if item.state in COMPLETE]
+    grades: dict[str, Counter[int]] = {}
+    for rating in queue.ratings(complete):
+        grades.setdefault(rating.rater, Counter())[rating.grade] += 1
+    raters = [Rater(one.name, one.ratings, dict(sorted(grades.get(one.name, Counter()).items()))) for one in found.raters]
+    return replace(found, raters=tuple(raters))
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A version of a golden set with the judgments of the queue."""
+
+    golden: str
+    version: str
+    judgments: int
+    published: int
+    kept: tuple[str, ...]
+
+
+def publish(
+    service: Service, caller: Caller, golden: str, *, rule: Rule = "majority", adjudicator: str | None = None
+) -> Published:
+    """Keep the next version of a golden set with the judgments of its approved pairs, mark them, and write down who did it.
+
+    Raises CannotDecide where no pair of the set is approved, or an adjudicator is missing; Refused (409) where somebody else
+    published the same version at the same moment.
+    """
+    queue, now = queue_of(service, caller), service.now()
+    made = queue.publication(golden_named(service, caller, golden), rule=rule, adjudicator=adjudicator)
+    keep_golden(service, caller, made.golden)
+    # Marked only now: after a crash the same pairs are published again, into the same version.
+    count = queue.mark_published(made.keys, made.golden, now=now, rule=rule, adjudicator=adjudicator)
+    detail: dict[str, Any] = {"rule": rule, "adjudicator": adjudicator, "judgments": made.judgments, "pairs": count}
+    name = version_name(made.golden)
+    service.of(caller).add_audit(AuditEntry(timestamp(now), caller.who, "review.publish", name, caller.project, detail))
+    return Published(made.golden.id, made.golden.version, made.judgments, count, made.kept)
+
+
+def add_pairs(service: Service, caller: Caller, items: Sequence[ReviewItem]) -> int:
+    """Put pairs into the queue and return how many are new."""
+    return queue_of(service, caller).add(items)
+
+
+def next_pair(service: Service, caller: Caller, *, passing: Sequence[str] = (), minutes: float = 15) -> ReviewItem | None:
+    """Reserve a pair for the caller and return it; None where nothing is left for them."""
+    return queue_of(service, caller).next(caller.who, now=service.now(), minutes=minutes, passing=passing)
+
+
+def left_for(service: Service, caller: Caller) -> int:
+    """Return how many pairs the caller could still judge."""
+    return len(queue_of(service, caller).waiting(caller.who))
+
+
+def judge(service: Service, caller: Caller, key: str, grade: int, *, note: str = "") -> ReviewItem:
+    """Keep what the caller says of a pair; said again, the newest counts."""
+    return queue_of(service, caller).judge(key, grade, reviewer=caller.who, now=service.now(), note=note)
+
+
+def skip(service: Service, caller: Caller, key: str) -> ReviewItem:
+    """Give a pair back that the caller does not want to judge now."""
+    queue = queue_of(service, caller)
+    queue.find(key)
+    queue.release(key, caller.who)
+    return queue.find(key)
+
+
+def reject(service: Service, caller: Caller, key: str, *, why: str = "") -> ReviewItem:
+    """Take a pair out that nobody should judge."""
+    return queue_of(service, caller).reject(key, reviewer=caller.who, now=service.now(), why=why)
+
+
+def undo(service: Service, caller: Caller) -> ReviewItem | None:
+    """Take back the last thing that the caller said; None where there is nothing."""
+    return queue_of(service, caller).undo(caller.who)
+
+
+def own_grade(service: Service, caller: Caller, key: str) -> int | None:
+    """Return what the caller said of a pair; None where nothing."""
+    return queue_of(service, caller).said_by(caller.who).get(key)

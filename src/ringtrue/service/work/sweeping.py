@@ -1,0 +1,270 @@
+"""Experiments as a reader looks at them: the trials of a sweep together, and each beside what it was held against (X-1)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from ringtrue.errors import MissingInput, RingtrueError
+from ringtrue.experiment import Effect, Experiment, Sweep, Trial, effects
+from ringtrue.experiment.space import Choice, Point, Value
+from ringtrue.formats.text import Place
+from ringtrue.measures import Measure
+from ringtrue.retrieve import canonical
+
+if TYPE_CHECKING:
+    from ringtrue.service.auth import Caller
+    from ringtrue.service.context import Service
+    from ringtrue.store import StoredResult
+
+LOOKED_AT = 2_000
+"""Experiments that are read at most, the newest; a page must not read the history of years."""
+RUNS_LOOKED_AT = 60
+"""Runs among which the one that an experiment was held against is looked for."""
+SAME = 3
+"""Measures that must be equal to the last digit for a run to be the experiment's own."""
+
+
+@dataclass(frozen=True)
+class Swept:
+    """The trials of one sweep, in the order they were tried."""
+
+    trials: tuple[Experiment, ...]
+
+    @property
+    def id(self) -> str:
+        """The id of its first trial: what its address is made of."""
+        return self.trials[0].id
+
+    @property
+    def last(self) -> Experiment:
+        return self.trials[-1]
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for trial in self.trials for name in trial.config_changes))
+
+    @cached_property
+    def measures(self) -> tuple[str, ...]:
+        """Measures that at least one trial has a value of."""
+        return measures_of(self.trials)
+
+    @property
+    def method(self) -> str:
+        return str(_told(self.trials[0]).get("method", ""))
+
+    def ranked(self, measure: str) -> list[Experiment]:
+        """Return the trials with a value of a measure, the best first."""
+        known = [trial for trial in self.trials if figure(trial, measure) is not None]
+        up = -1 if lower_is_better(measure) else 1
+        return sorted(known, key=lambda trial: -up * cast(float, figure(trial, measure)))
+
+    def baseline(self) -> Experiment | None:
+        """Return the trial that is the baseline; None where it was none of them."""
+        return next((one for one in self.trials if one.baseline and _told(one).get("retriever") == one.baseline), None)
+
+    def effects(self, measure: str) -> Mapping[str, tuple[Effect, ...]]:
+        """Return what was reached at the values of each parameter that varies.
+
+        Experiments keep means, not the values of each query, so that these effects have no interval.
+        """
+        names = [name for name in self.parameters if len({shown(one.config_changes.get(name)) for one in self.trials}) > 1]
+        trials = [_trial(one, names, value) for one in self.trials if (value := figure(one, measure)) is not None]
+        if not trials or not names:
+            return {}
+        space = _Space(tuple(Choice(name, ()) for name in names))
+        return effects(cast(Sweep, _AsSwept(space, tuple(trials), lower_is_better(measure))))
+
+
+@dataclass(frozen=True)
+class _Space:
+    parameters: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class _AsSwept:
+    """As much of a sweep as is left of it in the store, and as its effects need."""
+
+    space: _Space
+    trials: tuple[Trial, ...]
+    lower_is_better: bool
+
+
+def _trial(one: Experiment, names: Sequence[str], value: float) -> Trial:
+    values: dict[str, Value] = {}
+    for name in names:
+        given = one.config_changes.get(name)
+        values[name] = given if isinstance(given, int | float) and not isinstance(given, bool) else shown(given)
+    return Trial(0, Point(values, ""), value, {})
+
+
+def shown(value: Any) -> str:
+    """Return a setting as people read it: a text without its quotes, anything else as JSON."""
+    if isinstance(value, str):
+        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+        return value[1:-1] if quoted else value
+    return "—" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def figure(one: Experiment, measure: str) -> float | None:
+    """Return what an experiment reached; None where it is not known."""
+    value = one.metrics.get(measure)
+    return None if value is None or not math.isfinite(value) else value
+
+
+def measures_of(experiments: Iterable[Experiment]) -> tuple[str, ...]:
+    """Return the measures of experiments in the order they come, without times."""
+    names = dict.fromkeys(name for one in experiments for name in one.metrics if figure(one, name) is not None)
+    return tuple(name for name in names if not is_time(name))
+
+
+def times_of(experiments: Iterable[Experiment]) -> tuple[str, ...]:
+    """Return the figures of experiments that are milliseconds."""
+    names = dict.fromkeys(name for one in experiments for name in one.metrics if figure(one, name) is not None)
+    return tuple(name for name in names if is_time(name))
+
+
+def is_time(measure: str) -> bool:
+    """True for a figure in milliseconds, by its name: ``latency_p95_ms``."""
+    name = measure.lower()
+    return name.endswith("_ms") or "latency" in name
+
+
+def lower_is_better(measure: str) -> bool:
+    """True for a measure of which less is better; a name that nobody knows is taken for one of which more is."""
+    if is_time(measure):
+        return True
+    try:
+        return Measure.parse(measure).definition.lower_is_better
+    except RingtrueError:
+        return False
+
+
+def grouped(experiments: Sequence[Experiment]) -> list[Experiment | Swept]:
+    """Return experiments in their order, the trials of each sweep as one.
+
+    A sweep has no name of its own: its trials lie side by side, count upwards, and are held against the same baseline.
+    """
+    found: list[Experiment | Swept] = []
+    for one in experiments:
+        before = found[-1] if found else None
+        if not _told(one):
+            found.append(one)
+        elif isinstance(before, Swept) and _goes_on(before.last, one):
+            found[-1] = Swept((*before.trials, one))
+        else:
+            found.append(Swept((one,)))
+    return found
+
+
+def _goes_on(last: Experiment, one: Experiment) -> bool:
+    def fixed(trial: Experiment) -> tuple[Any, ...]:
+        told = _told(trial)
+        return trial.date, trial.golden, trial.corpus, trial.baseline, told.get("of"), told.get("method")
+
+    return fixed(last) == fixed(one) and _number(last) < _number(one)
+
+
+def _told(one: Experiment) -> Mapping[str, Any]:
+    told = one.extra.get("sweep")
+    return told if isinstance(told, dict) else {}
+
+
+def _number(one: Experiment) -> int:
+    number = _told(one).get("trial")
+    return number if isinstance(number, int) else 0
+
+
+def all_experiments(service: Service, caller: Caller) -> tuple[list[Experiment | Swept], bool]:
+    """Return what was tried, the newest first, and whether there is more than the newest that were read."""
+    rows = service.of(caller).experiments(project=caller.project, limit=LOOKED_AT + 1)
+    read = [Experiment.of(row.content, Place(f"experiment {row.experiment_id}")) for row in rows[-LOOKED_AT:]]
+    return grouped(read)[::-1], len(rows) > LOOKED_AT
+
+
+def one_sweep(service: Service, caller: Caller, first_id: str) -> Swept:
+    """Return the sweep that begins with an experiment; raises MissingInput where none does."""
+    for one in all_experiments(service, caller)[0]:
+        if isinstance(one, Swept) and one.id == first_id:
+            return one
+    raise MissingInput(f"no sweep begins with experiment '{first_id}'; /experiments lists those there are")
+
+
+def sweep_of(service: Service, caller: Caller, one: Experiment) -> Swept | None:
+    """Return the sweep that an experiment is a trial of; None where it stands alone."""
+    if not _told(one):
+        return None
+    units = all_experiments(service, caller)[0]
+    return next((unit for unit in units if isinstance(unit, Swept) and one.id in {trial.id for trial in unit.trials}), None)
+
+
+@dataclass(frozen=True)
+class Against:
+    """What an experiment was held against, and where its figures come from."""
+
+    name: str
+    metrics: Mapping[str, float]
+    href: str
+
+
+def held_against(
+    service: Service, caller: Caller, one: Experiment, swept: Swept | None
+) -> tuple[Against | None, StoredResult | None]:
+    """Return the figures that an experiment was held against, and the run that is its own; None for what is not stored."""
+    rows = [
+        row
+        for row in service.of(caller).results(project=caller.project, limit=RUNS_LOOKED_AT)
+        if one.golden is None or row.golden == one.golden
+    ]
+    own = next((row for row in rows if _is_own(one, row)), None)
+    if swept is not None:
+        trial = swept.baseline()
+        return (None if trial is None else Against(trial.id, trial.metrics, f"/experiments/{trial.id}")), own
+    if one.baseline is None:
+        return None, own
+    meant = _expression(one.baseline)
+    row = next((row for row in rows if one.baseline == row.run_id or (meant is not None and row.retriever == meant)), None)
+    return (None if row is None else Against(one.baseline, row.metrics, f"/runs/{row.run_id}")), own
+
+
+def _is_own(one: Experiment, row: StoredResult) -> bool:
+    shared = [name for name in one.metrics if name in row.metrics]
+    return len(shared) >= SAME and all(one.metrics[name] == row.metrics[name] for name in shared)
+
+
+def _expression(text: str) -> str | None:
+    """Return a search expression as runs write it; None for a text that is none."""
+    try:
+        return str(canonical(text))
+    except RingtrueError:
+        return None
+
+
+@dataclass(frozen=True)
+class Tradeoff:
+    """An experiment with its quality and its time; on the front nothing is both better and faster."""
+
+    one: Experiment
+    quality: float
+    ms: float
+    front: bool
+
+
+def tradeoffs(experiments: Iterable[Experiment], measure: str, time: str) -> list[Tradeoff]:
+    """Return the experiments of which both are known, the fastest first."""
+    up = -1 if lower_is_better(measure) else 1
+    known = [
+        (one, quality, ms)
+        for one in experiments
+        if (quality := figure(one, measure)) is not None and (ms := figure(one, time)) is not None
+    ]
+    known.sort(key=lambda row: (row[2], -up * row[1]))
+    found, best = [], -math.inf
+    for one, quality, ms in known:
+        found.append(Tradeoff(one, quality, ms, up * quality > best))
+        best = max(best, up * quality)
+    return found

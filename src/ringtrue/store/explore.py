@@ -1,0 +1,152 @@
+"""The log as somebody looks through it: the newest first, filtered, counted and by the minute (V-3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from sqlalchemy import ARRAY, ColumnElement, Text, bindparam, case, cast, func, literal, or_, select, tuple_
+
+from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.store.base import Base
+from ringtrue.store.records import DEFAULT_PROJECT, LogBucket, LoggedQuery, Step
+from ringtrue.store.rows import QUERY, structure, words
+from ringtrue.store.times import timestamp
+
+Moment = str | datetime
+STEPS: dict[str, tuple[timedelta, int]] = {
+    "minute": (timedelta(minutes=1), 16),
+    "hour": (timedelta(hours=1), 13),
+    "day": (timedelta(days=1), 10),
+}
+"""How long each is, and how many characters of a time say in which one it lies."""
+MOST = 10_000
+"""Steps that are counted at once; nobody sees more on a screen."""
+MOMENT = len("2026-03-01T12:00:00.000000Z")
+
+
+class Exploring(Base):
+    """The log, read from its end."""
+
+    def count_queries(self, *, project: str = DEFAULT_PROJECT, since: Moment | None = None, until: Moment | None = None) -> int:
+        """Return how many searches were logged from ``since`` on and before ``until``."""
+        counted = select(func.count()).select_from(QUERY.table).where(*_mine(project, since, until))
+        with self._reading() as connection:
+            return int(connection.execute(counted).scalar_one())
+
+    def newest_queries(
+        self,
+        *,
+        project: str = DEFAULT_PROJECT,
+        text: str | None = None,
+        tool: str | None = None,
+        session_id: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        trouble: bool = False,
+        slower_than: float | None = None,
+        limit: int = 50,
+        before: str | None = None,
+    ) -> list[LoggedQuery]:
+        """Return logged searches, the newest first; ``before`` goes on behind a query id.
+
+        ``text`` is part of what was searched for, in upper or lower case (on SQLite only letters of ASCII have two).
+        ``trouble`` takes those that found nothing, fell back or were degraded; ``slower_than`` is in milliseconds. Raises
+        MissingInput where there is no such query to go on behind.
+        """
+        log = QUERY.table.c
+        found = _mine(project, since, until)
+        if text:
+            found.append(self._contains(text))
+        if tool is not None:
+            found.append(log.tool_name == words(tool))
+        if session_id is not None:
+            found.append(log.session_id == words(session_id))
+        if trouble:
+            found.append(or_(log.result_count == 0, log.degraded == 1, log.fallback.is_not(None)))
+        if slower_than is not None:
+            found.append(log.total_latency_ms > float(slower_than))
+        with self._reading() as connection:
+            if before is not None:
+                place = select(log.created_at).where(log.project == words(project), log.query_id == words(before))
+                at = connection.execute(place).scalar()
+                if at is None:
+                    raise MissingInput(
+                        f"the log of project {project!r} has no query {before!r} to go on behind; ask for the first"
+                    )
+                found.append(tuple_(log.created_at, log.query_id) < tuple_(at, words(before)))
+            newest = select(QUERY.table).where(*found).order_by(log.created_at.desc(), log.query_id.desc()).limit(limit)
+            return [QUERY.read(row) for row in connection.execute(newest).mappings()]
+
+    def log_volume(self, *, project: str = DEFAULT_PROJECT, since: Moment, until: Moment, step: Step) -> list[LogBucket]:
+        """Return the minutes, hours or days (UTC) in which something was searched, in the order of time.
+
+        Raises InputError for a step that is none, and for more than 10,000 of them.
+        """
+        log, kind = QUERY.table.c, self.address.url.get_backend_name()
+        spans = _spans(timestamp(since), timestamp(until), step)
+        each = _rows_of(kind, spans)
+        # One aggregate over a part of the index for every span: to group the rows instead, they would all have to be sorted.
+        together = func.json_array if kind == "sqlite" else func.json_build_array
+        figures = together(
+            func.count(),
+            func.sum(case((log.result_count == 0, 1), else_=0)),
+            func.sum(log.degraded),
+            func.avg(log.total_latency_ms),
+            func.avg(log.quality_proxy_score),
+        )
+        begin, end = func.substr(each.c.value, 1, MOMENT), func.substr(each.c.value, MOMENT + 1, MOMENT)
+        inside = select(cast(figures, Text)).where(log.project == words(project), log.created_at >= begin, log.created_at < end)
+        with self._reading() as connection:
+            found = connection.execute(select(each.c.value, inside.correlate(each).scalar_subquery()))
+            counted = {span: json.loads(said) for span, said in found}
+        return [LogBucket(_start(span[:MOMENT], step), *counted[span]) for span in spans if counted[span][0]]
+
+    def tools(self, *, project: str = DEFAULT_PROJECT) -> list[str]:
+        """Return the tools that have searched, by name."""
+        log = QUERY.table.c
+        with self._reading() as connection:
+            return sorted(connection.scalars(select(log.tool_name).where(log.project == words(project)).distinct()))
+
+    def _contains(self, text: str) -> ColumnElement[bool]:
+        column, part = QUERY.table.c.query, words(text)
+        # LIKE of SQLite knows no case; to have it turn every query to lower case would double its work.
+        return column.contains(part, autoescape=True) if self.address.sqlite else column.icontains(part, autoescape=True)
+
+
+def _mine(project: str, since: Moment | None, until: Moment | None) -> list[ColumnElement[bool]]:
+    log = QUERY.table.c
+    found = [log.project == words(project)]
+    if since is not None:
+        found.append(log.created_at >= timestamp(since))
+    if until is not None:
+        found.append(log.created_at < timestamp(until))
+    return found
+
+
+def _spans(since: str, until: str, step: str) -> list[str]:
+    """Return the parts of a time by step: when each begins and when it ends, in one text."""
+    if step not in STEPS:
+        raise InputError(f"cannot count by {step!r}; write {nearest(step, STEPS)}")
+    length, _ = STEPS[step]
+    begin, end = datetime.fromisoformat(_start(since, step)), datetime.fromisoformat(until)
+    count = -((begin - end) // length)
+    if count > MOST:
+        raise InputError(f"from {since} to {until} there are {count:,} of {step!r}, more than {MOST:,}; take longer steps")
+    edges = [since, *(timestamp(begin + number * length) for number in range(1, count)), until]
+    return [first + last for first, last in pairwise(edges) if first < last]
+
+
+def _start(moment: str, step: str) -> str:
+    """Return when the step begins in which a moment lies."""
+    return moment[: STEPS[step][1]] + "1970-01-01T00:00:00.000000Z"[STEPS[step][1] :]
+
+
+def _rows_of(kind: str, values: Sequence[str]) -> Any:
+    """Return texts as rows with the column ``value``; they travel as one parameter."""
+    if kind == "sqlite":
+        return func.json_each(bindparam(None, structure(list(values)), Text, unique=True)).table_valued("value")
+    return func.unnest(literal(list(values), ARRAY(Text))).table_valued("value").render_derived()

@@ -1,0 +1,113 @@
+"""Servers for tests of pages: import the fixtures ``demo_url``, ``empty_url`` and ``browser``, open pages with ``reading``.
+
+The demonstration is filled once in a run of the tests, by whichever process needs it first, and copied for every file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser import chromium
+from ringtrue.service.demo import fill
+from ringtrue.store import Store
+from running_service import Served, running
+
+AXE = Path(__file__).parents[1] / "vendor" / "axe.min.js"
+LIGHT_AND_DARK, WIDE_AND_NARROW = ("light", "dark"), (1280, 390)
+
+
+def _filled(template: Path) -> Path:
+    """Return a folder with a filled store and what was indexed for it, made by the first who asks."""
+    template.mkdir(exist_ok=True)
+    with (template / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (template / "done").exists():
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setenv("RINGTRUE_CACHE", str(template / "cache"))
+                patched.chdir(template)
+                store = Store.open(template / "store.sqlite")
+                fill(store, now=datetime.now(UTC))
+                store.close()
+            (template / "done").touch()
+    return template
+
+
+@contextmanager
+def demo(folder: Path, template: Path, **settings: Any) -> Iterator[Served]:
+    """Serve a copy of the demonstration from a folder."""
+    for file in template.glob("store.sqlite*"):
+        shutil.copy(file, folder / file.name)
+    shutil.copytree(template / "cache", folder / "cache", dirs_exist_ok=True)
+    with _at_home(folder), running(folder, retriever="hybrid", demo=True, **settings) as found:
+        yield found
+
+
+@contextmanager
+def _at_home(folder: Path) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("RINGTRUE_CACHE", str(folder / "cache"))
+        patched.chdir(folder)
+        yield
+
+
+@pytest.fixture(scope="session")
+def demo_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the filled store, to be copied; processes that run tests side by side share it."""
+    here = tmp_path_factory.getbasetemp()
+    # Under xdist every process has a folder of its own below the one they share.
+    return _filled((here.parent if here.name.startswith("popen-") else here) / "demo-template")
+
+
+@pytest.fixture(scope="module")
+def demo_url(tmp_path_factory: pytest.TempPathFactory, demo_template: Path) -> Iterator[str]:
+    """Address of a server with a month of the demonstration, one for the tests of a file."""
+    with demo(tmp_path_factory.mktemp("demo"), demo_template) as found:
+        yield found.url
+
+
+@pytest.fixture(scope="module")
+def empty_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a server with an empty store, one for the tests of a file."""
+    folder = tmp_path_factory.mktemp("empty")
+    with _at_home(folder), running(folder, retriever="hybrid") as found:
+        yield found.url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@contextmanager
+def reading(browser: Any, address: str, *, width: int = 1280, expects: Sequence[str] = (), **options: Any) -> Iterator[Any]:
+    """Open a page in a window of its own; whatever the browser complains about fails the test, but for what is expected."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    try:
+        page.goto(address)
+        yield page
+    finally:
+        context.close()
+    assert [text for text in complaints if not any(part in text for part in expects)] == []
+
+
+def serious(page: Any) -> list[Any]:
+    """Return what axe-core finds serious or critical on a page that was opened with ``bypass_csp=True``."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate(
+        "axe.run().then((result) => result.violations.map((one) => [one.impact, one.id, one.nodes.map((node) => node.html)]))"
+    )
+    return [one for one in found if one[0] in ("serious", "critical")]

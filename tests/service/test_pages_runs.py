@@ -1,0 +1,148 @@
+"""Runs in a real browser: the list, one run, and one query with the stage that lost its documents (V-3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service.served import LIGHT_AND_DARK, WIDE_AND_NARROW, browser, demo_template, demo_url, empty_url, reading, serious
+
+__all__ = ["browser", "demo_template", "demo_url", "empty_url"]
+REFUSED = "the server responded with a status of 409"
+
+
+def numbers(page: Any, name: str) -> list[float]:
+    return [float(text.split()[0]) for text in page.locator(f"#rows td[data-name='{name}']").all_inner_texts()]
+
+
+def failed_run(page: Any, demo_url: str) -> None:
+    page.goto(f"{demo_url}/runs?gate=fail")
+    page.locator("#rows tbody th a").first.click()
+    page.wait_for_url("**/runs/regression-*")
+
+
+def test_the_list_is_sorted_and_filtered_and_its_address_says_how_V_3(browser: Any, demo_url: str) -> None:
+    with reading(browser, f"{demo_url}/runs") as page:
+        every = page.locator("#rows tbody tr").count()
+        page.get_by_role("link", name="nDCG@10").click()
+        assert "sort=-ndcg" in page.url
+        assert numbers(page, "nDCG@10") == sorted(numbers(page, "nDCG@10"), reverse=True)
+
+        page.fill("#f-retriever", "mmr")
+        page.wait_for_url("**retriever=mmr**")
+        page.wait_for_selector("#rows tbody tr:only-child")
+        assert "mmr" in page.inner_text("#rows tbody th")
+        page.reload()
+        assert 1 == page.locator("#rows tbody tr").count() < every
+        page.fill("#f-retriever", "nothing like it")
+        page.wait_for_selector("#rows .empty")
+        page.get_by_role("link", name="Show all runs").click()
+        assert page.locator("#rows tbody tr").count() == every
+
+
+def test_a_run_shows_intervals_slices_components_losses_and_latency_V_3(browser: Any, demo_url: str) -> None:
+    with reading(browser, f"{demo_url}/runs?retriever=norm%3D%27z%27&gate=pass") as page:
+        page.locator("#rows tbody th a").first.click()
+        assert "0.8" in page.inner_text("#measures")
+        assert " to " in page.locator("#measures td[data-name='95 % interval']").first.inner_text()
+        assert page.locator("#slices tbody tr").count() > 4
+        assert {"bm25", "dense"} <= {text.split("\n")[0] for text in page.locator("#components th").all_inner_texts()}
+        losses = page.inner_text("#losses")
+        assert "Relevant documents" in losses
+        assert "Found in the first 10" in losses
+        assert "ms" in page.inner_text("#latency")
+
+
+def test_a_run_is_judged_by_a_baseline_and_the_checks_name_their_queries_B_2(browser: Any, demo_url: str) -> None:
+    with reading(browser, demo_url) as page:
+        failed_run(page, demo_url)
+        page.select_option("#f-baseline", "production")
+        page.get_by_role("button", name="Judge").click()
+        page.wait_for_url("**baseline=production")
+        assert page.inner_text(".verdict-box h2") == "FAIL"
+        page.locator("#checks a.mono").first.click()
+        page.wait_for_url("**/queries/q0*")
+
+
+def test_a_worse_run_becomes_the_baseline_only_with_a_reason_B_1(browser: Any, demo_url: str) -> None:
+    with reading(browser, demo_url, expects=[REFUSED]) as page:
+        failed_run(page, demo_url)
+        page.get_by_role("button", name="Keep", exact=True).click()
+        page.wait_for_selector(".problem")
+        assert "no better standard" in page.inner_text(".problem")
+        page.fill("#f-reason", "keywords misled guests <b>badly</b>")
+        page.get_by_role("button", name="Keep", exact=True).click()
+        page.wait_for_selector(".note.good")
+        assert "This run is baseline production" in page.inner_text(".note.good")
+
+
+def test_a_query_shows_which_stage_lost_a_document_and_its_ranks_on_the_way_E_4(browser: Any, demo_url: str) -> None:
+    with reading(browser, demo_url) as page:
+        failed_run(page, demo_url)
+        page.locator("#losses").get_by_role("link").click()
+        assert "sort=lost" in page.url
+        page.locator("#rows tbody th a").first.click()
+        lost = page.inner_text("#lost")
+        assert "Cut by fusion" in lost
+        assert "On the way: bm25" in lost
+        assert page.locator("#answer .grade").count() >= 10
+        assert page.locator("#elsewhere tbody tr").count() >= 2
+
+
+def test_j_and_k_walk_from_query_to_query_V_3(browser: Any, demo_url: str) -> None:
+    with reading(browser, demo_url) as page:
+        failed_run(page, demo_url)
+        page.locator("#worst tbody th a").first.click()
+        first = page.url
+        page.keyboard.press("j")
+        page.wait_for_url(lambda url: url != first)
+        page.keyboard.press("k")
+        page.wait_for_url(first)
+        assert page.locator("[data-step=k]").count() == 0
+
+
+def test_the_full_report_opens_under_its_own_policy_apart_from_the_server_V_4(browser: Any, demo_url: str) -> None:
+    with reading(browser, demo_url) as page:
+        failed_run(page, demo_url)
+        address = page.url + "/report"
+        policy = page.request.get(address).headers["content-security-policy"]
+        page.goto(address)
+        assert "sandbox" in policy and "script-src 'sha256-" in policy
+        assert page.locator("#queries tbody tr").count() > 10  # its own styles and script run
+        assert page.evaluate("getComputedStyle(document.querySelector('.verdict .ring')).width") != "auto"
+        assert page.evaluate("self.origin") == "null"
+
+
+def test_an_empty_list_says_what_to_do_next_V_3(browser: Any, empty_url: str) -> None:
+    with reading(browser, f"{empty_url}/runs") as page:
+        page.locator(".empty").get_by_role("link", name="Evaluate").click()
+        assert page.url == f"{empty_url}/evaluate"
+
+
+@pytest.mark.parametrize("path", ["/runs/full-1", "/runs/full-1/queries", "/runs/full-1/queries/q1", "/runs/full-1/report"])
+def test_a_run_of_nobody_is_not_found(browser: Any, empty_url: str, path: str) -> None:
+    with reading(browser, empty_url + path, expects=["status of 404"]) as page:
+        assert "there is no run" in page.inner_text(".problem")
+
+
+def test_the_pages_of_a_run_can_be_read_without_a_script_V_3(browser: Any, demo_url: str) -> None:
+    with reading(browser, f"{demo_url}/runs?gate=fail", java_script_enabled=False) as page:
+        page.locator("#rows tbody th a").first.click()
+        page.select_option("#f-baseline", "production")
+        page.get_by_role("button", name="Judge").click()
+        assert page.inner_text(".verdict-box h2") in ("PASS", "FAIL", "UNDECIDED")
+
+
+@pytest.mark.parametrize("width", WIDE_AND_NARROW)
+@pytest.mark.parametrize("theme", LIGHT_AND_DARK)
+@pytest.mark.parametrize("which", ["list", "run", "queries", "query"])
+def test_axe_finds_nothing_serious_V_3(browser: Any, demo_url: str, which: str, theme: str, width: int) -> None:
+    with reading(browser, f"{demo_url}/runs?gate=pass", width=width, color_scheme=theme, bypass_csp=True) as page:
+        if which != "list":
+            page.locator("#rows tbody th a").first.click()
+            page.wait_for_url("**/runs/regression-*")
+        if which in ("queries", "query"):
+            page.goto(page.url + ("/queries" if which == "queries" else "/queries/q018"))
+        assert serious(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") == width

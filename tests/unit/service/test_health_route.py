@@ -1,0 +1,71 @@
+"""V-1, O-3: health says what the library says without places of the machine; diagnostics are for admins and tell no secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastapi.testclient import TestClient
+
+from rest_on_both import ON_ONE, Headers, ok
+from rest_on_both import client as client
+from rest_on_both import keyed as keyed
+from rest_service import serving
+from ringtrue.store import Store
+from stores import kind as kind
+from stores import url as url
+
+
+def test_health_tells_every_part_with_200_whatever_the_state(client: TestClient, url: str) -> None:
+    found = ok(client.get("/v1/health"))
+    parts = {part["name"]: part for part in found["parts"]}
+    assert found["state"] == "unknown"  # nothing was ever evaluated
+    assert parts["schema"]["state"] == "ok"
+    assert parts["log"]["state"] == "unknown"
+    assert {"losses", "evaluation", "gate", "backlog", "shadow", "tests", "rollout", "index", "memory"} <= set(parts)
+    ok(client.post("/v1/queries", json={"query": "pool", "tool_name": "web"}), 201)
+    ok(client.put("/v1/flags/mv", json={"rollout": 5}))
+    ok(client.post("/v1/flags/mv/rollback", json={"why": "complaints"}))
+    after = ok(client.get("/v1/health"))
+    parts = {part["name"]: part for part in after["parts"]}
+    assert after["state"] == "wrong"
+    assert parts["log"]["figures"]["last_24h"] == 1
+    assert parts["rollout"]["state"] == "wrong"
+
+
+@ON_ONE
+def test_health_names_no_place_of_the_machine(url: str, tmp_path: Path) -> None:
+    with serving(tmp_path, store=url, golden="hotel", folder=tmp_path / "not-there") as client:
+        text = client.get("/v1/health").text
+    assert str(tmp_path) not in text
+
+
+def test_health_is_about_the_callers_project(keyed: tuple[TestClient, Headers]) -> None:
+    client, key = keyed
+    mine, other = key("ada", ["write", "read"]), key("eve", ["read"], "other")
+    ok(client.post("/v1/queries", json={"query": "pool", "tool_name": "web"}, headers=mine), 201)
+    ok(client.put("/v1/flags/secret-plan", json={"shadow": True}, headers=mine))
+    found = client.get("/v1/health", headers=other)
+    assert ok(found)["project"] == "other"
+    assert "secret-plan" not in found.text
+    assert next(part for part in found.json()["parts"] if part["name"] == "log")["figures"] == {"last_24h": 0, "last_at": None}
+
+
+def test_diagnostics_are_for_admins_and_tell_no_secrets(url: str, tmp_path: Path) -> None:
+    with serving(tmp_path, store=url, keys=True, secret="do not tell") as client, Store.open(url) as store:
+
+        def headers(*scopes: str) -> dict[str, str]:
+            token = store.create_key("ada", scopes, now="2026-03-01T12:00:00Z")[1]  # type: ignore[arg-type]
+            return {"authorization": f"Bearer {token}"}
+
+        admin = headers("admin")
+        ok(client.post("/v1/queries", json=[{"query": "pool", "tool_name": "web"}] * 3, headers=admin), 201)
+        answer = client.get("/v1/diagnostics", headers=admin)
+        found = ok(answer)
+        assert client.get("/v1/diagnostics", headers=headers("read", "write", "review")).status_code == 403
+    assert (found["intake"]["accepted"], found["intake"]["stored"], found["intake"]["waiting"]) == (3, 3, 0)
+    assert found["versions"]["ringtrue"]
+    assert found["database_schema"] >= "0004"
+    assert found["uptime_s"] >= 0
+    assert (found["settings"]["keys"], found["settings"]["serves_golden"]) == (True, True)
+    for secret in ("do not tell", str(tmp_path), url, "@"):
+        assert secret not in answer.text

@@ -1,0 +1,150 @@
+"""V-1: jobs are started, watched, cancelled, bounded, and survive neither silently nor half a stop of the server."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from ringtrue.errors import InputError, MissingInput
+from ringtrue.service.auth import Caller
+from ringtrue.service.errors import Refused
+from ringtrue.service.jobs import MOST_WAITING, Jobs, Progress
+from ringtrue.store import Store, StoredJob
+
+CALLER = Caller("default", "tester", ("admin",))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "store.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def jobs(store: Store) -> Iterator[Jobs]:
+    made = Jobs(store, now=lambda: datetime.now(UTC), most=1)
+    yield made
+    made.close()
+
+
+def watched(jobs: Jobs, job_id: str) -> list[StoredJob]:
+    async def all_of_it() -> list[StoredJob]:
+        return [job async for job in jobs.watch(job_id, "default") if job is not None]
+
+    return asyncio.run(asyncio.wait_for(all_of_it(), 30))
+
+
+def test_a_job_tells_how_it_goes_and_what_came_of_it(jobs: Jobs, store: Store) -> None:
+    going = threading.Event()
+
+    def work(progress: Progress) -> dict[str, int]:
+        progress.start("counting", 3)
+        progress.step()
+        going.wait(20)
+        progress.step(2)
+        return {"counted": 3}
+
+    job = jobs.start("count", CALLER, {"to": 3}, work)
+    assert (job.state, job.who, job.request) == ("queued", "tester", {"to": 3})
+    threading.Timer(0.5, going.set).start()
+    seen = watched(jobs, job.job_id)
+    assert ("running", 1, 3, "counting") in [(one.state, one.done, one.total, one.says) for one in seen]
+    assert (seen[-1].state, seen[-1].result) == ("done", {"counted": 3})
+    assert store.job(job.job_id, project="default") == seen[-1], "and it is remembered"
+
+
+def test_a_cancelled_job_stops_at_its_next_step(jobs: Jobs) -> None:
+    begun, going = threading.Event(), threading.Event()
+    steps = 0
+
+    def work(progress: Progress) -> dict[str, int]:
+        nonlocal steps
+        progress.start("walking", 1_000)
+        while True:
+            begun.set()
+            going.wait(20)
+            progress.step()
+            steps += 1
+
+    job = jobs.start("walk", CALLER, {}, work)
+    assert begun.wait(20)
+    jobs.cancel(job.job_id, "default")
+    going.set()
+    assert watched(jobs, job.job_id)[-1].state == "cancelled"
+    assert steps == 0
+
+
+def test_a_job_that_fails_says_why_and_one_that_breaks_says_nothing_of_itself(jobs: Jobs) -> None:
+    def wrong(progress: Progress) -> dict[str, int]:
+        raise InputError("there is no such set; load it")
+
+    def broken(progress: Progress) -> dict[str, int]:
+        raise RuntimeError("secret words")
+
+    told = watched(jobs, jobs.start("x", CALLER, {}, wrong).job_id)[-1]
+    assert (told.state, told.error) == ("failed", {"code": "invalid_input", "message": "there is no such set; load it"})
+    silent = watched(jobs, jobs.start("x", CALLER, {}, broken).job_id)[-1]
+    assert silent.error is not None
+    assert silent.error["code"] == "internal"
+    assert "secret" not in silent.error["message"]
+
+
+def test_a_project_can_only_have_so_many_and_others_still_can(jobs: Jobs) -> None:
+    going = threading.Event()
+
+    def work(progress: Progress) -> dict[str, int]:
+        going.wait(20)
+        return {}
+
+    for _ in range(MOST_WAITING):
+        jobs.start("x", CALLER, {}, work)
+    with pytest.raises(Refused) as refusal:
+        jobs.start("x", CALLER, {}, work)
+    assert refusal.value.status == 429
+    jobs.start("x", Caller("other", "them", ("admin",)), {}, work)
+    going.set()
+
+
+def test_a_job_of_another_project_is_not_there(jobs: Jobs) -> None:
+    going = threading.Event()
+    job = jobs.start("x", CALLER, {}, lambda progress: {"waited": going.wait(20)})
+    for look in (jobs.get, jobs.cancel):
+        with pytest.raises(MissingInput):
+            look(job.job_id, "other")
+    going.set()
+    assert watched(jobs, job.job_id)[-1].state == "done"
+
+
+def test_a_server_that_stops_interrupts_its_jobs_and_says_so(store: Store) -> None:
+    jobs = Jobs(store, now=lambda: datetime.now(UTC), most=1)
+    begun = threading.Event()
+
+    def work(progress: Progress) -> dict[str, int]:
+        begun.set()
+        while True:
+            threading.Event().wait(0.01)
+            progress.check()
+
+    running = jobs.start("x", CALLER, {}, work)
+    waiting = jobs.start("x", CALLER, {}, work)
+    assert begun.wait(20)
+    jobs.close()
+    for job in (running, waiting):
+        found = store.job(job.job_id, project="default")
+        assert found is not None
+        assert found.state == "interrupted"
+    with pytest.raises(Refused):
+        jobs.start("x", CALLER, {}, work)
+
+
+def test_jobs_of_a_server_that_died_are_interrupted_at_the_next_start(store: Store) -> None:
+    store.add_job(StoredJob("job_1", "x", "running", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"))
+    assert store.interrupt_jobs(now=datetime.now(UTC)) == 1
+    found = store.job("job_1", project="default")
+    assert found is not None
+    assert found.state == "interrupted"

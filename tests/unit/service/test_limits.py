@@ -1,0 +1,133 @@
+"""V-4: requests are bounded in size, also after decompression, and errors have one shape and tell nothing of the machine."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from rest_service import problem, serving
+from ringtrue.errors import InputError
+from ringtrue.service.errors import clean, refused
+from ringtrue.service.limits import RateLimits
+from ringtrue.service.settings import MIB, Rates
+
+SEARCH = b'{"query": "pool", "tool_name": "t", "result_ids": []}'
+JSON = {"content-type": "application/json"}
+
+
+def small(tmp_path: Path) -> object:
+    return serving(tmp_path, body_limit=1 * MIB)
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    with serving(tmp_path, body_limit=MIB) as client:
+        answer = client.post("/v1/queries", content=b" " * (MIB + 1), headers=JSON)
+        assert answer.status_code == 413
+        assert problem(answer)["code"] == "too_large"
+
+        def pieces() -> object:  # of unknown length
+            for _ in range(40):
+                yield b" " * 65_536
+
+        answer = client.post("/v1/queries", content=pieces(), headers=JSON)  # type: ignore[arg-type]
+        assert answer.status_code == 413
+
+
+def test_gzip_is_read_and_a_bomb_is_not(tmp_path: Path) -> None:
+    with serving(tmp_path, body_limit=MIB) as client:
+        packed = {**JSON, "content-encoding": "gzip"}
+        assert client.post("/v1/queries", content=gzip.compress(SEARCH), headers=packed).status_code == 201
+        bomb = gzip.compress(b" " * (200 * MIB))
+        assert len(bomb) < MIB
+        answer = client.post("/v1/queries", content=bomb, headers=packed)
+        assert answer.status_code == 413
+        for damaged in (b"", b"no gzip", gzip.compress(SEARCH)[:-4], gzip.compress(SEARCH) + b"more", zlib.compress(SEARCH)):
+            assert client.post("/v1/queries", content=damaged, headers=packed).status_code == 400
+        assert client.post("/v1/queries", content=SEARCH, headers={**JSON, "content-encoding": "br"}).status_code == 415
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[", b'{"query": NaN', b"\xff\xfe", b"[" * 100_000, b'{"a":' * 50_000])
+def test_what_is_no_json_is_a_clear_error(tmp_path: Path, body: bytes) -> None:
+    with serving(tmp_path) as client:
+        for path in ("/v1/queries", "/v1/compare"):
+            answer = client.post(path, content=body, headers=JSON)
+            assert answer.status_code in (400, 422), answer.text
+            problem(answer)
+
+
+def test_a_request_that_takes_too_long_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    from ringtrue.store import Store
+
+    with serving(tmp_path, time_limit=0.2) as client:
+        monkeypatch.setattr(Store, "flags", lambda self, **given: time.sleep(1) or [])
+        answer = client.get("/v1/flags")
+        assert answer.status_code == 504
+        assert problem(answer)["code"] == "timed_out"
+
+
+def test_what_breaks_says_nothing_of_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ringtrue.store import Store
+
+    def broken(self: object, **given: object) -> None:
+        raise RuntimeError("secret words at /etc/passwd")
+
+    with serving(tmp_path) as client:
+        quiet = TestClient(client.app, base_url="http://127.0.0.1:8080", raise_server_exceptions=False)
+        monkeypatch.setattr(Store, "flags", broken)
+        answer = quiet.get("/v1/flags")
+        assert answer.status_code == 500
+        found = problem(answer)
+        assert found["code"] == "internal"
+        assert found["request_id"] == answer.headers["x-request-id"]
+        assert "secret" not in answer.text
+
+
+def test_messages_hold_no_path_of_this_machine(tmp_path: Path) -> None:
+    said = clean(f"{tmp_path}/inner/store.sqlite: cannot be read\x1b[31m; see {Path.home()}/x")
+    assert str(tmp_path) not in said
+    assert str(Path.home()) not in said
+    assert "\x1b" not in said
+    assert said.endswith("; see …")
+    assert refused(InputError(f"{tmp_path}/run: is broken")).message == "…: is broken"
+
+
+def test_callers_who_come_and_go_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ringtrue.service import limits
+
+    monkeypatch.setattr(limits, "MOST_CALLERS", 100)
+    rates = RateLimits(Rates())
+    for number in range(1_000):
+        assert rates.take("other", f"caller {number}") == 0
+    assert len(rates._buckets) <= 100
+
+
+OUTSIDE = (
+    "/static/../settings.py", "/static/%2e%2e/settings.py", "/static/..%2fsettings.py", "/static//etc/passwd",
+    "/static/vendor/../../shell.py", "/v1/runs/..%2f..%2fetc%2fpasswd", "/v1/golden/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+    "/v1/golden/..", "/runs/..%2f..%2f",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_trap_39_no_path_from_outside_reaches_the_file_system(tmp_path: Path, path: str) -> None:
+    with serving(tmp_path) as client:
+        answer = client.get(path)
+        assert answer.status_code in (404, 422), answer.text
+        assert "root:" not in answer.text
+        assert "def " not in answer.text
+
+
+def test_trap_39_a_golden_set_named_by_a_path_is_not_opened(tmp_path: Path) -> None:
+    planted = tmp_path / "planted.yaml"
+    planted.write_text("queries:\n- {id: q1, query: secret words, relevant_docs: [a]}\n", encoding="utf-8")
+    with serving(tmp_path) as client:
+        for name in (str(planted), f"../{planted.name}", f"./{planted.name}", f"file://{planted}", "/etc/passwd"):
+            answer = client.post("/v1/evaluate", json={"golden": name})
+            assert answer.status_code in (404, 422), answer.text
+            assert "secret words" not in answer.text

@@ -1,0 +1,297 @@
+"""V-1, L-1: searches go into the log over REST, are stored when they are answered, and are found again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from starlette.middleware import Middleware
+
+from rest_on_both import ON_ONE, Headers, ok
+from rest_on_both import client as client
+from rest_on_both import keyed as keyed
+from rest_service import problem
+from ringtrue.service import Settings, create_app
+from ringtrue.service.direct import Shortcut
+from ringtrue.service.routes.queries import EXAMPLES, LoggedSearch, Search
+from ringtrue.store import LoggedQuery, Store
+from stores import kind as kind
+from stores import url as url
+
+ONE = {"query": "late checkout", "tool_name": "web", "result_ids": ["a", "b"], "scores": [0.9, 0.5], "total_latency_ms": 20}
+
+
+def send(client: TestClient, body: Any) -> Any:
+    return ok(client.post("/v1/queries", json=body), 201)
+
+
+@ON_ONE
+def test_the_examples_run(client: TestClient) -> None:
+    said = client.get("/v1/openapi.json").json()["paths"]["/v1/queries"]["post"]["requestBody"]["content"]["application/json"]
+    assert set(said["examples"]) == set(EXAMPLES)
+    for example in said["examples"].values():
+        count = len(example["value"]) if isinstance(example["value"], list) else 1
+        found = send(client, example["value"])
+        assert (found["accepted"], found["stored"], len(found["query_ids"])) == (count, count, count)
+
+
+def test_requests_and_answers_hold_what_the_log_holds() -> None:
+    known = {field.name for field in fields(LoggedQuery)} - {"project"}
+    assert set(Search.model_fields) == set(LoggedSearch.model_fields) == known
+
+
+def test_a_search_is_in_the_store_when_it_is_answered(client: TestClient, url: str) -> None:
+    found = send(client, ONE)
+    assert (found["accepted"], found["stored"]) == (1, 1)
+    with Store.open(url) as store:
+        row = store.queries()[0]
+    assert [row.query_id] == found["query_ids"]
+    assert row.query_id.startswith("eq_2")
+    assert (row.query, row.result_ids, row.scores, row.quality_proxy_score) == (
+        "late checkout",
+        ("a", "b"),
+        (0.9, 0.5),
+        0.729231,
+    )
+
+
+def test_everything_that_can_be_logged_comes_back_as_it_was_sent(client: TestClient) -> None:
+    whole: dict[str, Any] = {
+        **ONE, "query_id": "eq_1", "created_at": "2026-03-01T12:00:00+02:00", "intent": "book", "mode": "hybrid",
+        "session_id": "s", "user_id": "u", "channel_contributions": {"bm25": ["b", "a"]}, "stage_latency_ms": {"fusion": 1.5},
+        "stages": [{"name": "fusion", "input": 4, "output": 2, "ms": 1.5}], "fusion_weights": {"bm25": 0.5},
+        "quality_proxy_score": 0.4, "trace_id": "t", "prompt_id": "p", "retriever": "r", "fallback": "no dense",
+        "degraded": True, "mode_override": "bm25", "token_pressure_level": "high", "token_pressure_ratio": 0.9,
+        "boost_delta": -0.1, "extraction_count": 3, "flags": {"multi-vector": "on"}, "is_eval_corpus": True,
+        "eval_category": "smoke",
+    }  # fmt: skip
+    assert set(whole) == set(Search.model_fields)
+    send(client, whole)
+    assert ok(client.get("/v1/queries/eq_1")) == {**whole, "created_at": "2026-03-01T10:00:00.000000Z"}
+
+
+def test_sent_again_the_first_one_stays(client: TestClient) -> None:
+    send(client, {**ONE, "query_id": "eq_1"})
+    found = send(client, [{**ONE, "query_id": "eq_1", "query": "another"}, {**ONE, "query_id": "eq_2"}])
+    assert (found["accepted"], found["stored"], found["query_ids"]) == (2, 1, ["eq_1", "eq_2"])
+    assert ok(client.get("/v1/queries/eq_1"))["query"] == "late checkout"
+
+
+def test_a_thousand_at_once_and_no_more(client: TestClient) -> None:
+    found = send(client, [{**ONE, "query": f"question {n}"} for n in range(1_000)])
+    assert (found["stored"], len(set(found["query_ids"]))) == (1_000, 1_000)
+    for many in ([], [ONE] * 1_001):
+        answer = client.post("/v1/queries", json=many)
+        assert answer.status_code == 422
+        assert "1 to 1,000" in problem(answer)["message"]
+
+
+WRONG: list[tuple[Any, str]] = [
+    ({"tool_name": "web"}, "query"),
+    ({**ONE, "project": "other"}, "project"),
+    ({**ONE, "query": 7}, "query"),
+    ({**ONE, "scores": ["0.9"]}, "scores.0"),
+    ({**ONE, "total_latency_ms": -1}, "total_latency_ms"),
+    ({**ONE, "created_at": "yesterday"}, "created_at"),
+    ({**ONE, "created_at": "0001-01-01T00:00:00+02:00"}, "created_at"),
+    ({**ONE, "degraded": "yes"}, "degraded"),
+    ({**ONE, "query_id": ""}, "query_id"),
+    ([ONE, {**ONE, "result_ids": [None]}], "1.result_ids.0"),
+    (None, ""),
+    ("late checkout", ""),
+]
+JSON = {"content-type": "application/json"}
+
+
+@ON_ONE
+def test_what_is_wrong_is_named_and_nothing_is_stored(client: TestClient) -> None:
+    for body, field in WRONG:
+        answer = client.post("/v1/queries", content=json.dumps(body), headers=JSON)
+        assert answer.status_code == 422, body
+        said = problem(answer)
+        assert said["code"] == "invalid_input"
+        assert said["field"].removeprefix("body").lstrip(".") == field
+    assert ok(client.get("/v1/queries"))["items"] == []
+
+
+@ON_ONE
+def test_what_is_no_json_is_refused(client: TestClient) -> None:
+    for content in (b"", b"{", b"[", b"nonsense", b'{"query": NaN, "tool_name": "w"}', b"\xff\xfe", b'{"a":"\\ud800"}'):
+        answer = client.post("/v1/queries", content=content, headers=JSON)
+        assert answer.status_code in (400, 422), content
+        problem(answer)
+
+
+@ON_ONE
+def test_numbers_that_are_none_are_refused(client: TestClient) -> None:
+    for number in ("NaN", "Infinity", "1e999"):
+        content = json.dumps(ONE).replace("0.9", number)
+        answer = client.post("/v1/queries", content=content, headers=JSON)
+        assert answer.status_code in (400, 422), number
+
+
+@ON_ONE
+def test_another_kind_of_content_is_refused_and_gzip_is_read(client: TestClient) -> None:
+    answer = client.post("/v1/queries", content=json.dumps(ONE), headers={"content-type": "text/plain"})
+    assert (answer.status_code, problem(answer)["code"]) == (415, "unsupported_type")
+    packed = {"content-type": "application/json; charset=utf-8", "content-encoding": "gzip"}
+    ok(client.post("/v1/queries", content=gzip.compress(json.dumps(ONE).encode()), headers=packed), 201)
+
+
+@ON_ONE
+def test_secrets_do_not_reach_the_store(client: TestClient) -> None:
+    send(client, {**ONE, "query": "mail ada@example.org", "intent": "reach ada@example.org"})
+    found = ok(client.get("/v1/queries"))["items"][0]
+    assert (found["query"], found["intent"]) == ("mail [email]", "reach [email]")
+
+
+def test_pages_go_from_the_newest_to_the_oldest_without_gaps(client: TestClient) -> None:
+    # Two of each moment: the place in the list is not the time alone.
+    send(client, [{**ONE, "query_id": f"eq_{n}", "created_at": f"2026-03-01T12:00:{n // 2:02}Z"} for n in range(25)])
+    seen, cursor, pages = [], None, 0
+    while cursor is not None or not pages:
+        page = ok(client.get("/v1/queries", params={"limit": 10} | ({"cursor": cursor} if cursor else {})))
+        seen += [row["query_id"] for row in page["items"]]
+        cursor, pages = page["next"], pages + 1
+    assert pages == 3
+    assert len(seen) == len(set(seen)) == 25
+    times = [ok(client.get(f"/v1/queries/{name}"))["created_at"] for name in seen]
+    assert times == sorted(times, reverse=True)
+    answer = client.get("/v1/queries", params={"cursor": "nobody gave this"})
+    assert (answer.status_code, problem(answer)["code"]) == (422, "invalid_cursor")
+
+
+def test_the_list_can_be_narrowed(client: TestClient) -> None:
+    rows = [
+        {**ONE, "query_id": "eq_slow", "total_latency_ms": 900, "created_at": "2026-03-01T12:00:00Z"},
+        {**ONE, "query_id": "eq_bad", "degraded": True, "created_at": "2026-03-01T13:00:00Z"},
+        {
+            **ONE,
+            "query_id": "eq_pool",
+            "query": "pool hours",
+            "tool_name": "app",
+            "session_id": "s",
+            "created_at": "2026-03-01T14:00:00Z",
+        },
+    ]
+    send(client, rows)
+
+    def found(**filters: Any) -> list[str]:
+        return [row["query_id"] for row in ok(client.get("/v1/queries", params=filters))["items"]]
+
+    assert found(slower_than=500) == ["eq_slow"]
+    assert found(trouble=True) == ["eq_bad"]
+    assert found(text="pool") == found(tool="app") == found(session_id="s") == ["eq_pool"]
+    assert found(since="2026-03-01T12:30:00Z", until="2026-03-01T13:30:00Z") == ["eq_bad"]
+    assert client.get("/v1/queries", params={"since": "never"}).status_code == 422
+    assert client.get("/v1/queries", params={"slower_than": "nan"}).status_code == 422
+
+
+@ON_ONE
+def test_one_that_is_not_there(client: TestClient) -> None:
+    answer = client.get("/v1/queries/eq_none")
+    assert (answer.status_code, problem(answer)["code"]) == (404, "not_found")
+
+
+def test_the_log_in_numbers(client: TestClient) -> None:
+    send(client, [{**ONE, "created_at": f"2026-03-01T{hour:02}:30:00Z"} for hour in (10, 10, 11)])
+    send(client, {"query": "nothing", "tool_name": "app", "created_at": "2026-03-01T11:45:00Z"})
+    window = {"since": "2026-03-01T10:00:00Z", "until": "2026-03-01T12:00:00Z"}
+    found = ok(client.get("/v1/queries/stats", params={**window, "step": "hour"}))
+    assert (found["searches"], found["tools"]) == (4, ["app", "web"])
+    assert [(row["searches"], row["empty"], row["mean_ms"]) for row in found["buckets"]] == [(2, 0, 20.0), (2, 1, 20.0)]
+    assert ok(client.get("/v1/queries/stats", params=window))["step"] == "minute"
+    assert ok(client.get("/v1/queries/stats"))["searches"] == 0
+    wrong = [
+        {"since": window["until"], "until": window["since"]},
+        {"since": "2020-01-01T00:00:00Z", "step": "minute"},
+        {"until": "0001-01-01T00:00:00Z"},
+        {"step": "year"},
+    ]
+    for given in wrong:
+        assert client.get("/v1/queries/stats", params=given).status_code == 422, given
+
+
+def test_a_key_needs_the_scope_and_sees_its_own_project(keyed: tuple[TestClient, Headers]) -> None:
+    client, key = keyed
+    writer, reader, other = key(scopes=["write"]), key(scopes=["read"]), key(scopes=["read", "write"], project="other")
+    assert client.post("/v1/queries", json=ONE).status_code == 401
+    assert client.post("/v1/queries", json=ONE, headers=reader).status_code == 403
+    assert client.get("/v1/queries", headers=writer).status_code == 403
+    ok(client.post("/v1/queries", json={**ONE, "query_id": "eq_1"}, headers=writer), 201)
+    assert [row["query_id"] for row in ok(client.get("/v1/queries", headers=reader))["items"]] == ["eq_1"]
+    assert ok(client.get("/v1/queries", headers=other))["items"] == []
+    assert client.get("/v1/queries/eq_1", headers=other).status_code == 404
+    assert client.get("/v1/queries", params={"cursor": "eq_1"}, headers=other).status_code == 422
+    # The same id in another project is another search, and new there.
+    assert ok(client.post("/v1/queries", json={**ONE, "query_id": "eq_1"}, headers=other), 201)["stored"] == 1
+
+
+def test_the_same_write_with_one_idempotency_key_is_carried_out_once(client: TestClient) -> None:
+    answers = [client.post("/v1/queries", json=ONE, headers={"idempotency-key": "k1"}) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert answers[0].json() == answers[1].json()
+    assert len(ok(client.get("/v1/queries"))["items"]) == 1
+
+
+@ON_ONE
+def test_a_full_intake_says_when_to_come_again(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ringtrue.service.errors import Refused
+
+    async def busy(*_: Any, **__: Any) -> int:
+        raise Refused(503, "busy", "later", headers={"Retry-After": "1"})
+
+    monkeypatch.setattr(client.app.state.service.intake, "queries", busy)  # type: ignore[attr-defined]
+    answer = client.post("/v1/queries", json=ONE)
+    assert (answer.status_code, answer.headers["retry-after"], problem(answer)["code"]) == (503, "1", "busy")
+
+
+@ON_ONE
+def test_the_shortcut_answers_what_the_router_answers(url: str, tmp_path: Path) -> None:
+    def served(*extra: Middleware) -> TestClient:
+        app = create_app(Settings(store=url, keys=True))
+        app.user_middleware = [*(layer for layer in app.user_middleware if layer.cls is not Shortcut), *extra]
+        return TestClient(app, base_url="http://127.0.0.1")
+
+    with Store.open(url) as store, served() as slow, served(Middleware(Shortcut)) as fast:
+        keys = {scope: store.create_key("ada", [scope], now="2026-03-01T12:00:00Z")[1] for scope in ("read", "write")}
+        bodies = [
+            json.dumps(ONE),
+            json.dumps({**ONE, "query_id": "eq_1"}),
+            "{",
+            "[]",
+            "{}",
+            json.dumps({**ONE, "scores": [None]}),
+        ]
+        asked: list[tuple[str, str, dict[str, str]]] = [
+            (path, body, {**JSON, "authorization": f"Bearer {keys['write']}"}) for path in LOGGED for body in bodies
+        ]
+        asked += [
+            (path, bodies[0], {**JSON, **more}) for path in LOGGED for more in ({}, {"authorization": f"Bearer {keys['read']}"})
+        ]
+        asked += [
+            (path, bodies[0], {"content-type": "text/plain", "authorization": f"Bearer {keys['write']}"}) for path in LOGGED
+        ]
+        for path, body, headers in asked:
+            answers = [client.post(path, content=body, headers=headers) for client in (slow, fast)]
+            said = [_without_ids(answer.text) for answer in answers]
+            assert said[0] == said[1]
+            assert answers[0].status_code == answers[1].status_code
+            assert set(answers[0].headers) == set(answers[1].headers)
+        assert {answer.status_code for answer in answers} <= {201, 400, 401, 403, 415, 422}
+        found = [client.get("/v1/queries", headers={"authorization": f"Bearer {keys['read']}"}) for client in (slow, fast)]
+        assert found[0].json() == found[1].json()
+
+
+LOGGED = ("/v1/queries", "/v1/feedback")
+
+
+def _without_ids(text: str) -> str:
+    """An answer without what is drawn anew each time, and without how many were new: the second is sent again."""
+    return re.sub(r'"stored":\d+|eq_\d+_\w+|ef_\d+_\w+|"request_id":"\w+"', "", text)
