@@ -243,6 +243,28 @@ def conformance() -> str:
     return "\n".join(lines) + "\n"
 
 
+def rest() -> str:
+    """The reference of the REST routes, from the OpenAPI document."""
+    from ringtrue.service import Settings, create_app
+
+    document = create_app(Settings(store="unused.sqlite")).openapi()
+    by_tag: dict[str, list[tuple[str, str, str]]] = {}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            says = " ".join(str(operation.get("description", "")).split("\n\n")[0].split())
+            by_tag.setdefault(operation.get("tags", ["other"])[0], []).append((method.upper(), path, says))
+    lines = [
+        "# REST routes",
+        MADE,
+        "What holds for all of them (keys, errors, idempotency, lists, limits) is in [the service](../service.md); a running server describes every",
+        "field at `/v1/openapi.json`.",
+    ]
+    for tag, rows in by_tag.items():
+        lines += ["", f"## {tag}", "", "| | | |", "| --- | --- | --- |"]
+        lines += [f"| {method} | `{path}` | {says} |" for method, path, says in rows]
+    return "\n".join(lines) + "\n"
+
+
 def overlap_line(name: str) -> str:
     """The lexical-overlap figure of a shipped set, for its README."""
     found = summarise(load(name))
@@ -269,6 +291,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs" / "reference" / "measures.md", measures()
     yield ROOT / "docs" / "reference" / "commands.md", commands()
     yield ROOT / "docs" / "reference" / "retrievers.md", retrievers()
+    yield ROOT / "docs" / "reference" / "rest.md", rest()
     yield ROOT / "docs" / "conformance.md", conformance()
     for name in shipped():
         yield set_readme(name)

@@ -18,6 +18,7 @@ import numpy as np
 
 from ringtrue.errors import InputError
 from ringtrue.formats.text import Place, parse_json
+from ringtrue.golden.formats.fields import METADATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ KEY = 1_000
 """Characters of a key."""
 NUMBER = 100
 """Characters of a number in YAML, where one to the base of 60 takes time with the square of its length."""
-_FREE = frozenset({"metadata", "relevance_labels", "judgment_details"})
+_FREE = frozenset({METADATA, "relevance_labels", "judgment_details"})
 _JUDGED = frozenset(
     {
         "relevance_labels", "relevant_entities", "relevant_docs", "relevant_ids", "relevant_case_law_ids",
@@ -116,34 +117,34 @@ class Spent:
     def record(self, value: Any, place: Place, *, known: frozenset[str] = frozenset()) -> None:
         """Go through one parsed document or line; ``known`` are the fields that its format names."""
         table = _is_table(value)
-        left: list[tuple[Any, str, int]] = [(value, "metadata" if table else "", 1)]
+        # The last says that only facts or ids follow, and nobody compares how those are called with anything.
+        left: list[tuple[Any, str, int, bool]] = [(value, "", 1, table)]
         while left:
-            item, key, depth = left.pop()
+            item, key, depth, facts = left.pop()
             if isinstance(item, str):
                 self._text(item, key, place)
-                left += self._inner(item, key, place, depth)
+                left += [(one, key, depth + 1, facts) for one in self._inner(item, key, place)]
             elif isinstance(item, dict | list):
                 if depth > self.limits.depth:
                     raise self._too_deep(place)
                 self._judged(item, "relevance_labels" if table and depth == 2 else key, place)
                 if isinstance(item, list):
-                    left += [(one, key, depth + 1) for one in item]
+                    left += [(one, key, depth + 1, facts) for one in item]
                 else:
-                    self._fields(item, key, known, place)
-                    # Nobody looks at what facts are called, however deep they lie.
-                    left += [(one, key if key == "metadata" else name, depth + 1) for name, one in item.items()]
+                    self._fields(item, None if facts or key in _FREE else known, place)
+                    left += [(one, name, depth + 1, facts or name == METADATA) for name, one in item.items()]
             elif isinstance(item, float) and not math.isfinite(item):
                 raise place.error(f"the number of '{key:.60}' is not finite", "write a finite number or null")
-            elif isinstance(item, int) and abs(item) >= 2**63:
+            elif isinstance(item, int | float) and abs(item) >= 2**63:  # a grade may be written as 3.0
                 raise place.error(f"the number of '{key:.60}' has more than 64 bits", "put an id in quotes")
 
-    def _inner(self, text: str, key: str, place: Place, depth: int) -> list[tuple[Any, str, int]]:
+    def _inner(self, text: str, key: str, place: Place) -> list[Any]:
         """Return what lies in a text that a reader would parse once more: exporters of spans write JSON inside JSON."""
-        if key.rpartition(".")[2] not in ("documents", "metadata") or text.lstrip()[:1] not in ("[", "{"):
+        if key.rpartition(".")[2] not in ("documents", METADATA) or text.lstrip()[:1] not in ("[", "{"):
             return []
         self.structure(io.BytesIO(text.encode()), place)
         try:
-            return [(loads(text, place), key, depth + 1)]
+            return [loads(text, place)]
         except (ValueError, RecursionError):
             return []  # a text like any other, or the reader says what is wrong
 
@@ -153,12 +154,12 @@ class Spent:
             raise place.error(problem, "split it into several documents")
         _whole(text, place)
 
-    def _fields(self, record: dict[str, Any], key: str, known: frozenset[str], place: Place) -> None:
+    def _fields(self, record: dict[str, Any], known: frozenset[str] | None, place: Place) -> None:
         for name in record:
             if len(name) > KEY:
                 raise place.error(f"a key of {len(name):,} characters, '{name:.40}…'", "shorten it")
             _whole(name, place)
-        if key in _FREE:
+        if known is None:
             return
         if len(record) > RECORD:
             raise place.error(f"a record with {len(record):,} fields, {RECORD:,} are allowed", "put them under 'metadata'")

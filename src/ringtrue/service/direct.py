@@ -7,10 +7,11 @@ other route, from the same model that reads the body.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import TypeAdapter, ValidationError
+from pydantic import FailFast, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -40,21 +41,26 @@ class OneOrMany(Generic[Model]):
 
     def __init__(self, model: type[Model], *, most: int) -> None:
         self._one: TypeAdapter[Model] = TypeAdapter(model)
-        self._many: TypeAdapter[list[Model]] = TypeAdapter(list[model])  # type: ignore[valid-type]
+        # The first wrong one ends it: a list of nothing but wrong ones would hold an error for each.
+        self._many: TypeAdapter[list[Model]] = TypeAdapter(Annotated[list[model], FailFast()])  # type: ignore[valid-type]
         self._most = most
 
     async def read(self, request: Request) -> tuple[list[Model], int]:
         """Return what a request brings, and how many bytes it had.
 
-        Raises Refused for another kind of content, for no object at all and for too many; ValidationError for a wrong one.
+        Raises Refused for another kind of content, for no object at all and for too many; RequestValidationError for a wrong
+        one.
         """
         kind = request.headers.get("content-type", "application/json")
         if not kind.startswith("application/json"):
             raise Refused(415, "unsupported_type", f"content-type '{kind:.60}' is not read here; send application/json")
         body = await request.body()
-        if body.lstrip()[:1] != b"[":
-            return [self._one.validate_json(body)], len(body)
-        found = self._many.validate_json(body)
+        try:
+            if body.lstrip()[:1] != b"[":
+                return [self._one.validate_json(body)], len(body)
+            found = self._many.validate_json(body)
+        except ValidationError as problem:
+            raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in problem.errors()]) from None
         if not 1 <= len(found) <= self._most:
             said = f"the list has {len(found):,} members; send 1 to {self._most:,} at a time"
             raise Refused(422, "invalid_input", said, field="body")
@@ -99,6 +105,6 @@ class Shortcut:
         scope["route"] = route
         try:
             response: Response = await route.endpoint(Request(scope, receive))
-        except (RingtrueError, Refused, ValidationError, HTTPException) as problem:
+        except (RingtrueError, Refused, RequestValidationError, HTTPException) as problem:
             response = answer(scope["state"]["request_id"], refused(problem))
         await response(scope, receive, send)

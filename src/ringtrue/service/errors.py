@@ -15,8 +15,10 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ValidationError
+from fastapi.routing import iter_route_contexts
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from ringtrue.errors import (
     AccessDenied,
@@ -114,7 +116,7 @@ def refused(problem: BaseException) -> Refused:
             return Refused(503, "store_unavailable", "the store cannot be reached; try again", headers={"Retry-After": "5"})
         status, code = next((status, code) for kind, status, code in KINDS if isinstance(problem, kind))
         return Refused(status, code, said)
-    if isinstance(problem, RequestValidationError | ValidationError):
+    if isinstance(problem, RequestValidationError):
         return _invalid(problem)
     if isinstance(problem, HTTPException):
         known = {404: "there is nothing here; /v1/openapi.json lists what there is", 405: "this method is not for this address"}
@@ -123,7 +125,7 @@ def refused(problem: BaseException) -> Refused:
     return Refused(500, "internal", "something went wrong here; the server's log has more under the request id")
 
 
-def _invalid(problem: RequestValidationError | ValidationError) -> Refused:
+def _invalid(problem: RequestValidationError) -> Refused:
     first = problem.errors()[0]
     place = ".".join(str(part) for part in first["loc"]) or "body"
     if first["type"] == "json_invalid":
@@ -176,11 +178,20 @@ def is_page(path: str) -> bool:
     return not path.startswith(("/v1/", "/metrics", "/healthz", "/readyz")) and path != "/v1"
 
 
+def _methods(app: FastAPI, path: str) -> list[str]:
+    """Return what may be done at a path; the framework names only what the first route there does."""
+    found = [one.original_route for one in iter_route_contexts(app.routes)]
+    here = [one for one in found if isinstance(one, Route) and one.path_regex.match(path)]
+    return sorted({method for one in here for method in one.methods or ()})
+
+
 def install(app: FastAPI) -> None:
     """Let an application answer every error in the one shape, or with a page where a person reads."""
 
     async def told(request: Request, problem: Exception) -> Response:
         known = refused(problem)
+        if known.status == 405:
+            known.headers["Allow"] = ", ".join(_methods(app, request.url.path))
         if is_page(request.url.path):
             from ringtrue.service.pages.shell import error_page
 
@@ -192,6 +203,7 @@ def install(app: FastAPI) -> None:
 
         return to_login(request)
 
-    for kind in (RingtrueError, Refused, RequestValidationError, ValidationError, HTTPException):
+    # Not pydantic's own error: an answer that does not fit its model is a fault of ours, and no request caused it.
+    for kind in (RingtrueError, Refused, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, told)
     app.add_exception_handler(LoginNeeded, sign_in)

@@ -23,10 +23,16 @@ MOST_CALLERS = 50_000
 UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
 HEAVY = ("/v1/evaluate", "/v1/compare", "/v1/gate", "/v1/golden", "/v1/runs", "/evaluate", "/golden")
 LOGGED = ("/v1/queries", "/v1/feedback")
+PASSED_ON = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+"""Headers by which a proxy is known: through one the whole world may call, although the call comes from this machine."""
 ENDLESS = "/events"
 """Streams of events end with what they tell of, not with a limit."""
 BODY_S = 30.0
 """Seconds in which a request must have arrived."""
+MOST_VALUES = 1_000_000
+"""Values of a request: a list of nothing takes thirty times its own size once it is read."""
+SEPARATORS = (b",", b"[", b"{")
+"""What stands before values; there are about as many values as of these, and counting them costs next to nothing."""
 
 
 class Bucket:
@@ -92,7 +98,7 @@ class Doorkeeper:
     """Turns away requests for another host, from another site, or too many of them."""
 
     def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
-        self.app, self.hosts = app, settings.own_hosts
+        self.app, self.hosts, self.open = app, settings.own_hosts, settings.open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -101,6 +107,9 @@ class Doorkeeper:
         try:
             headers = Headers(scope=scope)
             self._check_host(headers)
+            if self.open and any(name in headers for name in PASSED_ON):
+                said = "this request was passed on by a proxy, and callers need no key here; start the server with --keys"
+                raise Refused(403, "proxied", said)
             if scope["method"] in UNSAFE:
                 _check_origin(headers)
             self._check_rate(scope, headers)
@@ -170,7 +179,7 @@ class Bodies:
             arriving = self._arriving(headers, receive)
             encoding = headers.get("content-encoding", "identity").lower()
             if encoding == "gzip":
-                body = await self._inflated(arriving)
+                body = await self._inflated_in_time(arriving)
                 scope["headers"] = [
                     *(item for item in scope["headers"] if item[0] not in (b"content-encoding", b"content-length")),
                     (b"content-length", str(len(body)).encode()),
@@ -205,32 +214,42 @@ class Bodies:
             raise Refused(400, "bad_request", "content-length is no number")
         if int(announced) > self.most:
             raise self._too_large()
-        arrived, whole, until = 0, False, math.inf
+        arrived, values, whole, until = 0, 0, False, math.inf
 
         async def rest() -> Message:
             try:
                 async with asyncio.timeout(max(0.0, until - time.monotonic())):
                     return await receive()
             except TimeoutError:
-                raise Refused(408, "too_slow", f"the request did not arrive within {BODY_S:g} s") from None
+                raise _too_slow() from None
 
         async def bounded() -> Message:
-            nonlocal arrived, whole, until
+            nonlocal arrived, values, whole, until
             # The first part is there as a rule, and the time limit of the whole request holds for it; after the last part
             # comes only the caller's going away, which may take as long as the answer.
             message = await (receive() if whole or until == math.inf else rest())
             if message["type"] == "http.request":
                 arrived += len(message.get("body", b""))
+                values += _values(message.get("body", b""))
                 whole = not message.get("more_body", False)
                 until = time.monotonic() + BODY_S if until == math.inf else until
                 if arrived > self.most:
                     raise self._too_large()
+                if values > MOST_VALUES:
+                    raise _too_many_values()
             return message
 
         return bounded
 
     def _too_large(self) -> Refused:
         return Refused(413, "too_large", f"the request is larger than {self.most // 1024 // 1024} MB; send it in parts")
+
+    async def _inflated_in_time(self, receive: Receive) -> bytes:
+        try:
+            async with asyncio.timeout(BODY_S):
+                return await self._inflated(receive)
+        except TimeoutError:
+            raise _too_slow() from None
 
     async def _inflated(self, receive: Receive) -> bytes:
         """Return a gzip body, no more of it than is allowed; what a bomb would become is never made."""
@@ -247,7 +266,21 @@ class Bodies:
                     break
             if not machine.eof or machine.unused_data:
                 raise Refused(400, "bad_request", "the body is no whole gzip stream")
+        if _values(found) > MOST_VALUES:
+            raise _too_many_values()
         return bytes(found)
+
+
+def _values(part: bytes | bytearray) -> int:
+    return sum(part.count(mark) for mark in SEPARATORS)
+
+
+def _too_many_values() -> Refused:
+    return Refused(413, "too_large", f"the request holds more than {MOST_VALUES:,} values; send it in parts")
+
+
+def _too_slow() -> Refused:
+    return Refused(408, "too_slow", f"the request did not arrive within {BODY_S:g} s")
 
 
 @contextmanager

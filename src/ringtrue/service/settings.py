@@ -94,12 +94,15 @@ class Settings:
 
     @cached_property
     def open(self) -> bool:
-        """True where callers need no key: this machine alone reaches the server, and nobody asked for keys."""
-        return self.loopback and not self.keys
+        """True where callers need no key: this machine alone reaches the server, and nothing says otherwise.
+
+        A name that others call it by means that a proxy passes on what they ask.
+        """
+        return self.loopback and not self.keys and not self.hosts
 
     @property
     def own_hosts(self) -> frozenset[str]:
         """Return the host names that requests may carry; empty where any may: behind keys a name opens nothing."""
         if not self.open and not self.hosts:
             return frozenset()
-        return frozenset({"localhost", "127.0.0.1", "[::1]", "::1", self.host.lower(), *(name.lower() for name in self.hosts)})
+        return frozenset({"localhost", "127.0.0.1", "[::1]", self.host.lower(), *(name.lower() for name in self.hosts)})

@@ -211,9 +211,9 @@ def _make_folder(place: Address) -> None:
     if place.sqlite is not None:
         try:
             folder = place.sqlite.parent
-            made = not folder.exists()
+            fresh = [one for one in (folder, *folder.parents) if one.name == OWN_FOLDER and not one.exists()]
             folder.mkdir(parents=True, exist_ok=True)
-            if made and folder.name == OWN_FOLDER:  # the default lies in a project, and what users asked is not for git
-                (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+            for own in fresh:  # the default lies in a project, and what users asked is not for git
+                (own / ".gitignore").write_text("*\n", encoding="utf-8")
         except OSError as problem:
             raise InputError(f"store {place}: its folder cannot be made: {problem.strerror}; choose another place") from problem

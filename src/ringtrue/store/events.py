@@ -63,7 +63,7 @@ class Events(Base):
         with self._reading() as connection:
             if after is not None:
                 found.append(_behind(connection, project, after))
-            return _in_time(connection, QUERY, found, "query_id", limit=limit, newest=newest)
+            return _in_time(connection, QUERY, found, "query_id", limit=limit, newest=newest, few=query_ids is not None)
 
     def add_feedback(self, rows: Sequence[FeedbackEvent]) -> int:
         """Add events in one transaction; return how many are new. An event id that is there already stays."""
@@ -86,7 +86,7 @@ class Events(Base):
         found = self._among(table, project, query_id=query_ids, event_type=kinds)
         found += _equal(table, session_id=session_id) + _between(table, since, until)
         with self._reading() as connection:
-            return _in_time(connection, FEEDBACK, found, "event_id", limit=limit, newest=newest)
+            return _in_time(connection, FEEDBACK, found, "event_id", limit=limit, newest=newest, few=query_ids is not None)
 
     def add_judgments(self, rows: Sequence[StoredJudgment]) -> int:
         """Add judgments in one transaction; one of the same query, item, source and annotator is replaced."""
@@ -210,11 +210,19 @@ def _in_time(
     *,
     limit: int | None,
     newest: bool,
+    few: bool = False,
 ) -> list[Record]:
-    """Return records in the order of time; equal times by ``name``, so that pages never overlap."""
+    """Return records in the order of time; equal times by ``name``, so that pages never overlap.
+
+    A few that are named are put in order afterwards: SQLite would rather walk through a whole project than sort them.
+    """
+    statement: Select[Any] = select(form.table).where(*found)
+    if few:
+        ordered = sorted(connection.execute(statement).mappings(), key=lambda row: (row["created_at"], row[name]))
+        chosen = ordered if limit is None else ordered[-limit:] if newest and limit else ordered[:limit]
+        return [form.read(row) for row in chosen]
     columns = [form.table.c.created_at, form.table.c[name]]
     turned = newest and limit is not None
-    statement: Select[Any] = select(form.table).where(*found).limit(limit)
-    statement = statement.order_by(*(column.desc() if turned else column for column in columns))
+    statement = statement.limit(limit).order_by(*(column.desc() if turned else column for column in columns))
     records = [form.read(row) for row in connection.execute(statement).mappings()]
     return records[::-1] if turned else records

@@ -259,6 +259,7 @@ def test_v4_what_is_missing_or_wrong_in_a_zip_is_told_by_the_names_in_it() -> No
         (b'{"queries": [], "x": 1e999}', "json", "'x' is not finite"),
         (b'{"queries": [], "x": NaN}', "json", "NaN is not a JSON number"),
         (b'{"queries": [], "x": 99999999999999999999}', "json", "more than 64 bits"),
+        (b'{"q1": {"pets": 1e300}}', "json", "the number of 'pets' has more than 64 bits"),
         (b'{"queries": [], "x": ' + b"9" * 5000 + b"}", "json", "write a shorter number"),
         (b'{"queries": [], "x": 1, "x": 2}', "json", "the key 'x' is given twice"),
         (b'{"queries": []', "json", "not valid JSON"),

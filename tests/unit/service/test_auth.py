@@ -122,8 +122,24 @@ def test_another_host_name_is_turned_away(tmp_path: Path) -> None:
         assert client.get("/v1/health", headers={"host": "elsewhere.test"}).status_code == 400
         assert client.get("/v1/health", headers={"host": "localhost:8080"}).status_code == 200
         assert client.get("/v1/health", headers={"host": "[::1]:8080"}).status_code == 200
+
+
+def test_a_name_for_others_needs_keys(tmp_path: Path) -> None:
     with serving(tmp_path, hosts=("search.example.org",)) as client:
-        assert client.get("/v1/health", headers={"host": "search.example.org"}).status_code == 200
+        named = {"host": "search.example.org"}
+        assert client.get("/v1/health", headers=named).status_code == 401
+        assert client.get("/v1/health", headers={**named, **key(client, "read")}).status_code == 200
+        assert client.get("/v1/health", headers={"host": "elsewhere.test"}).status_code == 400
+
+
+@pytest.mark.parametrize("header", ["x-forwarded-for", "forwarded", "via", "x-real-ip"])
+def test_without_keys_nothing_is_passed_on_by_a_proxy(tmp_path: Path, header: str) -> None:
+    with serving(tmp_path) as client:
+        refused = client.get("/v1/health", headers={header: "203.0.113.7"})
+        assert refused.status_code == 403
+        assert problem(refused)["code"] == "proxied"
+    with serving(tmp_path, keys=True) as client:
+        assert client.get("/v1/health", headers={header: "203.0.113.7", **key(client, "read")}).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ def _moment(begins: datetime, rng: random.Random) -> datetime:
     hour = rng.choices(range(24), HOURS)[0]
     at = begins.replace(hour=hour, minute=rng.randrange(60), second=rng.randrange(60), microsecond=0)
     at = at if at >= begins else at + timedelta(days=1)
-    return min(at, begins + timedelta(days=1) - LAST)
+    return at - LAST if at > begins + timedelta(days=1) - LAST else at
 
 
 def needs_of(golden: GoldenSet) -> tuple[Need, ...]:

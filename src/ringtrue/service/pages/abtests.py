@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
@@ -23,6 +25,8 @@ DIFFERENT = 20
 LOOKED_AT = 500
 DECIDED: dict[str, Decision] = {"accept-treatment": "accepted", "accept-control": "rejected"}
 CHANGES = {"pause": "paused", "resume": "running", "reject": "rejected"}
+SIGNS = {"graduated": "done", "rejected": "failed", "paused": "interrupted"}
+"""The sign of a state that has none of its own."""
 
 
 @router.get("/tests")
@@ -34,6 +38,7 @@ def overview(request: Request, service: Here, caller: PageReader) -> Response:
         "abtests.html.jinja",
         shadows=rollout.shadowed(service, caller),
         tests=[(one, picture(one, small=True)) for one in _with_paths(service, caller)],
+        signs=SIGNS,
     )
 
 
@@ -45,10 +50,14 @@ def one(request: Request, service: Here, caller: PageReader, feature: str) -> Re
         raise MissingInput(f"'{feature}' has neither a test nor a shadow; start one: ringtrue test create {feature}")
     rows = rollout.shadow_rows(service, caller, feature, limit=LOOKED_AT) if shadow is not None else []
     rows.sort(key=lambda row: 1.0 if row.set_overlap is None else row.set_overlap)
-    flag = service.of(caller).flag(feature, project=caller.project)
+    store, shown = service.of(caller), rows[:DIFFERENT]
+    # A query of a golden set is in no log, so that it has no page to lead to.
+    asked = store.queries(project=caller.project, query_ids=[row.query_id for row in shown]) if shown else []
     return page(
-        request, caller, "abtest.html.jinja", feature=feature, test=test, shadow=shadow, flag=flag,
-        drawn=None if test is None else picture(test), rows=rows[:DIFFERENT], looked_at=len(rows),
+        request, caller, "abtest.html.jinja", feature=feature, test=test, shadow=shadow, signs=SIGNS,
+        flag=store.flag(feature, project=caller.project), drawn=None if test is None else picture(test),
+        after=0 if test is None else _after(test), texts={one.query_id: one.query for one in asked},
+        rows=shown, looked_at=len(rows),
         overlaps=plots.histogram(
             [row.set_overlap for row in rows if row.set_overlap is not None],
             label="How many of the results both searches share, by query",
@@ -68,12 +77,14 @@ def change(
     if to not in CHANGES:
         raise InputError(f"a test cannot be made '{to}'; choose {', '.join(CHANGES)}")
     rollout.change_status(service, caller, feature, CHANGES[to], why=why)  # type: ignore[arg-type]
-    return RedirectResponse(f"/tests/{feature}", 303)
+    return RedirectResponse(f"/tests/{quote(feature, safe='')}", 303)
 
 
 def picture(one: Tested, *, small: bool = False) -> Markup:
-    """Return the path of a test between its bounds; for one that has an interval, the interval against zero."""
+    """Return the path of a test between its bounds up to its decision; for one that has an interval, that against zero."""
     standing, decision = one.standing, DECIDED.get(str(one.test.decision))
+    if standing.decided_after is not None:
+        one = replace(one, points=tuple(point for point in one.points if point.sample_count <= standing.decided_after))
     if standing.interval is not None and not small:
         band = [
             (point.sample_count, point.estimate, point.low, point.high)
@@ -85,10 +96,17 @@ def picture(one: Tested, *, small: bool = False) -> Markup:
                 band, label=f"Mean difference of {one.test.feature_id} with its interval", decision=decision
             )
     path = [(point.sample_count, point.llr) for point in one.points if point.llr is not None]
-    label = f"Evidence of {one.test.feature_id} after each query, between the bounds: {standing.reason}"
+    bounds = f"{one.test.lower_bound:.2f} and {one.test.upper_bound:.2f}"
+    label = f"Evidence of {one.test.feature_id} after each query, between the bounds {bounds}: {standing.reason}"
     if small:
         return plots.sparkline([value for _, value in path], label=label)
     return plots.boundary(path, upper=one.test.upper_bound, lower=one.test.lower_bound, label=label, decision=decision)
+
+
+def _after(one: Tested) -> int:
+    """Return how many queries came in after the decision, which stands whatever they say."""
+    decided = one.standing.decided_after
+    return 0 if decided is None else one.standing.samples - decided
 
 
 def _with_paths(service: Here, caller: PageReader) -> list[Tested]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -31,14 +31,14 @@ LATE_DAYS = 7
 def overview(
     request: Request, service: Here, caller: PageReader, state: Annotated[str, Query(max_length=20)] = "",
     golden: Annotated[str, Query(max_length=200)] = "", q: Annotated[str, Query(max_length=200)] = "",
-    sort: Annotated[str, Query(max_length=20)] = "-priority", cursor: Cursor = None,
+    sort: Annotated[str, Query(max_length=20)] = "", cursor: Cursor = None,
 ) -> Response:  # fmt: skip
     """Show the queue as a whole, and its pairs."""
     found = work.snapshot(service, caller)
     rows = work.chosen(found, state=state if state in STATES else "", golden=golden, text=q, sort=sort)
     shown, first, behind = work.part(rows, after=cursor, limit=SHOWN)
     last = first + len(shown) - 1
-    values = {
+    values: dict[str, Any] = {
         "rows": shown, "next": behind, "cursor": cursor, "sort": sort, "state": state, "golden": golden, "q": q,
         "words": WORDS, "total": len(found.rows), "shown": f"{first:,}–{last:,} of {len(rows):,}" if shown else "",
     }  # fmt: skip

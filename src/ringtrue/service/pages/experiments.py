@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, File, Query, Request, UploadFile
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse, Response
 from markupsafe import Markup
 from pydantic import ValidationError
@@ -77,7 +78,7 @@ def bring_in(request: Request, service: Here, caller: PageWriter, file: Annotate
     """Bring in the experiments of an ``experiments.json``, all of them or none."""
     try:
         added = import_experiments(service, caller, _rows(file.file.read()))
-    except (RingtrueError, Refused, ValidationError) as problem:
+    except (RingtrueError, Refused, RequestValidationError) as problem:
         return _overview(request, service, caller, problem=refused(problem).message, status=422)
     return RedirectResponse(f"/experiments?added={len(added)}", 303)
 
@@ -172,10 +173,11 @@ def _rows(content: bytes) -> list[dict[str, Any]]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError("experiments.json: is no text in UTF-8; write it anew in UTF-8") from None
-    return [
-        row.model_dump(exclude_unset=True)
-        for row in Rows.model_validate(parse_json(text, Place("experiments.json"))).experiments
-    ]
+    try:
+        rows = Rows.model_validate(parse_json(text, Place("experiments.json"))).experiments
+    except ValidationError as problem:
+        raise RequestValidationError(problem.errors()) from None
+    return [row.model_dump(exclude_unset=True) for row in rows]
 
 
 def _members(unit: Unit) -> Sequence[Experiment]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
+from urllib.parse import quote
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.online import PRESETS
+from ringtrue.online import Decision
 from ringtrue.online.graduate import STAGES
 from ringtrue.service.auth import PageReader, PageWriter
 from ringtrue.service.context import Here
@@ -16,12 +17,23 @@ from ringtrue.service.pages.shell import page
 from ringtrue.service.work import rollout
 
 router = APIRouter(include_in_schema=False)
+SIGNS = {"graduated": "done", "rejected": "failed", "paused": "interrupted"}
+"""The sign of a state that has none of its own."""
+TOLD = {
+    "advance": "It moved one stage further.",
+    "graduate": "It graduated.",
+    "rollback": "It was rolled back and paused.",
+    "reject": "It was rejected.",
+    "wait": "Nothing moved: the evidence does not allow it yet.",
+    "done": "Nothing moved: it has arrived where it stays.",
+}
+"""What a look at the evidence brought about, by its action."""
 
 
 @router.get("/flags")
 def overview(request: Request, service: Here, caller: PageReader) -> Response:
     """List the flags with their stage."""
-    return page(request, caller, "flags.html.jinja", rows=rollout.flags(service, caller), stages=STAGES)
+    return page(request, caller, "flags.html.jinja", rows=rollout.flags(service, caller), signs=SIGNS)
 
 
 @router.post("/flags")
@@ -35,20 +47,33 @@ def make(
     if not name.strip():
         raise InputError("a flag needs a name, like new-reranker")
     rollout.set_flag(service, caller, name.strip(), why=why or "made on the page")
-    return RedirectResponse(f"/flags/{name.strip()}", 303)
+    return RedirectResponse(f"/flags/{quote(name.strip(), safe='')}", 303)
 
 
 @router.get("/flags/{name}")
-def one(request: Request, service: Here, caller: PageReader, name: str) -> Response:
+def one(
+    request: Request, service: Here, caller: PageReader, name: str, stepped: Annotated[str, Query(max_length=20)] = ""
+) -> Response:
     """Show a flag with its graduation checklist and what happened to it."""
-    return _one(request, service, caller, name)
+    listed = next((one for one in rollout.flags(service, caller) if one.flag.name == name), None)
+    if listed is None:
+        raise MissingInput(f"there is no flag '{name}'; /flags lists those there are")
+    decision = None if listed.preset else rollout.checklist(service, caller, name)
+    history = rollout.flag_history(service, caller, name)
+    checks = decision.checks if decision is not None else ()
+    return page(
+        request, caller, "flag.html.jinja", listed=listed, flag=listed.flag, decision=decision, stages=STAGES,
+        told=TOLD.get(stepped, ""), headline="" if decision is None else _headline(decision), signs=SIGNS,
+        missing=[check for check in checks if check.holds is not True], holding=[check for check in checks if check.holds],
+        last=next((entry for entry in history if entry.detail.get("why")), None), history=history,
+    )  # fmt: skip
 
 
 @router.post("/flags/{name}/step")
-def further(request: Request, service: Here, caller: PageWriter, name: str) -> Response:
+def further(service: Here, caller: PageWriter, name: str) -> Response:
     """Take a flag as far as the evidence allows, which may be back."""
     decision = rollout.step_flag(service, caller, name)
-    return _one(request, service, caller, name, told=f"{decision.action}: {decision.why}")
+    return RedirectResponse(f"/flags/{quote(name, safe='')}?stepped={decision.action}", 303)
 
 
 @router.post("/flags/{name}/rollback")
@@ -57,7 +82,7 @@ def back(service: Here, caller: PageWriter, name: str, why: Annotated[str, Form(
     if not why.strip():
         raise InputError("say why it is rolled back; whoever looks at it later will want to know")
     rollout.roll_back_flag(service, caller, name, why=why.strip())
-    return RedirectResponse(f"/flags/{name}", 303)
+    return RedirectResponse(f"/flags/{quote(name, safe='')}", 303)
 
 
 @router.post("/flags/{name}/set")
@@ -76,15 +101,18 @@ def change(
     if not why.strip():
         raise InputError("say why the share is set by hand; the audit trail keeps it")
     rollout.set_flag(service, caller, name, why=why.strip(), rollout=percent)
-    return RedirectResponse(f"/flags/{name}", 303)
+    return RedirectResponse(f"/flags/{quote(name, safe='')}", 303)
 
 
-def _one(request: Request, service: Here, caller: PageReader, name: str, *, told: str = "") -> Response:
-    listed = next((one for one in rollout.flags(service, caller) if one.flag.name == name), None)
-    if listed is None:
-        raise MissingInput(f"there is no flag '{name}'; /flags lists those there are")
-    decision: Any = None if listed.preset and name in PRESETS else rollout.checklist(service, caller, name)
-    return page(
-        request, caller, "flag.html.jinja", listed=listed, flag=listed.flag, decision=decision, stages=STAGES, told=told,
-        history=rollout.flag_history(service, caller, name),
-    )  # fmt: skip
+def _headline(decision: Decision) -> str:
+    """Return in one sentence where a flag stands and what would become of it now."""
+    at, missing = f"{decision.before.rollout:g} %", sum(check.holds is not True for check in decision.checks)
+    checks = f"{missing} of {len(decision.checks)} checks {'does' if missing == 1 else 'do'} not hold yet"
+    return {
+        "wait": f"It waits at {at}: {checks}." if decision.before.state == "running" else f"It is paused at {at}.",
+        "advance": f"Every check holds: it may go on from {at} to {decision.flag.rollout:g} %.",
+        "graduate": f"It reached everybody and every check holds: it may graduate at {at}.",
+        "rollback": f"A guardrail broke: it is to be taken back from {at}.",
+        "reject": "Its test found it no better than production: it is to be rejected.",
+        "done": f"It is {decision.before.state}, at {at}; nothing moves it by itself any more.",
+    }[decision.action]

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from ringtrue.online import Part
+from ringtrue.report.page.words import number
 from ringtrue.service.auth import PageReader
 from ringtrue.service.context import Here
 from ringtrue.service.pages.plots import Point, sparkline, trend
@@ -92,6 +93,10 @@ def _part(part: Part) -> dict[str, Any]:
     if isinstance(at, str):
         # The moment is told as how long ago it was.
         said = said.partition(f" at {at}")[0].partition(", the last")[0]
+    if part.name == "evaluation" and figures.get("metrics"):
+        measure, value = next(iter(figures["metrics"].items()))
+        ends = figures["intervals"].get(measure)
+        said = f"{measure} {number(value)}" + (f" ({number(ends[0])} to {number(ends[1])})" if ends else "") + ", measured"
     if part.name == "backlog" and isinstance(figures.get("oldest_pending_at"), str):
         said, at = said.partition(", the oldest")[0] + ", the oldest since", figures["oldest_pending_at"]
     return {

@@ -2,76 +2,117 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Annotated, Any
+import time
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
+from weakref import WeakKeyDictionary
 
-from fastapi import APIRouter, Query, Request
-from fastapi.responses import Response
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import Response, StreamingResponse
 
 from ringtrue.errors import InputError
-from ringtrue.service.auth import PageReader
-from ringtrue.service.context import Here
+from ringtrue.service.auth import Caller, PageReader
+from ringtrue.service.context import Here, Service
 from ringtrue.service.models import Cursor, paged
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
-from ringtrue.service.work.logging_in import log_stats, newest_searches, one_search
+from ringtrue.service.work.exporting import MOST, as_csv, as_json, exported
+from ringtrue.service.work.logging_in import LogStats, Step, log_stats, newest_searches, one_search
 from ringtrue.store import FeedbackEvent, LoggedQuery
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 50
 SPANS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
 SPAN_WORDS = (("hour", "the last hour"), ("day", "24 hours"), ("week", "7 days"), ("month", "30 days"), ("all", "all of it"))
-STEPS = {"hour": "minute", "day": "hour", "week": "hour", "month": "day", "all": "day"}
+STEPS: dict[str, Step] = {"hour": "minute", "day": "hour", "week": "hour", "month": "day", "all": "day"}
 EVER = timedelta(days=400)
 """Longer than any log is kept."""
 BESIDE = 20
 """Searches of the same session that are shown beside one."""
+REMEMBERED_S = 5.0
+"""How old the chart above the list may be: it counts every search of its time, the list only reads the newest."""
+_charted: WeakKeyDictionary[Service, dict[tuple[str, str], tuple[float, LogStats]]] = WeakKeyDictionary()
 
 
-@router.get("/queries")
-def explorer(
-    request: Request,
-    service: Here,
-    caller: PageReader,
+@dataclass(frozen=True)
+class Filters:
+    """Which searches a reader wants to see, as the address says it."""
+
+    text: str = ""
+    tool: str = ""
+    session: str = ""
+    span: str = "month"
+    trouble: bool = False
+    slower: str = ""
+
+    def asked(self, now: datetime) -> dict[str, Any]:
+        """Return the same as the store is asked; raises InputError for what cannot be."""
+        if self.span not in STEPS:
+            raise InputError(f"there is no span '{self.span:.20}'; choose {', '.join(STEPS)}")
+        return {
+            "text": self.text.strip() or None,
+            "tool": self.tool or None,
+            "session_id": self.session.strip() or None,
+            "since": now - SPANS[self.span] if self.span in SPANS else None,
+            "trouble": self.trouble,
+            "slower_than": _milliseconds(self.slower),
+        }
+
+    @property
+    def words(self) -> list[str]:
+        """What is filtered, in words, for the title of the page."""
+        known = [f"“{self.text.strip()[:60]}”" if self.text.strip() else "", self.tool, self.session.strip()]
+        known += ["trouble" if self.trouble else "", f"slower than {self.slower} ms" if self.slower.strip() else ""]
+        return [word for word in known if word]
+
+    @property
+    def address(self) -> str:
+        """Return what stands behind the question mark, without what is as it always is."""
+        given = {"text": self.text, "tool": self.tool, "session": self.session, "slower": self.slower}
+        given |= {"span": "" if self.span == "month" else self.span, "trouble": "true" if self.trouble else ""}
+        return urlencode({name: value for name, value in given.items() if value})
+
+
+def _filters(
     text: Annotated[str, Query(max_length=500)] = "",
     tool: Annotated[str, Query(max_length=200)] = "",
     session: Annotated[str, Query(max_length=200)] = "",
     span: Annotated[str, Query(max_length=10)] = "month",
     trouble: bool = False,
     slower: Annotated[str, Query(max_length=12)] = "",
-    cursor: Cursor = None,
-) -> Response:
+) -> Filters:
+    return Filters(text, tool, session, span, trouble, slower)
+
+
+Wanted = Annotated[Filters, Depends(_filters)]
+
+
+@router.get("/queries")
+def explorer(request: Request, service: Here, caller: PageReader, wanted: Wanted, cursor: Cursor = None) -> Response:
     """Show the searches that fit, the newest first, and how many there were."""
-    if span not in STEPS:
-        raise InputError(f"there is no span '{span}'; choose {', '.join(STEPS)}")
     now = service.now()
-    since = now - SPANS[span] if span in SPANS else None
-    rows, following = paged(
-        newest_searches(
-            service,
-            caller,
-            limit=SHOWN + 1,
-            before=cursor,
-            text=text.strip() or None,
-            tool=tool or None,
-            session_id=session.strip() or None,
-            since=since,
-            trouble=trouble,
-            slower_than=_milliseconds(slower),
-        ),
-        SHOWN,
-        "query_id",
-    )
-    values: dict[str, Any] = {"rows": rows, "next": following, "cursor": cursor, "text": text}
+    asked = wanted.asked(now)
+    found = newest_searches(service, caller, limit=SHOWN + 1, before=cursor, **asked)
+    rows, following = paged(found, SHOWN, "query_id")
+    values: dict[str, Any] = {"rows": rows, "next": following, "cursor": cursor, "wanted": wanted, "most": MOST}
     if wants_fragment(request):
-        return fragment(request, caller, "queries.html.jinja", "rows", **values)
-    stats = log_stats(service, caller, since=since or now - EVER, until=now, step=STEPS[span])  # type: ignore[arg-type]
+        return fragment(request, caller, "queries.html.jinja", "rows", **values, part=True)
+    stats = _stats(service, caller, wanted.span, now)
     return page(
-        request, caller, "queries.html.jinja", **values, stats=stats, volume=_volume(stats), tool=tool,
-        tools=[(name, name) for name in stats.tools], session=session,
-        span=span, spans=SPAN_WORDS, trouble=trouble, slower=slower, export=_rest(text, tool, session, trouble, slower),
+        request, caller, "queries.html.jinja", **values, part=False, stats=stats, volume=_volume(stats),
+        tools=[(name, name) for name in stats.tools], spans=SPAN_WORDS,
+        plain=replace(wanted, span="month") == Filters() and cursor is None,
     )  # fmt: skip
+
+
+@router.get("/queries/export.{kind}")
+def export(service: Here, caller: PageReader, wanted: Wanted, kind: Literal["csv", "json"]) -> Response:
+    """Send the searches that fit, the newest first, as a table or as a list."""
+    rows = exported(service, caller, **wanted.asked(service.now()))
+    written, media = (as_csv(rows), "text/csv; charset=utf-8") if kind == "csv" else (as_json(rows), "application/json")
+    named = {"Content-Disposition": f'attachment; filename="queries.{kind}"'}
+    return StreamingResponse(written, media_type=media, headers=named)
 
 
 @dataclass(frozen=True)
@@ -101,8 +142,20 @@ def one(request: Request, service: Here, caller: PageReader, query_id: str) -> R
         row=row,
         results=_results(row, events, judged),
         others=[event for event in events if event.item_id not in row.result_ids],
+        events=len(events),
         beside=beside,
     )
+
+
+def _stats(service: Service, caller: Caller, span: str, now: datetime) -> LogStats:
+    """Return the searches of a time in numbers, as they were a few seconds ago at most."""
+    known = _charted.setdefault(service, {})
+    until, stats = known.get((caller.project, span), (0.0, None))
+    if stats is None or time.monotonic() > until:
+        since = now - SPANS[span] if span in SPANS else now - EVER
+        stats = log_stats(service, caller, since=since, until=now, step=STEPS[span])
+        known[caller.project, span] = (time.monotonic() + REMEMBERED_S, stats)
+    return stats
 
 
 def _results(row: LoggedQuery, events: list[FeedbackEvent], judged: dict[str, int]) -> list[Shown]:
@@ -133,10 +186,8 @@ def _milliseconds(text: str) -> float | None:
     return value
 
 
-def _volume(stats: Any) -> dict[str, Any]:
+def _volume(stats: LogStats) -> dict[str, Any]:
     """Return the searches over time as a chart has them; a step without any is 0, because the log says so."""
-    from datetime import datetime
-
     width = {"minute": 60, "hour": 3600, "day": 86_400}[stats.step]
     found = {int(datetime.fromisoformat(one.at).timestamp()) // width: one for one in stats.buckets}
     if not found:
@@ -156,10 +207,3 @@ def _volume(stats: Any) -> dict[str, Any]:
         "unit": "",
         "from": 0,
     }
-
-
-def _rest(text: str, tool: str, session: str, trouble: bool, slower: str) -> str:
-    """Return the address under which programs get the same list."""
-    given = {"text": text, "tool": tool, "session_id": session, "trouble": "true" if trouble else "", "slower_than": slower}
-    chosen = urlencode({name: value for name, value in given.items() if value})
-    return f"/v1/queries?{chosen}" if chosen else "/v1/queries"

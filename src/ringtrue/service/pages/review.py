@@ -40,9 +40,9 @@ Note = Annotated[str, Form(max_length=2_000)]
 
 
 @router.get("/review")
-def desk_page(request: Request, service: Here, caller: PageReviewer, passing: Passing = "") -> Response:
+def desk_page(request: Request, service: Here, caller: PageReviewer, passing: Passing = "", rename: str = "") -> Response:
     """Show the pair that is next for the reader."""
-    if nameless(caller):
+    if nameless(caller) or (rename and caller.key_id is None):
         return page(request, caller, "review_name.html.jinja", wanted="/review")
     keys = _keys(passing)
     return _desk(request, service, caller, reviewing.next_pair(service, caller, passing=keys), passing=keys)
@@ -122,9 +122,7 @@ def _by_script(request: Request) -> bool:
     return request.headers.get("accept", "").startswith("application/json")
 
 
-def _answer(
-    request: Request, service: Service, caller: Caller, act: Callable[[], ReviewItem | None], passing: str
-) -> Response:
+def _answer(request: Request, service: Service, caller: Caller, act: Callable[[], ReviewItem | None], passing: str) -> Response:
     """Do what was asked; a script gets what came of it with the next pair, a reader without one the next page."""
     if not _by_script(request):
         act()
@@ -164,7 +162,13 @@ def _block(request: Request, caller: Caller, block: str, **values: Any) -> str:
 
 
 def _desk(
-    request: Request, service: Service, caller: Caller, item: ReviewItem | None, *, problem: str = "", passing: Sequence[str] = ()
+    request: Request,
+    service: Service,
+    caller: Caller,
+    item: ReviewItem | None,
+    *,
+    problem: str = "",
+    passing: Sequence[str] = (),
 ) -> Response:
     own = desk.own(service, caller, item.item_key) if item is not None else None
     values: dict[str, Any] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Query, Request
@@ -120,7 +120,7 @@ def publish(
 def _rule(text: str) -> Rule:
     if text not in RULES:
         raise InputError(f"'{text[:40]}' is no rule to derive judgments by; write {', '.join(RULES)}")
-    return cast("Rule", text)
+    return text
 
 
 def _preview(
@@ -141,7 +141,8 @@ def _preview(
     version = version_name(found.publication.golden) if found and found.publication else ""
     return page(
         request, caller, "review_publish.html.jinja", status=status, sets=sets, loose=loose, chosen=chosen, rule=rule,
-        rules=RULE_WORDS, adjudicators=names, adjudicator_choices=[(name, name) for name in names], adjudicator=judge, found=found, problem=problem, version=version, minimum=KAPPA,
+        rules=RULE_WORDS, adjudicators=names, adjudicator_choices=[(name, name) for name in names], adjudicator=judge,
+        found=found, problem=problem, next_version=version, minimum=KAPPA,
         words=agreeing.in_words, shown=SHOWN, disputes=len(waiting),
         open_here=[one for one in waiting if one.item.metadata.get("golden") == chosen], **{"done": "", "pairs": None} | values,
     )  # fmt: skip

@@ -52,9 +52,11 @@ def make_key(
     """Make a key and show its token, this once."""
     chosen = [scope for scope in get_args(Scope) if scope in scopes]
     problem = "Give it a name: whose it is, or what for." if not name.strip() else "" if chosen else "Choose what it may do."
+    if days not in dict(LASTING):
+        problem = problem or "Choose how long it opens from the list."
     if problem:
         return _keys(request, service, caller, problem=problem, name=name, scopes=chosen, days=days, status=422)
-    end = service.now() + timedelta(days=int(days)) if days.isdecimal() and int(days) else None
+    end = service.now() + timedelta(days=int(days)) if days else None
     key, token = create_key(service, caller, name.strip(), chosen, expires_at=None if end is None else timestamp(end))
     return _keys(request, service, caller, made=(key, token))
 

@@ -19,7 +19,9 @@ from ringtrue.store import ABStatus
 
 router = APIRouter(prefix="/v1/tests", tags=["tests"], responses=ERRORS)
 MOST = 1_000
-Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+SMALLEST = 1e-6
+"""What is smaller has no square, no logarithm or no inverse that a float could hold."""
+Share = Annotated[float, Field(ge=SMALLEST, le=1 - SMALLEST, allow_inf_nan=False)]
 Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
@@ -50,7 +52,7 @@ class TestAnswer(Answer):
     control: float | None
     treatment: float | None
     measure: str | None
-    interval: tuple[float, float] | None
+    interval: Annotated[list[float], Field(min_length=2, max_length=2)] | None
     sigma: float | None
     evidence: float
     upper_bound: float
@@ -78,7 +80,7 @@ class TestAnswer(Answer):
             control=now.control,
             treatment=now.treatment,
             measure=now.measure,
-            interval=now.interval,
+            interval=None if now.interval is None else list(now.interval),
             sigma=now.sigma,
             evidence=now.evidence,
             upper_bound=now.upper_bound,
@@ -111,7 +113,7 @@ class NewTest(Strict):
     alpha: Share = 0.05
     beta: Share = 0.20
     delta: Share = 0.05
-    sigma: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
+    sigma: Annotated[float, Field(ge=SMALLEST, le=1, allow_inf_nan=False)] | None = None
     min_samples: Annotated[int, Field(ge=1, le=10_000_000)] = 100
     graduation_threshold: Share = 0.03
     again: bool = Field(False, description="Begin anew where the feature has a test; nothing of it is kept.")

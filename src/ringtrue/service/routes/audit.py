@@ -10,6 +10,7 @@ from ringtrue.service.auth import Admin
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.models import Answer, Cursor, Limit, Page
+from ringtrue.service.routes.queries import At
 from ringtrue.service.work.diagnosing import audit_trail
 
 router = APIRouter(prefix="/v1/audit", tags=["audit"], responses=ERRORS)
@@ -31,7 +32,7 @@ def list_entries(
     caller: Admin,
     subject: Annotated[str | None, Query(max_length=300)] = None,
     what: Annotated[str | None, Query(max_length=200)] = None,
-    since: Annotated[str | None, Query(max_length=40, examples=["2026-01-31T12:00:00Z"])] = None,
+    since: Annotated[At | None, Query()] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[Entry]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from threading import BoundedSemaphore
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Query, Request
@@ -86,10 +87,15 @@ def kind_of(body: Upload, allowed: tuple[str, ...]) -> Kind:
     return kind
 
 
+_READING = BoundedSemaphore(2)
+"""The largest that is read takes hundreds of megabytes for a moment; many at once would take all there are."""
+
+
 def read_set(content: bytes, kind: Kind) -> GoldenSet:
     """Return the golden set in an upload; raises InputError naming place, value and cure."""
     try:
-        return read_upload(content, kind=kind, name="upload")
+        with _READING:
+            return read_upload(content, kind=kind, name="upload")
     except MissingInput as problem:  # what an upload lacks is wrong with it; nothing that was asked for is missing here
         raise InputError(str(problem)) from None
 

@@ -132,8 +132,8 @@ def list_feedback(
     query_id: Annotated[str | None, Query(max_length=200)] = None,
     session_id: Annotated[str | None, Query(max_length=200)] = None,
     event_type: Annotated[EventType | None, Query()] = None,
-    since: Annotated[str | None, Query(max_length=40, examples=["2026-01-31T12:00:00Z"])] = None,
-    until: Annotated[str | None, Query(max_length=40)] = None,
+    since: Annotated[At | None, Query()] = None,
+    until: Annotated[At | None, Query()] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[KeptEvent]:

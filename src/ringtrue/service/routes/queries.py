@@ -30,7 +30,7 @@ def _readable(moment: str) -> str:
         raise ValueError(str(problem)) from None
 
 
-At = Annotated[Moment, AfterValidator(_readable)]
+At = Annotated[Moment, AfterValidator(_readable), Field(json_schema_extra={"format": "date-time"})]
 PathName = Annotated[str, Path(min_length=1, max_length=300)]
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
 Milliseconds = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e12)]
@@ -204,8 +204,8 @@ def list_searches(
     text: Annotated[str | None, Query(max_length=500, description="Words that the query holds.")] = None,
     tool: Annotated[str | None, Query(max_length=200)] = None,
     session_id: Annotated[str | None, Query(max_length=200)] = None,
-    since: Annotated[str | None, Query(max_length=40, examples=["2026-01-31T12:00:00Z"])] = None,
-    until: Annotated[str | None, Query(max_length=40)] = None,
+    since: Annotated[At | None, Query()] = None,
+    until: Annotated[At | None, Query()] = None,
     trouble: Annotated[bool, Query(description="Only those that failed, fell back or found nothing.")] = False,
     slower_than: Annotated[float | None, Query(ge=0, le=1e12, allow_inf_nan=False, description="Milliseconds.")] = None,
     limit: Limit = 50,
@@ -233,8 +233,8 @@ def list_searches(
 def stats(
     service: Here,
     caller: Reader,
-    since: Annotated[str | None, Query(max_length=40, description="A day ago unless given.")] = None,
-    until: Annotated[str | None, Query(max_length=40, description="Now unless given.")] = None,
+    since: Annotated[At | None, Query(description="A day ago unless given.")] = None,
+    until: Annotated[At | None, Query(description="Now unless given.")] = None,
     step: Annotated[Step | None, Query(description="As fine as the time allows unless given.")] = None,
 ) -> Stats:
     """Count the searches of a time, step by step: volume, empty answers, degraded ones, latency and proxy."""

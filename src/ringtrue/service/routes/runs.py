@@ -15,9 +15,10 @@ from ringtrue.run import Evaluation
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS, Refused, clean
-from ringtrue.service.models import Answer, Cursor, Limit, Moment, Name, Page
+from ringtrue.service.models import Answer, Cursor, Limit, Name, Page
 from ringtrue.service.routes.evaluate import Body, EvaluationAnswer, Figures
 from ringtrue.service.routes.jobs import wrong_cursor
+from ringtrue.service.routes.queries import At
 from ringtrue.service.work import evaluating
 from ringtrue.service.work.evaluating import keys_of, known, renamed
 from ringtrue.service.work.library import baseline_named, golden_named
@@ -158,7 +159,7 @@ def list_runs(
     cursor: Cursor = None,
     golden: Annotated[str | None, Query(max_length=200, description="Name of a golden set, or like hotel-v1.0.0.")] = None,
     retriever: Annotated[str | None, Query(max_length=2_000, description="A retriever expression.")] = None,
-    since: Annotated[Moment | None, Query(description="ISO 8601.")] = None,
+    since: Annotated[At | None, Query(description="ISO 8601.")] = None,
 ) -> Page[RunItem]:
     """List the project's runs, the newest first."""
     store, after, looked = service.of(caller), cursor, 0

@@ -60,6 +60,8 @@ class Table:
     second: str
     counts: tuple[tuple[int, ...], ...]
     items: int
+    kappa: float | None
+    """Cohen's; None where it is not defined."""
 
     @property
     def same(self) -> int:
@@ -341,10 +343,12 @@ def _tables(ratings: Sequence[Rating]) -> tuple[Table, ...]:
     raters = sorted({name for one in said.values() for name in one})
     found = []
     for first, second in combinations(raters, 2):
-        both = Counter((one[first].grade, one[second].grade) for one in said.values() if first in one and second in one)
+        both = [(one[first].grade, one[second].grade) for one in said.values() if first in one and second in one]
         if both:
-            counts = tuple(tuple(both[row, column] for column in GRADES) for row in GRADES)
-            found.append(Table(first, second, counts, both.total()))
+            often = Counter(both)
+            counts = tuple(tuple(often[row, column] for column in GRADES) for row in GRADES)
+            kappa = cohen_kappa([one for one, _ in both], [other for _, other in both])
+            found.append(Table(first, second, counts, len(both), kappa.coefficient if kappa.defined else None))
     return tuple(sorted(found, key=lambda one: -one.items))
 
 
@@ -419,7 +423,7 @@ def preview(service: Service, caller: Caller, golden: str, *, rule: Rule, adjudi
 def publish(
     service: Service, caller: Caller, golden: str, *, rule: Rule, adjudicator: str | None, version: str
 ) -> reviewing.Published:
-    """Publish what was previewed as ``version``; raises Refused (409) where agreement is too low or the preview is out of date."""
+    """Publish what was previewed as ``version``; raises Refused (409) where agreement is too low or that is out of date."""
     now = preview(service, caller, golden, rule=rule, adjudicator=adjudicator)
     if now.refused:
         raise Refused(409, "cannot_decide", now.refused)

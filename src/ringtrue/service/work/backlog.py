@@ -122,10 +122,8 @@ SORTS: Mapping[str, Callable[[Row], Any]] = {
 }
 
 
-def chosen(
-    found: Snapshot, *, state: str = "", golden: str = "", text: str = "", sort: str = "-priority"
-) -> list[Row]:
-    """Return the pairs that pass the filters, sorted; an unknown sort is that of the queue."""
+def chosen(found: Snapshot, *, state: str = "", golden: str = "", text: str = "", sort: str = "") -> list[Row]:
+    """Return the pairs that pass the filters, sorted; unless told otherwise what waits comes first, the most urgent before."""
     wanted = text.casefold().strip()
     rows = [
         row
@@ -135,7 +133,9 @@ def chosen(
         and (not wanted or wanted in f"{row.item.query}\n{row.item.title}\n{row.item.doc_id}\n{row.item.item_key}".casefold())
     ]
     key = SORTS.get(sort.removeprefix("-"))
-    return rows if key is None else sorted(rows, key=key, reverse=sort.startswith("-"))
+    if key is None:
+        return sorted(rows, key=lambda row: STATES.index(row.item.state))
+    return sorted(rows, key=key, reverse=sort.startswith("-"))
 
 
 def part(rows: Sequence[Row], *, after: str | None, limit: int) -> tuple[Sequence[Row], int, str | None]:

@@ -49,7 +49,6 @@
   let since = 0;
   let down = new Set();
   let sending = false;
-  let asking = false;
   let wait = 0;
 
   // --- the desk
@@ -159,7 +158,7 @@
     count(answer.progress);
     byId("recent").innerHTML = answer.recent;
     if (wantsBack && answer.back && answer.back.key !== current?.key) {
-      if (current && !following) following = current;
+      if (current) following = current;
       show(answer.back, "Taken back.");
     }
     if (wantsBack && !answer.back) { window.ringtrue.toast("There is nothing to take back."); }
@@ -176,18 +175,19 @@
     if (sending) return;
     sending = true;
     try {
-      for (let entry = outbox.all()[0]; entry; entry = outbox.all()[0]) {
-        outbox.tried(entry.id);
-        const answer = await post(entry.address, { ...entry.fields, pass: passed() });
-        outbox.drop(entry.id);
-        if (answer.error) taken(entry, answer.error);
-        arrived(answer, entry.what === "undo" && !entry.shown);
+      do {
+        const entry = outbox.all()[0];
+        if (entry) {
+          outbox.tried(entry.id);
+          const answer = await post(entry.address, { ...entry.fields, pass: passed() });
+          outbox.drop(entry.id);
+          if (answer.error) taken(entry, answer.error);
+          arrived(answer, entry.what === "undo");
+        } else if (verdict && !following) {
+          arrived(await post("/review/next", { pass: passed() }), false);
+        }
         well();
-      }
-      if (!following && !asking && (current || lies.getAttribute("aria-busy") === "true")) {
-        asking = true;
-        try { arrived(await post("/review/next", { pass: passed() }), false); well(); } finally { asking = false; }
-      }
+      } while (outbox.all().length);
     } catch (problem) {
       if (!(problem instanceof Gone)) throw problem;
       trouble(problem);
@@ -232,7 +232,7 @@
     if (pair) {
       // Never left this browser: taken back here.
       outbox.drop(last.id);
-      if (current && !following) following = current;
+      if (current) following = current;
       shown.splice(shown.indexOf(pair), 1);
       show(pair, "Taken back.");
       return;
@@ -280,7 +280,6 @@
     });
   }
   addEventListener("online", work);
-  addEventListener("beforeunload", (event) => { if (outbox.all().some((one) => one.what === "judge")) event.preventDefault(); });
   setInterval(until, 20000);
 
   if (current) {
