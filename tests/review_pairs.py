@@ -42,7 +42,8 @@ def pairs(count: int, *, wanted: int = 1, offset: int = 0) -> list[ReviewItem]:
 def hostile() -> ReviewItem:
     """Return a pair whose texts would like to be more than texts, and are written from right to left."""
     return replace(
-        pairs(1)[0], item_key="hostile123", query=f"שאלה {HOSTILE}", title=HOSTILE, text=f"{HOSTILE}\n" + "مرحبا بالعالم " * 400,
+        pairs(1)[0], item_key="hostile123", query=f"שאלה {HOSTILE}", title=HOSTILE,
+        text=f"{HOSTILE}\n" + "مرحبا بالعالم " * 400,
         doc_id=HOSTILE, priority=9.0, metadata={"golden": HOSTILE},
     )  # fmt: skip
 

@@ -22,7 +22,9 @@ __all__ = ["browser"]
 def queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Store]]:
     """60 pairs: 4 approved, 2 rejected, the rest waits."""
     folder = tmp_path_factory.mktemp("backlog")
-    with reviewing(folder, [*pairs(4, wanted=2), *pairs(56, offset=4)], (("ben", (1, 2, 3, 0)), ("cleo", (1, 2, 3, 1)))) as found:
+    with reviewing(
+        folder, [*pairs(4, wanted=2), *pairs(56, offset=4)], (("ben", (1, 2, 3, 0)), ("cleo", (1, 2, 3, 1)))
+    ) as found:
         for item in pairs(2, offset=4):
             ReviewQueue(found[1]).reject(item.item_key, reviewer="ben", now=_now(), why="no question")
         yield found

@@ -19,6 +19,8 @@ from service.served import LIGHT_AND_DARK, WIDE_AND_NARROW, browser, reading, se
 
 __all__ = ["browser"]
 
+SIGN_IN = ("Password forms should have",)
+"""Advice of Chromium about the form for a key, which has no user name."""
 AGREED = (("ben", (0, 1, 2, 3, 3, 0, 1, 2)), ("cleo", (0, 1, 2, 3, 3, 0, 1, 1)))
 AT_ODDS = (("ben", (0, 1, 2, 3, 3, 0, 1, 2)), ("cleo", (1, 1, 3, 0, 3, 2, 0, 1)))
 
@@ -302,7 +304,13 @@ def test_grades_need_the_token_of_the_page(tmp_path: Path) -> None:
     """V-4: nobody can have a reviewer judge from another site."""
     with reviewing(tmp_path, pairs(1)) as (served, store):
         key = store.review_items()[0].item_key
-        for path in (f"/review/{key}/judge", f"/review/{key}/reject", "/review/undo", "/review/publish", f"/review/adjudicate/{key}"):
+        for path in (
+            f"/review/{key}/judge",
+            f"/review/{key}/reject",
+            "/review/undo",
+            "/review/publish",
+            f"/review/adjudicate/{key}",
+        ):
             answer = httpx2.post(served.url + path, data={"grade": "3", "why": "x", "golden": "hotel", "version": "1"})
             assert answer.status_code == 403, path
         assert ratings(store) == {}
@@ -393,7 +401,7 @@ def test_what_is_previewed_is_published_as_the_next_version(browser: Any, tmp_pa
             assert rows.count() == 8
             page.get_by_label("adjudicated").check()
             page.get_by_role("button", name="Show what would be published").click()
-            page.get_by_text("needs to know who decides").wait_for()
+            page.get_by_text("1 disputed pairs wait for 'Dora'").wait_for()
             page.goto(served.url + "/review/adjudicate")
             page.wait_for_timeout(300)
             page.keyboard.press("2")
@@ -443,14 +451,14 @@ def test_a_key_says_who_judges_and_a_reading_key_judges_nothing(browser: Any, tm
     _, reading_token = store.create_key("rudi", ("read",), now=now)
     store.close()
     with reviewing(tmp_path, pairs(2), keys=True) as (served, opened):
-        with reading(browser, served.url + "/review") as page:
+        with reading(browser, served.url + "/review", expects=SIGN_IN) as page:
             page.get_by_label("API key").fill(token)
             page.get_by_role("button", name="Sign in").click()
             key = press(page, "1")
             sent(page)
             assert page.get_by_role("link", name="Publish").count() == 0
         assert ratings(opened) == {"rita": {key: 1}}
-        with reading(browser, served.url + "/review/agreement", expects=("403",)) as page:
+        with reading(browser, served.url + "/review/agreement", expects=("403", *SIGN_IN)) as page:
             page.get_by_label("API key").fill(reading_token)
             page.get_by_role("button", name="Sign in").click()
             page.get_by_role("heading", name="Agreement", exact=True).wait_for()

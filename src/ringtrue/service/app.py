@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from ringtrue.errors import RingtrueError
 from ringtrue.service import errors
 from ringtrue.service.context import Service
-from ringtrue.service.direct import Shortcut
+from ringtrue.service.express import Express
 from ringtrue.service.headers import BrowserSessions, Envelope
 from ringtrue.service.idempotency import Idempotency
 from ringtrue.service.limits import Bodies, Doorkeeper
@@ -67,12 +67,12 @@ def create_app(settings: Settings) -> FastAPI:
     _probes(app)
     _secured(app)
     # The last one added is the first that a request meets.
-    app.add_middleware(Shortcut)
     app.add_middleware(Idempotency)
     app.add_middleware(BrowserSessions, https=settings.https)
     app.add_middleware(Bodies, settings=settings)
     app.add_middleware(Doorkeeper, settings=settings)
     app.add_middleware(Envelope, https=settings.https)
+    app.add_middleware(Express, settings=settings)
     return app
 
 

@@ -12,25 +12,16 @@ from typing import Annotated, Any, Generic, TypeVar
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import FailFast, TypeAdapter, ValidationError
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ringtrue.errors import RingtrueError
-from ringtrue.service.errors import Refused, answer, refused
+from ringtrue.service.errors import Refused
 
 Model = TypeVar("Model")
-_DIRECT: dict[str, APIRoute] = {}
-"""The direct routes by their path."""
 
 
 class Direct(APIRoute):
     """A route for POST whose function is given the request as it is, and returns the response."""
-
-    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        super().__init__(path, endpoint, **options)
-        _DIRECT[path] = self
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         return self.endpoint
@@ -42,7 +33,7 @@ class OneOrMany(Generic[Model]):
     def __init__(self, model: type[Model], *, most: int) -> None:
         self._one: TypeAdapter[Model] = TypeAdapter(model)
         # The first wrong one ends it: a list of nothing but wrong ones would hold an error for each.
-        self._many: TypeAdapter[list[Model]] = TypeAdapter(Annotated[list[model], FailFast()])  # type: ignore[valid-type]
+        self._many: TypeAdapter[list[Model]] = TypeAdapter(Annotated[list[model], FailFast()])  # type: ignore[valid-type,arg-type]
         self._most = most
 
     async def read(self, request: Request) -> tuple[list[Model], int]:
@@ -56,15 +47,19 @@ class OneOrMany(Generic[Model]):
             raise Refused(415, "unsupported_type", f"content-type '{kind:.60}' is not read here; send application/json")
         body = await request.body()
         try:
-            if body.lstrip()[:1] != b"[":
-                return [self._one.validate_json(body)], len(body)
-            found = self._many.validate_json(body)
+            found = self.parse(body)
         except ValidationError as problem:
             raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in problem.errors()]) from None
         if not 1 <= len(found) <= self._most:
             said = f"the list has {len(found):,} members; send 1 to {self._most:,} at a time"
             raise Refused(422, "invalid_input", said, field="body")
         return found, len(body)
+
+    def parse(self, body: bytes) -> list[Model]:
+        """Return what a body holds, however many; raises ValidationError."""
+        if body.lstrip()[:1] != b"[":
+            return [self._one.validate_json(body)]
+        return self._many.validate_json(body)
 
     def described(self, examples: dict[str, Any]) -> dict[str, Any]:
         """Return what the OpenAPI document says of the body, for ``openapi_extra``."""
@@ -86,25 +81,3 @@ def _whole(schema: dict[str, Any]) -> dict[str, Any]:
 
     found: dict[str, Any] = put(schema)
     return found
-
-
-class Shortcut:
-    """A layer that takes the direct routes before the router does: finding the way there costs as much as the work.
-
-    What they answer, also when they refuse, is what they would answer through the router.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route = _DIRECT.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
-        if route is None:
-            await self.app(scope, receive, send)
-            return
-        scope["route"] = route
-        try:
-            response: Response = await route.endpoint(Request(scope, receive))
-        except (RingtrueError, Refused, RequestValidationError, HTTPException) as problem:
-            response = answer(scope["state"]["request_id"], refused(problem))
-        await response(scope, receive, send)

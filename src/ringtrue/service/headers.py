@@ -33,12 +33,17 @@ ALWAYS = [
 INSIST = (b"strict-transport-security", b"max-age=31536000")
 
 
+def always(*, https: bool) -> list[tuple[bytes, bytes]]:
+    """Return the headers of every answer."""
+    return [*ALWAYS, *([INSIST] if https else [])]
+
+
 class Envelope:
     """Gives each request an id, times it, and adds the headers that keep browsers from doing harm."""
 
     def __init__(self, app: ASGIApp, *, https: bool) -> None:
         self.app = app
-        self.always = [*ALWAYS, *([INSIST] if https else [])]
+        self.always = always(https=https)
         self.prefix, self.counter = f"{secrets.token_hex(4)}-", itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -29,6 +29,8 @@ ENDLESS = "/events"
 """Streams of events end with what they tell of, not with a limit."""
 BODY_S = 30.0
 """Seconds in which a request must have arrived."""
+PIECE = 256 * 1024
+"""Bytes that are decompressed at a time."""
 MOST_VALUES = 1_000_000
 """Values of a request: a list of nothing takes thirty times its own size once it is read."""
 SEPARATORS = (b",", b"[", b"{")
@@ -120,7 +122,7 @@ class Doorkeeper:
 
     def _check_host(self, headers: Headers) -> None:
         # A page of another site may have its name resolve to this machine; the name in the request still tells.
-        name = _host(headers.get("host", ""))
+        name = host_of(headers.get("host", ""))
         if self.hosts and name not in self.hosts:
             raise Refused(400, "wrong_host", f"this is not '{name:.80}'; name it with --allow-host if it is")
 
@@ -140,7 +142,8 @@ class Doorkeeper:
             raise too_many(wait)
 
 
-def _host(value: str) -> str:
+def host_of(value: str) -> str:
+    """Return the name in a Host header, without the port."""
     name = value.lower()
     if name.startswith("["):
         return name.partition("]")[0] + "]"
@@ -259,9 +262,15 @@ class Bodies:
                 message = await receive()
                 if message["type"] != "http.request":
                     raise Refused(400, "bad_request", "the request ended before it was whole")
-                found += machine.decompress(message.get("body", b""), self.most + 1 - len(found))
-                if len(found) > self.most:
-                    raise self._too_large()
+                part = message.get("body", b"")
+                if part and machine.eof:
+                    raise Refused(400, "bad_request", "something follows the gzip stream; send one stream")
+                while part and not machine.eof:  # piece by piece, so that others are answered in between
+                    found += machine.decompress(part, PIECE)
+                    part = machine.unconsumed_tail
+                    if len(found) > self.most:
+                        raise self._too_large()
+                    await asyncio.sleep(0)
                 if not message.get("more_body", False):
                     break
             if not machine.eof or machine.unused_data:

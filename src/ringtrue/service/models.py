@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Generic, TypeVar
+import json
+from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Item = TypeVar("Item")
 MOST_ITEMS = 200
@@ -15,6 +16,19 @@ Line = Annotated[str, Field(max_length=2_000)]
 Text = Annotated[str, Field(max_length=100_000)]
 Moment = Annotated[str, Field(max_length=40, examples=["2026-01-31T12:00:00Z"])]
 """ISO 8601; the store says what it cannot read."""
+MOST_FREE = 20_000
+"""Letters of what a caller may add in fields of their own, as JSON."""
+
+
+def _modest(value: dict[str, Any]) -> dict[str, Any]:
+    # Nothing else bounds what lies inside, and the log keeps it with every row.
+    if value and len(json.dumps(value, allow_nan=False)) > MOST_FREE:
+        raise ValueError(f"must be shorter than {MOST_FREE:,} letters of JSON")
+    return value
+
+
+Free = Annotated[dict[Name, Any], AfterValidator(_modest)]
+"""Fields of the caller's own, within bounds."""
 
 
 class Strict(BaseModel):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from ringtrue.errors import InputError
 from ringtrue.service.settings import Settings
@@ -10,6 +13,20 @@ from ringtrue.service.settings import Settings
 GRACE_S = 20
 """Seconds that requests under way have to end when the server is told to stop."""
 MOST_AT_ONCE = 1_000
+
+
+@contextmanager
+def _ending_well() -> Iterator[None]:
+    """Let a signal that was obeyed be over: the server raises it once more when it has stopped, which would look like a crash."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {name: signal.signal(name, lambda *_: None) for name in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
 
 
 def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) -> None:
@@ -46,6 +63,7 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
         timeout_keep_alive=30,
     )
     server = Announced(config)
-    server.run()
+    with _ending_well():
+        server.run()
     if not server.started:
         raise InputError(f"cannot listen on {settings.host} port {settings.port}; is it in use? choose another with --port")

@@ -47,7 +47,8 @@ def overview(
     weeks = work.weeks(found, now=service.now())
     by_golden = work.grouped(found.rows, lambda row: row.golden)
     return page(
-        request, caller, "backlog.html.jinja", **values, counts=work.oldest(service, caller), late_days=LATE_DAYS, weeks=weeks,
+        request, caller, "backlog.html.jinja", **values, counts=work.oldest(service, caller), late_days=LATE_DAYS,
+        missing=work.grades_missing(found), weeks=weeks,
         stamps=[int(one.until.timestamp()) for one in weeks],
         by_golden=by_golden, by_source=work.grouped(found.rows, lambda row: row.source),
     )  # fmt: skip

@@ -139,12 +139,13 @@ def _answer(request: Request, service: Service, caller: Caller, act: Callable[[]
         problem, status = {"code": known.code, "message": known.message}, known.status
     keys = [*_keys(passing), *([back.item_key] if back else [])]
     following = reviewing.next_pair(service, caller, passing=keys)
+    seen = desk.overview(service, caller)
     body = {
         "error": problem,
         "back": _lain(request, service, caller, back),
         "next": _lain(request, service, caller, following),
-        "progress": asdict(desk.progress(service, caller)),
-        "recent": _block(request, caller, "recent", recent=desk.recent(service, caller)),
+        "progress": asdict(seen.progress),
+        "recent": _block(request, caller, "recent", recent=seen.recent),
     }
     return JSONResponse(body, status, {"Cache-Control": "no-store"})
 
@@ -171,9 +172,10 @@ def _desk(
     passing: Sequence[str] = (),
 ) -> Response:
     own = desk.own(service, caller, item.item_key) if item is not None else None
+    seen = desk.overview(service, caller)
     values: dict[str, Any] = {
         "item": item, "own": own, "problem": problem, "passing": list(passing), "guidelines": _guidelines(),
-        "meanings": MEANINGS, "progress": desk.progress(service, caller), "recent": desk.recent(service, caller),
+        "meanings": MEANINGS, "progress": seen.progress, "recent": seen.recent,
         "disputes": len(agreeing.open_disputes(service, caller)),
     }  # fmt: skip
     if item is not None:

@@ -131,7 +131,7 @@ def _preview(
     chosen = golden or (sets[0].golden if sets else "")
     waiting = agreeing.open_disputes(service, caller)
     names = agreeing.adjudicators(service, caller)
-    judge = adjudicator.strip() or (names[0] if names else "")
+    judge = adjudicator.strip() or (names[0] if names else caller.who)
     found = None
     if any(one.golden == chosen for one in sets):
         try:

@@ -14,7 +14,7 @@ from ringtrue.service.auth import Reader, allowed, caller_of
 from ringtrue.service.context import Here, Service
 from ringtrue.service.direct import Direct, OneOrMany
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Answer, Cursor, Limit, Name, Page, Strict
+from ringtrue.service.models import Answer, Cursor, Free, Limit, Name, Page, Strict
 from ringtrue.service.routes.queries import At
 from ringtrue.service.work.logging_in import event_cursor, linked, newest_feedback
 from ringtrue.store import EventType, FeedbackEvent, timestamp
@@ -35,7 +35,7 @@ class Event(Strict):
     created_at: At | None = Field(None, description="When it happened; now where it is missing.")
     actor: Actor = "unknown"
     user_id: Name | None = None
-    metadata: Annotated[dict[Name, Any], Field(max_length=100)] = Field(
+    metadata: Annotated[Free, Field(max_length=100)] = Field(
         default_factory=dict, description="`seconds` of a dwell; `prompt_id` or `trace_id` to find the search by."
     )
 

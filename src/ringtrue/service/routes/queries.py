@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -13,7 +14,7 @@ from ringtrue.service.auth import Reader, allowed, caller_of
 from ringtrue.service.context import Here, Service
 from ringtrue.service.direct import Direct, OneOrMany
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Answer, Cursor, Limit, Line, Moment, Name, Page, Strict, Text, paged
+from ringtrue.service.models import Answer, Cursor, Free, Limit, Line, Moment, Name, Page, Strict, Text, paged
 from ringtrue.service.work.logging_in import Step, log_stats, newest_searches, one_search, search_row
 from ringtrue.store import LoggedQuery, timestamp
 
@@ -78,7 +79,7 @@ class Search(Strict):
     token_pressure_ratio: Number | None = None
     boost_delta: Number | None = None
     extraction_count: Count | None = None
-    flags: Annotated[dict[Name, Any], Field(max_length=200)] = Field(
+    flags: Annotated[Free, Field(max_length=200)] = Field(
         default_factory=dict, description="Flags in force and their variants."
     )
     is_eval_corpus: bool = False
@@ -175,15 +176,18 @@ async def log_searches(request: Request) -> Response:
     """Log one search, or up to 1,000 at once. The answer comes when they are stored, and they survive whatever follows."""
     caller = allowed(await caller_of(request), "write")
     searches, size = await BODY.read(request)
-    service: Service = request.app.state.service
+    return Response(await stored(request.app.state.service, caller.project, searches, size), 201, media_type="application/json")
+
+
+async def stored(service: Service, project: str, searches: Sequence[Search], size: int) -> bytes:
+    """Store searches and return the answer's body."""
     fresh = all(search.query_id is None for search in searches)
-    rows = [search_row(dict(search.__dict__), caller.project) for search in searches]
-    stored = await service.intake.queries(rows, size=size, fresh=fresh)
+    rows = [search_row(dict(search.__dict__), project) for search in searches]
+    new = await service.intake.queries(rows, size=size, fresh=fresh)
     for row in rows:
         if row.total_latency_ms is not None:
-            service.telemetry.observe_search(row.project, row.total_latency_ms / 1000)
-    body = _json({"accepted": len(rows), "stored": stored, "query_ids": [row.query_id for row in rows]})
-    return Response(body, 201, media_type="application/json")
+            service.telemetry.observe_search(project, row.total_latency_ms / 1000)
+    return _json({"accepted": len(rows), "stored": new, "query_ids": [row.query_id for row in rows]}).encode()
 
 
 router.add_api_route(

@@ -24,7 +24,7 @@ FRESH_S = 3.0
 """How long the list of pairs is shown without reading it again, unless a state changes."""
 WEEKS = 8
 NO_SET = ""
-REFRESH, POOL, SENT = "refresh of the log", "unjudged documents", "sent by a program"
+REFRESH, PICKED, LOOSE = "refresh from the log", "picked for a set", "without a set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,17 @@ def snapshot(service: Service, caller: Caller) -> Snapshot:
 
 def source_of(item: ReviewItem) -> str:
     """Return how a pair came into the queue."""
-    return REFRESH if "refresh" in item.metadata else POOL if item.metadata.get("golden") else SENT
+    return REFRESH if "refresh" in item.metadata else PICKED if item.metadata.get("golden") else LOOSE
 
 
 def golden_of(item: ReviewItem) -> str:
     """Return the set that a pair is judged for; empty where none is named."""
     return str(item.metadata.get("golden") or NO_SET)
+
+
+def grades_missing(found: Snapshot) -> int:
+    """Return how many grades the pairs that wait still need; a pair may want several people."""
+    return sum(max(0, row.item.wanted - row.ratings) for row in found.rows if row.item.state == "pending_review")
 
 
 def weeks(found: Snapshot, *, now: datetime) -> list[Week]:

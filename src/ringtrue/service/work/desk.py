@@ -62,28 +62,40 @@ class Said:
         return self.item.state in ("pending_review", "approved")
 
 
-def progress(service: Service, caller: Caller) -> Progress:
-    """Return how far the caller and the queue are."""
-    queue, now, me = reviewing.queue_of(service, caller), service.now(), rater_name(caller.who)
-    waiting = queue.waiting(caller.who)
-    moment = timestamp(now)
-    held = [one for one in waiting if one.reserved_by not in (None, me) and (one.reserved_until or "") > moment]
-    times = _times(service, caller)
-    midnight = timestamp(now.replace(hour=0, minute=0, second=0, microsecond=0))
-    counts = reviewing.backlog(service, caller)
-    return Progress(
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """How far the work is, and the last things that the reviewer said, the newest first."""
+
+    progress: Progress
+    recent: tuple[Said, ...]
+
+
+def overview(service: Service, caller: Caller) -> Overview:
+    """Return how far the caller and the queue are, from one reading of the queue."""
+    store, me, now = service.of(caller), rater_name(caller.who), service.now()
+    items = {item.item_key: item for item in store.review_items(project=caller.project)}
+    mine = [row for row in store.ratings(project=caller.project) if rater_name(row.reviewer) == me and row.item_key in items]
+    said = [Said(items[row.item_key], row.grade, row.at, row.note) for row in mine if items[row.item_key].state != "rejected"]
+    said += [
+        Said(item, None, str(item.metadata.get("rejected_at", "")), str(item.metadata.get("why", "")))
+        for item in items.values()
+        if item.state == "rejected" and item.metadata.get("rejected_by") == me
+    ]
+    said.sort(key=lambda one: (one.at, one.item.item_key), reverse=True)
+    judged = {row.item_key for row in mine}
+    pending = [item for item in items.values() if item.state == "pending_review"]
+    waiting = [item for item in pending if item.item_key not in judged]
+    moment, midnight = timestamp(now), timestamp(now.replace(hour=0, minute=0, second=0, microsecond=0))
+    times = sorted(row.at for row in mine)
+    made = Progress(
         today=sum(at >= midnight for at in times),
         left=len(waiting),
-        elsewhere=len(held),
-        done=counts.total - counts.states["pending_review"],
-        total=counts.total,
+        elsewhere=sum(one.reserved_by not in (None, me) and (one.reserved_until or "") > moment for one in waiting),
+        done=len(items) - len(pending),
+        total=len(items),
         seconds=_pace(times, now),
     )
-
-
-def _times(service: Service, caller: Caller) -> list[str]:
-    rows = service.of(caller).ratings(project=caller.project)
-    return sorted(row.at for row in rows if rater_name(row.reviewer) == rater_name(caller.who))
+    return Overview(made, tuple(said[:RECENT]))
 
 
 def _pace(times: Sequence[str], now: datetime) -> float | None:
@@ -98,24 +110,6 @@ def _pace(times: Sequence[str], now: datetime) -> float | None:
             gaps.append((later - at).total_seconds())
         later = at
     return median(gaps) if len(gaps) + 1 >= PACE_OF else None
-
-
-def recent(service: Service, caller: Caller, *, limit: int = RECENT) -> list[Said]:
-    """Return the last things that the caller said, the newest first."""
-    me = rater_name(caller.who)
-    items = {item.item_key: item for item in reviewing.queue_of(service, caller).items()}
-    rows = service.of(caller).ratings(project=caller.project)
-    said = [
-        Said(items[row.item_key], row.grade, row.at, row.note)
-        for row in rows
-        if rater_name(row.reviewer) == me and row.item_key in items and items[row.item_key].state != "rejected"
-    ]
-    said += [
-        Said(item, None, str(item.metadata.get("rejected_at", "")), str(item.metadata.get("why", "")))
-        for item in items.values()
-        if item.state == "rejected" and item.metadata.get("rejected_by") == me
-    ]
-    return sorted(said, key=lambda one: (one.at, one.item.item_key), reverse=True)[:limit]
 
 
 def own(service: Service, caller: Caller, key: str) -> Said | None:

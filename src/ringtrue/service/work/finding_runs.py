@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.golden import parse_version
 from ringtrue.service.errors import Refused
+from ringtrue.service.work.naming import short
 
 if TYPE_CHECKING:
     from ringtrue.service.auth import Caller
@@ -29,7 +30,7 @@ class Filters:
     golden: str | None = None
     """Name of a golden set, or one version of it like hotel-v1.0.0."""
     retriever: str | None = None
-    """A part of its expression."""
+    """A part of its expression, in full or as it is called in short."""
     gate: str | None = None
 
     def __bool__(self) -> bool:
@@ -39,7 +40,7 @@ class Filters:
         """True for a run that is wanted."""
         return (
             (not self.golden or (row.golden or "") == self.golden or set_name(row.golden) == self.golden)
-            and (not self.retriever or self.retriever.casefold() in (row.retriever or "").casefold())
+            and (not self.retriever or self.retriever.casefold() in f"{row.retriever} {short(row.retriever)}".casefold())
             and (not self.gate or row.gate == self.gate)
         )
 

@@ -239,6 +239,7 @@
     }
     send("undo", "/review/undo", {});
   };
+  const why = () => byId("reject").elements.why.focus(); // not Close, which the first space would press
   const note = () => { byId("note-box").open = true; byId("note").focus(); };
   const guidelines = byId("guidelines");
   const GUIDE = "ringtrue-review-guidelines";
@@ -258,13 +259,14 @@
     if (!plainKey(event) || typing(event.target) || open() || !verdict) return;
     if (down.has(event.key) && "0123".includes(event.key)) return;
     down.add(event.key);
-    const act = { s: skip, u: undo, n: note, h: () => { guidelines.open = !guidelines.open; }, x: () => { if (settled()) byId("reject-dialog").showModal(); } }[event.key];
+    const act = { s: skip, u: undo, n: note, h: () => { guidelines.open = !guidelines.open; }, x: () => { if (settled()) { byId("reject-dialog").showModal(); why(); } } }[event.key];
     if (["0", "1", "2", "3"].includes(event.key)) { event.preventDefault(); judge(event.key); }
     else if (act) { event.preventDefault(); act(); }
     else if (scroll(event)) event.preventDefault();
   });
   addEventListener("keyup", (event) => down.delete(event.key));
   addEventListener("blur", () => { down = new Set(); });
+  addEventListener("click", (event) => { if (event.target.closest("[data-open='reject-dialog']")) why(); });
   if (verdict) {
     byId("judge").addEventListener("submit", (event) => { event.preventDefault(); if (event.submitter?.dataset.grade) judge(event.submitter.dataset.grade); });
     byId("skip").addEventListener("submit", (event) => { event.preventDefault(); skip(); });
