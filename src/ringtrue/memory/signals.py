@@ -273,8 +273,11 @@ def figures(root: str, *, since: float = 0.0) -> MemoryFigures:
 def figures_in(store: Store, *, project: str = DEFAULT_PROJECT, since: datetime | None = None) -> MemoryFigures:
     """Return the figures of a project from the store; judgments by hand count there, too."""
     searches = store.queries(project=project, tool=HOOK, since=since)
-    feedback = store.feedback(project=project, since=since)
-    judgments = store.judgments(project=project, query_ids=[row.query_id for row in searches]) if searches else []
+    if not searches:  # and nothing else of a log, which may be long, is read
+        return count((), ())
+    asked = [row.query_id for row in searches]
+    feedback = store.feedback(project=project, query_ids=asked, since=since)
+    judgments = store.judgments(project=project, query_ids=asked)
     return count(searches, feedback, [one for one in judgments if one.source == "manual"])
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated
 from urllib.parse import quote
+from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
@@ -11,10 +13,11 @@ from fastapi.responses import RedirectResponse, Response
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.online import Decision
 from ringtrue.online.graduate import STAGES
-from ringtrue.service.auth import PageReader, PageWriter
-from ringtrue.service.context import Here
+from ringtrue.service.auth import Caller, PageReader, PageWriter
+from ringtrue.service.context import Here, Service
 from ringtrue.service.pages.shell import page
 from ringtrue.service.work import rollout
+from ringtrue.store import Flag
 
 router = APIRouter(include_in_schema=False)
 SIGNS = {"graduated": "done", "rejected": "failed", "paused": "interrupted"}
@@ -28,6 +31,9 @@ TOLD = {
     "done": "Nothing moved: it has arrived where it stays.",
 }
 """What a look at the evidence brought about, by its action."""
+REMEMBERED_S = 5.0
+"""How old the evidence that a page shows may be: it is taken from thousands of live searches. A step looks anew."""
+_seen: WeakKeyDictionary[Service, dict[tuple[str, str], tuple[float, Decision]]] = WeakKeyDictionary()
 
 
 @router.get("/flags")
@@ -58,7 +64,7 @@ def one(
     listed = next((one for one in rollout.flags(service, caller) if one.flag.name == name), None)
     if listed is None:
         raise MissingInput(f"there is no flag '{name}'; /flags lists those there are")
-    decision = None if listed.preset else rollout.checklist(service, caller, name)
+    decision = None if listed.preset else _checked(service, caller, listed.flag)
     history = rollout.flag_history(service, caller, name)
     checks = decision.checks if decision is not None else ()
     return page(
@@ -102,6 +108,16 @@ def change(
         raise InputError("say why the share is set by hand; the audit trail keeps it")
     rollout.set_flag(service, caller, name, why=why.strip(), rollout=percent)
     return RedirectResponse(f"/flags/{quote(name, safe='')}", 303)
+
+
+def _checked(service: Service, caller: Caller, flag: Flag) -> Decision:
+    """Return what would become of a flag, as it was a few seconds ago at most; one that was changed is looked at anew."""
+    known = _seen.setdefault(service, {})
+    until, decision = known.get((caller.project, flag.name), (0.0, None))
+    if decision is None or decision.before != flag or time.monotonic() > until:
+        decision = rollout.checklist(service, caller, flag.name)
+        known[caller.project, flag.name] = (time.monotonic() + REMEMBERED_S, decision)
+    return decision
 
 
 def _headline(decision: Decision) -> str:
