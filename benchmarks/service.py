@@ -5,7 +5,7 @@
 searches in the log. A process beside it then sends ``--rate`` searches a second for ``--seconds``, every search a request of
 its own with a key, over ``--connections`` connections. A request is timed from the moment it was due, not from when it could be
 sent, so that a server that stalls cannot hide it. Every search that was acknowledged must be in the database afterwards.
-Meanwhile a reader opens every page of the dashboard, over and over.
+Meanwhile a reader opens every page of the dashboard, over and over, with a second between two.
 
 The server and who sends share the machine; the bare endpoint is asked in the same way, so that what the sending itself costs
 can be seen.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -68,7 +69,7 @@ PAGES = (
     "/experiments",
     "/metrics",
 )
-BETWEEN_PAGES_S = 0.3
+BETWEEN_PAGES_S = 1.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,7 +87,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--seconds", type=positive, default=60, help="length of the load (default 60)")
     parser.add_argument("--rate", type=positive, default=2_100, help="searches a second that are sent (default 2100)")
-    parser.add_argument("--connections", type=positive, default=32, help="connections that they come over (default 32)")
+    parser.add_argument("--connections", type=positive, default=100, help="connections that they come over (default 100)")
     parser.add_argument("--logged", type=positive, default=100_000, help="searches in the log before (default 100000)")
     parser.add_argument("--no-pages", action="store_true", help="open no page meanwhile")
     parser.add_argument("--postgres", metavar="URL", help="a PostgreSQL database of its own, instead of one started here")
@@ -117,7 +118,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                 key = _worker("prepare", options, environment, url=url)["key"]
             say(f"{NAMES[name]}: {options.rate:,} searches a second for {options.seconds} s")
             with _serving("bare" if name == "bare" else "serve", url, environment) as (address, process):
-                busy, used = busy_seconds(), _used(process.pid)
+                busy, used = busy_seconds(), sum(map(_used, _family(process.pid)))
                 reader = None
                 if name != "bare" and not options.no_pages:
                     reader = _start("pages", options, environment, url=address, key=key)
@@ -126,8 +127,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                 found[name] = sent
                 if reader is not None:
                     found[name]["pages"] = _ended(reader)
-                found[name]["cpu_us"] = (_used(process.pid) - used) / (sent["sent"] + sent["warmed"]) * 1e6
-                found[name]["memory_mb"] = _peak(process.pid)
+                found[name]["cpu_us"] = (sum(map(_used, _family(process.pid))) - used) / (sent["sent"] + sent["warmed"]) * 1e6
+                found[name]["memory_mb"] = sum(map(_peak, _family(process.pid)))
                 found[name]["cores"] = None if busy is None or after is None else (after - busy) / sent["seconds"]
             if name != "bare":
                 stored = _worker("count", options, environment, url=url)["rows"]
@@ -246,6 +247,12 @@ def _serving(worker: str, store: str, environment: dict[str, str]) -> Iterator[t
         process.wait(60)
 
 
+def _family(pid: int) -> list[int]:
+    """Return a process and those it has started: the server's writer is one of its own."""
+    children = [child for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    return [pid, *map(int, children)]
+
+
 def _used(pid: int) -> float:
     """Return the processor time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -268,7 +275,6 @@ def prepare(options: argparse.Namespace) -> None:
     from datetime import UTC, datetime, timedelta
 
     from ringtrue.service.demo import fill
-
     from ringtrue.store import LoggedQuery, Store, timestamp
 
     now = datetime.now(UTC)
@@ -415,19 +421,20 @@ SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "worst": 1.0}
 def _requests(host: str, key: str) -> Iterator[bytes]:
     """Yield searches as they go over the wire, no two alike."""
     words = ("quiet", "hotel", "pool", "lake", "with", "view", "dogs", "allowed", "near", "station", "42", "cheap", "family")
-    head = f"POST /v1/queries HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-    head += f"Authorization: Bearer {key}\r\n" if key else ""
-    number = 0
-    while True:
-        text = " ".join(words[(number * step + step) % len(words)] for step in range(1, 7))
+    kinds = []
+    for kind in range(97):  # written once: to write each anew would cost as much of this machine as half of the server
         search = {
-            "query": f"{text} {number}", "tool_name": "bench", "session_id": f"s{number // 7}", "total_latency_ms": 12.5,
-            "result_ids": [f"document-{(number + rank) % 500:04}" for rank in range(10)],
+            "query": " ".join(words[(kind * step + step) % len(words)] for step in range(1, 7)) + " NUMBER",
+            "tool_name": "bench", "session_id": f"s{kind}", "total_latency_ms": 12.5,
+            "result_ids": [f"document-{(kind * 5 + rank) % 500:04}" for rank in range(10)],
             "scores": [0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5],
         }  # fmt: skip
-        body = json.dumps(search).encode()
-        yield f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-        number += 1
+        body = json.dumps(search).replace("NUMBER", "%010d")
+        head = f"POST /v1/queries HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        head += f"Authorization: Bearer {key}\r\n" if key else ""
+        kinds.append(f"{head}Content-Length: {len(body % 0)}\r\n\r\n{body}".encode())
+    for number in itertools.count():
+        yield kinds[number % len(kinds)] % number
 
 
 class _Line(asyncio.Protocol):

@@ -49,7 +49,7 @@ class Book:
             return found
         if isinstance(value, Mapping):
             return {key: self.filled(item) for key, item in value.items()}
-        return [self.filled(item) for item in value] if isinstance(value, list) else value
+        return [self.filled(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,14 @@ def _form(needs: Needs, path: str, *forms: Mapping[str, str]) -> Entry:
 
 
 _SET = {
-    "id": "{golden}", "version": "{version}",
+    "id": "{golden}",
+    "version": "{version}",
     "queries": [{"query_id": "q1", "query_text": "ours", "relevant_docs": [{"doc_id": "d", "grade": 2}]}],
-}  # fmt: skip
+}
 REST: dict[str, Entry] = {
-    "POST /v1/evaluate": _send("write", "/v1/evaluate", {"golden": "{golden}", "retriever": "bm25"}, {"golden": "{golden}@{version}"}),
+    "POST /v1/evaluate": _send(
+        "write", "/v1/evaluate", {"golden": "{golden}", "retriever": "bm25"}, {"golden": "{golden}@{version}"}
+    ),
     "POST /v1/compare": _send("read", "/v1/compare", {"a": "{run}", "b": "{run}"}),
     "POST /v1/gate": _send("write", "/v1/gate", {"run": "{run}", "baseline": "{baseline}"}, {"run": "{run}", "baseline": None}),
     "GET /v1/runs": _read("/v1/runs", {"cursor": "{run}"}, {"golden": "{golden}"}),
@@ -98,7 +101,9 @@ REST: dict[str, Entry] = {
     "GET /v1/runs/{run_id}": _read("/v1/runs/{run}"),
     "GET /v1/runs/{run_id}/queries": _read("/v1/runs/{run}/queries", {"cursor": "{question}"}),
     "GET /v1/runs/{run_id}/queries/{query_id:path}": _read("/v1/runs/{run}/queries/{question}"),
-    "GET /v1/runs/{run_id}/report": _read("/v1/runs/{run}/report", {"against": "{run}"}, {"baseline": "{baseline}", "format": "json"}),
+    "GET /v1/runs/{run_id}/report": _read(
+        "/v1/runs/{run}/report", {"against": "{run}"}, {"baseline": "{baseline}", "format": "json"}
+    ),
     "GET /v1/golden": _read("/v1/golden", {"cursor": "{golden}"}),
     "POST /v1/golden": _send("write", "/v1/golden", _SET),
     "POST /v1/golden/shipped": _send("write", "/v1/golden/shipped", {"name": "{golden}"}),
@@ -114,26 +119,34 @@ REST: dict[str, Entry] = {
     "POST /v1/jobs/{job_id}/cancel": _send("write", "/v1/jobs/{job}/cancel"),
     "GET /v1/jobs/{job_id}/events": _read("/v1/jobs/{job}/events"),
     "POST /v1/search": _send("read", "/v1/search", {"query": "pool", "k": 1, "session_id": "{session}", "log": False}),
-    "POST /v1/queries": Entry("write", "/v1/queries", (Ask(json=SEARCH), Ask(json=SEARCH, headers={"Idempotency-Key": "{reply}"}))),
+    "POST /v1/queries": Entry(
+        "write", "/v1/queries", (Ask(json=SEARCH), Ask(json=SEARCH, headers={"Idempotency-Key": "{reply}"}))
+    ),
     "GET /v1/queries": _read("/v1/queries", {"cursor": "{search}"}, {"session_id": "{session}"}),
     "GET /v1/queries/stats": _read("/v1/queries/stats"),
     "GET /v1/queries/{query_id}": _read("/v1/queries/{search}"),
     "POST /v1/feedback": _send(
-        "write", "/v1/feedback",
+        "write",
+        "/v1/feedback",
         {"event_type": "click", "session_id": "{session}", "item_id": "d", "event_id": "{event}"},
         {"event_type": "click", "session_id": "ours", "item_id": "d", "query_id": "{search}"},
     ),
     "GET /v1/feedback": _read("/v1/feedback", {"query_id": "{search}"}, {"session_id": "{session}"}),
     "GET /v1/judgments": _read("/v1/judgments", {"query_id": "{search}"}, {"annotator": "{annotator}"}),
-    "POST /v1/judgments": _send("write", "/v1/judgments", {"judgments": [{"query_id": "{search}", "item_id": "d", "relevance": 1}]}),
+    "POST /v1/judgments": _send(
+        "write", "/v1/judgments", {"judgments": [{"query_id": "{search}", "item_id": "d", "relevance": 1}]}
+    ),
     "DELETE /v1/judgments": Entry(
-        "admin", "/v1/judgments",
+        "admin",
+        "/v1/judgments",
         (Ask(query={"source": "manual", "query_id": "{search}"}), Ask(query={"source": "manual", "annotator": "{annotator}"})),
     ),
     "GET /v1/reviews": _read("/v1/reviews"),
     "GET /v1/reviews/backlog": _read("/v1/reviews/backlog"),
     "GET /v1/reviews/standing": _read("/v1/reviews/standing", {"adjudicator": "{annotator}"}),
-    "POST /v1/reviews": _send("write", "/v1/reviews", {"golden": "{golden}", "pairs": [{"query_id": "{search}", "query": "ours", "doc_id": "d"}]}),
+    "POST /v1/reviews": _send(
+        "write", "/v1/reviews", {"golden": "{golden}", "pairs": [{"query_id": "{search}", "query": "ours", "doc_id": "d"}]}
+    ),
     "POST /v1/reviews/next": _send("review", "/v1/reviews/next", {"passing": ["{review}"]}),
     "POST /v1/reviews/undo": _send("review", "/v1/reviews/undo"),
     "POST /v1/reviews/publish": _send("write", "/v1/reviews/publish", {"golden": "{golden}"}),
@@ -142,10 +155,14 @@ REST: dict[str, Entry] = {
     "POST /v1/reviews/{key}/reject": _send("review", "/v1/reviews/{review}/reject", {"why": "ours"}),
     "GET /v1/shadow": _read("/v1/shadow"),
     "GET /v1/shadow/{feature}": _read("/v1/shadow/{feature}"),
-    "POST /v1/shadow/{feature}/runs": _send("write", "/v1/shadow/{feature}/runs", {"runs": [{"query_id": "{search}", "control_result_ids": ["d"]}]}),
+    "POST /v1/shadow/{feature}/runs": _send(
+        "write", "/v1/shadow/{feature}/runs", {"runs": [{"query_id": "{search}", "control_result_ids": ["d"]}]}
+    ),
     "GET /v1/tests": _read("/v1/tests"),
     "GET /v1/tests/{feature}": _read("/v1/tests/{feature}"),
-    "POST /v1/tests/{feature}/record": _send("write", "/v1/tests/{feature}/record", {"scores": [{"query_id": "{search}", "control": 0.1, "treatment": 1}]}),
+    "POST /v1/tests/{feature}/record": _send(
+        "write", "/v1/tests/{feature}/record", {"scores": [{"query_id": "{search}", "control": 0.1, "treatment": 1}]}
+    ),
     "POST /v1/tests/{feature}/status": _send("write", "/v1/tests/{feature}/status", {"status": "paused"}),
     "POST /v1/tests": _send("write", "/v1/tests", {"feature": "{feature}"}),
     "GET /v1/flags": _read("/v1/flags"),
@@ -158,7 +175,7 @@ REST: dict[str, Entry] = {
     "GET /v1/experiments/{experiment_id}": _read("/v1/experiments/{experiment}"),
     "POST /v1/experiments": _send("write", "/v1/experiments", {"experiments": [EXPERIMENT]}),
     "GET /v1/health": _read("/v1/health"),
-    "GET /v1/diagnostics": _read("/v1/diagnostics"),
+    "GET /v1/diagnostics": Entry("admin", "/v1/diagnostics"),
     "GET /v1/keys": Entry("admin", "/v1/keys"),
     "POST /v1/keys": _send("admin", "/v1/keys", {"name": "{annotator}", "scopes": ["read"]}),
     "DELETE /v1/keys/{key_id}": Entry("admin", "/v1/keys/{key}"),
@@ -166,14 +183,15 @@ REST: dict[str, Entry] = {
     "GET /v1/alerts": _read("/v1/alerts"),
     "GET /v1/alerts/rules": _read("/v1/alerts/rules"),
     "GET /v1/history": Entry(
-        "read", "/v1/history",
+        "read",
+        "/v1/history",
         (
             Ask(query={"series": "ringtrue_retrieval_recall_at_k", "since": "2026-01-01T00:00:00Z"}),
             Ask(query={"series": "ringtrue_retrieval_recall_at_k", "label": "golden={golden}"}),
         ),
     ),
     "GET /metrics": _read("/metrics"),
-}  # fmt: skip
+}
 PAGES: dict[str, Entry] = {
     "GET /": _read("/", {"series": "{golden}"}),
     "GET /tests": _read("/tests"),
@@ -220,7 +238,9 @@ PAGES: dict[str, Entry] = {
     "GET /review/adjudicate/{key}": Entry("review", "/review/adjudicate/{review}"),
     "POST /review/adjudicate/undo": _form("review", "/review/adjudicate/undo"),
     "POST /review/adjudicate/{key}": _form("review", "/review/adjudicate/{review}", {"grade": "0"}),
-    "GET /review/publish": Entry("read", "/review/publish", (Ask(), Ask(query={"golden": "{golden}", "adjudicator": "{annotator}"}))),
+    "GET /review/publish": Entry(
+        "write", "/review/publish", (Ask(), Ask(query={"golden": "{golden}", "adjudicator": "{annotator}"}))
+    ),
     "POST /review/publish": _form("write", "/review/publish", {"golden": "{golden}", "version": "{version}"}),
     "GET /review": Entry("review", "/review", (Ask(), Ask(query={"pass": "{review}"}))),
     "POST /review/next": _form("review", "/review/next", {"pass": "{review}"}),
@@ -236,9 +256,19 @@ PAGES: dict[str, Entry] = {
     "GET /experiments/sweeps/{first_id}": _read("/experiments/sweeps/{experiment}"),
     "GET /experiments/{experiment_id}": _read("/experiments/{experiment}"),
     "POST /session/name": _form("read", "/session/name", {"name": "{annotator}"}),
-}  # fmt: skip
+}
 FILES: Mapping[str, Any] = {"set.json": _SET, "experiments.json": {"experiments": [EXPERIMENT]}}
-OPEN = frozenset({"GET /v1/openapi.json", "HEAD /v1/openapi.json", "GET /login", "POST /login", "POST /logout", "GET /healthz", "GET /readyz"})
+OPEN = frozenset(
+    {
+        "GET /v1/openapi.json",
+        "HEAD /v1/openapi.json",
+        "GET /login",
+        "POST /login",
+        "POST /logout",
+        "GET /healthz",
+        "GET /readyz",
+    }
+)
 """What needs no key: the document, the probes, and signing in and out, which look at the CSRF token themselves."""
 STREAMS = frozenset(name for name in (*REST, *PAGES) if name.endswith("/events"))
 

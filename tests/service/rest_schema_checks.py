@@ -1,8 +1,8 @@
 """What schemathesis is told about this service: which refusals of a request that fits its schema are right.
 
 A JSON schema says what a field may look like. It cannot say which names exist, that an expression must be readable, that a key
-must end later than now, or that one of two fields is needed; who breaks such a rule is told so with 422, and that is right. What
-the schema could have said must be accepted: a refusal that blames a field's form is a failure.
+must end later than now, or that one of two fields is needed; who breaks such a rule is told so with 422, and that is right.
+What the schema could have said must be accepted: a refusal that blames a field's form is a failure.
 """
 
 from __future__ import annotations

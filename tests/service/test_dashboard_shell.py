@@ -261,7 +261,7 @@ def test_a_server_that_is_gone_is_said(browser: Any, address: str) -> None:
 
 def test_a_job_moves_by_itself(browser: Any, address: str) -> None:
     with opened(browser, address) as page:
-        page.wait_for_function("document.querySelector('[data-events] progress').value === 1200")
+        page.wait_for_function("() => document.querySelector('[data-events] progress').value === 1200")
         assert page.inner_text("[data-events] [data-field=done]") == "1,200"
         assert page.inner_text("[data-events] [data-field=total]") == "4,000"
         assert page.inner_text("[data-events] [data-field=says]") == "searching"
@@ -283,7 +283,7 @@ def test_a_chart_is_drawn_and_drawn_again_in_the_colours_of_another_theme_V_3(br
         picture = "document.querySelector('#c1 canvas').toDataURL()"
         light = page.evaluate(picture)
         page.click("[data-theme-choice=dark]")
-        page.wait_for_function(f"{picture} !== {json.dumps(light)}")
+        page.wait_for_function(f"() => {picture} !== {json.dumps(light)}")
         assert page.locator("#c1 canvas").count() == 1
 
 

@@ -15,7 +15,6 @@ from starlette.concurrency import run_in_threadpool
 from ringtrue.errors import RingtrueError
 from ringtrue.service import errors
 from ringtrue.service.context import Service
-from ringtrue.service.express import Express
 from ringtrue.service.headers import BrowserSessions, Envelope
 from ringtrue.service.idempotency import Idempotency
 from ringtrue.service.limits import Bodies, Doorkeeper
@@ -40,11 +39,11 @@ def create_app(settings: Settings) -> FastAPI:
     async def living(app: FastAPI) -> AsyncIterator[None]:
         service = await run_in_threadpool(Service, settings)
         app.state.service = service
-        await run_in_threadpool(service.start)
+        await service.start()
         try:
             yield
         finally:
-            await run_in_threadpool(service.close)
+            await service.close()
 
     app = FastAPI(
         title="Ringtrue",
@@ -72,7 +71,6 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(Bodies, settings=settings)
     app.add_middleware(Doorkeeper, settings=settings)
     app.add_middleware(Envelope, https=settings.https)
-    app.add_middleware(Express, settings=settings)
     return app
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 
 from ringtrue.config import cache_folder
 from ringtrue.service.auth import EVERYTHING, LOCAL, Caller, Keyring, Sessions
@@ -16,6 +17,7 @@ from ringtrue.service.limits import RateLimits
 from ringtrue.service.searches import Searches
 from ringtrue.service.settings import Settings
 from ringtrue.service.telemetry import Queue, Telemetry
+from ringtrue.service.writer import WriterProcess
 from ringtrue.store import Store
 
 
@@ -33,7 +35,8 @@ class Service:
         self.keyring = Keyring(self.store)
         self.sessions = Sessions(settings.secret)
         self.rates = RateLimits(settings.rates)
-        self.intake = Intake(self.store)
+        address = self.store.address.url.render_as_string(hide_password=False)
+        self.intake = WriterProcess(address) if settings.writer == "process" else Intake(self.store)
         self.jobs = Jobs(self.store, now=self.now, most=settings.jobs)
         self.searches = Searches(settings)
         self.telemetry = Telemetry(settings, self.store, queue=self._queue, now=self.now)
@@ -50,20 +53,26 @@ class Service:
     def _queue(self) -> Queue:
         return Queue(self.intake.figures.waiting, MOST_ROWS)
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Begin what runs in the background."""
-        self.store.interrupt_jobs(now=self.now())
-        self.intake.start()
+        await run_in_threadpool(self.store.interrupt_jobs, now=self.now())
+        if isinstance(self.intake, WriterProcess):
+            await self.intake.open()
+        else:
+            self.intake.start()
         self.telemetry.start()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Stop: running jobs are interrupted, and everything that was accepted is written before the store closes."""
         self.stopping = True
-        self.jobs.close()
-        self.telemetry.stop()
-        self.intake.close()
-        self.searches.close()
-        self.store.close()
+        await run_in_threadpool(self.jobs.close)
+        await run_in_threadpool(self.telemetry.stop)
+        if isinstance(self.intake, WriterProcess):
+            await self.intake.finish()
+        else:
+            await run_in_threadpool(self.intake.close)
+        await run_in_threadpool(self.searches.close)
+        await run_in_threadpool(self.store.close)
 
 
 def here(request: Request) -> Service:

@@ -182,7 +182,9 @@ def _methods(app: FastAPI, path: str) -> list[str]:
     """Return what may be done at a path; the framework names only what the first route there does."""
     found = [one.original_route for one in iter_route_contexts(app.routes)]
     here = [one for one in found if isinstance(one, Route) and one.path_regex.match(path)]
-    return sorted({method for one in here for method in one.methods or ()})
+    # As the OpenAPI document has it: a path that is written out stands before one with a name in braces.
+    chosen = [one for one in here if one.path == path] or here
+    return sorted({method for one in chosen for method in one.methods or ()})
 
 
 def install(app: FastAPI) -> None:

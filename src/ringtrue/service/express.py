@@ -7,14 +7,16 @@ it the usual way: nothing is refused here.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import secrets
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from fastapi import FastAPI
 from pydantic import ValidationError
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from ringtrue.service.errors import Refused, answer
 from ringtrue.service.headers import POLICY, always
@@ -34,10 +36,10 @@ LARGEST = 256 * 1024
 
 
 class Express:
-    """The first layer: logs plain searches itself and hands on all the rest."""
+    """Around the whole application: logs plain searches itself and hands on all the rest."""
 
-    def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
-        self.app, self.hosts, self.open = app, settings.own_hosts, settings.open
+    def __init__(self, app: FastAPI, *, settings: Settings) -> None:
+        self.app, self.hosts, self.open, self.seconds = app, settings.own_hosts, settings.open, settings.time_limit
         self.prefix, self.counter = f"{secrets.token_hex(4)}-", itertools.count(1)
         self.headers = [
             (b"content-type", b"application/json"),
@@ -51,7 +53,7 @@ class Express:
             await self.app(scope, receive, send)
             return
         began = time.perf_counter()
-        service: Service = scope["app"].state.service
+        service: Service = self.app.state.service
         project = self._project(service, scope)
         if project is None:
             await self.app(scope, receive, send)
@@ -66,8 +68,10 @@ class Express:
             return
         request_id = f"{self.prefix}{next(self.counter):x}"
         try:
-            status, body = 201, await stored(service, project, searches, len(first["body"]))
-        except Refused as problem:
+            async with asyncio.timeout(self.seconds):
+                status, body = 201, await stored(service, project, searches, len(first["body"]))
+        except (Refused, TimeoutError) as found:
+            problem = found if isinstance(found, Refused) else _too_long(self.seconds)
             status, body = problem.status, bytes(answer(request_id, problem).body)
             more = [(name.lower().encode(), value.encode()) for name, value in problem.headers.items()]
         else:
@@ -97,6 +101,11 @@ class Express:
             project = key.project if key is not None and key.allows("write") else None
         # Counted last: what goes the usual way is counted there.
         return project if project is not None and not service.rates.take("log", who) else None
+
+
+def _too_long(seconds: float) -> Refused:
+    said = f"this took longer than {seconds:g} s, and it is not certain that it is stored; send it again with the same query_id"
+    return Refused(504, "timed_out", said)
 
 
 def _again(first: Message, receive: Receive) -> Receive:

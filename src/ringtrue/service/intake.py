@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ringtrue.errors import RingtrueError, SearchFailed
 from ringtrue.online import Redactor
@@ -33,7 +33,7 @@ ROW_BYTES = 1_300
 """What a row takes in memory beside its texts."""
 BATCH = 1_000
 """Rows of one transaction, unless one request has more; while it is written all others wait."""
-SPACING = 0.008
+SPACING = 0.004
 """Seconds from one commit to the next under load: a transaction costs as much as a few rows, larger ones are cheaper."""
 PATIENCE = 10.0
 """Seconds that a request waits for a database that does not answer."""
@@ -68,6 +68,22 @@ class IntakeFigures:
     """What last went wrong with the database; None once it works again."""
 
 
+class Promise(Protocol):
+    """What is kept when rows are stored or refused: a future, or whatever passes it on to one."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: int, /) -> None: ...
+
+    def set_exception(self, problem: Refused, /) -> None: ...
+
+
+class Told(Protocol):
+    """Who is called, from the writer's thread, when a batch is done: an event loop, or whatever passes it on to one."""
+
+    def call_soon_threadsafe(self, tell: Callable[..., None], /, waiters: Sequence[_Waiter]) -> object: ...
+
+
 @dataclass(slots=True, eq=False)
 class _Waiter:
     """Rows of one request, and who is told when they are stored."""
@@ -77,8 +93,8 @@ class _Waiter:
     fresh: bool
     bytes: int
     since: float
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[int]
+    loop: Told
+    future: Promise
     kept: list[Row] = field(default_factory=list)
     """As they are stored: without what may not be."""
     there: frozenset[str] | None = None
@@ -161,7 +177,13 @@ class Intake:
         if not rows:
             return 0
         loop = asyncio.get_running_loop()
-        taken = _Waiter(rows, kind, fresh, size + ROW_BYTES * len(rows), time.monotonic(), loop, loop.create_future())
+        future: asyncio.Future[int] = loop.create_future()
+        self.put(rows, kind, size, fresh=fresh, loop=loop, future=future)
+        return await future
+
+    def put(self, rows: Sequence[Row], kind: type[Row], size: int, *, fresh: bool, loop: Told, future: Promise) -> None:
+        """Take rows, and keep the promise through ``loop`` once it is known what became of them; raises Refused."""
+        taken = _Waiter(rows, kind, fresh, size + ROW_BYTES * len(rows), time.monotonic(), loop, future)
         with self._lock:
             if self._closed:
                 self._turned_away += len(rows)
@@ -177,7 +199,6 @@ class Intake:
             self._queue.append(taken)
         if not self._wake.is_set():
             self._wake.set()
-        return await taken.future
 
     def close(self, timeout: float = TO_CLOSE) -> bool:
         """Take nothing more, store what was taken and end; False where the database did not take it in time."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from ringtrue.errors import InputError
 from ringtrue.service.settings import Settings
@@ -13,11 +15,13 @@ from ringtrue.service.settings import Settings
 GRACE_S = 20
 """Seconds that requests under way have to end when the server is told to stop."""
 MOST_AT_ONCE = 1_000
+TURN_S = 0.001
+"""How long a thread may compute while others wait."""
 
 
 @contextmanager
 def _ending_well() -> Iterator[None]:
-    """Let a signal that was obeyed be over: the server raises it once more when it has stopped, which would look like a crash."""
+    """Let a signal that was obeyed be over: the server raises it again when it has stopped, which would look like a crash."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -39,6 +43,7 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
         import uvicorn
 
         from ringtrue.service.app import create_app
+        from ringtrue.service.express import Express
     except ImportError as problem:
         raise InputError(f"the service needs {problem.name}; pip install 'ringtrue[service]'") from problem
 
@@ -50,13 +55,16 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
                 name = f"[{settings.host}]" if ":" in settings.host else settings.host
                 ready(f"http://{name}:{port}")
 
+    # Answers must not wait long for threads that draw pages or evaluate; those wait a little more often instead.
+    sys.setswitchinterval(TURN_S)
     config = uvicorn.Config(
-        create_app(settings),
+        Express(create_app(replace(settings, writer="process")), settings=settings),
         host=settings.host,
         port=settings.port,
         access_log=False,
         log_level="warning",
         server_header=False,
+        proxy_headers=False,
         date_header=True,
         limit_concurrency=MOST_AT_ONCE,
         timeout_graceful_shutdown=GRACE_S,

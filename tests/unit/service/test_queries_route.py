@@ -254,10 +254,9 @@ def test_a_full_intake_says_when_to_come_again(client: TestClient, monkeypatch: 
 @ON_ONE
 def test_the_short_way_answers_what_the_usual_way_answers(url: str, tmp_path: Path) -> None:
     def served(*, express: bool) -> TestClient:
-        app = create_app(Settings(store=url, keys=True))
-        if not express:
-            app.user_middleware = [layer for layer in app.user_middleware if layer.cls is not Express]
-        return TestClient(app, base_url="http://127.0.0.1")
+        settings = Settings(store=url, keys=True)
+        app = create_app(settings)
+        return TestClient(Express(app, settings=settings) if express else app, base_url="http://127.0.0.1")
 
     with Store.open(url) as store, served(express=False) as slow, served(express=True) as fast:
         keys = {scope: store.create_key("ada", [scope], now="2026-03-01T12:00:00Z")[1] for scope in ("read", "write")}
