@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ringtrue.experiment import Experiment
 from ringtrue.service.auth import Reader, Writer
@@ -17,6 +18,8 @@ from ringtrue.service.work.experimenting import import_experiments, newest_exper
 
 router = APIRouter(prefix="/v1/experiments", tags=["experiments"], responses=ERRORS)
 MOST = 1_000
+MOST_LETTERS = 100_000
+"""Of one experiment, as JSON."""
 
 
 class Row(BaseModel):
@@ -39,6 +42,20 @@ class Row(BaseModel):
         return cls.model_validate(experiment.as_dict())
 
 
+class NewRow(Row):
+    """One experiment that is brought in; a number that JSON does not have could not be read again."""
+
+    @model_validator(mode="after")
+    def _modest(self) -> NewRow:
+        try:
+            size = len(json.dumps(self.model_dump(), allow_nan=False))
+        except ValueError:
+            raise ValueError("holds NaN or an infinite number; write null where a figure is not defined") from None
+        if size > MOST_LETTERS:
+            raise ValueError(f"must be shorter than {MOST_LETTERS:,} letters of JSON")
+        return self
+
+
 class Rows(Strict):
     """Experiments, as the file `experiments.json` has them."""
 
@@ -59,7 +76,7 @@ class Rows(Strict):
             ]
         }
     )
-    experiments: Annotated[list[Row], Field(min_length=1, max_length=MOST)]
+    experiments: Annotated[list[NewRow], Field(min_length=1, max_length=MOST)]
 
 
 @router.get("")
