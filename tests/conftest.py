@@ -52,3 +52,8 @@ def ringtrue(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 def root() -> Path:
     """The checkout."""
     return ROOT
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name bytes by their number: archives carry the time they were made at, and processes must agree on names."""
+    return f"{len(val)}-bytes" if isinstance(val, bytes) else None

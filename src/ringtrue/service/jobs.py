@@ -172,23 +172,22 @@ class Jobs:
                 raise Cancelled
             self._store.save_job(self._change(job_id, state="running"))
             result = work(Progress(tell, stop))
-            self._change(job_id, state="done", result=dict(result))
+            ended: dict[str, Any] = {"state": "done", "result": dict(result)}
         except Cancelled:
-            self._change(job_id, state="interrupted" if self._closing else "cancelled")
+            ended = {"state": "interrupted" if self._closing else "cancelled"}
         except Exception as problem:
             if not isinstance(problem, RingtrueError | Refused):
                 import logging
 
                 logging.getLogger("ringtrue.service").exception("job %s failed", job_id)
             known = refused(problem)
-            self._change(job_id, state="failed", error={"code": known.code, "message": known.message})
-        finally:
-            self._end(job_id)
+            ended = {"state": "failed", "error": {"code": known.code, "message": known.message}}
+        self._end(job_id, ended)
 
-    def _end(self, job_id: str) -> None:
-        """Write down how a job ended; it is known here until the store knows it."""
+    def _end(self, job_id: str, ended: dict[str, Any]) -> None:
+        """Write down how a job ended; nobody is told before, since what was told must outlive this process."""
         try:
-            self._store.save_job(self._alive[job_id])
+            self._store.save_job(replace(self._alive[job_id], updated_at=timestamp(self._now()), **ended))
         finally:
             with self._lock:
                 self._alive.pop(job_id, None)
