@@ -274,6 +274,7 @@ def test_when_a_job_is_done_the_page_goes_to_its_result(browser: Any) -> None:
         page = context.new_page()
         page.goto(f"{address}/parts")
         page.wait_for_url(f"{address}/runs/1")
+        assert page.url == f"{address}/runs/1"
         context.close()
 
 

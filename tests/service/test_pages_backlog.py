@@ -99,6 +99,7 @@ def test_ten_thousand_pairs_are_paged(browser: Any, tmp_path: Path) -> None:
         page.get_by_text("1–50 of 10,000").wait_for()
         page.get_by_role("link", name="Next page").click()
         page.get_by_text("51–100 of 10,000").wait_for()
+        assert page.locator("#rows tbody tr").count() == 50
 
 
 def test_the_page_is_accessible_in_both_themes_and_fits_a_phone(browser: Any, queue: tuple[Served, Store]) -> None:

@@ -370,5 +370,5 @@ def test_a_token_does_not_show_where_the_key_is_printed(driven: Drive) -> None:
 
 
 def test_what_is_not_there_is_missing_input_with_the_request_id(served: Served) -> None:
-    with Client(served.url) as service, pytest.raises(MissingInput, match=r"no run 'none'.*\(request [0-9a-f]{16}\)"):
+    with Client(served.url) as service, pytest.raises(MissingInput, match=r"no run 'none'.*\(request [0-9a-f]{8}-[0-9a-f]+\)"):
         service.run("none")

@@ -74,7 +74,7 @@ def zipped(files: dict[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) ->
     return content.getvalue()
 
 
-def refused(content: bytes, kind: Any, says: str, limits: dict[str, int] | None = None) -> str:
+def check_refused(content: bytes, kind: Any, says: str, limits: dict[str, int] | None = None) -> str:
     with pytest.raises(InputError) as found:
         read_upload(content, kind=kind, name="their.file", limits=UploadLimits(**limits or {}))
     message = str(found.value)
@@ -197,7 +197,7 @@ def test_v4_no_path_in_an_upload_is_followed(content: bytes, kind: str, monkeypa
     opened: list[str] = []
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda self: opened.append(str(self)) or read(self))  # type: ignore[func-returns-value]
-    message = refused(content, kind, "field '")
+    message = check_refused(content, kind, "field '")
     assert any(name in message for name in ("corpus", "queries", "format"))
     assert all(path.startswith(tempfile.gettempdir()) for path in opened)
 
@@ -208,7 +208,7 @@ def test_v4_no_path_in_an_upload_is_followed(content: bytes, kind: str, monkeypa
      "inn/qrels/../x.tsv", "inn/qrels/a/b.tsv", "./corpus.jsonl", "inn/qrels/.tsv", "inn/corpus.jsonl.gz", "inn/inner.zip"],
 )  # fmt: skip
 def test_v4_a_zip_holds_the_files_of_a_beir_folder_and_no_other(name: str) -> None:
-    refused(zipped({**BEIR, name: "x"}), "zip", "zip only corpus.jsonl, queries.jsonl and qrels/*.tsv")
+    check_refused(zipped({**BEIR, name: "x"}), "zip", "zip only corpus.jsonl, queries.jsonl and qrels/*.tsv")
 
 
 def test_v4_a_zip_holds_no_links_no_secrets_no_odd_compression_and_nothing_twice() -> None:
@@ -220,29 +220,33 @@ def test_v4_a_zip_holds_no_links_no_secrets_no_odd_compression_and_nothing_twice
             archive.writestr(info, "/etc/passwd")
         return content.getvalue()
 
-    refused(with_entry("external_attr", 0o120777 << 16), "zip", "'queries.jsonl' is no file but a link or a device")
-    refused(with_entry("external_attr", 0o020666 << 16), "zip", "is no file but a link")
-    refused(zipped(dict(BEIR), zipfile.ZIP_BZIP2), "zip", "another way than deflate")
-    refused(zipped(dict(BEIR), zipfile.ZIP_LZMA), "zip", "another way than deflate")
+    check_refused(with_entry("external_attr", 0o120777 << 16), "zip", "'queries.jsonl' is no file but a link or a device")
+    check_refused(with_entry("external_attr", 0o020666 << 16), "zip", "is no file but a link")
+    check_refused(zipped(dict(BEIR), zipfile.ZIP_BZIP2), "zip", "another way than deflate")
+    check_refused(zipped(dict(BEIR), zipfile.ZIP_LZMA), "zip", "another way than deflate")
     locked = bytearray(zipped({"queries.jsonl": QUERIES}))
     for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         locked[locked.index(mark) + place] |= 1
-    refused(bytes(locked), "zip", "'queries.jsonl' is encrypted")
-    refused(zipped({"a/queries.jsonl": QUERIES, "b/corpus.jsonl": CORPUS}), "zip", "files of several folders")
+    check_refused(bytes(locked), "zip", "'queries.jsonl' is encrypted")
+    check_refused(zipped({"a/queries.jsonl": QUERIES, "b/corpus.jsonl": CORPUS}), "zip", "files of several folders")
     twice = zipped({"queries.jsonl": QUERIES, "q_eries.jsonl": QUERIES}).replace(b"q_eries", b"queries")
-    refused(twice, "zip", "holds 'queries.jsonl' twice")
-    refused(zipped({**BEIR, "inn/queries.jsonl": zipped({"a": "b"})}), "zip", "their.file/queries.jsonl: is an archive itself")
-    refused(zipped({**BEIR, "inn/queries.jsonl": gzip.compress(b"{}", mtime=0)}), "zip", "is an archive itself")
+    check_refused(twice, "zip", "holds 'queries.jsonl' twice")
+    check_refused(
+        zipped({**BEIR, "inn/queries.jsonl": zipped({"a": "b"})}), "zip", "their.file/queries.jsonl: is an archive itself"
+    )
+    check_refused(zipped({**BEIR, "inn/queries.jsonl": gzip.compress(b"{}", mtime=0)}), "zip", "is an archive itself")
 
 
 def test_v4_what_is_missing_or_wrong_in_a_zip_is_told_by_the_names_in_it() -> None:
-    refused(zipped({"queries.jsonl": QUERIES}), "zip", "their.file/qrels: there is no qrels file")
-    refused(zipped({"qrels/test.tsv": QRELS, "corpus.jsonl": CORPUS}), "zip", "their.file/queries.jsonl: there is no such file")
-    refused(zipped({**BEIR, "inn/queries.jsonl": QUERIES + "{"}), "zip", "their.file/queries.jsonl:2")
-    refused(zipped({**BEIR, "inn/qrels/test.tsv": QRELS + "q1\tx\ty\n"}), "zip", "their.file/qrels/test.tsv:3")
-    refused(zipped({**BEIR, "inn/golden.json": "[]"}), "zip", "their.file/golden.json")
-    refused(b"PK\x03\x04 and so on", "zip", "is no zip that can be read")
-    refused(zipped(dict(BEIR))[:-9], "zip", "is no zip that can be read")
+    check_refused(zipped({"queries.jsonl": QUERIES}), "zip", "their.file/qrels: there is no qrels file")
+    check_refused(
+        zipped({"qrels/test.tsv": QRELS, "corpus.jsonl": CORPUS}), "zip", "their.file/queries.jsonl: there is no such file"
+    )
+    check_refused(zipped({**BEIR, "inn/queries.jsonl": QUERIES + "{"}), "zip", "their.file/queries.jsonl:2")
+    check_refused(zipped({**BEIR, "inn/qrels/test.tsv": QRELS + "q1\tx\ty\n"}), "zip", "their.file/qrels/test.tsv:3")
+    check_refused(zipped({**BEIR, "inn/golden.json": "[]"}), "zip", "their.file/golden.json")
+    check_refused(b"PK\x03\x04 and so on", "zip", "is no zip that can be read")
+    check_refused(zipped(dict(BEIR))[:-9], "zip", "is no zip that can be read")
 
 
 @pytest.mark.parametrize(
@@ -276,7 +280,7 @@ def test_v4_what_is_missing_or_wrong_in_a_zip_is_told_by_the_names_in_it() -> No
     ],
 )  # fmt: skip
 def test_v4_what_is_no_golden_set_is_told_in_one_line(content: bytes, kind: str, says: str) -> None:
-    refused(content, kind, says)
+    check_refused(content, kind, says)
 
 
 def test_v4_an_unknown_kind_is_met_with_the_kinds_there_are() -> None:
@@ -314,7 +318,7 @@ def test_v4_the_name_of_a_sender_stays_on_one_line() -> None:
     ],
 )  # fmt: skip
 def test_v4_every_limit_holds(content: bytes, kind: str, says: str, limits: dict[str, int]) -> None:
-    refused(content, kind, says, limits)
+    check_refused(content, kind, says, limits)
 
 
 # ── bombs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -392,18 +396,18 @@ def test_v4_no_bomb_goes_off(bomb: str) -> None:
     """YAML bombs, zip bombs and their like: a clear error, and no more memory than the upload itself would explain."""
     content, kind, says = BOMBS[bomb]()
     with within(40):
-        refused(content, kind, says)
+        check_refused(content, kind, says)
 
 
 def test_v4_a_repeated_key_among_hundreds_of_thousands_is_found_at_once() -> None:
     keys = ",".join(f'"k{n}":1' for n in range(300_000))
-    refused(f'{{{keys},"k7":1}}'.encode(), "json", "the key 'k7' is given twice")
+    check_refused(f'{{{keys},"k7":1}}'.encode(), "json", "the key 'k7' is given twice")
 
 
 def test_v4_a_record_has_no_hundred_thousand_fields() -> None:
     many = {f"field{n}": 1 for n in range(100_000)}
-    refused(json.dumps(DATASET | many).encode(), "json", "a record with 100,004 fields")
-    refused(json.dumps(LINES["ragas"] | many).encode(), "jsonl", "fields, 1,000 are allowed; put them under 'metadata'")
+    check_refused(json.dumps(DATASET | many).encode(), "json", "a record with 100,004 fields")
+    check_refused(json.dumps(LINES["ragas"] | many).encode(), "jsonl", "fields, 1,000 are allowed; put them under 'metadata'")
     assert len(read_upload(json.dumps(DATASET | {"metadata": many}).encode(), kind="json", name="x").metadata) == 100_000
 
 
@@ -411,15 +415,15 @@ def test_v4_json_inside_json_is_measured_too() -> None:
     def span(documents: str) -> bytes:
         return json.dumps(SPAN | {"attributes": {"input.value": "q", "retrieval.documents": documents}}).encode()
 
-    refused(span("[" * 900_000), "jsonl", "nested more than 50 deep")
-    refused(span("[" + "{}," * 200_000 + "{}]"), "jsonl", "holds more than 100,000 values", {"values": 100_000})
-    refused(span('[{"a": 1, "a": 2}]'), "jsonl", "given twice")
+    check_refused(span("[" * 900_000), "jsonl", "nested more than 50 deep")
+    check_refused(span("[" + "{}," * 200_000 + "{}]"), "jsonl", "holds more than 100,000 values", {"values": 100_000})
+    check_refused(span('[{"a": 1, "a": 2}]'), "jsonl", "given twice")
     assert read_upload(span('[{"document.id": "d"}]'), kind="jsonl", name="x").queries[0].metadata["retrieved"] == ["d"]
 
 
 def test_v4_annotations_of_a_span_do_not_take_quadratic_time() -> None:
     many = [{"name": "relevance", "document_position": n, "score": 1} for n in range(1_001)]
-    refused(json.dumps(SPAN | {"annotations": many}).encode(), "jsonl", "1,001 annotations of one span")
+    check_refused(json.dumps(SPAN | {"annotations": many}).encode(), "jsonl", "1,001 annotations of one span")
 
 
 # ── anything at all ─────────────────────────────────────────────────────────────────────────────────────────────────

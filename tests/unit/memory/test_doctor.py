@@ -220,7 +220,7 @@ def test_a_slow_file_system_is_recognised_by_its_mount(root, mounts, slow) -> No
 
 
 def test_a_windows_drive_is_slow_though_no_table_says_so() -> None:
-    assert slow_file_system("/mnt/c/work/.claude/memory", "") == "/mnt/c, a Windows drive seen from WSL"
+    assert slow_file_system("/mnt/c/projects/.claude/memory", "") == "/mnt/c, a Windows drive seen from WSL"
     assert slow_file_system("/mnt/cache/memory", "") is None
 
 
