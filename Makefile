@@ -30,9 +30,11 @@ $(TESTING): $(READY) requirements-test.lock
 demo: setup     ## the main job on shipped data
 	@$(BIN)/ringtrue demo
 
+# The tests of a file stay in one process, with the servers and the browser they share; files go out in their order, because
+# by number of tests the slowest would come last.
 test: $(TESTING) ## every test
 	@sh tests/get_chromium.sh
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
 
 lint: $(TESTING) ## style, types and import direction
 	$(BIN)/ruff check .

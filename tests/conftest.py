@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from made_once import hotel_cache as hotel_cache
 from postgres_server import postgres as postgres
 
 ROOT = Path(__file__).parents[1]

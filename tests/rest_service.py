@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from ringtrue.service import Settings, create_app
@@ -30,6 +31,24 @@ def _empty() -> Path:
     return file
 
 
+@cache
+def _routes() -> dict[Any, Any]:
+    """The routes of an application that is never started, each under the router it was made from."""
+    return {id(one.original_router): one for one in create_app(Settings()).router.routes if hasattr(one, "original_router")}
+
+
+def application(settings: Settings) -> FastAPI:
+    """Return the application as the server has it, with routes that were worked out before.
+
+    FastAPI works out what a route takes and gives when an application is first asked, which takes half a second for all of
+    them. They are the same for every application: only its state, its settings and what they decide are its own.
+    """
+    app = create_app(settings)
+    known = _routes()
+    app.router.routes[:] = [known.get(id(getattr(one, "original_router", None)), one) for one in app.router.routes]
+    return app
+
+
 @contextmanager
 def serving(place: Path, /, **settings: Any) -> Iterator[TestClient]:
     """Serve a store in a folder; the server's own search is BM25 over the documents of the hotel set."""
@@ -37,8 +56,7 @@ def serving(place: Path, /, **settings: Any) -> Iterator[TestClient]:
     if not file.exists():
         shutil.copy(_empty(), file)
     chosen = {"store": str(file), "golden": "hotel", "retriever": "bm25", "rates": UNHURRIED, **settings}
-    app = create_app(Settings(**chosen))
-    with TestClient(app, base_url="http://127.0.0.1:8080") as client:
+    with TestClient(application(Settings(**chosen)), base_url="http://127.0.0.1:8080") as client:
         yield client
 
 

@@ -1,4 +1,5 @@
-"""Settings: ``ringtrue.toml``, found upwards from the current folder, and the environment. The only reader of both.
+"""Settings: ``ringtrue.toml``, found upwards from the current folder, and the environment. The only reader of both, but for
+the client, which knows nothing else of Ringtrue.
 
 A flag wins over the environment (``RINGTRUE_SCORE_LEVEL``), which wins over the file (``level = 2`` under ``[score]``), which
 wins over the default.

@@ -193,7 +193,7 @@ def test_people_without_the_tool_judge_in_a_table(ringtrue, queued, tmp_path) ->
 
 
 def test_publish_writes_the_next_version_once(ringtrue, queued, inn) -> None:
-    judge(dict.fromkeys(queued[:2], (2, 2)))
+    judge(dict(zip(queued[:2], [(2, 2), (1, 1)], strict=True)))
     made = ringtrue("review", "publish", inn, "--out", "next.json", "--json").json
     assert (made["version"], made["judgments"], made["published"]) == ("inn-v1.3.0", 2, 2)
     golden = load("next.json")
@@ -201,6 +201,32 @@ def test_publish_writes_the_next_version_once(ringtrue, queued, inn) -> None:
     assert made["backlog"]["published"] == 2
     assert ringtrue("review", "publish", inn, "--out", "again.json").code == 3
     assert not Path("again.json").exists()
+
+
+def test_g8_publish_needs_agreement_or_a_reason_that_stays(ringtrue, queued, inn, place) -> None:
+    judge(dict(zip(queued[:3], [(3, 0), (0, 3), (1, 1)], strict=True)))
+    refused = ringtrue("review", "publish", inn, "--out", "next.json")
+    assert (refused.code, Path("next.json").exists()) == (3, False)
+    assert "not above 0.6" in refused.err
+    assert ringtrue("review", "publish", inn, "--out", "next.json", "--force").code == 2
+    why = "the new guidelines are not out yet"
+    made = ringtrue("review", "publish", inn, "--out", "next.json", "--force", "--reason", why, "--who", "dora", "--json")
+    assert (made.code, made.json["published"], made.json["forced"]) == (0, 3, why)
+    with Store.open(place) as store:
+        (entry,) = store.audit(what="review.publish")
+    assert (entry.who, entry.subject, entry.detail["forced"]) == ("dora", "inn-v1.3.0", why)
+    assert "not above 0.6" in entry.detail["agreement"]
+
+
+def test_g8_stats_say_what_was_settled_on_the_page(ringtrue, queued, place) -> None:
+    judge({queued[0]: (3, 0)})
+    with Store.open(place) as store:
+        facts = {"golden": "inn", "adjudicated_by": "dora", "adjudicated_at": timestamp(NOW)}
+        store.update_review_item(queued[0], lambda item: replace(item, metadata=facts), project="default")
+        store.add_rating(queued[0], "dora", 2, NOW)
+    (found,) = ringtrue("review", "stats", "--json").json["disputes"]
+    assert (found["grades"], found["settled_by"], found["settled"]) == ({"ada": 3, "ben": 0}, "dora", 2)
+    assert "dora settled it: 2" in ringtrue("review", "stats").out
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ The demonstration is filled once in a run of the tests, by whichever process nee
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from browser import chromium
+from made_once import cache_from, made_once
 from ringtrue.service.demo import fill
 from ringtrue.store import Store
 from running_service import Served, running
@@ -24,20 +24,13 @@ AXE = Path(__file__).parents[1] / "vendor" / "axe.min.js"
 LIGHT_AND_DARK, WIDE_AND_NARROW = ("light", "dark"), (1280, 390)
 
 
-def _filled(template: Path) -> Path:
-    """Return a folder with a filled store and what was indexed for it, made by the first who asks."""
-    template.mkdir(exist_ok=True)
-    with (template / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (template / "done").exists():
-            with pytest.MonkeyPatch.context() as patched:
-                patched.setenv("RINGTRUE_CACHE", str(template / "cache"))
-                patched.chdir(template)
-                store = Store.open(template / "store.sqlite")
-                fill(store, now=datetime.now(UTC))
-                store.close()
-            (template / "done").touch()
-    return template
+def _filled(template: Path, indexed: Path) -> None:
+    """Fill a store in a folder; what is indexed for it lies beside it."""
+    cache_from(indexed, template / "cache")
+    with _at_home(template):
+        store = Store.open(template / "store.sqlite")
+        fill(store, now=datetime.now(UTC))
+        store.close()
 
 
 @contextmanager
@@ -45,7 +38,7 @@ def demo(folder: Path, template: Path, **settings: Any) -> Iterator[Served]:
     """Serve a copy of the demonstration from a folder."""
     for file in template.glob("store.sqlite*"):
         shutil.copy(file, folder / file.name)
-    shutil.copytree(template / "cache", folder / "cache", dirs_exist_ok=True)
+    cache_from(template / "cache", folder / "cache")
     with _at_home(folder), running(folder, retriever="hybrid", demo=True, **settings) as found:
         yield found
 
@@ -59,11 +52,9 @@ def _at_home(folder: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def demo_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def demo_template(tmp_path_factory: pytest.TempPathFactory, hotel_cache: Path) -> Path:
     """A folder with the filled store, to be copied; processes that run tests side by side share it."""
-    here = tmp_path_factory.getbasetemp()
-    # Under xdist every process has a folder of its own below the one they share.
-    return _filled((here.parent if here.name.startswith("popen-") else here) / "demo-template")
+    return made_once(tmp_path_factory, "demo-template", lambda folder: _filled(folder, hotel_cache))
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +65,10 @@ def demo_url(tmp_path_factory: pytest.TempPathFactory, demo_template: Path) -> I
 
 
 @pytest.fixture(scope="module")
-def empty_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def empty_url(tmp_path_factory: pytest.TempPathFactory, hotel_cache: Path) -> Iterator[str]:
     """Address of a server with an empty store, one for the tests of a file."""
     folder = tmp_path_factory.mktemp("empty")
+    cache_from(hotel_cache, folder / "cache")
     with _at_home(folder), running(folder, retriever="hybrid") as found:
         yield found.url
 
@@ -104,9 +96,23 @@ def reading(browser: Any, address: str, *, width: int = 1280, expects: Sequence[
     assert [text for text in complaints if not any(part in text for part in expects)] == []
 
 
+def looks(page: Any, widths: Sequence[int] = WIDE_AND_NARROW) -> Iterator[tuple[str, int]]:
+    """Show an open page in every width, for each of which it is loaded again, and in both themes; yields theme and width."""
+    for width in sorted(widths, key=lambda width: bool(width != page.viewport_size["width"])):
+        if page.viewport_size["width"] != width:
+            page.set_viewport_size({"width": width, "height": 900})
+            page.reload()
+        for theme in LIGHT_AND_DARK:
+            page.emulate_media(color_scheme=theme)
+            # What a page draws itself it draws again in the next frame.
+            page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+            yield theme, width
+
+
 def serious(page: Any) -> list[Any]:
     """Return what axe-core finds serious or critical on a page that was opened with ``bypass_csp=True``."""
-    page.evaluate(AXE.read_text(encoding="utf-8"))
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate(
         "axe.run().then((result) => result.violations.map((one) => [one.impact, one.id, one.nodes.map((node) => node.html)]))"
     )

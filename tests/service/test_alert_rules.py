@@ -89,10 +89,11 @@ def test_v2_renamed_rules_are_rules_still(promtool: str, tmp_path: Path) -> None
 # ── the same points, the same minute ────────────────────────────────────────────────────────────────────────────────
 
 RECALL = {"k": "10", "retriever": "hybrid", "golden": "hotel-v1.0.0", "slice": "all"}
+GATE = {"verdict": "fail", "role": "production", "retriever": "hybrid", "golden": "hotel-v1.0.0"}
 DEGRADATIONS: dict[str, tuple[str, dict[str, str], list[float]]] = {
     "RingtrueRecallLow": ("ringtrue_retrieval_recall_at_k", RECALL, [0.82] * 8 + [0.71] * 24),
     "RingtrueRecallDropped": ("ringtrue_retrieval_recall_at_k", RECALL, [0.90] * 40 + [0.80] * 20),
-    "RingtrueGateFailing": ("ringtrue_gate", {"verdict": "fail"}, [0.0] * 12 + [1.0] * 18),
+    "RingtrueGateFailing": ("ringtrue_gate", GATE, [0.0] * 12 + [1.0] * 18),
     "RingtrueStoreDown": ("ringtrue_store_up", {}, [1.0] * 12 + [0.0] * 18),
     "RingtrueLogDropping": ("ringtrue_log_dropped_total", {"why": "dropped"}, [3.0] * 12 + [4.0] * 18),
     "RingtrueLogSilent": ("ringtrue_log_searches_total", {}, [*map(float, range(20)), *[19.0] * 75]),

@@ -13,7 +13,7 @@ from review_pairs import pairs, reviewing
 from ringtrue.online import ReviewQueue
 from ringtrue.store import Store
 from running_service import Served
-from service.served import LIGHT_AND_DARK, WIDE_AND_NARROW, browser, reading, serious
+from service.served import browser, looks, reading, serious
 
 __all__ = ["browser"]
 
@@ -103,10 +103,8 @@ def test_ten_thousand_pairs_are_paged(browser: Any, tmp_path: Path) -> None:
 
 
 def test_the_page_is_accessible_in_both_themes_and_fits_a_phone(browser: Any, queue: tuple[Served, Store]) -> None:
-    for theme in LIGHT_AND_DARK:
-        for width in WIDE_AND_NARROW:
-            options: dict[str, Any] = {"color_scheme": theme, "width": width, "bypass_csp": True}
-            with reading(browser, queue[0].url + "/backlog", **options) as page:
-                page.locator("#flow .u-over").wait_for()
-                assert serious(page) == [], (theme, width)
-                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+    with reading(browser, queue[0].url + "/backlog", bypass_csp=True) as page:
+        for theme, width in looks(page):
+            page.locator("#flow .u-over").wait_for()
+            assert serious(page) == [], (theme, width)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width

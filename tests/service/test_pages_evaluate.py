@@ -10,7 +10,7 @@ import pytest
 
 from ringtrue.run.evaluator import Watcher
 from ringtrue.service.pages import evaluate
-from service.served import LIGHT_AND_DARK, WIDE_AND_NARROW, browser, demo_template, demo_url, empty_url, reading, serious
+from service.served import browser, demo_template, demo_url, empty_url, looks, reading, serious
 
 __all__ = ["browser", "demo_template", "demo_url", "empty_url"]
 real = evaluate.evaluated
@@ -108,6 +108,27 @@ def test_what_cannot_be_evaluated_is_said_and_the_form_keeps_what_was_written(
         assert page.input_value(f"#f-{field}") == value
 
 
+def test_a_part_of_a_fused_search_is_evaluated_alone_as_over_rest(browser: Any, empty_url: str) -> None:
+    """The channels of the search that is written are offered, and what is chosen is what ?components= asks for."""
+    with reading(browser, f"{empty_url}/evaluate?golden=hotel&retriever=bm25") as page:
+        page.get_by_text("More settings").click()
+        assert page.locator("#channels input").count() == 0
+        page.fill("#f-retriever", "rrf(bm25, fts5)")
+        page.locator("#f-retriever").blur()
+        page.get_by_label("fts5", exact=True).wait_for()
+        assert [one.get_attribute("id") for one in page.locator("#channels input").all()] == ["f-only-bm25", "f-only-fts5"]
+        page.get_by_label("fts5", exact=True).check()
+        page.get_by_role("button", name="Evaluate", exact=True).click()
+        page.wait_for_url("**/jobs/job_*")
+        job = page.request.get(f"{empty_url}/v1/jobs/{page.url.rpartition('/')[2]}").json()
+        body = {"golden": "hotel", "retriever": "rrf(bm25, fts5)", "wait": False}
+        asked = page.request.post(f"{empty_url}/v1/evaluate?components=fts5", data=body)
+        there = page.request.get(f"{empty_url}{asked.headers['location']}").json()
+        assert job["request"]["retriever"] == there["request"]["retriever"] == "fts5"
+        page.goto(f"{empty_url}/evaluate?golden=hotel&retriever=rrf(bm25,fts5)&only=bm25")
+        assert page.get_by_label("bm25", exact=True).is_checked()
+
+
 def test_a_failed_job_says_why_and_offers_to_try_again(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/jobs?state=failed") as page:
         page.locator("tbody th a").first.click()
@@ -122,10 +143,9 @@ def test_a_job_of_nobody_is_not_found(browser: Any, empty_url: str) -> None:
         assert page.request.get(f"{empty_url}/jobs/job_0/events").status == 404
 
 
-@pytest.mark.parametrize("width", WIDE_AND_NARROW)
-@pytest.mark.parametrize("theme", LIGHT_AND_DARK)
 @pytest.mark.parametrize("path", ["/evaluate", "/jobs", "/jobs/job_demo2"])
-def test_axe_finds_nothing_serious_V_3(browser: Any, demo_url: str, path: str, theme: str, width: int) -> None:
-    with reading(browser, demo_url + path, width=width, color_scheme=theme, bypass_csp=True) as page:
-        assert serious(page) == []
-        assert page.evaluate("document.documentElement.scrollWidth") == width
+def test_axe_finds_nothing_serious_V_3(browser: Any, demo_url: str, path: str) -> None:
+    with reading(browser, demo_url + path, bypass_csp=True) as page:
+        for theme, width in looks(page):
+            assert serious(page) == [], (theme, width)
+            assert page.evaluate("document.documentElement.scrollWidth") == width

@@ -16,7 +16,7 @@ import pytest
 
 from ringtrue.store import FeedbackEvent, LoggedQuery, StageFigure, Store
 from running_service import running
-from service.served import LIGHT_AND_DARK, browser, empty_url, reading, serious
+from service.served import browser, empty_url, looks, reading, serious
 
 __all__ = ["browser", "empty_url"]
 
@@ -196,9 +196,9 @@ def test_a_search_that_is_not_there_is_an_error_page_V_3(browser: Any, empty_url
 
 @pytest.mark.parametrize("path", ["/queries", "/queries/q003"])
 def test_the_log_is_accessible_in_both_themes_and_on_a_phone_V_3(browser: Any, log_url: str, path: str) -> None:
-    for theme in LIGHT_AND_DARK:
-        with reading(browser, log_url + path, color_scheme=theme, bypass_csp=True, width=390) as page:
-            assert serious(page) == []
+    with reading(browser, log_url + path, bypass_csp=True, width=390) as page:
+        for look in looks(page, widths=(390,)):
+            assert serious(page) == [], look
             assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 

@@ -15,7 +15,7 @@ from review_pairs import HOSTILE, hostile, pairs, ratings, reviewing
 from ringtrue.online import ReviewQueue
 from ringtrue.store import ReviewItem, Store
 from running_service import Served
-from service.served import LIGHT_AND_DARK, WIDE_AND_NARROW, browser, reading, serious
+from service.served import browser, looks, reading, serious
 
 __all__ = ["browser"]
 
@@ -358,7 +358,8 @@ def test_disputes_are_settled_by_keyboard_by_somebody_who_judged_none_of_them(
             assert "ben" in page.locator(".said").inner_text()
             page.wait_for_timeout(300)
             page.keyboard.press("2")
-            page.get_by_text("5 disputes left for you").wait_for()
+            page.get_by_role("status").filter(has_text="Settled with 2. 5 disputes left for you.").wait_for(state="attached")
+            page.locator("aside").get_by_text("5 disputes left for you").wait_for()
             assert ratings(store)["dora"] == {widest: 2}
             page.wait_for_timeout(300)
             page.keyboard.press("u")
@@ -366,7 +367,7 @@ def test_disputes_are_settled_by_keyboard_by_somebody_who_judged_none_of_them(
             assert "dora" not in ratings(store)
             page.wait_for_timeout(300)
             page.keyboard.press("3")
-            page.get_by_text("5 disputes left for you").wait_for()
+            page.locator("aside").get_by_text("5 disputes left for you").wait_for()
             assert ratings(store)["dora"] == {widest: 3}
             page.goto(served.url + "/review/agreement")
             assert page.locator(".coefficients").inner_text() == before
@@ -389,8 +390,14 @@ def test_agreement_too_low_is_refused_with_what_to_do(browser: Any, tmp_path: Pa
             answer = page.request.post(served.url + "/review/publish", form=form)
             assert answer.status == 409
             assert "Nothing was published" in answer.text()
-        assert store.backlog()["published"] == 0
-        assert store.golden_sets(name="hotel") == []
+            assert store.backlog()["published"] == 0
+            assert store.golden_sets(name="hotel") == []
+            page.get_by_text("Take these grades all the same").click()
+            page.get_by_label("Why").fill("cleo was new")
+            page.get_by_role("button", name=re.compile("^Force hotel")).click()
+            page.get_by_role("status").filter(has_text="holds the judgments of 8 pairs now").wait_for()
+        (entry,) = store.audit(what="review.publish")
+        assert (entry.who, entry.detail["forced"]) == ("Ada", "cleo was new")
 
 
 def test_what_is_previewed_is_published_as_the_next_version(browser: Any, tmp_path: Path, judged: list[ReviewItem]) -> None:
@@ -429,16 +436,17 @@ def test_the_pages_are_accessible_in_both_themes_and_fit_a_phone(
     browser: Any, tmp_path: Path, judged: list[ReviewItem]
 ) -> None:
     """V-3: axe-core finds nothing serious; 390 px need no sideways scrolling."""
-    with reviewing(tmp_path, [*judged, *pairs(5, offset=20)], AT_ODDS) as (served, _store):
-        for theme in LIGHT_AND_DARK:
-            for width in WIDE_AND_NARROW:
-                options: dict[str, Any] = {"color_scheme": theme, "width": width, "bypass_csp": True}
-                with judging(browser, served, "Ada", **options) as page:
-                    for path in ("/review", "/review/agreement", "/review/adjudicate", "/review/publish", "/review?rename=yes"):
-                        page.goto(served.url + path)
-                        if width == 1280:
-                            assert serious(page) == [], (theme, path)
-                        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (width, path)
+    everything = [*judged, *pairs(5, offset=20)]
+    with (
+        reviewing(tmp_path, everything, AT_ODDS) as (served, _store),
+        judging(browser, served, "Ada", bypass_csp=True) as page,
+    ):
+        for path in ("/review", "/review/agreement", "/review/adjudicate", "/review/publish", "/review?rename=yes"):
+            page.goto(served.url + path)
+            for theme, width in looks(page):
+                if width == 1280:
+                    assert serious(page) == [], (theme, path)
+                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (width, path)
 
 
 def test_a_key_says_who_judges_and_a_reading_key_judges_nothing(browser: Any, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -41,10 +42,12 @@ Rankings = dict[str, list[str]]
 
 
 @pytest.fixture(scope="module")
-def hotel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hotel(tmp_path_factory: pytest.TempPathFactory, hotel_cache: Path) -> Path:
     """The hotel documents with every index that is asked."""
     folder = tmp_path_factory.mktemp("parity") / "documents"
     collection = Collection.create(folder)
+    for vectors in hotel_cache.glob("corpora/*/vectors-*.sqlite"):  # of the same texts, already encoded
+        shutil.copy(vectors, folder)
     collection.ingest(load("hotel").documents)
     for expression in EXPRESSIONS:
         build(expression, collection).search("pool", k=1)
@@ -64,7 +67,9 @@ def run(*arguments: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
-def python_one_by_one(folder: Path, expression: str, where: Path) -> Rankings:
+@cache
+def python_one_by_one(folder: Path, expression: str) -> Rankings:
+    """What every other surface is held against."""
     live = Collection(folder).retriever(expression)
     return {query.query_id: [hit.doc_id for hit in live.search(query.text, k=K)] for query in load("hotel").queries}
 
@@ -89,7 +94,7 @@ def command_search_one(folder: Path, expression: str, where: Path) -> Rankings:
     """The first query alone; starting a program for each would take minutes."""
     query = load("hotel").queries[0]
     found = json.loads(run("search", query.text, "--in", folder, "-r", expression, "-k", str(K), "--json", cwd=where))
-    rest = python_one_by_one(folder, expression, where)
+    rest = python_one_by_one(folder, expression)
     return rest | {query.query_id: [hit["doc_id"] for hit in found["hits"]]}
 
 
@@ -148,7 +153,7 @@ SURFACES: tuple[Surface, ...] = (
 def test_parity_of_every_surface(hotel: Path, tmp_path: Path, surface: Surface, expression: str) -> None:
     found = surface(hotel, expression, tmp_path)
     assert len(found) == 72
-    assert found == python_one_by_one(hotel, expression, tmp_path)
+    assert found == python_one_by_one(hotel, expression)
 
 
 STRATEGIES = ("fts5_bm25", "title_tags", "hybrid")
@@ -232,9 +237,10 @@ def memory_mcp(project: Path, strategy: str, where: Path) -> Rankings:
     return asyncio.run(ask())
 
 
-def memory_expression(project: Path, strategy: str, where: Path) -> Rankings:
-    """The retriever expression over the same memories as documents."""
-    collection = Collection.create(where / "documents")
+@cache
+def memory_expression(project: Path, strategy: str) -> Rankings:
+    """The retriever expression over the same memories as documents: what every other surface is held against."""
+    collection = Collection.create(project / f"documents-{strategy}")
     collection.ingest(documents_of(load_memories(str(with_strategy(project, strategy)), Settings()).memories))
     live = collection.retriever(f"memory('{strategy}')")
     return {query_id: [hit.doc_id for hit in live.search(text, k=MOST)] for query_id, text in questions().items()}
@@ -270,7 +276,7 @@ def test_parity_of_every_surface_of_the_memory(memories: Path, tmp_path: Path, s
     # The hook has no encoder: where hybrid is set it searches by words, and says so in its journal.
     used = "fts5_bm25" if surface is memory_hook and strategy == "hybrid" else strategy
     found = surface(memories, strategy, tmp_path)
-    expected = memory_expression(memories, used, tmp_path)
+    expected = memory_expression(memories, used)
     assert len(expected) == ASKED
     assert sum(map(len, expected.values())) > 3 * ASKED
     assert found == expected

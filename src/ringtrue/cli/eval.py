@@ -283,7 +283,7 @@ def watching(*, quiet: bool = False) -> Iterator[Watcher]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("preparing", total=None)
         yield Watcher(
-            start=lambda what, total: bar.reset(task, description=what, total=total),
+            start=lambda what, total: bar.reset(task, description=what, total=total or None),
             step=lambda count: bar.update(task, advance=count),
         )
 

@@ -286,7 +286,7 @@ def print_disputes(found: Sequence[Disputed], *, most: int | None) -> None:
     from ringtrue.cli import show
 
     print(f"{len(found)} pairs are judged differently, the widest gaps first:")
-    rows = [[one.key, _short(one.query or one.query_id), _harmless(one.doc_id), _said(one.grades)] for one in found[:most]]
+    rows = [[one.key, _short(one.query or one.query_id), _harmless(one.doc_id), _said(one)] for one in found[:most]]
     show.table(["key", "question", "document", "grades"], rows, text_columns=4)
     if len(found) > len(rows):
         print(f"… and {len(found) - len(rows)} more (--json lists all)")
@@ -378,6 +378,13 @@ def publish(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the next version.")],
     rule: RuleName = "majority",
     adjudicator: Adjudicator = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Publish although reviewers agree too little; needs --reason.")
+    ] = False,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why too little agreement is passed over; kept in the audit trail.")
+    ] = "",
+    who: Annotated[str, typer.Option("--who", help="Who publishes, for the audit trail.")] = "ringtrue",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
     store: StoreAt = None,
     project: Project = "default",
@@ -385,26 +392,37 @@ def publish(
 ) -> None:
     """Write the next version of a golden set with the judgments of its approved pairs, and mark them as published.
 
+    Where two or more judged the same pairs, their agreement (Cohen's kappa; Krippendorff's alpha for more than two) must exceed
+    0.6, or nothing is written (exit code 3); --force with a --reason passes over that.
+
     Example: ringtrue review publish hotel --out golden-dataset-v1.1.0.json --rule majority
     """
     from ringtrue.cli import show
     from ringtrue.cli.store import existing
     from ringtrue.golden import load, save, version_name
-    from ringtrue.online.review import ReviewQueue
+    from ringtrue.online.agreed import require
+    from ringtrue.online.review import ReviewQueue, publish_entry
 
     with existing(store) as opened:
         queue = ReviewQueue(opened, project=project)
-        made = queue.publication(load(source), rule=cast("Rule", rule), adjudicator=adjudicator)
+        by, now = cast("Rule", rule), _now()
+        made = queue.publication(load(source), rule=by, adjudicator=adjudicator)
+        forced = require(made.gate, force=force, reason=reason)
         lost = save(made.golden, out, overwrite=overwrite)
         version = version_name(made.golden)
         # Marked only now: after a crash the same pairs are published again, into the same version.
-        published = queue.mark_published(made.keys, made.golden, now=_now(), rule=cast("Rule", rule), adjudicator=adjudicator)
+        published = queue.mark_published(made.keys, made.golden, now=now, rule=by, adjudicator=adjudicator)
+        entry = publish_entry(
+            made, published, who=who, now=now, rule=by, adjudicator=adjudicator, forced=forced, project=project
+        )
+        opened.add_audit(entry)
         backlog = opened.backlog(project=project)
     if json:
         record = {"written": out, "version": version, "judgments": made.judgments, "published": published, "kept": made.kept}
-        show.as_json({**record, "lost": lost, "backlog": backlog})
+        show.as_json({**record, "agreement": made.gate, "forced": forced or None, "lost": lost, "backlog": backlog})
         return
     print(f"{version} written to {out}: {made.judgments} judgments of {published} pairs")
+    show.note(f"{made.gate.says}; forced: {forced}" if forced else made.gate.says)
     if made.kept:
         show.note(f"{len(made.kept)} pairs were judged by a person before; that judgment stays")
     for loss in lost:
@@ -446,6 +464,6 @@ def _short(text: str, length: int = 50) -> str:
     return _harmless(text if len(text) <= length else text[: length - 1] + "…")
 
 
-def _said(grades: Any) -> str:
-    parts: Sequence[str] = [f"{rater} {grade}" for rater, grade in grades.items()]
-    return ", ".join(parts)
+def _said(one: Disputed) -> str:
+    said = ", ".join(f"{rater} {grade}" for rater, grade in one.grades.items())
+    return said if one.settled_by is None else f"{said}; {one.settled_by} settled it: {one.settled}"

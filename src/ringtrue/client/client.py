@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, overload
@@ -27,6 +28,10 @@ from ringtrue.errors import BadAnswer, InputError
 
 TAKEN_ON = 202
 """The status of work that became a job."""
+HERE = "http://127.0.0.1:8080"
+TIMEOUT_S = 75.0
+"""Longer than the 60 s that a service gives a request, so that its own answer is heard and not that none came."""
+URL_VARIABLE, KEY_VARIABLE = "RINGTRUE_URL", "RINGTRUE_KEY"
 
 
 class Client:
@@ -47,9 +52,7 @@ class Client:
     >>> client.close()
     """
 
-    def __init__(
-        self, url: str = "http://127.0.0.1:8080", key: str | None = None, *, timeout: float = 30.0, retries: int = 2
-    ) -> None:
+    def __init__(self, url: str = HERE, key: str | None = None, *, timeout: float = TIMEOUT_S, retries: int = 2) -> None:
         self._wire = wire = Wire(url, key=key, timeout=timeout, retries=retries)
         self.jobs = Jobs(wire)
         """Work that takes longer than a request: list, get, cancel, watch, wait."""
@@ -76,6 +79,20 @@ class Client:
         self.keys = Keys(wire)
         """Keys and the audit trail, for admins: list, create, revoke, audit."""
         self._runs = Runs(wire)
+
+    @classmethod
+    def from_environment(
+        cls, environment: Mapping[str, str] | None = None, *, timeout: float = TIMEOUT_S, retries: int = 2
+    ) -> Self:
+        """Return a client of the service that RINGTRUE_URL names, with the key in RINGTRUE_KEY.
+
+        Without an address it is the service on this machine, without a key one that needs none; what is blank counts as not
+        set. ``environment`` is read in place of the process's own. Raises InputError for an address or key that is none.
+        """
+        # Not through ringtrue.config: a program that only calls a service loads no other room.
+        known = os.environ if environment is None else environment
+        url, key = (known.get(name, "").strip() for name in (URL_VARIABLE, KEY_VARIABLE))
+        return cls(url or HERE, key or None, timeout=timeout, retries=retries)
 
     def __repr__(self) -> str:
         return f"Client({self._wire.url!r})"

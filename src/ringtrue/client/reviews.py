@@ -86,13 +86,16 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """A completely judged pair on which reviewers differ."""
+    """A completely judged pair on which reviewers differ, and how it was settled, if it was."""
 
     key: str
     query_id: str
     query: str
     doc_id: str
     grades: Mapping[str, int]
+    settled_by: str | None
+    """Who settled it and is no rater of it; None while nobody has."""
+    settled: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +180,13 @@ class Reviews:
         *,
         rule: str = "majority",
         adjudicator: str | None = None,
+        force: bool = False,
+        reason: str = "",
     ) -> Published:
         """Keep the next version of a golden set, with the judgments of its approved pairs.
 
-        Raises CannotDecide where no pair of the set is approved.
+        Raises CannotDecide where no pair of the set is approved, or reviewers agree too little; ``force`` with a ``reason``,
+        which stays in the audit trail, passes over that.
         """
-        body = given({"golden": golden, "rule": rule, "adjudicator": adjudicator})
+        body = given({"golden": golden, "rule": rule, "adjudicator": adjudicator, "force": force, "reason": reason})
         return self._wire.write_as(Published, "POST", "/v1/reviews/publish", body)

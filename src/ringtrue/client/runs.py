@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ringtrue.client.evaluations import Evaluated, Figures
+from ringtrue.client.evaluations import Evaluated, Figures, Gated
 from ringtrue.client.reading import read
 from ringtrue.client.wire import Wire, encoded, segment
 
@@ -41,6 +41,8 @@ class RunFigures:
     p_value: float | None
     is_significant: bool | None
     evaluation: Evaluated | None
+    verdict: Gated | None
+    """What the service's gate said of it, with every check."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ringtrue.client.reading import read
 from ringtrue.client.wire import Wire, given, segment
 
-Status = Literal["active", "paused", "graduated", "rejected"]
+Status = Literal["running", "paused", "graduated", "rejected"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from ringtrue.formats.text import Place, decode, one_line, read_yaml
 from ringtrue.golden.bounds import Spent, UploadLimits, parsed
 from ringtrue.golden.formats import FORMATS, beir, corpus, dataset, testset
 from ringtrue.golden.formats.complaints import Complaints
-from ringtrue.golden.formats.detect import detect
+from ringtrue.golden.formats.detect import NotRecognised, detect
 from ringtrue.golden.formats.fields import METADATA, alike
 from ringtrue.golden.formats.manifest import MANIFEST
 from ringtrue.golden.record import with_corpus_hash
@@ -43,6 +43,10 @@ _MEMBER = re.compile(
 )
 _FOLDER = re.compile(r"(?:[^/\\\x00-\x1f]{1,200}/)?(?:qrels/)?")
 _WANTED = "corpus.jsonl, queries.jsonl and qrels/*.tsv, in at most one folder"
+_TAKEN = (
+    "send JSON or YAML with 'queries' (each with query_id, query_text and relevant_docs or expected_results), JSON lines with "
+    "one query each, {query: {document: grade}} as JSON, or a zip of a BEIR folder"
+)
 _ARCHIVES = (b"\x1f\x8b", b"PK\x03\x04")
 _BLOCK = 1 << 20
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError, LookupError)
@@ -101,10 +105,18 @@ class _Upload:
     def read(self, allowed: Iterable[str]) -> GoldenSet:
         """Return the set as the reader of its format finds it in a file of our own; none of these opens another."""
         self.own.write_bytes(self.content)
-        found, file = detect(self.own)
+        found, file = self._detected()
         if found not in allowed:
             raise self.place.error(f"looks like {found}", f"send one of {', '.join(allowed)}, or a zip of a BEIR folder")
         return replace(FORMATS[found].read(file, Complaints()), id=self.id)
+
+    def _detected(self) -> tuple[str, Path]:
+        try:
+            return detect(self.own)
+        except NotRecognised:
+            # Its reasons name formats of files and folders that no upload may be.
+            seen = one_line(self.content[:60].decode("utf-8", "replace"))
+            raise self.place.error(f"is not recognised as a golden set, it begins {seen!r}", _TAKEN) from None
 
 
 # ── one file ────────────────────────────────────────────────────────────────────────────────────────────────────────

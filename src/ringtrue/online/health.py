@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,14 +17,17 @@ from ringtrue.online.evidence import shadow_of
 from ringtrue.online.figures import losses
 from ringtrue.online.graduate import FAILURE_SHARE, MISSING_SHARE
 from ringtrue.online.log import log_folder
+from ringtrue.online.production import of_production, production_pair
 from ringtrue.online.tally import living
 from ringtrue.store import DEFAULT_PROJECT, StoredResult
 
 if TYPE_CHECKING:
-    from ringtrue.store import Store
+    from ringtrue.store import ABTest, Store
 
 State = Literal["ok", "wrong", "unknown", "unused"]
 RECENT = timedelta(hours=24)
+RESULTS = 200
+"""Newest evaluations that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +58,34 @@ class Health:
 
 
 def health_of(
-    store: Store, *, now: datetime, project: str = DEFAULT_PROJECT, index: Path | None = None, retriever: str = "hybrid"
+    store: Store,
+    *,
+    now: datetime,
+    project: str = DEFAULT_PROJECT,
+    index: Path | None = None,
+    retriever: str = "hybrid",
+    served: str | None = None,
 ) -> Health:
     """Return the health of a project; ``index`` is a folder of documents whose indexes must be up to date for ``retriever``.
 
-    A part that cannot be read is unknown, and the others are still told.
+    ``served`` is the search that users get, where that is known: evaluation and gate are told of it and not of what somebody
+    tried (``production_pair``). A part that cannot be read is unknown, and the others are still told.
     """
     results: list[StoredResult] = []
+    ours: list[StoredResult] = []
 
     def evaluations() -> list[StoredResult]:
-        results.extend(store.results(project=project, limit=200))
-        return results
+        results.extend(row for row in store.results(project=project, limit=RESULTS) if of_production(row))
+        pair = production_pair(store, project=project, served=served)
+        ours.extend(row for row in results if pair is not None and pair.has(row))
+        return ours
 
     looks: dict[str, Callable[[], Part]] = {
         "schema": lambda: Part("schema", "ok", f"version {store.schema_version()}", {"version": store.schema_version()}),
         "log": lambda: _log(store, project, now),
         "losses": lambda: _losses(store, project, now),
         "evaluation": lambda: _evaluation(evaluations()),
-        "gate": lambda: _gate(results),
+        "gate": lambda: _gate(ours),
         "constitutional": lambda: _constitutional(results),
         "backlog": lambda: _backlog(store.backlog(project=project)),
         "shadow": lambda: _shadow(store, project),
@@ -112,7 +126,7 @@ def _losses(store: Store, project: str, now: datetime) -> Part:
 
 
 def _evaluation(results: list[StoredResult]) -> Part:
-    newest = next((one for one in results if one.run_type in ("full", "regression") and _of_production(one)), None)
+    newest = next((one for one in results if one.run_type in ("full", "regression")), None)
     if newest is None:
         return Part("evaluation", "unknown", "nothing was evaluated yet; run `ringtrue eval --store URL`")
     shown = []
@@ -120,35 +134,39 @@ def _evaluation(results: list[StoredResult]) -> Part:
         low, high = newest.intervals.get(measure, (math.nan, math.nan))
         shown.append(f"{measure} {value:.4f}" + ("" if math.isnan(low + high) else f" [{low:.4f}, {high:.4f}]"))
     figures = {
-        "run_id": newest.run_id, "at": newest.created_at, "golden": newest.golden, "queries": newest.query_count,
+        "run_id": newest.run_id, "at": newest.created_at, "retriever": newest.retriever, "golden": newest.golden,
+        "queries": newest.query_count,
         "metrics": dict(newest.metrics), "intervals": {name: list(pair) for name, pair in newest.intervals.items()},
     }  # fmt: skip
-    return Part("evaluation", "ok", f"{', '.join(shown)} at {newest.created_at}", figures)
+    return Part("evaluation", "ok", f"{', '.join(shown)}{_of(newest)} at {newest.created_at}", figures)
+
+
+def _of(row: StoredResult) -> str:
+    """Return which search on which golden set a result is about, as far as it says."""
+    return (f" of {row.retriever}" if row.retriever else "") + (f" on {row.golden}" if row.golden else "")
 
 
 def _gate(results: list[StoredResult]) -> Part:
-    newest = next((one for one in results if one.gate is not None and _of_production(one)), None)
+    newest = next((one for one in results if one.gate is not None), None)
     if newest is None:
-        return Part("gate", "unknown", "nothing was gated yet; run `ringtrue gate --store URL`")
+        whose = _of(results[0]) if results else ""
+        says = f"no run{whose} was gated yet" if whose else "nothing was gated yet"
+        return Part("gate", "unknown", f"{says}; run `ringtrue gate --store URL`")
     states: dict[str, State] = {"pass": "ok", "fail": "wrong"}
-    figures = {"verdict": newest.gate, "at": newest.created_at, "run_id": newest.run_id}
-    return Part("gate", states.get(str(newest.gate), "unknown"), f"{newest.gate} at {newest.created_at}", figures)
-
-
-def _of_production(one: StoredResult) -> bool:
-    """True for a result about production: how a candidate does is its own affair."""
-    return one.feature_id is None or (one.run_type == "shadow" and one.control_run_id is None)
+    figures = {
+        "verdict": newest.gate, "at": newest.created_at, "run_id": newest.run_id, "retriever": newest.retriever,
+        "golden": newest.golden,
+    }  # fmt: skip
+    says = f"{newest.gate}{_of(newest)} at {newest.created_at}"
+    return Part("gate", states.get(str(newest.gate), "unknown"), says, figures)
 
 
 def _constitutional(results: list[StoredResult]) -> Part:
     for one in results:
-        if _of_production(one):
-            for measure, value in one.metrics.items():
-                if measure.startswith("Constitutional"):
-                    state: State = "ok" if value >= 1 else "wrong"
-                    return Part(
-                        "constitutional", state, f"{measure} {value:.4f}; 1 is wanted", {"rate": value, "measure": measure}
-                    )
+        for measure, value in one.metrics.items():
+            if measure.startswith("Constitutional"):
+                state: State = "ok" if value >= 1 else "wrong"
+                return Part("constitutional", state, f"{measure} {value:.4f}; 1 is wanted", {"rate": value, "measure": measure})
     return Part("constitutional", "unused", "not measured", {"rate": None})
 
 
@@ -183,12 +201,22 @@ def _tests(store: Store, project: str) -> Part:
     tests = store.tests(project=project)
     if not tests:
         return Part("tests", "unused", "no sequential test")
-    lines = [f"{one.feature_id}: {one.decision or one.status} after {decided_after(one):,}" for one in tests]
+    lines = [f"{one.feature_id}: {_outcome(one)} after {_counted(decided_after(one))}" for one in tests]
     figures = {
         one.feature_id: {"status": one.status, "decision": one.decision, "samples": one.sample_count, "at": one.updated_at}
         for one in tests
     }
     return Part("tests", "ok", "; ".join(lines), figures)
+
+
+def _outcome(test: ABTest) -> str:
+    """Return what a test has come to, in words."""
+    words = {"accept-treatment": "candidate accepted", "accept-control": "candidate rejected"}
+    return words.get(str(test.decision), "not decided" if test.status == "running" else test.status)
+
+
+def _counted(queries: int) -> str:
+    return f"{queries:,} {'query' if queries == 1 else 'queries'}"
 
 
 def _rollout(store: Store, project: str) -> Part:
@@ -200,7 +228,11 @@ def _rollout(store: Store, project: str) -> Part:
         entry = next(iter(store.audit(project=project, subject=flag.name, limit=1)), None)
         if flag.state == "paused" and entry is not None and str(entry.detail.get("why", "")).startswith("rollback"):
             back[flag.name] = str(entry.detail["why"])
-    lines = [f"{flag.name}: {flag.rollout:g} %, {back.get(flag.name, flag.state)}" for flag in flags]
+    # Those in trouble are what a reader looks for; of the others it is enough how many there are.
+    lines = [f"{flag.name}: {flag.rollout:g} %, {back[flag.name]}" for flag in flags if flag.name in back]
+    states = Counter(flag.state for flag in flags if flag.name not in back)
+    told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    lines += [f"{'the others: ' if back else 'flags: '}{told}"] if told else []
     figures = {flag.name: {"rollout": flag.rollout, "state": flag.state, "why": back.get(flag.name)} for flag in flags}
     return Part("rollout", "wrong" if back else "ok", "; ".join(lines), figures)
 

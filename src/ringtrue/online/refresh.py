@@ -219,12 +219,14 @@ def _left(store: Store, golden: GoldenSet, project: str) -> dict[str, str]:
 def _shortcomings(proposal: Proposal, count: int, span: float, *, first: bool) -> list[str]:
     found = []
     if len(proposal.new) < count:
-        found.append(f"the log holds only {len(proposal.new)} new questions with documents to judge, not {count}")
+        questions = "question" if len(proposal.new) == 1 else "questions"
+        found.append(f"the log holds only {len(proposal.new)} new {questions} with documents to judge, not {count}")
     if first and span < 7 * harvest.SHORTEST:
         found.append(f"the log spans {span:.0f} days; a first harvest should rest on 2 to 4 weeks of searches")
     if not first and len(proposal.retire) < len(proposal.new):
         more = len(proposal.new) - len(proposal.retire)
-        found.append(f"{more} new queries replace none: what else is in the set is confirmed by a person, or negative")
+        queries = "query replaces" if more == 1 else "queries replace"
+        found.append(f"{more} new {queries} none: what else is in the set is confirmed by a person, or negative")
     return found
 
 

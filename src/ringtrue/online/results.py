@@ -37,8 +37,9 @@ def record_evaluation(
     """Add an evaluation to the store, gated (``verdict``) or compared with another run, and return what was stored of it.
 
     The run itself, with every hit, is kept under the same run id. Means, intervals, latencies and the scores per query are its
-    result; of a comparison the differences, and for its primary measure the adjusted p and whether it decides. A verdict brings
-    its own comparison, with the baseline. ``feature_id`` marks a candidate: its results are not production's.
+    result, without latencies where the answers came from the cache; of a comparison the differences, and for its primary
+    measure the adjusted p and whether it decides. A verdict brings its own comparison, with the baseline. ``feature_id`` marks
+    a candidate: its results are not production's.
     """
     from ringtrue.run import packed  # a live system records no evaluation and should not pay for this
 
@@ -59,7 +60,10 @@ def record_evaluation(
         golden=evaluation.setup.golden.version,
         retriever=evaluation.setup.retriever,
         intervals={name: ends for name, ends in evaluation.intervals.items() if not math.isnan(sum(ends))},
-        latency_ms=_known({part: ms for part, ms in asdict(evaluation.latency).items() if part != "count"}),
+        # Answers from the cache took their time when they were made, not now.
+        latency_ms={}
+        if evaluation.cached
+        else _known({part: ms for part, ms in asdict(evaluation.latency).items() if part != "count"}),
         control_run_id=control_run_id,
         deltas={} if comparison is None else _known({name: one.diff for name, one in comparison.measures.items()}),
         p_value=None if primary is None else primary.p_adjusted,

@@ -28,10 +28,11 @@ from ringtrue.golden import (
     settle,
     version_name,
 )
+from ringtrue.online.agreed import Gate, gate, judge_of, said_by_raters
 from ringtrue.online.derive import text_key
 from ringtrue.online.precedence import KEY, ONE_OF, QUERY
 from ringtrue.records import HUMAN_SOURCES, GoldenSet, Judgment
-from ringtrue.store import DEFAULT_PROJECT, ReviewItem, ReviewState, StoredJudgment, timestamp
+from ringtrue.store import DEFAULT_PROJECT, AuditEntry, ReviewItem, ReviewState, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.stats import Agreement
@@ -61,13 +62,16 @@ class Rater:
 
 @dataclass(frozen=True)
 class Disputed:
-    """A pair on which raters differ, with what it takes to judge it again: its key and the question."""
+    """A pair on which raters differ, with what it takes to judge it again: its key and the question; and how it was settled."""
 
     key: str
     query_id: str
     query: str
     doc_id: str
     grades: Mapping[str, int]
+    settled_by: str | None = None
+    """Who settled it, who is no rater of it; None while nobody has."""
+    settled: int | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,8 @@ class Publication:
     judgments: int
     kept: tuple[str, ...]
     """Pairs that a person had judged in the set before; their judgment there stays."""
+    gate: Gate
+    """Whether the raters agree well enough; ``agreed.require`` holds publishing to it."""
 
 
 def key_of(query_id: str, doc_id: str) -> str:
@@ -336,34 +342,85 @@ class ReviewQueue:
             grades.setdefault(rater_name(row.reviewer), Counter())[row.grade] += 1
         raters = tuple(Rater(name, said.total(), dict(sorted(said.items()))) for name, said in sorted(grades.items()))
         done = [item for item in self.items() if item.state in ("approved", "published")]
-        said = [rating for rating in self.ratings(done) if rating.rater != rater_name(adjudicator or "")]
+        everything = self.said(done)
+        named = rater_name(adjudicator or "")
+        said = [rating for rating in said_by_raters(done, everything) if rating.rater != named]
         try:
             found = agreement(said)
         except CannotDecide:
             found = None
         texts = {item.query_id: item.query for item in done}
-        return Standing(self.store.backlog(project=self.project), raters, found, disputed(disputes(said), texts))
+        differing = disputed(disputes(said), texts)
+        decided = self._decided(done, everything, named)
+        differing = tuple(
+            replace(one, settled_by=by.rater, settled=by.grade) if (by := decided.get((one.query_id, one.doc_id))) else one
+            for one in differing
+        )
+        return Standing(self.store.backlog(project=self.project), raters, found, differing)
 
-    def publication(self, golden: GoldenSet, *, rule: Rule = "majority", adjudicator: str | None = None) -> Publication:
-        """Return the next version of a set with the judgments of its approved pairs, derived by a named rule.
+    def said(self, items: Iterable[ReviewItem]) -> dict[str, dict[str, Rating]]:
+        """Return what everybody said of these pairs, by key and rater; only for pairs that are closed, as ``ratings``."""
+        items = list(items)
+        keys = {(item.query_id, item.doc_id): item.item_key for item in items}
+        return {keys[pair]: raters for pair, raters in by_pair(self.ratings(items)).items()}
 
-        Pairs of other sets, and of queries or documents that the set does not have, stay where they are. Raises CannotDecide
-        where no pair of this set is approved, or an adjudicator is missing.
-        """
+    @staticmethod
+    def _decided(
+        items: Iterable[ReviewItem], said: Mapping[str, Mapping[str, Rating]], adjudicator: str
+    ) -> dict[tuple[str, str], Rating]:
+        """Return the rating that settles each pair: the named adjudicator's, else that of whom the pair itself names."""
+        found = {}
+        for item in items:
+            raters = said.get(item.item_key, {})
+            by = adjudicator if adjudicator in raters else judge_of(item, raters)
+            if by is not None:
+                found[item.query_id, item.doc_id] = raters[by]
+        return found
+
+    def _settle(self, items: Sequence[ReviewItem], *, rule: Rule, adjudicator: str | None) -> dict[tuple[str, str], int]:
+        """Return one grade per pair by a rule; under 'adjudicated' also what was settled where pairs name who did it."""
+        if not items:
+            return {}
+        ratings = self.ratings(items)
+        if rule != "adjudicated":
+            return settle(ratings, rule=rule, adjudicator=adjudicator)
+        decided = self._decided(items, self.said(items), rater_name(adjudicator or ""))
+        if not decided and adjudicator is None:
+            return settle(ratings, rule=rule)
+        open_ones = [one for one in ratings if (one.query_id, one.doc_id) not in decided]
+        grades = {pair: rating.grade for pair, rating in decided.items()}
+        return grades | settle(open_ones, rule=rule, adjudicator=adjudicator or "an adjudicator")
+
+    def _mine(self, golden: GoldenSet) -> list[ReviewItem]:
+        """Return the approved pairs that can go into a set."""
         queries = {query.query_id for query in golden.queries}
         documents = {document.doc_id for document in golden.documents}
-        mine = [
+        return [
             item
             for item in self.store.review_items(project=self.project, state="approved")
             if item.metadata.get("golden") == golden.id
             and item.query_id in queries
             and (item.doc_id in documents or not documents)
         ]
+
+    def gate(self, golden: GoldenSet, *, rule: Rule = "majority", adjudicator: str | None = None) -> Gate:
+        """Return whether the raters of a set's approved pairs agree well enough to publish them."""
+        mine = self._mine(golden)
+        judge = adjudicator if rule == "adjudicated" else None
+        return gate(said_by_raters(mine, self.said(mine), adjudicator=judge))
+
+    def publication(self, golden: GoldenSet, *, rule: Rule = "majority", adjudicator: str | None = None) -> Publication:
+        """Return the next version of a set with the judgments of its approved pairs, derived by a named rule.
+
+        Pairs of other sets, and of queries or documents that the set does not have, stay where they are. It is made even where
+        raters agree too little, to be looked at: ``agreed.require`` says whether it may be published. Raises CannotDecide where
+        no pair of this set is approved, or an adjudicator is missing.
+        """
+        mine = self._mine(golden)
         if not mine:
             raise CannotDecide(f"no pair of '{golden.id}' is approved and not yet published; let people judge first")
-        ratings = self.ratings(mine)
-        settled = settle(ratings, rule=rule, adjudicator=adjudicator)
-        raters = by_pair(ratings)
+        settled = self._settle(mine, rule=rule, adjudicator=adjudicator)
+        raters = by_pair(self.ratings(mine))
         safe = {(j.query_id, j.doc_id) for j in golden.judgments if j.source in HUMAN_SOURCES}
         new = {
             pair: Judgment(*pair, grade, "manual", {"annotator": " + ".join(sorted(raters[pair])), "rule": rule})
@@ -376,7 +433,8 @@ class ReviewQueue:
         step = diff(golden, made).suggested
         made = replace(made, version=parse_version(golden.version).bump(step).number)
         kept = tuple(item.item_key for item in mine if (item.query_id, item.doc_id) in safe)
-        return Publication(made, tuple(item.item_key for item in mine), count, kept)
+        agreed = self.gate(golden, rule=rule, adjudicator=adjudicator)
+        return Publication(made, tuple(item.item_key for item in mine), count, kept, agreed)
 
     def mark_published(
         self,
@@ -400,11 +458,9 @@ class ReviewQueue:
             return 0
         version = version_name(golden)
         published = {(one.query_id, one.doc_id): one for one in golden.judgments}
-        ratings = self.ratings(approved)
-        settled = settle(
-            (one for one in ratings if (one.query_id, one.doc_id) not in published), rule=rule, adjudicator=adjudicator
-        )
-        raters = by_pair(ratings)
+        left_out = [item for item in approved if (item.query_id, item.doc_id) not in published]
+        settled = self._settle(left_out, rule=rule, adjudicator=adjudicator)
+        raters = by_pair(self.ratings(approved))
         rows: list[StoredJudgment] = []
         for item in approved:
             pair = (item.query_id, item.doc_id)
@@ -444,6 +500,25 @@ class ReviewQueue:
             StoredJudgment(item.query_id, item.doc_id, grade, "manual", timestamp(now), self.project, name, metadata=facts)
             for name, (grade, facts) in said.items()
         ]
+
+
+def publish_entry(
+    made: Publication,
+    pairs: int,
+    *,
+    who: str,
+    now: datetime,
+    rule: Rule,
+    adjudicator: str | None = None,
+    forced: str = "",
+    project: str = DEFAULT_PROJECT,
+) -> AuditEntry:
+    """Return what the audit trail says of a version that was published; ``forced`` is why low agreement was passed over."""
+    detail: dict[str, Any] = {"rule": rule, "adjudicator": adjudicator, "judgments": made.judgments, "pairs": pairs}
+    detail["agreement"] = made.gate.says
+    if forced:
+        detail["forced"] = forced
+    return AuditEntry(timestamp(now), who, "review.publish", version_name(made.golden), project, detail)
 
 
 def _named(reviewer: str) -> str:

@@ -150,23 +150,40 @@ def _chosen(value: str) -> bool:
     return (core.isalnum() and any(map(str.isdigit, core))) or any(sign in "!$%^*#~" for sign in core)
 
 
+def _may_hold(text: str, hints: tuple[str, ...]) -> bool:
+    """True where an expression that needs one of these words can match; cheap, since every query comes by here.
+
+    Other alphabets have letters that an expression takes for one of these, such as the sign of the Kelvin for a K.
+    """
+    if not text.isascii():
+        return True
+    small = text.lower()
+    for hint in hints:  # noqa: SIM110  (a generator would cost as much again)
+        if hint in small:
+            return True
+    return False
+
+
+_AT = ("@", " at ", "[at", "(at", "{at")
+
+
 def _email(text: str) -> str:
-    return _EMAIL.sub("[email]", text) if "@" in text or "at" in text else text
+    return _EMAIL.sub("[email]", text) if _may_hold(text, _AT) else text
 
 
 _SHORTEST_KEY = 14
 """No key with a prefix of its own is shorter."""
-_HINT = re.compile(r"pass|pwd|pw|secret|token|credential|key|auth|sig|pin|bearer|basic", re.I)
+_KEY_HINTS = ("pass", "pwd", "pw", "secret", "token", "credential", "key", "auth", "sig", "pin", "bearer", "basic")
 
 
 def _keys(text: str) -> str:
-    # Cheap questions first: most queries are a few short words, and every query comes by here.
-    if any(len(word) >= _SHORTEST_KEY for word in text.split()) or "-----BEGIN" in text:
+    # Cheap questions first: most queries are a few short words.
+    if max(map(len, text.split()), default=0) >= _SHORTEST_KEY or "-----BEGIN" in text:
         text = _KEY.sub("[key]", text)
         text = _LONG.sub(_random, text)
         if "://" in text:
             text = _URL_LOGIN.sub("[key]", text)
-    if not _HINT.search(text):
+    if not _may_hold(text, _KEY_HINTS):
         return text
     text = _BEARER.sub(lambda match: _without(match, "key") if _secretive(match["value"]) else match[0], text)
     return _WORDED.sub(_worded, text)
@@ -177,13 +194,17 @@ def _without(match: re.Match[str], kind: str) -> str:
     return f"{match[0][: match.start('value') - match.start()]}[{kind}]"
 
 
+_PHONE_HINTS = ("phone", "tel", "mobile", "cell", "call", "fax", "whatsapp", "sms", "text me", "handy")
+"""Words before a number, as far as they are written in plain letters."""
+
+
 def _phone(text: str) -> str:
     def whole(match: re.Match[str]) -> str:
         digits = sum(map(str.isdigit, match[0]))
         return "[phone]" if 8 <= digits <= 15 else match[0]
 
     text = _PHONE.sub(whole, text)
-    return _PHONE_WORD.sub(lambda match: _without(match, "phone"), text)
+    return _PHONE_WORD.sub(lambda match: _without(match, "phone"), text) if _may_hold(text, _PHONE_HINTS) else text
 
 
 def luhn(digits: str) -> bool:
@@ -243,7 +264,7 @@ def _ip(text: str) -> str:
 
 def _ssn(text: str) -> str:
     text = _SSN.sub("[ssn]", text) if "-" in text else text
-    return _SSN_WORD.sub(lambda match: _without(match, "ssn"), text)
+    return _SSN_WORD.sub(lambda match: _without(match, "ssn"), text) if _may_hold(text, ("ssn", "social security")) else text
 
 
 # In this order: what is certain first, so that a later kind does not cut a piece out of it.

@@ -97,10 +97,11 @@ def span(interval: tuple[float, float] | None, digits: int = 4) -> str:
 def counted(count: int, one: str, many: str = "") -> str:
     """Return ``1 query`` or ``2 queries``.
 
-    >>> counted(1, "query"), counted(2, "query"), counted(2, "document")
-    ('1 query', '2 queries', '2 documents')
+    >>> counted(1, "query"), counted(2, "query"), counted(2, "document"), counted(2, "day")
+    ('1 query', '2 queries', '2 documents', '2 days')
     """
-    plural = many or (f"{one[:-1]}ies" if one.endswith("y") else f"{one}s")
+    becomes_ies = one.endswith("y") and not one.endswith(("ay", "ey", "oy", "uy"))
+    plural = many or (f"{one[:-1]}ies" if becomes_ies else f"{one}s")
     return f"{count:,} {one if count == 1 else plural}"
 
 

@@ -22,7 +22,7 @@ from ringtrue.golden import content_hash, load
 from ringtrue.golden import split as split_set
 from ringtrue.measures import Measure, Scores, score
 from ringtrue.records import GoldenSet, Query, Ranking
-from ringtrue.retrieve import Collection, Retriever
+from ringtrue.retrieve import Collection, Retriever, indexes_of
 from ringtrue.retrieve.expression import Source
 from ringtrue.run import preconditions
 from ringtrue.run.ask import Answer, Question, ask_all
@@ -43,9 +43,10 @@ SEED, ALPHA = 0, 0.05
 
 @dataclass(frozen=True)
 class Watcher:
-    """Who is told how an evaluation goes: a progress bar, or nobody."""
+    """Who is told how an evaluation goes: a progress bar, or nobody. What it raises ends the evaluation at that step."""
 
     start: Callable[[str, int], None] = lambda what, total: None
+    """Called with what begins and how many steps it has; 0 where that is not known."""
     step: Callable[[int], None] = lambda count: None
 
 
@@ -108,7 +109,8 @@ def evaluate(
         retriever, whole, collection=collection, chunks=chunks, name=name, version=version, watch=watch, route_by=route_by
     )
     depth = _depth(k, wanted, subjects, merging=ids is not None)
-    told.start("preparing", 1)
+    told.start("preparing", 0)
+    _make_ready(subjects, told)
     met = preconditions.settle(
         chain.from_iterable(
             preconditions.before(one, part, wanted, id_of=id_of, there=there) for one, part in subjects.parts_of(asked)
@@ -311,6 +313,16 @@ def _subjects(
         }
         return Routed(routes, route_by, name)
     return Routed({"": subject_of(retriever, collection=documents, name=name, version=version, watched=files)}, "", name)
+
+
+def _make_ready(subjects: Routed, told: Watcher) -> None:
+    """Bring indexes up to their documents. The first time that takes long, so it is told step by step and may be ended."""
+    whole = [one for one in subjects.all if one.collection is not None and not one.collection.unfinished]
+    indexes = {index.folder: index for one in whole for index in indexes_of(one.retriever)}.values()
+    if pending := sum(index.pending() for index in indexes):
+        told.start("indexing", pending)
+        for index in indexes:
+            index.ready(progress=told.step)
 
 
 def _questions(golden: GoldenSet, subjects: Routed, *, k: int, session: bool, scope: str | None) -> list[Question]:

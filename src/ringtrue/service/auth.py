@@ -53,28 +53,47 @@ class Caller:
         return scope in self.scopes or "admin" in self.scopes
 
 
+@dataclass(slots=True)
+class _Remembered:
+    until: float
+    key: ApiKey
+    renewed: bool = False
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
 class Keyring:
     """The keys of the store, remembered for a moment so that not every request asks the database."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[bytes, tuple[float, ApiKey]] = {}
+        self._known: dict[bytes, _Remembered] = {}
 
-    def remembered(self, token: str) -> ApiKey | None:
-        """Return a key that was found a moment ago, without asking the store."""
-        known = self._known.get(hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest())
-        return known[1] if known is not None and known[0] > time.monotonic() else None
+    def remembered(self, token: str, *, renew: Callable[[str], None] | None = None) -> ApiKey | None:
+        """Return a key that was found a moment ago, without asking the store.
+
+        ``renew`` is called, once, with one that will soon be forgotten: who calls ``find`` for it in time keeps a caller who
+        asks thousands of times a second from waiting for the store together with all their requests.
+        """
+        known, now = self._known.get(_digest(token)), time.monotonic()
+        if known is None or known.until <= now:
+            return None
+        if renew is not None and not known.renewed and known.until - now < REMEMBERED_S / 2:
+            known.renewed = True
+            renew(token)
+        return known.key
 
     def find(self, token: str, *, now: datetime) -> ApiKey | None:
         """Return the key of a token; None where there is none, or it expired or was revoked."""
         key = self._store.verify_key(token, now=now)
-        if key is not None:
+        if key is None:
+            self._known.pop(_digest(token), None)
+        else:
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
-            self._known[hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()] = (
-                time.monotonic() + REMEMBERED_S,
-                key,
-            )
+            self._known[_digest(token)] = _Remembered(time.monotonic() + REMEMBERED_S, key)
         return key
 
     def named(self, key_id: str, project: str, *, now: datetime) -> ApiKey | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from ringtrue.service.errors import hide
 from ringtrue.service.intake import MOST_ROWS, Intake
 from ringtrue.service.jobs import Jobs
 from ringtrue.service.limits import RateLimits
+from ringtrue.service.plain import PATH, Observed, Rules
 from ringtrue.service.searches import Searches
 from ringtrue.service.settings import Settings
 from ringtrue.service.telemetry import Queue, Telemetry
@@ -36,7 +38,9 @@ class Service:
         self.sessions = Sessions(settings.secret)
         self.rates = RateLimits(settings.rates)
         address = self.store.address.url.render_as_string(hide_password=False)
-        self.intake = WriterProcess(address) if settings.writer == "process" else Intake(self.store)
+        self.intake: Intake | WriterProcess = Intake(self.store)
+        if settings.writer == "process":
+            self.intake = WriterProcess(address, Rules.of(settings), observed=self._observe)
         self.jobs = Jobs(self.store, now=self.now, most=settings.jobs)
         self.searches = Searches(settings)
         self.telemetry = Telemetry(settings, self.store, queue=self._queue, now=self.now)
@@ -49,6 +53,11 @@ class Service:
     def of(self, caller: Caller) -> Store:
         """Return the store as this caller may see it: one project and nothing else."""
         return self.store.only(caller.project)
+
+    def _observe(self, found: Sequence[Observed]) -> None:
+        for project, status, seconds, spent in found:
+            self.telemetry.observe_request("POST", PATH, status, seconds, project=project)
+            self.telemetry.observe_searches(project, spent)
 
     def _queue(self) -> Queue:
         return Queue(self.intake.figures.waiting, MOST_ROWS)

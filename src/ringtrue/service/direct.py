@@ -37,29 +37,27 @@ class OneOrMany(Generic[Model]):
         self._most = most
 
     async def read(self, request: Request) -> tuple[list[Model], int]:
-        """Return what a request brings, and how many bytes it had.
+        """Return what a request brings, and how many bytes it had; raises what ``taken`` and ``parse`` raise."""
+        body = await self.taken(request)
+        return self.parse(body), len(body)
 
-        Raises Refused for another kind of content, for no object at all and for too many; RequestValidationError for a wrong
-        one.
-        """
+    async def taken(self, request: Request) -> bytes:
+        """Return the body of a request as it came; raises Refused for another kind of content."""
         kind = request.headers.get("content-type", "application/json")
         if not kind.startswith("application/json"):
             raise Refused(415, "unsupported_type", f"content-type '{kind:.60}' is not read here; send application/json")
-        body = await request.body()
+        return await request.body()
+
+    def parse(self, body: bytes) -> list[Model]:
+        """Return what a body holds; raises RequestValidationError for a wrong one, Refused for none at all and for too many."""
         try:
-            found = self.parse(body)
+            found = [self._one.validate_json(body)] if body.lstrip()[:1] != b"[" else self._many.validate_json(body)
         except ValidationError as problem:
             raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in problem.errors()]) from None
         if not 1 <= len(found) <= self._most:
             said = f"the list has {len(found):,} members; send 1 to {self._most:,} at a time"
             raise Refused(422, "invalid_input", said, field="body")
-        return found, len(body)
-
-    def parse(self, body: bytes) -> list[Model]:
-        """Return what a body holds, however many; raises ValidationError."""
-        if body.lstrip()[:1] != b"[":
-            return [self._one.validate_json(body)]
-        return self._many.validate_json(body)
+        return found
 
     def described(self, examples: dict[str, Any]) -> dict[str, Any]:
         """Return what the OpenAPI document says of the body, for ``openapi_extra``."""

@@ -33,6 +33,7 @@ from ringtrue.errors import (
     Unreachable,
     ValidationFailed,
 )
+from ringtrue.service.hints import for_rest
 
 KINDS: tuple[tuple[type[RingtrueError], int, str], ...] = (
     (MissingInput, 404, "not_found"),
@@ -165,7 +166,7 @@ def clean(message: str) -> str:
 
 def answer(request_id: str, problem: Refused) -> JSONResponse:
     """Return the JSON answer of a refusal."""
-    body = {"code": problem.code, "message": problem.message, "field": problem.field, "request_id": request_id}
+    body = {"code": problem.code, "message": for_rest(problem.message), "field": problem.field, "request_id": request_id}
     return JSONResponse({"error": body}, problem.status, problem.headers)
 
 

@@ -30,18 +30,28 @@ class Durations:
         self._searches = _histogram(SEARCHES, SEARCH_BUCKETS)
         self._requests = _histogram(REQUESTS, REQUEST_BUCKETS)
         self._routes: dict[str, str] = {}
+        # Found by the labels as they come: the library's own way to a series costs more than to count in it.
+        self._series: dict[tuple[str | None, ...], Histogram] = {}
 
     def request(self, method: str, route: str, status: int, seconds: float, *, project: str | None) -> None:
         """Count a request; ``route`` is the template of its address, ``project`` that of its caller, None where nobody's."""
-        known = self._routes.get(route)
-        if known is None:
-            known = OTHER if len(self._routes) >= MOST_ROUTES else self._routes.setdefault(route, label_value(route))
-        said = method if method in METHODS else OTHER
-        self._requests.labels(project or NOBODY, said, known, str(status)).observe(seconds)
+        asked = (project, method, route, str(status))
+        series = self._series.get(asked)
+        if series is None:
+            known = self._routes.get(route)
+            if known is None:
+                known = OTHER if len(self._routes) >= MOST_ROUTES else self._routes.setdefault(route, label_value(route))
+            series = self._requests.labels(project or NOBODY, method if method in METHODS else OTHER, known, str(status))
+            if known != OTHER and method in METHODS:  # whatever else is asked for must not fill the memory
+                self._series[asked] = series
+        series.observe(seconds)
 
     def search(self, project: str, seconds: float) -> None:
         """Count a search."""
-        self._searches.labels(project).observe(seconds)
+        series = self._series.get((project,))
+        if series is None:
+            series = self._series[project,] = self._searches.labels(project)
+        series.observe(seconds)
 
     def families(self, projects: set[str], names: Names) -> Iterator[Family]:
         """Yield the histograms of these projects."""

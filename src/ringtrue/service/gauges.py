@@ -65,7 +65,7 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric("ringtrue_retrieval_queries", "gauge", "Queries of the newest evaluation.", _RESULT),
     Metric("ringtrue_evaluation_timestamp_seconds", "gauge", "When the newest evaluation was made.", _RESULT),
     Metric("ringtrue_evaluation_latency_seconds", "gauge", "Latency in the newest evaluation.", ("percentile", *_RESULT)),
-    Metric("ringtrue_gate", "gauge", "1 for the verdict of the newest gate, 0 for the others.", ("verdict",)),
+    Metric("ringtrue_gate", "gauge", "1 for the verdict of the newest gate, 0 for the others.", ("verdict", "role", *_RESULT)),
     Metric(
         "ringtrue_constitutional_surfacing_ratio",
         "gauge",

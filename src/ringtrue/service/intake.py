@@ -21,6 +21,7 @@ from ringtrue.errors import RingtrueError, SearchFailed
 from ringtrue.online import Redactor
 from ringtrue.online.lines import Row, storable
 from ringtrue.service.errors import Refused, clean
+from ringtrue.service.incoming import Incoming, Receipt
 from ringtrue.store import USER_DELETED, FeedbackEvent, LoggedQuery, timestamp, user_mark
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ ROW_BYTES = 1_300
 """What a row takes in memory beside its texts."""
 BATCH = 1_000
 """Rows of one transaction, unless one request has more; while it is written all others wait."""
-SPACING = 0.004
-"""Seconds from one commit to the next under load: a transaction costs as much as a few rows, larger ones are cheaper."""
+SPACING = 0.005
+"""Seconds from the beginning of one transaction to that of the next, at least: one costs as much as a few rows."""
 PATIENCE = 10.0
 """Seconds that a request waits for a database that does not answer."""
 PAUSES = (0.05, 0.1, 0.3, 1.0)
@@ -160,6 +161,11 @@ class Intake:
                 self._thread = threading.Thread(target=self._work, name="ringtrue-intake", daemon=True)
                 self._thread.start()
 
+    async def log(self, body: bytes, project: str) -> Receipt:
+        """Store the searches of a request's body and return what is answered; raises as ``Incoming.read`` and ``queries``."""
+        found = Incoming.read(body, project)
+        return found.receipt(await self.queries(found.rows, size=len(body), fresh=found.fresh))
+
     async def queries(self, rows: Sequence[LoggedQuery], *, size: int = 0, fresh: bool = False) -> int:
         """Store searches and return how many are new, once they are committed; an id that is there already stays.
 
@@ -199,6 +205,11 @@ class Intake:
             self._queue.append(taken)
         if not self._wake.is_set():
             self._wake.set()
+
+    def write(self) -> float:
+        """Write what waits, here and now, where there is no thread for it; return when the next may begin, by the clock."""
+        self._drain()
+        return self._last_at + SPACING
 
     def close(self, timeout: float = TO_CLOSE) -> bool:
         """Take nothing more, store what was taken and end; False where the database did not take it in time."""
@@ -250,6 +261,7 @@ class Intake:
             pause = self._last_at + SPACING - time.monotonic()
             if pause > 0:
                 self._hurry.wait(pause)
+            self._last_at = time.monotonic()
             batch = self._next()
             try:
                 self._write(batch)
@@ -302,8 +314,7 @@ class Intake:
                 tries += 1
             else:
                 self._problem = None
-                self._last_at = time.monotonic()
-                self._last_ms = (self._last_at - begun) * 1000
+                self._last_ms = (time.monotonic() - begun) * 1000
                 self._last_batch = sum(len(one.kept) for one in waiters)
                 self._batches += 1
                 return

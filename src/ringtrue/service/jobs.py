@@ -28,6 +28,8 @@ SAVED_EVERY_S = 0.5
 LOOKED_EVERY_S = 0.1
 BEAT_S = 15.0
 ENDED = ("done", "failed", "cancelled", "interrupted")
+STOPPING = "stopping…"
+"""What a job says from the moment somebody cancels it until it has stopped."""
 
 Work = Callable[["Progress"], Mapping[str, Any]]
 
@@ -45,7 +47,7 @@ class Progress:
         self._says, self._done, self._total = "", 0, 0
 
     def start(self, what: str, total: int) -> None:
-        """Begin a part of the work of so many steps."""
+        """Begin a part of the work of so many steps; 0 where nobody knows how many."""
         with self._lock:
             self._says, self._done, self._total = what, 0, total
         self.check()
@@ -112,15 +114,17 @@ class Jobs:
         alive = self._alive.get(job_id)
         found = alive if alive is not None and alive.project == project else self._store.job(job_id, project=project)
         if found is None:
-            raise MissingInput(f"there is no job '{job_id:.80}'; /v1/jobs lists those there are")
+            raise MissingInput(f"there is no job '{job_id:.80}'; look it up in the list of jobs")
         return found
 
     def cancel(self, job_id: str, project: str) -> StoredJob:
-        """Ask a job to stop and return it; it stops at its next step. One that has ended stays as it is."""
+        """Ask a job to stop and return it; it says so at once and stops at its next step. One that has ended stays as it is."""
         found = self.get(job_id, project)
-        stop = self._stops.get(job_id)
-        if stop is not None:
-            stop.set()
+        with self._lock:
+            if job_id in self._alive:
+                self._stops[job_id].set()
+                changed = replace(self._alive[job_id], updated_at=timestamp(self._now()), says=STOPPING)
+                found = self._alive[job_id] = changed
         return found
 
     async def watch(self, job_id: str, project: str) -> AsyncIterator[StoredJob | None]:
@@ -162,7 +166,7 @@ class Jobs:
 
         def tell(says: str, done: int, total: int) -> None:
             nonlocal saved
-            self._change(job_id, says=says, done=done, total=total)
+            self._change(job_id, says=STOPPING if stop.is_set() else says, done=done, total=total or None)
             if time.monotonic() - saved > SAVED_EVERY_S:
                 saved = time.monotonic()
                 self._store.save_job(self._alive[job_id])
@@ -172,9 +176,11 @@ class Jobs:
                 raise Cancelled
             self._store.save_job(self._change(job_id, state="running"))
             result = work(Progress(tell, stop))
-            ended: dict[str, Any] = {"state": "done", "result": dict(result)}
+            # What came from a cache took no steps: whoever waits for the last one must see it all the same.
+            total = self._alive[job_id].total or 1
+            ended: dict[str, Any] = {"state": "done", "result": dict(result), "says": "done", "done": total, "total": total}
         except Cancelled:
-            ended = {"state": "interrupted" if self._closing else "cancelled"}
+            ended = {"state": "interrupted" if self._closing else "cancelled", "says": "stopped"}
         except Exception as problem:
             if not isinstance(problem, RingtrueError | Refused):
                 import logging

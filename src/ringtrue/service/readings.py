@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, get_args
 
-from ringtrue.errors import InputError, SpecError
-from ringtrue.golden import parse_version
+from ringtrue.errors import SpecError
 from ringtrue.measures import Measure
 from ringtrue.online import living, log_folder, losses, shadow_of
+from ringtrue.online.production import Pair, of_production, production_pair, set_name
 from ringtrue.run import unpacked
 from ringtrue.service.gauges import WHOLE, Reading, label_value
 from ringtrue.store import ABStatus, StoredResult, timestamp
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from ringtrue.run import Evaluation
     from ringtrue.store import ABTest, Store
 
-RESULTS = 30
+RESULTS = 100
 """Newest results that are looked at."""
 PAIRS = 8
 """Pairs of retriever and golden set with gauges of their own."""
 RECENT = timedelta(days=14)
-"""A pair that was not evaluated for so long has none any more, unless it is the newest."""
+"""A pair that was not evaluated for so long has none any more, unless it is production's or the newest."""
 SLICES = 20
 """Slices of a golden set with gauges of their own."""
 MEASURES = 40
@@ -40,6 +40,8 @@ JOBS = 200
 SETTLING = timedelta(seconds=15)
 """Searches so young are not counted yet: others with the same time may still be on their way into the database."""
 VERDICTS = ("pass", "fail", "undecided")
+PRODUCTION, OTHER = "production", "other"
+"""Whose gate it is: that of the pair which a project's quality is told of, or of another one."""
 GRAPHED = {
     "recall_at_k": "ringtrue_retrieval_recall_at_k",
     "ndcg_at_k": "ringtrue_retrieval_ndcg_at_k",
@@ -56,44 +58,56 @@ Read = Callable[["Store", str, datetime], Iterator[Reading]]
 
 
 class Quality:
-    """What the newest evaluations found, by slice too; read anew only when there is a newer one."""
+    """What the newest evaluations found, by slice too; read anew only when there is a newer one, or another baseline.
 
-    def __init__(self) -> None:
+    ``served`` is the search of the server, whose gate is production's; where nobody says, it is the baseline's.
+    """
+
+    def __init__(self, served: str | None = None) -> None:
+        self._served = served
         self._known: dict[str, tuple[str, tuple[Reading, ...]]] = {}
 
     def __call__(self, store: Store, project: str, now: datetime) -> Iterator[Reading]:
         newest = store.results(project=project, limit=1)
         if not newest:
             return
-        # Beside the newest run, the day decides which results are recent.
-        state = f"{newest[0].run_id} {now.date()}"
+        # Beside the newest run, the day decides which results are recent, and the baselines which pair is production's.
+        kept = max((one.created_at for one in store.baselines(project=project)), default="")
+        state = f"{newest[0].run_id} {now.date()} {kept}"
         if self._known.get(project, ("",))[0] != state:
             results = [one for one in store.results(project=project, limit=RESULTS) if of_production(one)]
-            self._known[project] = (state, (*_gate(results), *_quality(store, results, now)))
+            pair = production_pair(store, project=project, served=self._served)
+            # Production's comes first: however much is tried beside it, its gauges stay.
+            results.sort(key=lambda one: pair is None or not pair.has(one))
+            self._known[project] = (state, (*_gate(results, pair, now), *_quality(store, results, now)))
         yield from self._known[project][1]
 
 
-def of_production(one: StoredResult) -> bool:
-    """True for a result about production: how a candidate does is its own affair."""
-    return one.feature_id is None or (one.run_type == "shadow" and one.control_run_id is None)
+def _pairs(results: list[StoredResult], now: datetime) -> list[StoredResult]:
+    """Return the newest result of each pair: production's and the newest however old, others while they are recent."""
+    oldest, newest = timestamp(now - RECENT), max((one.created_at for one in results), default="")
+    pairs: dict[tuple[str, str], StoredResult] = {}
+    for one in results:
+        key = (one.retriever or "", set_name(one.golden))
+        if key not in pairs and (not pairs or one.created_at == newest or (one.created_at >= oldest and len(pairs) < PAIRS)):
+            pairs[key] = one
+    return list(pairs.values())
 
 
-def _gate(results: list[StoredResult]) -> Iterator[Reading]:
-    newest = next((one for one in results if one.gate is not None), None)
-    if newest is not None:
+def _labels(one: StoredResult) -> dict[str, str]:
+    return {"retriever": label_value(one.retriever or ""), "golden": label_value(one.golden or "")}
+
+
+def _gate(results: list[StoredResult], pair: Pair | None, now: datetime) -> Iterator[Reading]:
+    for one in _pairs([one for one in results if one.gate is not None], now):
+        role = PRODUCTION if pair is not None and pair.has(one) else OTHER
         for verdict in VERDICTS:
-            yield Reading("ringtrue_gate", float(newest.gate == verdict), {"verdict": verdict})
+            yield Reading("ringtrue_gate", float(one.gate == verdict), {"verdict": verdict, "role": role, **_labels(one)})
 
 
 def _quality(store: Store, results: list[StoredResult], now: datetime) -> Iterator[Reading]:
-    oldest = timestamp(now - RECENT)
-    pairs: dict[tuple[str, str], StoredResult] = {}
-    for one in results:  # the newest first
-        pair = (one.retriever or "", _set_name(one.golden))
-        if not pairs or (one.created_at >= oldest and len(pairs) < PAIRS):
-            pairs.setdefault(pair, one)
-    for one in pairs.values():
-        labels = {"retriever": label_value(one.retriever or ""), "golden": label_value(one.golden or "")}
+    for one in _pairs(results, now):
+        labels = _labels(one)
         moment = datetime.fromisoformat(one.created_at).timestamp()
         yield Reading("ringtrue_evaluation_timestamp_seconds", moment, labels)
         yield Reading("ringtrue_retrieval_queries", float(one.query_count), labels)
@@ -105,14 +119,6 @@ def _quality(store: Store, results: list[StoredResult], now: datetime) -> Iterat
         for name, value in list(one.metrics.items())[:MEASURES]:
             yield from _measured(name, value, labels)
         yield from _slices(store, one, labels)
-
-
-def _set_name(golden: str | None) -> str:
-    """Return the name of a golden set without its version: a new version takes the place of the old one."""
-    try:
-        return parse_version(golden or "").name
-    except InputError:
-        return golden or ""
 
 
 def _measured(name: str, value: float, labels: dict[str, str]) -> Iterator[Reading]:

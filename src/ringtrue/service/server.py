@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
@@ -15,8 +16,10 @@ from ringtrue.service.settings import Settings
 GRACE_S = 20
 """Seconds that requests under way have to end when the server is told to stop."""
 MOST_AT_ONCE = 1_000
-TURN_S = 0.001
-"""How long a thread may compute while others wait."""
+TURN_S = 0.00005
+"""How long a thread that draws a page or evaluates may compute while answers wait."""
+COLLECTED = (20_000, 20, 20)
+"""Python's thresholds of its search for garbage, some thirty times as seldom as usual: requests leave hardly any."""
 
 
 @contextmanager
@@ -33,6 +36,17 @@ def _ending_well() -> Iterator[None]:
             signal.signal(name, handler)
 
 
+def _settle() -> None:
+    """Let everybody wait less: what is there at the start stays, and to look through it for garbage would stop all requests."""
+    from ringtrue.service.pages.shell import prepare
+
+    sys.setswitchinterval(TURN_S)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTED)
+    threading.Thread(target=prepare, name="ringtrue-templates", daemon=True).start()
+
+
 def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) -> None:
     """Serve until a signal ends it; ``ready`` is told the address once it listens.
 
@@ -43,7 +57,7 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
         import uvicorn
 
         from ringtrue.service.app import create_app
-        from ringtrue.service.express import Express
+        from ringtrue.service.express import for_server
     except ImportError as problem:
         raise InputError(f"the service needs {problem.name}; pip install 'ringtrue[service]'") from problem
 
@@ -51,14 +65,15 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
         async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
             await super().startup(sockets)  # type: ignore[arg-type]
             if self.started:
+                _settle()
                 port = next((socket.getsockname()[1] for one in self.servers for socket in one.sockets), settings.port)
                 name = f"[{settings.host}]" if ":" in settings.host else settings.host
                 ready(f"http://{name}:{port}")
 
-    # Answers must not wait long for threads that draw pages or evaluate; those wait a little more often instead.
-    sys.setswitchinterval(TURN_S)
+    app = create_app(replace(settings, writer="process"))
     config = uvicorn.Config(
-        Express(create_app(replace(settings, writer="process")), settings=settings),
+        app,
+        http=for_server(app),
         host=settings.host,
         port=settings.port,
         access_log=False,

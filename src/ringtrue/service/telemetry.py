@@ -12,7 +12,7 @@ import platform
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -89,7 +89,7 @@ class Telemetry:
         self._durations = Durations()
         self._parts = (
             _Part("queue", self._queue, of_store=False),
-            _Part("quality", readings.Quality(), SLOW),
+            _Part("quality", readings.Quality(settings.retriever), SLOW),
             _Part("review", readings.review),
             _Part("log", readings.LogCounts()),
             _Part("tests", readings.trials),
@@ -121,6 +121,11 @@ class Telemetry:
     def observe_search(self, project: str, seconds: float) -> None:
         """Count a search that was served or logged, by how long it took."""
         self._durations.search(project, seconds)
+
+    def observe_searches(self, project: str, seconds: Iterable[float]) -> None:
+        """Count several."""
+        for one in seconds:
+            self._durations.search(project, one)
 
     def evaluated(self, project: str) -> None:
         """Say that a project was evaluated or gated: its gauges are written down at once, by the background where it runs."""

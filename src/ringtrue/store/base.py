@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from functools import cache
 from pathlib import Path
@@ -31,6 +31,7 @@ from sqlalchemy.types import TypeEngine
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import schema
+from ringtrue.store.checkpoint import checkpoints_beside
 from ringtrue.store.confine import EVERY, PROJECT
 from ringtrue.store.engine import WRITES, Address, Engines, address
 from ringtrue.store.faults import explained
@@ -108,6 +109,12 @@ class Base:
         if self._project == EVERY:
             self._engines.close()
 
+    def checkpoints_beside(self) -> AbstractContextManager[None]:
+        """Return a context in which commits to SQLite do not wait for the disk, but a thread does; on PostgreSQL nothing."""
+        self._for_all()
+        file = self.address.sqlite
+        return nullcontext() if file is None else checkpoints_beside(self._engines.get(), file)
+
     def __enter__(self) -> Self:
         return self
 
@@ -122,7 +129,7 @@ class Base:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         """One transaction that sees one state of the database."""
-        with explained(str(self.address)), self._engines.get().connect() as connection:
+        with explained(self.address), self._engines.get().connect() as connection:
             connection.execution_options(**{PROJECT: self._project})
             if connection.dialect.name == "postgresql":
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
@@ -132,7 +139,7 @@ class Base:
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         """One transaction that may write: all of it or nothing."""
-        with explained(str(self.address)), self._engines.get().connect() as connection:
+        with explained(self.address), self._engines.get().connect() as connection:
             connection.execution_options(**{WRITES: True, PROJECT: self._project})
             with connection.begin():
                 yield connection

@@ -124,7 +124,7 @@ class Copying(Base):
         part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
         try:
             with (
-                explained(str(self.address)),
+                explained(self.address),
                 closing(sqlite3.connect(self.address.sqlite)) as source,
                 closing(sqlite3.connect(part)) as target,
             ):

@@ -30,12 +30,12 @@ _GONE = ("08", "57P", "40", "55P", "57014", "25006")
 
 
 @contextmanager
-def explained(place: str) -> Iterator[None]:
-    """Turn an error of the database at ``place`` (an address without its password) into one of Ringtrue's."""
+def explained(place: object) -> Iterator[None]:
+    """Turn an error of the database at ``place`` (whose text has no password) into one of Ringtrue's."""
     try:
         yield
     except (SQLAlchemyError, sqlite3.Error) as problem:
-        raise _explain(problem, place) from _Quiet(problem)
+        raise _explain(problem, str(place)) from _Quiet(problem)
 
 
 class _Quiet(Exception):

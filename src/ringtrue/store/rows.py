@@ -11,6 +11,8 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Table
@@ -141,10 +143,18 @@ class Form(Generic[Record]):
     derived: Callable[[Any], dict[str, Any]] | None = None
     """Further columns, which hold nothing that the fields do not."""
 
+    @cached_property
+    def _written(self) -> tuple[Callable[[Any], tuple[Any, ...]], tuple[tuple[str, Callable[[Any], Any]], ...]]:
+        """What takes a record apart, and for each part its column and how it is written: every logged search comes by here."""
+        return attrgetter(*self.fields), tuple((column, write) for column, (write, _) in self.fields.values())
+
     def row(self, record: Record) -> dict[str, Any]:
         """Return the record as a row."""
-        row = {column: write(getattr(record, field)) for field, (column, (write, _)) in self.fields.items()}
-        return row if self.derived is None else row | self.derived(record)
+        parts, columns = self._written
+        row = {column: write(part) for (column, write), part in zip(columns, parts(record), strict=True)}
+        if self.derived is not None:
+            row |= self.derived(record)
+        return row
 
     def rows(self, records: Sequence[Record]) -> list[dict[str, Any]]:
         """Return the records as rows in the order of their keys: writers that meet then wait, and do not block each other."""

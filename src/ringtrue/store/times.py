@@ -17,9 +17,18 @@ def timestamp(moment: datetime | str) -> str:
     """
     if not isinstance(moment, datetime):
         try:
-            moment = datetime.fromisoformat(moment)
+            parsed = datetime.fromisoformat(moment)
         except (ValueError, TypeError) as problem:
             raise InputError(f"cannot read the time {moment!r}; write it like 2026-03-01T12:00:00Z") from problem
+        if (
+            len(moment) == 27
+            and moment[26] == "Z"
+            and moment[4] == moment[7] == "-"
+            and moment[10] == "T"
+            and moment[19] == "."
+        ):
+            return moment  # is so already, as most are
+        moment = parsed
     try:
         # Naive first: astimezone() would take it for local time.
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

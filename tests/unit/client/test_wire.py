@@ -223,6 +223,35 @@ def test_limits_that_are_none(options: dict[str, Any]) -> None:
         Client(**options)
 
 
+@pytest.mark.parametrize(
+    ("named", "url", "key"),
+    [
+        ({"RINGTRUE_URL": "https://search.example.org", "RINGTRUE_KEY": KEY}, "https://search.example.org", KEY),
+        ({"RINGTRUE_URL": " ", "RINGTRUE_KEY": ""}, "http://127.0.0.1:8080", None),
+        ({}, "http://127.0.0.1:8080", None),
+    ],
+)
+def test_address_and_key_come_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, named: dict[str, str], url: str, key: str | None
+) -> None:
+    for name in ("RINGTRUE_URL", "RINGTRUE_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with Client.from_environment(named, timeout=3) as given:
+        assert (given._wire.url, given._wire._key, given._wire.timeout) == (url, key, 3)
+    for name, value in named.items():
+        monkeypatch.setenv(name, value)
+    with Client.from_environment() as found:
+        assert (found._wire.url, found._wire._key) == (url, key)
+        assert KEY not in repr(found)
+
+
+def test_the_client_waits_longer_than_the_service_works() -> None:
+    from ringtrue.service.settings import Settings
+
+    with Client() as found:
+        assert found._wire.timeout > Settings().time_limit
+
+
 def test_without_its_package_the_client_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 

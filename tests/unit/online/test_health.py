@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,9 +14,9 @@ from typing import Any
 import pytest
 
 from ringtrue.errors import Unreachable
-from ringtrue.online import QueryLog, change_flag, create_test, health_of, losses, roll_back
+from ringtrue.online import QueryLog, change_flag, create_test, health_of, losses, record_scores, roll_back
 from ringtrue.online.missing import missing_entry
-from ringtrue.store import AuditEntry, LoggedQuery, ReviewItem, ShadowRun, Store, StoredResult, timestamp
+from ringtrue.store import AuditEntry, LoggedQuery, ReviewItem, ShadowRun, Store, StoredBaseline, StoredResult, timestamp
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 LATELY = timestamp(NOW - timedelta(hours=1))
@@ -130,6 +131,33 @@ def test_o3_what_a_candidate_did_is_not_productions_affair(healthy: Store) -> No
     assert (parts["gate"].state, parts["constitutional"].state, parts["evaluation"].figures["run_id"]) == ("ok", "ok", "r1")
 
 
+TRIED = ("memory-bench-v1.0.0", "bm25"), ("hotel-v2.0.0", "bm25"), ("clinical-v1.0.0", "hybrid")
+
+
+@pytest.mark.parametrize(("golden", "retriever"), TRIED)
+def test_o3_a_try_out_of_another_search_or_set_is_not_told_as_productions(store: Store, golden: str, retriever: str) -> None:
+    """Whoever tries bm25 once must not read that the served search lost a quarter, and that its gate failed."""
+    store.add_result(evaluated(golden="hotel-v2.0.0", retriever="hybrid"))
+    content = {"retriever": "hybrid", "golden": {"version": "hotel-v2.0.0"}}
+    store.save_baseline(StoredBaseline("production", "1.0.0", content, LATELY))
+    store.add_result(
+        evaluated(
+            run_id="tried", created_at=timestamp(NOW), golden=golden, retriever=retriever, gate="fail", metrics={"nDCG@10": 0.6}
+        )
+    )
+    parts = {part.name: part for part in health_of(store, now=NOW, served="hybrid").parts}
+    assert parts["evaluation"].figures["metrics"]["nDCG@10"] == 0.8
+    assert " of hybrid on hotel-v2.0.0" in parts["evaluation"].says
+    assert (parts["gate"].state, parts["gate"].figures["run_id"]) == ("ok", "r1")
+
+
+def test_o3_the_gate_of_production_is_unknown_where_only_others_were_gated(store: Store) -> None:
+    store.add_result(evaluated(golden="hotel-v2.0.0", retriever="hybrid", gate=None))
+    store.add_result(evaluated(run_id="tried", created_at=timestamp(NOW), golden="hotel-v2.0.0", retriever="bm25", gate="fail"))
+    part = next(part for part in health_of(store, now=NOW, served="hybrid").parts if part.name == "gate")
+    assert (part.state, part.says.partition(";")[0]) == ("unknown", "no run of hybrid on hotel-v2.0.0 was gated yet")
+
+
 def test_o3_constitutional_documents_that_do_not_surface_are_wrong(healthy: Store) -> None:
     healthy.add_result(evaluated(run_id="r2", created_at=timestamp(NOW), metrics={"Constitutional@5": 0.9}))
     assert states(healthy)["constitutional"] == "wrong"
@@ -172,6 +200,28 @@ def test_o3_a_rollback_is_wrong_until_a_person_goes_on(healthy: Store) -> None:
     assert states(healthy)["rollout"] == "wrong"
     change_flag(healthy, "new", who="ada", now=NOW + timedelta(hours=2), state="running")
     assert states(healthy)["rollout"] == "ok"
+
+
+def test_o3_of_the_flags_those_in_trouble_are_named_and_the_others_counted(healthy: Store) -> None:
+    for name in ("fine", "well", "new"):
+        change_flag(healthy, name, who="ada", now=NOW, rollout=5)
+    part = next(part for part in health_of(healthy, now=NOW).parts if part.name == "rollout")
+    assert part.says == "flags: 3 running"
+    roll_back(healthy, "new", now=NOW + timedelta(hours=1), who="ada", why="slow")
+    part = next(part for part in health_of(healthy, now=NOW).parts if part.name == "rollout")
+    assert part.says == "new: 0 %, rollback: slow; the others: 2 running"
+    assert set(part.figures) == {"fine", "well", "new"}
+
+
+def test_o3_what_a_test_has_come_to_is_said_in_words(healthy: Store) -> None:
+    create_test(healthy, "new", now=LATELY, sigma=0.1, min_samples=1)
+    create_test(healthy, "open", now=LATELY)
+    for n in range(80):
+        record_scores(healthy, "new", f"eq_{n}", control=0.2, treatment=0.8, now=LATELY)
+    part = next(part for part in health_of(healthy, now=NOW).parts if part.name == "tests")
+    decided, open_ = part.says.split("; ")
+    assert re.fullmatch(r"new: candidate accepted after \d+ quer(y|ies)", decided)
+    assert open_ == "open: not decided after 0 queries"
 
 
 def test_o3_an_index_that_is_behind_its_documents_is_wrong(healthy: Store, tmp_path: Path) -> None:

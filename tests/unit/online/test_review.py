@@ -14,6 +14,7 @@ import pytest
 from ringtrue.errors import CannotDecide, InputError, MissingInput
 from ringtrue.golden import worth_judging
 from ringtrue.online import derive_judgments, harvest, qrels, session_summaries
+from ringtrue.online.agreed import require
 from ringtrue.online.review import ReviewQueue, key_of, pairs_of
 from ringtrue.records import Document, GoldenSet, Judgment, Query, Run
 from ringtrue.store import FeedbackEvent, LoggedQuery, ReviewItem, Store, timestamp
@@ -400,6 +401,71 @@ class TestPublishing:
             queue.judge(key_of(f"q{n}", "d"), 3, reviewer="ada", now=NOW)
         with pytest.raises(CannotDecide):
             queue.publication(golden())
+
+
+AT_ODDS = ((3, 0), (0, 3), (2, 2), (1, 1))
+AGREED = ((3, 3), (0, 0), (2, 2), (1, 2))
+
+
+class TestAgreement:
+    def judged(self, queue: ReviewQueue, grades: tuple[tuple[int, ...], ...], names: tuple[str, ...] = ("ada", "ben")) -> None:
+        queue.add([pair(n, wanted=len(names)) for n in range(len(grades))])
+        for n, said in enumerate(grades):
+            for name, grade in zip(names, said, strict=True):
+                queue.judge(key_of(f"q{n}", "d"), grade, reviewer=name, now=NOW)
+
+    def settled(self, queue: ReviewQueue, n: int, by: str, grade: int) -> None:
+        """As the page about disputes does it: who settles is written down with the pair."""
+        facts = {"golden": "inn", "adjudicated_by": by, "adjudicated_at": timestamp(NOW)}
+        queue.store.update_review_item(key_of(f"q{n}", "d"), lambda item: replace(item, metadata=facts), project="default")
+        queue.judge(key_of(f"q{n}", "d"), grade, reviewer=by, now=NOW)
+
+    def test_g8_the_bound_holds_until_it_is_forced_with_a_reason(self, queue) -> None:
+        self.judged(queue, AT_ODDS)
+        found = queue.publication(golden()).gate
+        assert found.passed is False
+        with pytest.raises(CannotDecide, match=r"Cohen's kappa is .* not above 0\.6"):
+            require(found)
+        with pytest.raises(InputError, match="needs a reason"):
+            require(found, force=True, reason="  ")
+        assert require(found, force=True, reason=" the guidelines were wrong ") == "the guidelines were wrong"
+
+    def test_g8_good_agreement_and_a_single_reader_pass(self, queue) -> None:
+        self.judged(queue, AGREED)
+        assert require(queue.gate(golden())) == ""
+        assert queue.gate(golden(queries=1)).passed is False, "of one pair with one grade nothing is known"
+        assert queue.gate(golden(queries=0)).passed is None
+
+    def test_g8_nobody_leaves_the_count_by_being_called_the_adjudicator(self, queue) -> None:
+        self.judged(queue, AT_ODDS)
+        assert queue.gate(golden(), rule="adjudicated", adjudicator="ben").passed is False
+        queue.judge(key_of("q0", "d"), 3, reviewer="chair", now=NOW)
+        apart = queue.gate(golden(), rule="adjudicated", adjudicator="chair").found
+        assert (apart.name, apart.raters) == ("Cohen's kappa", 2), "the third one settles and is no rater"
+
+    def test_g8_who_settled_on_the_page_is_no_rater_and_the_standing_says_what_they_decided(self, queue) -> None:
+        self.judged(queue, AGREED)
+        before = queue.standing().agreement
+        self.settled(queue, 3, "dora", 2)
+        after = queue.standing()
+        assert after.agreement == before
+        assert [(one.query_id, dict(one.grades), one.settled_by, one.settled) for one in after.disputes] == [
+            ("q3", {"ada": 1, "ben": 2}, "dora", 2)
+        ]
+        assert queue.gate(golden()).found.raters == 2
+
+    def test_g8_adjudicated_counts_what_several_people_settled_on_the_page(self, queue) -> None:
+        self.judged(queue, (*AGREED, (0, 0), (3, 3), (0, 1)))
+        with pytest.raises(InputError, match="name the adjudicator"):
+            queue.publication(golden(), rule="adjudicated")
+        self.settled(queue, 3, "dora", 3)
+        with pytest.raises(CannotDecide, match="1 disputed pairs wait"):
+            queue.publication(golden(), rule="adjudicated")
+        self.settled(queue, 6, "emil", 2)
+        made = queue.publication(golden(), rule="adjudicated")
+        grades = {one.query_id: one.grade for one in made.golden.judgments}
+        assert (grades["q3"], grades["q6"]) == (3, 2)
+        assert queue.mark_published(made.keys, made.golden, now=NOW, rule="adjudicated") == 7
 
 
 def test_g5_what_would_change_a_comparison_most_is_reviewed_first(queue) -> None:

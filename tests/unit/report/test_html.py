@@ -60,6 +60,20 @@ def pair(queries: int = 40, **changes: Any) -> Report:
 # The verdict comes first, in plain words
 
 
+def test_the_ring_counts_the_checks_that_the_sentence_beside_it_counts() -> None:
+    """What is for reading only decides nothing: 1 of 8 failed cannot stand beside 6 of 14 passed."""
+    statuses = ["pass"] * 6 + ["degraded", "fail"] + ["advisory"] * 6
+    checks = tuple(Check("floor", f"R@{n}", status, "said", 0.5) for n, status in enumerate(statuses, 1))  # type: ignore[arg-type]
+    report = clean(verdict=made_verdict(*checks, word="fail"))
+    assert headline(report).why.startswith("1 of 8 checks failed")
+    page = text_of(html(report))
+    assert "7 of 8" in page
+    assert "of 14" not in page
+    assert 'aria-label="Checks: 6 pass, 1 degraded, 1 fail"' in sections.ring(Sides(report))
+    only_read = clean(verdict=made_verdict(*checks[8:], word="pass"))
+    assert "checks passed" not in sections.ring(Sides(only_read))
+
+
 @pytest.mark.parametrize(
     ("report", "word", "tone"),
     [

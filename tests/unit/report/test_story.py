@@ -48,6 +48,7 @@ def test_p1_numbers_read_as_what_they_are() -> None:
     assert (percent(0.024), percent(-0.029)) == ("+2.4 %", "−2.9 %")
     assert (amount("p95", 410.4), amount("R@5", 0.84), milliseconds(2.44)) == ("410 ms", "0.8400", "2.4 ms")
     assert (counted(1, "query"), counted(1200, "query")) == ("1 query", "1,200 queries")
+    assert [counted(2, word) for word in ("day", "key", "toy", "reply")] == ["2 days", "2 keys", "2 toys", "2 replies"]
 
 
 def test_p1_a_pass_tells_what_degraded_within_tolerance() -> None:

@@ -276,3 +276,25 @@ def test_a_cache_that_cannot_be_written_does_not_stop_an_evaluation(
     (tmp_path / "file").write_text("where a folder should be")
     monkeypatch.setenv("RINGTRUE_CACHE", str(tmp_path / "file"))
     assert evaluate(lambda text, k: ["pool"], golden, measures=["RR"], version="1").metrics["RR"] > 0
+
+
+def test_an_evaluation_can_be_ended_while_it_still_indexes(golden: GoldenSet, collection: Collection, asked: list[str]) -> None:
+    """V-1: whoever cancels a job that is preparing does not wait until every document is indexed."""
+    began: list[tuple[str, int]] = []
+
+    class Ended(Exception):
+        """Nobody wants the result any more."""
+
+    def step(count: int) -> None:
+        if began[-1][0] == "indexing":
+            raise Ended
+
+    watcher = evaluator.Watcher(start=lambda what, total: began.append((what, total)), step=step)
+    with pytest.raises(Ended):
+        evaluate("bm25", golden, collection=collection, measures=MEASURES, watcher=watcher)
+    assert began == [("preparing", 0), ("indexing", len(collection))]
+    assert asked == []
+    again: list[str] = []
+    whole = evaluator.Watcher(start=lambda what, total: again.append(what))
+    assert evaluate("bm25", golden, collection=collection, measures=MEASURES, watcher=whole).metrics["RR"] > 0
+    assert again == ["preparing", "indexing", "searching"], "what was left half-way is made again"

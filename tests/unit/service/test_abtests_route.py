@@ -71,7 +71,8 @@ def test_differences_are_counted_where_the_test_is_of_them(client: TestClient) -
 
 def test_a_test_is_started_once_paused_and_begun_anew(client: TestClient) -> None:
     ok(client.post("/v1/tests", json={"feature": "mv"}), 201)
-    assert client.post("/v1/tests", json={"feature": "mv"}).status_code == 422
+    answer = client.post("/v1/tests", json={"feature": "mv"})
+    assert (answer.status_code, problem(answer)["code"], problem(answer)["field"]) == (409, "conflict", "body.feature")
     assert ok(client.post("/v1/tests/mv/status", json={"status": "paused", "why": "rebuild"}))["status"] == "paused"
     score = {"scores": [{"query_id": "eq_1", "control": 0, "treatment": 1}]}
     assert ok(client.post("/v1/tests/mv/record", json=score))["queries"][0]["why_not"] == "the test is paused"

@@ -108,7 +108,7 @@ def test_a_gap_begins_the_wait_anew(lite: Store) -> None:
 @pytest.mark.parametrize(
     ("name", "points", "firing"),
     [
-        ("RingtrueGateFailing", series("ringtrue_gate", [0.0] * 5 + [1.0] * 60, verdict="fail"), 5),
+        ("RingtrueGateFailing", series("ringtrue_gate", [0.0] * 5 + [1.0] * 60, verdict="fail", role="production"), 5),
         (
             "RingtrueEvaluationStale",
             series(

@@ -38,7 +38,7 @@ def test_rows_come_out_as_they_went_in_with_what_others_wrote(client: TestClient
 def test_all_of_them_or_none(client: TestClient) -> None:
     ok(client.post("/v1/experiments", json={"experiments": [row(id="exp-001")]}), 201)
     wrong: list[list[Any]] = [
-        [row(), row(id="exp-001")],
+        [row(id="exp-005"), row(id="exp-005")],
         [row(), row(results={"mrr": "high"})],
         [row(), row(commit=7)],
         [row(), {"date": "2026-01-31"}],
@@ -48,6 +48,9 @@ def test_all_of_them_or_none(client: TestClient) -> None:
         answer = client.post("/v1/experiments", json={"experiments": rows})
         assert answer.status_code == 422, rows
         problem(answer)
+    taken = client.post("/v1/experiments", json={"experiments": [row(), row(id="exp-001")]})
+    told = problem(taken)
+    assert (taken.status_code, told["code"], told["field"]) == (409, "conflict", "body.experiments.1.id")
     assert len(ok(client.get("/v1/experiments"))["items"]) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import time
 from typing import Any
 
@@ -51,8 +52,15 @@ def test_a_worse_run_fails_with_the_queries_behind_it(client: TestClient, runs: 
     assert found["failures"]
     assert all(check["status"] == "fail" for check in found["failures"])
     assert any(check["queries"] for check in found["failures"])
-    assert client.get(f"/v1/runs/{found['run_id']}").json()["run"]["gate"] == "fail"
+    later = client.get(f"/v1/runs/{found['run_id']}").json()
+    assert later["run"]["gate"] == "fail"
+    assert later["verdict"] == found, "why it said so is kept"
     assert kept(client) == before  # a gate never writes a baseline
+    page = client.get(f"/runs/{found['run_id']}").text
+    for check in found["failures"]:
+        assert html.escape(check["message"]).replace("&#x27;", "&#39;") in page.replace("<code>", "`").replace("</code>", "`")
+    assert "by baseline <bdi>main</bdi> 1.0.0" in page
+    assert client.get(f"/v1/runs/{runs[BAD]}").json()["verdict"] is None, "it was not judged itself"
 
 
 def test_an_evaluation_is_made_and_judged(client: TestClient, recorded: str) -> None:

@@ -55,7 +55,37 @@ def test_a_job_tells_how_it_goes_and_what_came_of_it(jobs: Jobs, store: Store) -
     seen = watched(jobs, job.job_id)
     assert ("running", 1, 3, "counting") in [(one.state, one.done, one.total, one.says) for one in seen]
     assert (seen[-1].state, seen[-1].result) == ("done", {"counted": 3})
+    assert (seen[-1].done, seen[-1].total, seen[-1].says) == (3, 3, "done")
     assert store.job(job.job_id, project="default") == seen[-1], "and it is remembered"
+
+
+def test_a_job_whose_result_was_known_already_is_seen_to_be_done(jobs: Jobs) -> None:
+    def work(progress: Progress) -> dict[str, int]:
+        progress.start("preparing", 0)
+        return {"from": 1}
+
+    seen = watched(jobs, jobs.start("x", CALLER, {}, work).job_id)
+    assert all(one.total is None for one in seen[:-1]), "nobody knew how much there was to do"
+    assert (seen[-1].state, seen[-1].done, seen[-1].total, seen[-1].says) == ("done", 1, 1, "done")
+
+
+def test_a_cancelled_job_says_at_once_that_it_stops(jobs: Jobs) -> None:
+    begun, going = threading.Event(), threading.Event()
+
+    def work(progress: Progress) -> dict[str, int]:
+        progress.start("walking", 10)
+        begun.set()
+        going.wait(20)
+        progress.step()
+        return {}
+
+    job = jobs.start("walk", CALLER, {}, work)
+    assert begun.wait(20)
+    assert jobs.cancel(job.job_id, "default").says == "stopping…"
+    assert (jobs.get(job.job_id, "default").state, jobs.get(job.job_id, "default").says) == ("running", "stopping…")
+    going.set()
+    ended = watched(jobs, job.job_id)[-1]
+    assert (ended.state, ended.says) == ("cancelled", "stopped")
 
 
 def test_a_cancelled_job_stops_at_its_next_step(jobs: Jobs) -> None:

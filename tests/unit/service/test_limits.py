@@ -12,7 +12,8 @@ from fastapi.testclient import TestClient
 from rest_service import problem, serving
 from ringtrue.errors import InputError
 from ringtrue.service.errors import clean, refused
-from ringtrue.service.limits import RateLimits
+from ringtrue.service.limits import MOST_VALUES, RateLimits
+from ringtrue.service.routes.evaluate import read_set
 from ringtrue.service.settings import MIB, Rates
 
 SEARCH = b'{"query": "pool", "tool_name": "t", "result_ids": []}'
@@ -69,6 +70,13 @@ def test_a_request_that_takes_too_long_is_told_so(tmp_path: Path, monkeypatch: p
         answer = client.get("/v1/flags")
         assert answer.status_code == 504
         assert problem(answer)["code"] == "timed_out"
+
+
+def test_one_figure_rules_how_many_values_json_may_hold() -> None:
+    """A golden set is refused by the same figure as any request, also where its separators are fewer than its values."""
+    content = b'{"queries": [' + b'{"a": 1},' * (MOST_VALUES // 2) + b'{"a": 1}]}'
+    with pytest.raises(InputError, match=f"more than {MOST_VALUES:,} values"):
+        read_set(content, "json")
 
 
 def test_what_breaks_says_nothing_of_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

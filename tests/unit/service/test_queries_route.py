@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +14,8 @@ from rest_on_both import ON_ONE, Headers, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
-from ringtrue.service import Settings, create_app
-from ringtrue.service.express import Express
-from ringtrue.service.routes.queries import EXAMPLES, LoggedSearch, Search
+from ringtrue.service.incoming import EXAMPLES, Search
+from ringtrue.service.routes.queries import LoggedSearch
 from ringtrue.store import LoggedQuery, Store
 from stores import kind as kind
 from stores import url as url
@@ -249,48 +246,3 @@ def test_a_full_intake_says_when_to_come_again(client: TestClient, monkeypatch: 
     monkeypatch.setattr(client.app.state.service.intake, "queries", busy)  # type: ignore[attr-defined]
     answer = client.post("/v1/queries", json=ONE)
     assert (answer.status_code, answer.headers["retry-after"], problem(answer)["code"]) == (503, "1", "busy")
-
-
-@ON_ONE
-def test_the_short_way_answers_what_the_usual_way_answers(url: str, tmp_path: Path) -> None:
-    def served(*, express: bool) -> TestClient:
-        settings = Settings(store=url, keys=True)
-        app = create_app(settings)
-        return TestClient(Express(app, settings=settings) if express else app, base_url="http://127.0.0.1")
-
-    with Store.open(url) as store, served(express=False) as slow, served(express=True) as fast:
-        keys = {scope: store.create_key("ada", [scope], now="2026-03-01T12:00:00Z")[1] for scope in ("read", "write")}
-        bodies = [
-            json.dumps(ONE),
-            json.dumps({**ONE, "query_id": "eq_1"}),
-            "{",
-            "[]",
-            "{}",
-            json.dumps({**ONE, "scores": [None]}),
-        ]
-        asked: list[tuple[str, str, dict[str, str]]] = [
-            (path, body, {**JSON, "authorization": f"Bearer {keys['write']}"}) for path in LOGGED for body in bodies
-        ]
-        asked += [
-            (path, bodies[0], {**JSON, **more}) for path in LOGGED for more in ({}, {"authorization": f"Bearer {keys['read']}"})
-        ]
-        asked += [
-            (path, bodies[0], {"content-type": "text/plain", "authorization": f"Bearer {keys['write']}"}) for path in LOGGED
-        ]
-        for path, body, headers in asked:
-            answers = [client.post(path, content=body, headers=headers) for client in (slow, fast)]
-            said = [_without_ids(answer.text) for answer in answers]
-            assert said[0] == said[1]
-            assert answers[0].status_code == answers[1].status_code
-            assert set(answers[0].headers) == set(answers[1].headers)
-        assert {answer.status_code for answer in answers} <= {201, 400, 401, 403, 415, 422}
-        found = [client.get("/v1/queries", headers={"authorization": f"Bearer {keys['read']}"}) for client in (slow, fast)]
-        assert found[0].json() == found[1].json()
-
-
-LOGGED = ("/v1/queries", "/v1/feedback")
-
-
-def _without_ids(text: str) -> str:
-    """An answer without what is drawn anew each time, and without how many were new: the second is sent again."""
-    return re.sub(r'"stored":\d+|eq_\d+_\w+|ef_\d+_\w+|"request_id":"[\w-]+"', "", text)

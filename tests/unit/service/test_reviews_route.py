@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from fastapi.testclient import TestClient
@@ -138,6 +139,53 @@ def test_publishing_keeps_a_new_version_and_says_who_did_it(keyed: tuple[TestCli
     trail = ok(client.get("/v1/audit", params={"what": "review.publish"}, headers=admin))["items"]
     assert [(entry["who"], entry["detail"]["pairs"]) for entry in trail] == [("app", 1)]
     assert client.post("/v1/reviews/publish", json={"golden": "nowhere"}, headers=writer).status_code == 404
+
+
+def test_g8_grades_that_reviewers_do_not_agree_on_are_published_only_with_a_reason(
+    keyed: tuple[TestClient, Headers], url: str
+) -> None:
+    client, key = keyed
+    writer, admin = key("app", ["write", "read"]), key("root", ["admin"])
+    reviewers = key("ada", ["review"]), key("ben", ["review"])
+    given = [{"query_id": query_id, "query": "q", "doc_id": doc_id} for query_id, doc_id in _unjudged(3)]
+    keys = ok(client.post("/v1/reviews", json={"pairs": given, "golden": "hotel", "wanted": 2}, headers=writer), 201)["keys"]
+    for item, grades in zip(keys, [(3, 0), (0, 3), (1, 1)], strict=True):
+        for headers, grade in zip(reviewers, grades, strict=True):
+            ok(client.post(f"/v1/reviews/{item}/judge", json={"grade": grade}, headers=headers))
+    answer = client.post("/v1/reviews/publish", json={"golden": "hotel"}, headers=writer)
+    assert (answer.status_code, problem(answer)["code"]) == (422, "cannot_decide")
+    assert "not above 0.6" in problem(answer)["message"]
+    # Nor does it help to call one of the two the adjudicator.
+    body = {"golden": "hotel", "rule": "adjudicated", "adjudicator": "ben"}
+    assert problem(client.post("/v1/reviews/publish", json=body, headers=writer))["code"] == "cannot_decide"
+    answer = client.post("/v1/reviews/publish", json={"golden": "hotel", "force": True}, headers=writer)
+    assert (answer.status_code, problem(answer)["code"]) == (422, "invalid_input")
+    with Store.open(url) as store:
+        assert store.golden_sets(name="hotel") == []
+        assert store.backlog()["published"] == 0
+    forced = {"golden": "hotel", "force": True, "reason": "one of them was new"}
+    assert ok(client.post("/v1/reviews/publish", json=forced, headers=writer), 201)["published"] == 3
+    (entry,) = ok(client.get("/v1/audit", params={"what": "review.publish"}, headers=admin))["items"]
+    assert (entry["who"], entry["detail"]["forced"]) == ("app", "one of them was new")
+
+
+def test_g8_the_standing_says_who_settled_a_dispute(keyed: tuple[TestClient, Headers], url: str) -> None:
+    client, key = keyed
+    reader = key("app", ["write", "read"])
+    (item,) = ok(client.post("/v1/reviews", json=pairs(1, wanted=2), headers=reader), 201)["keys"]
+    for name, grade in (("ada", 3), ("ben", 0)):
+        ok(client.post(f"/v1/reviews/{item}/judge", json={"grade": grade}, headers=key(name, ["review"])))
+    (open_one,) = ok(client.get("/v1/reviews/standing", headers=reader))["disputes"]
+    assert (open_one["settled_by"], open_one["settled"]) == (None, None)
+    with Store.open(url) as store:
+        facts = {"adjudicated_by": "dora", "adjudicated_at": "2026-03-01T12:00:00Z"}
+        store.update_review_item(item, lambda row: replace(row, metadata=facts), project="default")
+        store.add_rating(item, "dora", 2, "2026-03-01T12:00:00Z", project="default")
+    found = ok(client.get("/v1/reviews/standing", headers=reader))
+    assert [(one["grades"], one["settled_by"], one["settled"]) for one in found["disputes"]] == [
+        ({"ada": 3, "ben": 0}, "dora", 2)
+    ]
+    assert {one["name"]: one["grades"] for one in found["raters"]}["dora"] == {}
 
 
 def test_the_queue_stays_in_its_project(keyed: tuple[TestClient, Headers]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -158,6 +159,41 @@ def test_runs_that_cannot_be_scored(client: TestClient, content: bytes, kind: st
     assert answer.status_code == status, answer.text
     assert "ringtrue-" not in problem(answer)["message"]
     assert "/tmp" not in problem(answer)["message"]
+
+
+def _many(kind: str, *, queries: int, documents: int) -> tuple[bytes, str]:
+    if kind == "trec":
+        lines = [f"q{n} Q0 d{m} {m + 1} {documents - m} x" for n in range(queries) for m in range(documents)]
+        return "\n".join(lines).encode(), "text/plain"
+    answer = {f"d{m}": documents - m for m in range(documents)}
+    return json.dumps({f"q{n}": answer for n in range(queries)}).encode(), "application/json"
+
+
+@pytest.mark.parametrize(
+    ("kind", "queries", "documents", "says"),
+    [
+        ("json", 2, 10_001, "query 'q0' is answered with 10,001 documents; 10,000 are read"),
+        ("trec", 2, 10_001, "query 'q0' is answered with 10,001 documents; 10,000 are read"),
+        ("json", 201, 1_000, "the run has 201,000 documents; as JSON 200,000 are read: send it as TREC"),
+    ],
+)
+def test_v4_a_run_with_more_documents_than_are_read_is_refused_at_once(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, kind: str, queries: int, documents: int, says: str
+) -> None:
+    monkeypatch.setattr("ringtrue.service.work.evaluating.evaluate", None)  # it is never come to
+    content, named = _many(kind, queries=queries, documents=documents)
+    answer = client.post("/v1/runs", params={"golden": "hotel"}, content=content, headers={"content-type": named})
+    told = problem(answer)
+    assert (answer.status_code, told["code"]) == (413, "too_large")
+    assert says in told["message"]
+
+
+def test_a_run_of_as_many_documents_as_are_read_is_scored(client: TestClient) -> None:
+    golden = load("hotel")
+    ours = [document.doc_id for document in golden.documents]
+    answer = {doc_id: 20_000 - n for n, doc_id in enumerate([*ours, *(f"d{m}" for m in range(10_000 - len(ours)))])}
+    found = client.post("/v1/runs", params={"golden": "hotel", "allow": ["documents", "ids"]}, json={"q001": answer})
+    assert found.status_code == 201, found.text
 
 
 def test_reports_in_three_forms(client: TestClient, runs: list[str]) -> None:

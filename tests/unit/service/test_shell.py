@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jinja2 import ChoiceLoader, DictLoader, FileSystemLoader, UndefinedError
@@ -27,6 +27,7 @@ from ringtrue.service.errors import Refused
 from ringtrue.service.pages import shell
 from ringtrue.service.pages.files import FOLDER
 from ringtrue.service.pages.filters import ago, as_data, attributes, code, count, moment
+from ringtrue.store import ABStatus, JobState
 
 NOW = datetime(2026, 11, 16, 9, tzinfo=UTC)
 CALLER = Caller("hotels", "local", ("read", "write"), "key-1")
@@ -154,6 +155,12 @@ def test_every_part_has_its_name_and_every_id_is_unique_V_3() -> None:
     for _, attrs in read.tags:
         for name in ("aria-labelledby", "aria-describedby"):
             assert set(str(attrs.get(name) or "").split()) <= set(ids), attrs
+
+
+def test_every_state_of_a_flag_a_test_and_a_job_has_a_sign_and_a_word_V_3() -> None:
+    known = {*get_args(ABStatus), *get_args(JobState)}
+    assert known <= set(shell.STATES)
+    assert {shell.STATES[state][0] for state in ("graduated", "rejected", "paused")} == {"good", "bad", "unsure"}
 
 
 def test_a_form_that_changes_something_carries_the_token_and_one_that_asks_does_not_V_4() -> None:

@@ -18,6 +18,7 @@ from ringtrue.errors import InputError, Unreachable
 from ringtrue.online import QueryLog, record_evaluation
 from ringtrue.service.alerts import shipped_rules
 from ringtrue.service.gauges import CATALOGUE, METRICS, Names, label_value
+from ringtrue.service.readings import Quality
 from ringtrue.service.settings import Settings
 from ringtrue.service.telemetry import Queue, Telemetry
 from ringtrue.store import (
@@ -28,6 +29,7 @@ from ringtrue.store import (
     ReviewItem,
     ShadowRun,
     Store,
+    StoredBaseline,
     StoredJob,
     StoredResult,
     timestamp,
@@ -223,6 +225,32 @@ def test_what_is_not_known_is_absent(lite: Store, clock: Clock) -> None:
         assert f"ringtrue_{name}" not in found
     assert only(found, "ringtrue_test_samples", feature="young") == 3
     assert only(found, "ringtrue_review_backlog", state="pending_review") == 0
+
+
+def test_v2_the_gate_of_a_try_out_is_not_productions(lite: Store) -> None:
+    """A bm25 that somebody gated once must not raise the alarm about the hybrid that is served."""
+    content = {"retriever": "hybrid", "golden": {"version": "hotel-v2.0.0"}}
+    lite.save_baseline(StoredBaseline("production", "1.0.0", content, timestamp(NOW)))
+    lite.add_result(result("ours", golden="hotel-v2.0.0", gate="pass"))
+    for n in range(1, 13):  # more than there are gauges for
+        later = timestamp(NOW + timedelta(minutes=n))
+        lite.add_result(
+            result(f"tried-{n}", golden="hotel-v1.0.0", retriever=f"bm25(title={n})", gate="fail", created_at=later)
+        )
+    found = list(Quality()(lite, "default", NOW + timedelta(hours=1)))
+    gates = {
+        (one.labels["role"], one.labels["golden"], one.labels["verdict"]): one.value
+        for one in found
+        if one.metric == "ringtrue_gate"
+    }
+    assert gates["production", "hotel-v2.0.0", "pass"] == 1
+    assert gates["production", "hotel-v2.0.0", "fail"] == 0
+    assert gates["other", "hotel-v1.0.0", "fail"] == 1
+    assert next(one.labels["retriever"] for one in found if one.metric == "ringtrue_retrieval_mrr") == "hybrid"
+
+    served = Quality("bm25(title=3)")(lite, "default", NOW + timedelta(hours=1))
+    ours = [one for one in served if one.metric == "ringtrue_gate" and one.labels["role"] == "production"]
+    assert {one.labels["retriever"] for one in ours} == {"bm25(title=3)"}
 
 
 def test_memory_figures_come_from_the_measures_of_memory(lite: Store, clock: Clock) -> None:
@@ -429,7 +457,9 @@ def test_v2_an_evaluation_is_written_down_at_once_and_by_the_background(lite: St
         assert written.wait(20), "the next round is an hour away"
     finally:
         telemetry.stop()
-    assert [point.labels for point in lite.history("ringtrue_gate") if point.value == 1] == [{"verdict": "fail"}]
+    assert [point.labels for point in lite.history("ringtrue_gate") if point.value == 1] == [
+        {"verdict": "fail", "role": "production", "retriever": "hybrid", "golden": "hotel-v1.0.0"}
+    ]
     telemetry.start()
     telemetry.stop()
 

@@ -27,6 +27,10 @@ _ROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 _ENOUGH = 2
 
 
+class NotRecognised(InputError):
+    """A file in none of the formats."""
+
+
 def detect(path: Path) -> tuple[str, Path]:
     """Return the name of the format and the file or folder to read; raises InputError saying what was seen."""
     if not path.exists():
@@ -134,7 +138,7 @@ def _plain(text: str) -> str | None:
     return "csv" if known >= _ENOUGH else None
 
 
-def _unknown(path: Path, text: str) -> InputError:
+def _unknown(path: Path, text: str) -> NotRecognised:
     seen = text[:60].replace("\n", "\\n")
     formats = "; ".join(f"{form.name} ({form.looks})" for form in FORMATS.values())
-    return InputError(f"{path}: not recognised as a golden set, it begins {seen!r}; the formats known are {formats}")
+    return NotRecognised(f"{path}: not recognised as a golden set, it begins {seen!r}; the formats known are {formats}")

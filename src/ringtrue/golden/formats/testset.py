@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.formats.text import Place, read_yaml
+from ringtrue.golden.formats import dataset
 from ringtrue.golden.formats.complaints import Complaints
 from ringtrue.golden.formats.corpus import corpus_paths, read_documents, write_documents
 from ringtrue.golden.formats.draft import Draft
@@ -38,7 +39,12 @@ def read(path: Path, complaints: Complaints) -> GoldenSet:
 
 
 def read_record(document: Any, place: Place, complaints: Complaints, *, name: str, folder: Path | None = None) -> GoldenSet:
-    """Return the set in a value read from YAML or JSON; without a ``folder`` it may name no corpus."""
+    """Return the set in a value read from YAML or JSON; without a ``folder`` it may name no corpus.
+
+    A golden data set that somebody wrote in YAML is read as the same in JSON is.
+    """
+    if isinstance(document, dict) and _is_dataset(document):
+        return dataset.read_record(plain(document, place), place, complaints, name=name, folder=folder)
     # A bare list of queries is what people write first; it is a test set that says nothing about itself.
     record = {"queries": document} if isinstance(document, list) else document
     if not isinstance(record, dict):
@@ -52,6 +58,13 @@ def read_record(document: Any, place: Place, complaints: Complaints, *, name: st
         with complaints.about(here):
             _read_query(query, here, draft)
     return draft.finish(header)
+
+
+def _is_dataset(record: Record) -> bool:
+    """True for what has entities, or expected results in place of relevant documents."""
+    rows = record.get("queries")
+    first = next((row for row in rows if isinstance(row, dict)), {}) if isinstance(rows, list) else {}
+    return "relevant_docs" not in first and (dataset.ENTITIES in record or "expected_results" in first)
 
 
 def _read_query(record: Record, place: Place, draft: Draft) -> None:

@@ -101,13 +101,16 @@ def judged_by(sides: Sides) -> str:
 
 
 def ring(sides: Sides) -> Markup:
-    """Return the whole at a glance: the gate's checks, else the queries won and lost, else the first measure."""
+    """Return the whole at a glance: the checks that the gate decided by, else the queries won and lost, else a measure."""
     verdict, compared = sides.report.verdict, sides.comparison
-    if verdict is not None and verdict.checks:
-        counts = {name: sum(check.status == name for check in verdict.checks) for name in reversed(STATUS)}
-        words = ", ".join(f"{count} {STATUS[name][2].lower()}" for name, count in counts.items() if count)
+    decided = [] if verdict is None else [check.status for check in verdict.checks if check.status != "advisory"]
+    if decided:
+        counts = {name: decided.count(name) for name in reversed(STATUS) if name in decided}
+        words = ", ".join(f"{count} {STATUS[name][2].lower()}" for name, count in counts.items())
         parts = [(1.0, STATUS[name][0]) for name, count in counts.items() for _ in range(count)]
-        return charts.ring(parts, f"{counts['pass']} of {len(parts)}", "checks passed", label=f"Checks: {words}")
+        # What fell within the tolerance has passed, as the sentence beside it says.
+        passed = counts.get("pass", 0) + counts.get("degraded", 0)
+        return charts.ring(parts, f"{passed} of {len(parts)}", "checks passed", label=f"Checks: {words}")
     if compared is not None and compared.primary in compared.measures:
         found = compared.measures[compared.primary]
         words = f"{found.wins} better, {found.ties} equal, {found.losses} worse"

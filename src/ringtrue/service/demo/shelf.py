@@ -146,7 +146,7 @@ class Shelf:
         self.scene.store.save_baseline(row)
         self.scene.note(
             at, "baseline.update", f"{BASELINE}@{version}", reason=reason, retriever=self.baseline.retriever,
-            golden=version_name(self.golden),
+            golden=version_name(self.golden), run_id=self._kept[expression, self.golden.version].run_id,
         )  # fmt: skip
 
     def _add(self, row: StoredResult, expression: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 from urllib.parse import quote
 
@@ -11,13 +12,17 @@ from fastapi.responses import RedirectResponse, Response
 from markupsafe import Markup
 
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.service.auth import PageReader, PageWriter
-from ringtrue.service.context import Here
+from ringtrue.golden import parse_version
+from ringtrue.online.summary import ON_GOLDEN
+from ringtrue.service.auth import Caller, PageReader, PageWriter
+from ringtrue.service.context import Here, Service
 from ringtrue.service.pages import plots
 from ringtrue.service.pages.drawing import Decision
 from ringtrue.service.pages.shell import page
 from ringtrue.service.work import rollout
+from ringtrue.service.work.opened import set_opened
 from ringtrue.service.work.rollout import Shadowed, Tested
+from ringtrue.store import ShadowRun
 
 router = APIRouter(include_in_schema=False)
 DIFFERENT = 20
@@ -25,8 +30,6 @@ DIFFERENT = 20
 LOOKED_AT = 500
 DECIDED: dict[str, Decision] = {"accept-treatment": "accepted", "accept-control": "rejected"}
 CHANGES = {"pause": "paused", "resume": "running", "reject": "rejected"}
-SIGNS = {"graduated": "done", "rejected": "failed", "paused": "interrupted"}
-"""The sign of a state that has none of its own."""
 
 
 @router.get("/tests")
@@ -38,7 +41,7 @@ def overview(request: Request, service: Here, caller: PageReader) -> Response:
         "abtests.html.jinja",
         shadows=rollout.shadowed(service, caller),
         tests=[(one, picture(one, small=True)) for one in _with_paths(service, caller)],
-        signs=SIGNS,
+        words=words,
     )
 
 
@@ -51,18 +54,50 @@ def one(request: Request, service: Here, caller: PageReader, feature: str) -> Re
     rows = rollout.shadow_rows(service, caller, feature, limit=LOOKED_AT) if shadow is not None else []
     rows.sort(key=lambda row: 1.0 if row.set_overlap is None else row.set_overlap)
     store, shown = service.of(caller), rows[:DIFFERENT]
-    # A query of a golden set is in no log, so that it has no page to lead to.
-    asked = store.queries(project=caller.project, query_ids=[row.query_id for row in shown]) if shown else []
     return page(
-        request, caller, "abtest.html.jinja", feature=feature, test=test, shadow=shadow, signs=SIGNS,
+        request, caller, "abtest.html.jinja", feature=feature, test=test, shadow=shadow,
         flag=store.flag(feature, project=caller.project), drawn=None if test is None else picture(test),
-        after=0 if test is None else _after(test), texts={one.query_id: one.query for one in asked},
+        after=0 if test is None else _after(test), asked=_asked(service, caller, feature, shown), words=words,
         rows=shown, looked_at=len(rows),
         overlaps=plots.histogram(
             [row.set_overlap for row in rows if row.set_overlap is not None],
             label="How many of the results both searches share, by query",
         ),
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a shadow run was asked, and the page that has more of it; no text where nobody kept it."""
+
+    text: str
+    href: str
+
+
+def _asked(service: Service, caller: Caller, feature: str, rows: Sequence[ShadowRun]) -> dict[str, Question]:
+    """Return what shadow runs were asked by their id: searches of the log, and queries of golden sets that are still there."""
+    store = service.of(caller)
+    logged = store.queries(project=caller.project, query_ids=[row.query_id for row in rows]) if rows else []
+    found = {one.query_id: Question(one.query, f"/queries/{quote(one.query_id, safe='')}") for one in logged}
+    for at in {row.created_at for row in rows if row.query_id.startswith(f"{ON_GOLDEN}{row.created_at}:")}:
+        result = store.result(f"golden-{feature}-{at}-production", project=caller.project)
+        try:
+            version = parse_version((result.golden if result is not None else None) or "")
+            golden = set_opened(service, caller, version.name, version.number).golden
+        except (InputError, MissingInput):  # the set is not kept here any more
+            continue
+        place = f"/golden/{quote(golden.id, safe='')}/{quote(golden.version, safe='')}/queries"
+        for query in golden.queries:
+            found[f"{ON_GOLDEN}{at}:{query.query_id}"] = Question(query.text, f"{place}/{quote(query.query_id, safe='')}")
+    return found
+
+
+def words(one: Tested) -> str:
+    """Return what is to be said of a test: what became of the candidate, else how far the evidence is."""
+    said = one.standing.reason
+    for decision, meant in (("accept-treatment", "candidate accepted"), ("accept-control", "candidate rejected")):
+        said = said.replace(decision, meant)
+    return said.replace("continue: ", "not decided yet: ")
 
 
 @router.post("/tests/{feature}/status")
@@ -97,7 +132,7 @@ def picture(one: Tested, *, small: bool = False) -> Markup:
             )
     path = [(point.sample_count, point.llr) for point in one.points if point.llr is not None]
     bounds = f"{one.test.lower_bound:.2f} and {one.test.upper_bound:.2f}"
-    label = f"Evidence of {one.test.feature_id} after each query, between the bounds {bounds}: {standing.reason}"
+    label = f"Evidence of {one.test.feature_id} after each query, between the bounds {bounds}: {words(one)}"
     if small:
         return plots.sparkline([value for _, value in path], label=label)
     return plots.boundary(path, upper=one.test.upper_bound, lower=one.test.lower_bound, label=label, decision=decision)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
-from fastapi.responses import Response
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import RedirectResponse, Response
 
+from ringtrue.errors import InputError
 from ringtrue.online.review import STATES
-from ringtrue.service.auth import PageReader
+from ringtrue.report.story import counted
+from ringtrue.service.auth import PageReader, PageWriter
 from ringtrue.service.context import Here
 from ringtrue.service.models import Cursor
+from ringtrue.service.pages.runs import run_words
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.work import backlog as work
+from ringtrue.service.work.finding_runs import Filters, find_runs, kept_among
+from ringtrue.service.work.queueing import DEPTH, REVIEWERS, queue_unjudged
 
 router = APIRouter(include_in_schema=False)
 
-SHOWN = 50
+SHOWN, RUNS = 50, 50
 WORDS = {
     "pending_review": ("Pending review", "unsure"),
     "approved": ("Approved", "plain"),
@@ -32,6 +37,7 @@ def overview(
     request: Request, service: Here, caller: PageReader, state: Annotated[str, Query(max_length=20)] = "",
     golden: Annotated[str, Query(max_length=200)] = "", q: Annotated[str, Query(max_length=200)] = "",
     sort: Annotated[str, Query(max_length=20)] = "", cursor: Cursor = None,
+    run: Annotated[str, Query(max_length=200)] = "", queued: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:  # fmt: skip
     """Show the queue as a whole, and its pairs."""
     found = work.snapshot(service, caller)
@@ -44,6 +50,8 @@ def overview(
     }  # fmt: skip
     if wants_fragment(request):
         return fragment(request, caller, "backlog.html.jinja", "rows", **values)
+    runs = find_runs(service, caller, Filters(), limit=RUNS).rows if caller.may("write") else []
+    kept = kept_among(service, caller, runs)
     weeks = work.weeks(found, now=service.now())
     by_golden = work.grouped(found.rows, lambda row: row.golden)
     return page(
@@ -51,4 +59,32 @@ def overview(
         missing=work.grades_missing(found), weeks=weeks,
         stamps=[int(one.until.timestamp()) for one in weeks],
         by_golden=by_golden, by_source=work.grouped(found.rows, lambda row: row.source),
+        runs=[(row.run_id, run_words(row)) for row in runs if row.run_id in kept], run=run, told=_told(queued),
     )  # fmt: skip
+
+
+def _told(queued: str) -> str:
+    """Return what became of the documents of a run: how many there were, are in the queue now, and are new there."""
+    numbers = queued.split("-")
+    if len(numbers) != 3 or not all(number.isdecimal() and len(number) < 8 for number in numbers):
+        return ""
+    unjudged, taken, new = map(int, numbers)
+    if not unjudged:
+        return f"Everything among its first {DEPTH} hits is judged already."
+    said = f"{counted(unjudged, 'unjudged document')} among the first {DEPTH} hits; {taken:,} of them"
+    return f"{said} {'is' if taken == 1 else 'are'} in the queue now, {new:,} new."
+
+
+@router.post("/backlog/runs")
+def queue_run(
+    service: Here,
+    caller: PageWriter,
+    run: Annotated[str, Form(max_length=200)],
+    against: Annotated[str, Form(max_length=200)] = "",
+    reviewers: Annotated[str, Form(max_length=4)] = str(REVIEWERS),
+) -> Response:
+    """Put the unjudged documents of a run into the queue."""
+    if not (reviewers.isdecimal() and 1 <= int(reviewers) <= 20):
+        raise InputError(f"'{reviewers}' is no number of people; write one from 1 to 20")
+    made = queue_unjudged(service, caller, run, against=against or None, wanted=int(reviewers))
+    return RedirectResponse(f"/backlog?queued={made.unjudged}-{made.queued}-{made.new}", 303)

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
+from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -20,13 +21,15 @@ from ringtrue.run import Evaluation
 from ringtrue.service.auth import Caller, PageReader
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, refused
+from ringtrue.service.hints import APART, for_pages
 from ringtrue.service.models import Cursor
 from ringtrue.service.pages.plots import Pair, scatter
 from ringtrue.service.pages.runs import part_of, run_words
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
+from ringtrue.service.work.comparing import compared
 from ringtrue.service.work.finding_runs import Filters, find_runs, kept_among
 from ringtrue.service.work.naming import short
-from ringtrue.service.work.opened import answers_of, comparison_opened
+from ringtrue.service.work.opened import Kept, answers_of, comparison_opened
 from ringtrue.service.work.reading_runs import query_seen
 from ringtrue.service.work.side_by_side import Change, beside, changes, lost_between
 from ringtrue.verdict import Comparison
@@ -35,7 +38,12 @@ from ringtrue.verdict.reachable import with_measures
 router = APIRouter(include_in_schema=False)
 RunText = Annotated[str, Query(max_length=200)]
 Named = Annotated[str, Query(max_length=250)]
+Apart = Annotated[str, Query(max_length=10)]
+"""Given where runs that were scored on different sets are compared all the same."""
 ROWS, CHOICES, SUGGESTED = 25, 100, 4
+MOST_APART = 4
+"""Comparisons of different sets that are kept open."""
+_apart: WeakKeyDictionary[Service, Kept[Comparison]] = WeakKeyDictionary()
 FILTERS = (("", "all"), ("worse", "got worse"), ("better", "got better"), ("lost", "lost a relevant document"))
 
 
@@ -50,21 +58,26 @@ def compare_page(
     only: Annotated[str, Query(max_length=20)] = "",
     q: Annotated[str, Query(max_length=500)] = "",
     cursor: Cursor = None,
+    apart: Apart = "",
 ) -> Response:
     """Show whether run b is better than run a; without two runs, what there is to choose from."""
     values: dict[str, Any] = {"a": a, "b": b, "measure": measure, "only": only, "q": q, "cursor": cursor, "found": None}
-    values |= {"problem": None, "choices": [], "pairs": []}
+    values |= {"problem": None, "choices": [], "pairs": [], "preset": (a, b), "apart": apart, "apart_word": ""}
     status = 200
     if not wants_fragment(request):
         values["choices"], values["pairs"] = _choices(service, caller, (a, b))
+        values["preset"] = _preset(values["choices"], values["pairs"], a, b)
     if a and b:
         try:
             if a == b:
                 raise Refused(422, "invalid_input", "both sides are the same run; choose another one")
-            values |= _compared(service, caller, a, b, measure, only, q.strip(), cursor)
+            values |= _compared(service, caller, a, b, measure, only, q.strip(), cursor, bool(apart))
         except (RingtrueError, Refused) as problem:
             values["problem"] = refused(problem)
             status = values["problem"].status
+    # The box is there where it is needed, and where it was ticked.
+    if apart or (values["problem"] is not None and APART in for_pages(values["problem"].message)):
+        values["apart_word"] = APART
     if wants_fragment(request) and values["found"]:
         return fragment(request, caller, "compare.html.jinja", "rows", **values)
     return page(request, caller, "compare.html.jinja", **values, status=status)
@@ -83,15 +96,35 @@ def _choices(
     for place, row in enumerate(there):
         other = next((one for one in there[place + 1 :] if one.golden == row.golden and one.retriever != row.retriever), None)
         if other is not None:
-            words = f"{short(row.retriever)} against {short(other.retriever)} on {row.golden}"
+            words = f"{short(other.retriever)} → {short(row.retriever)} on {row.golden}"
             pairs.setdefault((row.retriever, other.retriever), (other.run_id, row.run_id, words))
     return choices, list(pairs.values())[:SUGGESTED]
 
 
+def _preset(choices: list[tuple[str, str]], pairs: list[tuple[str, str, str]], a: str, b: str) -> tuple[str, str]:
+    """Return what the two lists show at first: the newest pair that suggests itself, never one run on both sides."""
+    if a or b or len(choices) < 2:
+        return a, b
+    return pairs[0][:2] if pairs else (choices[1][0], choices[0][0])
+
+
+def _opened(service: Service, caller: Caller, a: str, b: str, measure: str, apart: bool) -> Comparison:
+    if not apart:
+        return comparison_opened(service, caller, a, b, measure=measure or None)
+    for run_id in (a, b):
+        answers_of(service, caller, run_id)  # one that is gone is missed before anything kept open is shown
+    kept = _apart.setdefault(service, Kept(MOST_APART))
+
+    def made() -> tuple[int, Comparison]:
+        return 1, compared(service, caller, a, b, primary=measure or None, allow_different_sets=True)
+
+    return kept.get((caller.project, a, b, measure), made)
+
+
 def _compared(
-    service: Service, caller: Caller, a: str, b: str, measure: str, only: str, text: str, cursor: str | None
+    service: Service, caller: Caller, a: str, b: str, measure: str, only: str, text: str, cursor: str | None, apart: bool
 ) -> dict[str, Any]:
-    found = comparison_opened(service, caller, a, b, measure=measure or None)
+    found = _opened(service, caller, a, b, measure, apart)
     before, after = (with_measures(answers_of(service, caller, one), [found.primary])[0] for one in (a, b))
     every = changes(before, after, found)
     better = -1 if lower_is_better(found.primary) else 1
@@ -103,7 +136,7 @@ def _compared(
         "found": found, "primary": primary, "before": before, "after": after, "headline": headline(told),
         "same": same(found), "measure": found.primary, "measures": _measures(found),
         "measure_choices": [(name, name) for name in found.measures],
-        "scatter": _scatter(every, found, a, b, better),
+        "scatter": _scatter(every, found, a, b, better, apart),
         "bars": charts.per_query(
             [row.diff for row in reversed(every)], better=better,
             label=f"{found.primary} by query: {primary.wins} better, {primary.ties} equal, {primary.losses} worse",
@@ -121,14 +154,15 @@ def _wanted(row: Change, only: str, text: str, better: int, before: Evaluation, 
     return (only != "worse" or row.diff * better < 0) and (only != "better" or row.diff * better > 0)
 
 
-def query_href(a: str, b: str, query_id: str, measure: str) -> str:
+def query_href(a: str, b: str, query_id: str, measure: str, *, apart: bool = False) -> str:
     """Return where a query of two runs is shown side by side."""
-    return "/compare/query?" + urlencode({"a": a, "b": b, "q": query_id, "measure": measure}, errors="replace")
+    asked = {"a": a, "b": b, "q": query_id, "measure": measure, **({"apart": "on"} if apart else {})}
+    return "/compare/query?" + urlencode(asked, errors="replace")
 
 
-def _scatter(every: list[Change], found: Comparison, a: str, b: str, better: int) -> Any:
+def _scatter(every: list[Change], found: Comparison, a: str, b: str, better: int, apart: bool) -> Any:
     pairs = [
-        Pair(f"{row.query_id} {row.text[:80]}", row.a, row.b, query_href(a, b, row.query_id, found.primary))
+        Pair(f"{row.query_id} {row.text[:80]}", row.a, row.b, query_href(a, b, row.query_id, found.primary, apart=apart))
         for row in every
         if row.a is not None and row.b is not None
     ]
@@ -163,9 +197,10 @@ def compare_query(
     b: RunText,
     q: Annotated[str, Query(max_length=1_000)],
     measure: Named = "",
+    apart: Apart = "",
 ) -> Response:
     """Show the answers of two runs to one query side by side: what was lost, what is new, what moved."""
-    found = comparison_opened(service, caller, a, b, measure=measure or None)
+    found = _opened(service, caller, a, b, measure, bool(apart))
     before, after = (with_measures(answers_of(service, caller, one), [found.primary])[0] for one in (a, b))
     left, right = (query_seen(one, q, found.primary) for one in (before, after))
     order = [row.query_id for row in changes(before, after, found)]
@@ -177,8 +212,10 @@ def compare_query(
     return page(
         request, caller, "compare_query.html.jinja", a=a, b=b, found=found, left=left, right=right, measure=found.primary,
         beside=beside(before, after, q), place=place, count=len(order),
-        steps={key: query_href(a, b, one, found.primary) for key, one in steps.items() if one is not None},
-        back="/compare?" + urlencode({"a": a, "b": b, "measure": found.primary}),
+        steps={
+            key: query_href(a, b, one, found.primary, apart=bool(apart)) for key, one in steps.items() if one is not None
+        },
+        back="/compare?" + urlencode({"a": a, "b": b, "measure": found.primary, **({"apart": "on"} if apart else {})}),
         diff=found.measures[found.primary].deltas.get(q), better=-1 if lower_is_better(found.primary) else 1,
         threshold=max(1, after.setup.golden.relevance_threshold),
     )  # fmt: skip

@@ -19,9 +19,9 @@ from ringtrue.run import DEFAULT_MEASURES
 from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, refused
-from ringtrue.service.jobs import ENDED, Progress
+from ringtrue.service.jobs import ENDED, STOPPING, Progress
 from ringtrue.service.models import Cursor, paged
-from ringtrue.service.pages.shell import page
+from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.routes.evaluate import plan_record
 from ringtrue.service.routes.jobs import State, job_answer, wrong_cursor
 from ringtrue.service.work.evaluating import Plan, Wanted, evaluated, kept, planned, summary
@@ -34,6 +34,7 @@ from ringtrue.service.work.library import (
     golden_versions,
     server_policy,
 )
+from ringtrue.service.work.retrievers import admitted, channels_in
 from ringtrue.store import StoredJob
 
 router = APIRouter(include_in_schema=False)
@@ -41,6 +42,8 @@ JobId = Annotated[str, Path(min_length=1, max_length=100)]
 SUGGESTED = ("bm25", "dense", "hybrid", "rrf(bm25, dense)", "hybrid >> mmr(0.5)", "weighted(bm25, dense, w=[0.3, 0.7])")
 """Retrievers that need nothing but the documents."""
 SPLITS = (("all", "all queries"), ("tuning", "tuning part"), ("held_out", "held-out part"))
+TRIED = "try-out"
+"""What the candidate of an evaluation is called that is only tried; its figures are not production's."""
 JOBS = 50
 LISTED = 8
 """Jobs that the form shows below itself."""
@@ -56,8 +59,11 @@ class Asked:
     measures: str = ""
     baseline: str = ""
     split: str = "all"
-    only: str = ""
+    only: tuple[str, ...] = ()
+    """Channels of the search that are evaluated without the others."""
     k: str = ""
+    tried: bool = False
+    """It is only tried: how it does is no news about production."""
 
     def wanted(self, service: Service, caller: Caller) -> Wanted:
         """Return what is to be evaluated; raises InputError and MissingInput."""
@@ -68,7 +74,7 @@ class Asked:
         return Wanted(
             golden_named(service, caller, self.golden),
             retriever=self.retriever.strip() or None,
-            components=tuple(name.strip() for name in self.only.split(",") if name.strip()),
+            components=self.only,
             measures=measures_in(self.measures),
             k=int(self.k) if self.k.strip() else None,
             split=self.split,
@@ -93,9 +99,28 @@ def evaluate_form(
     retriever: Annotated[str, Query(max_length=2_000)] = "",
     baseline: Annotated[str, Query(max_length=250)] = "",
     measures: Annotated[str, Query(max_length=2_000)] = "",
+    only: Annotated[list[str] | None, Query(max_length=24)] = None,
 ) -> Response:
-    """Show what can be evaluated, filled in as the address says."""
-    return _form(request, service, caller, Asked(golden, retriever, measures, baseline))
+    """Show what can be evaluated, filled in as the address says; the channels alone where another search was chosen."""
+    asked = Asked(golden, retriever, measures, baseline, only=_names(only))
+    if wants_fragment(request):
+        there = _channels(service, asked.retriever)
+        return fragment(request, caller, "evaluate.html.jinja", "channels", asked=asked, channels=there)
+    return _form(request, service, caller, asked)
+
+
+def _names(given: list[str] | None) -> tuple[str, ...]:
+    """Return the channels that were chosen; a link may name several with commas between them, as REST does."""
+    return tuple(dict.fromkeys(name.strip() for one in given or () for name in one.split(",") if name.strip()))
+
+
+def _channels(service: Service, retriever: str) -> list[str]:
+    """Return the channels that a search fuses; none where it cannot be read, which starting it says."""
+    try:
+        text = admitted(retriever, service.settings) if retriever.strip() else service.settings.retriever
+        return channels_in(text)
+    except (RingtrueError, Refused):
+        return []
 
 
 def _form(request: Request, service: Service, caller: Caller, asked: Asked, *, problem: Refused | None = None) -> Response:
@@ -116,7 +141,7 @@ def _form(request: Request, service: Service, caller: Caller, asked: Asked, *, p
         request, caller, "evaluate.html.jinja", status=422 if problem else 200,
         asked=replace(asked, golden=asked.golden or first, retriever=asked.retriever or settings.retriever),
         sets=choices, standards=standards, problem=problem, splits=SPLITS,
-        measures=", ".join(DEFAULT_MEASURES),
+        measures=", ".join(DEFAULT_MEASURES), channels=_channels(service, asked.retriever),
         suggested=list(dict.fromkeys((settings.retriever, *settings.expressions, *SUGGESTED))),
         jobs=service.of(caller).jobs(project=caller.project, limit=LISTED),
     )  # fmt: skip
@@ -132,37 +157,42 @@ def start(
     measures: Annotated[str, Form(max_length=2_000)] = "",
     baseline: Annotated[str, Form(max_length=250)] = "",
     split: Annotated[str, Form(max_length=20)] = "all",
-    only: Annotated[str, Form(max_length=500)] = "",
+    only: Annotated[list[str] | None, Form(max_length=24)] = None,
     k: Annotated[str, Form(max_length=20)] = "",
+    tried: Annotated[str, Form(max_length=10)] = "",
 ) -> Response:
     """Start an evaluation as a job and go to where it is watched."""
-    asked = Asked(golden, retriever, measures, baseline, split, only, k)
+    asked = Asked(golden, retriever, measures, baseline, split, _names(only), k, bool(tried))
     try:
         plan = planned(service, asked.wanted(service, caller))
         if baseline:
             baseline_named(service, caller, baseline)  # a wrong name is told before anything is evaluated
-        job = _started(service, caller, plan, baseline or None)
+        job = _started(service, caller, plan, baseline or None, TRIED if asked.tried else None)
     except (RingtrueError, Refused) as problem:
         return _form(request, service, caller, asked, problem=refused(problem))
     return RedirectResponse(f"/jobs/{job.job_id}", 303)
 
 
-def _started(service: Service, caller: Caller, plan: Plan, baseline: str | None) -> StoredJob:
+def _started(service: Service, caller: Caller, plan: Plan, baseline: str | None, feature_id: str | None) -> StoredJob:
+    asked = plan_record(plan) | ({} if feature_id is None else {"feature_id": feature_id})
     if baseline is not None:
         policy = server_policy()
 
         def judge(progress: Progress) -> dict[str, Any]:
-            return verdict_record(gated(service, caller, plan, policy, baseline=baseline, watcher=progress.watcher()))
+            watcher = progress.watcher()
+            return verdict_record(
+                gated(service, caller, plan, policy, baseline=baseline, watcher=watcher, feature_id=feature_id)
+            )
 
-        return service.jobs.start("gate", caller, plan_record(plan) | {"baseline": baseline}, judge)
+        return service.jobs.start("gate", caller, asked | {"baseline": baseline}, judge)
 
     def measure(progress: Progress) -> dict[str, Any]:
         found = evaluated(service, plan, watcher=progress.watcher())
         progress.check()
-        run_id = kept(service, caller, found).run_id
+        run_id = kept(service, caller, found, feature_id=feature_id).run_id
         return {"run_id": run_id, "location": f"/v1/runs/{run_id}", "metrics": summary(found)["metrics"]}
 
-    return service.jobs.start("evaluate", caller, plan_record(plan), measure)
+    return service.jobs.start("evaluate", caller, asked, measure)
 
 
 # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,7 +224,10 @@ def job_page(request: Request, service: Here, caller: PageReader, job_id: JobId)
     """Show a job as it stands; while it runs its numbers move by themselves."""
     job = service.jobs.get(job_id, caller.project)
     again = {name: str(job.request[name]) for name in ("golden", "retriever", "baseline") if job.request.get(name)}
-    return page(request, caller, "job.html.jinja", active="evaluate", job=job, over=job.state in ENDED, again=again)
+    return page(
+        request, caller, "job.html.jinja", active="evaluate", job=job, over=job.state in ENDED, again=again,
+        stopping=job.says == STOPPING,
+    )  # fmt: skip
 
 
 @router.get("/jobs/{job_id}/result")

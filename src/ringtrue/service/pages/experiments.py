@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, File, Query, Request, UploadFile
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse, Response
 from markupsafe import Markup
 from pydantic import ValidationError
@@ -77,8 +76,8 @@ def export(service: Here, caller: PageReader) -> Response:
 def bring_in(request: Request, service: Here, caller: PageWriter, file: Annotated[UploadFile, File()]) -> Response:
     """Bring in the experiments of an ``experiments.json``, all of them or none."""
     try:
-        added = import_experiments(service, caller, _rows(file.file.read()))
-    except (RingtrueError, Refused, RequestValidationError) as problem:
+        added = import_experiments(service, caller, _rows(file.file.read(), (file.filename or "the file")[:80]))
+    except (RingtrueError, Refused) as problem:
         return _overview(request, service, caller, problem=refused(problem).message, status=422)
     return RedirectResponse(f"/experiments?added={len(added)}", 303)
 
@@ -167,17 +166,30 @@ def _overview(
     )  # fmt: skip
 
 
-def _rows(content: bytes) -> list[dict[str, Any]]:
-    """Return the rows of an uploaded file under the rules of ``POST /v1/experiments``."""
+def _rows(content: bytes, file: str) -> list[dict[str, Any]]:
+    """Return the rows of an uploaded file under the rules of REST; raises InputError naming row, field and cure."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError("experiments.json: is no text in UTF-8; write it anew in UTF-8") from None
+        raise InputError(f"{file}: is no text in UTF-8; write it anew in UTF-8") from None
     try:
-        rows = Rows.model_validate(parse_json(text, Place("experiments.json"))).experiments
+        rows = Rows.model_validate(parse_json(text, Place(file))).experiments
     except ValidationError as problem:
-        raise RequestValidationError(problem.errors()) from None
+        raise InputError(f"{file}: {_unfit(problem.errors()[0])}") from None
     return [row.model_dump(exclude_unset=True) for row in rows]
+
+
+def _unfit(problem: Mapping[str, Any]) -> str:
+    """Return what is wrong with a file of experiments, and what helps."""
+    place, said = list(problem["loc"]), str(problem["msg"])
+    if place == ["experiments"] and problem["type"] == "too_short":
+        return "its list of experiments is empty; there is nothing to bring in"
+    if place[:1] != ["experiments"] or len(place) < 2:
+        cure = "upload the file that `ringtrue experiment` keeps, or what Export gives"
+        return f'holds no list of experiments, like {{"experiments": […]}}; {cure}'
+    field = ".".join(str(part) for part in place[2:])
+    where = f"experiment {int(place[1]) + 1}" + (f", '{field}'" if field else "")
+    return f"{where}: {said[:1].lower()}{said[1:]}; mend it there and upload the file again"
 
 
 def _members(unit: Unit) -> Sequence[Experiment]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sized
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,8 +14,14 @@ from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from ringtrue.report.page.words import moment as in_words
-from ringtrue.report.page.words import number, percent, probability, signed
+from ringtrue.report.page.words import number, probability, signed
+from ringtrue.report.page.words import percent as in_percent
 from ringtrue.report.story import DASH, counted, milliseconds, signed_milliseconds
+from ringtrue.service.hints import for_pages
+
+NO_BREAK = "\u00a0"
+_MINUS, _PERCENT = re.compile(r"(?<![\w.)\]-])-(?=\d)"), re.compile(r"(?<=\d) ?%")
+_BADGE = re.compile(r'<span class="badge[^"]*">.*?</span>\s*[^<]*</span>', re.DOTALL)
 
 
 def moment(when: datetime | str | None) -> Markup | str:
@@ -91,6 +98,26 @@ def count(value: int | Sized | None, one: str = "", many: str = "") -> str:
     return counted(known, one, many) if one else f"{known:,}"
 
 
+def percent(share: float | None, *, sign: bool = False) -> str:
+    """Return a share in percent, number and sign on one line."""
+    return in_percent(share, sign=sign).replace(" %", f"{NO_BREAK}%")
+
+
+def signs(text: str) -> str:
+    """Return a text with the signs that the dashboard writes everywhere: a minus, and a space that keeps % with its number.
+
+    >>> signs("p95 -4.5%, below +20 % is allowed; see 2026-11-16 and top-10").replace(NO_BREAK, "~")
+    'p95 −4.5~%, below +20~% is allowed; see 2026-11-16 and top-10'
+    """
+    return _PERCENT.sub(f"{NO_BREAK}%", _MINUS.sub("−", text))
+
+
+def title(text: str) -> Markup:
+    """Return what the window is called: the heading without its badges, and without a name that stands behind every title."""
+    plain = Markup(_BADGE.sub("", text)).striptags()
+    return escape(plain.removesuffix("· Ringtrue").strip())
+
+
 def code(text: str) -> Markup:
     """Return a text in which what stands between backticks is set as code."""
     parts = text.split("`")
@@ -137,6 +164,6 @@ def attributes(given: Mapping[str, Any]) -> Markup:
 FILTERS = {
     "number": number, "signed": signed, "percent": percent, "probability": probability, "milliseconds": milliseconds,
     "signed_milliseconds": signed_milliseconds, "moment": moment, "seconds": seconds, "ago": ago_here, "count": count,
-    "code": code, "data": as_data, "attributes": attributes,
+    "code": code, "data": as_data, "attributes": attributes, "hint": for_pages, "signs": signs, "title_text": title,
 }  # fmt: skip
 """What templates may write behind a bar."""

@@ -10,18 +10,17 @@ from weakref import WeakKeyDictionary
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from ringtrue.errors import InputError, MissingInput
+from ringtrue.errors import InputError, MissingInput, RingtrueError
 from ringtrue.online import Decision
 from ringtrue.online.graduate import STAGES
 from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
+from ringtrue.service.errors import Refused, refused
 from ringtrue.service.pages.shell import page
 from ringtrue.service.work import rollout
 from ringtrue.store import Flag
 
 router = APIRouter(include_in_schema=False)
-SIGNS = {"graduated": "done", "rejected": "failed", "paused": "interrupted"}
-"""The sign of a state that has none of its own."""
 TOLD = {
     "advance": "It moved one stage further.",
     "graduate": "It graduated.",
@@ -31,6 +30,7 @@ TOLD = {
     "done": "Nothing moved: it has arrived where it stays.",
 }
 """What a look at the evidence brought about, by its action."""
+PAUSED = "Nothing moved: it is paused, whatever the evidence says. Resume it first."
 REMEMBERED_S = 5.0
 """How old the evidence that a page shows may be: it is taken from thousands of live searches. A step looks anew."""
 _seen: WeakKeyDictionary[Service, dict[tuple[str, str], tuple[float, Decision]]] = WeakKeyDictionary()
@@ -39,20 +39,33 @@ _seen: WeakKeyDictionary[Service, dict[tuple[str, str], tuple[float, Decision]]]
 @router.get("/flags")
 def overview(request: Request, service: Here, caller: PageReader) -> Response:
     """List the flags with their stage."""
-    return page(request, caller, "flags.html.jinja", rows=rollout.flags(service, caller), signs=SIGNS)
+    return _flags(request, service, caller)
+
+
+def _flags(
+    request: Request, service: Service, caller: Caller, *, name: str = "", why: str = "", problem: Refused | None = None
+) -> Response:
+    return page(
+        request, caller, "flags.html.jinja", status=problem.status if problem else 200, problem=problem, name=name, why=why,
+        rows=rollout.flags(service, caller),
+    )  # fmt: skip
 
 
 @router.post("/flags")
 def make(
+    request: Request,
     service: Here,
     caller: PageWriter,
     name: Annotated[str, Form(max_length=200)],
     why: Annotated[str, Form(max_length=500)] = "",
 ) -> Response:
-    """Make a flag that reaches nobody yet."""
-    if not name.strip():
-        raise InputError("a flag needs a name, like new-reranker")
-    rollout.set_flag(service, caller, name.strip(), why=why or "made on the page")
+    """Make a flag that reaches nobody yet; one that is there already stays as it is."""
+    try:
+        if not name.strip():
+            raise InputError("a flag needs a name, like new-reranker")
+        rollout.make_flag(service, caller, name.strip(), why=why or "made on the page")
+    except (RingtrueError, Refused) as problem:
+        return _flags(request, service, caller, name=name, why=why, problem=refused(problem))
     return RedirectResponse(f"/flags/{quote(name.strip(), safe='')}", 303)
 
 
@@ -69,7 +82,8 @@ def one(
     checks = decision.checks if decision is not None else ()
     return page(
         request, caller, "flag.html.jinja", listed=listed, flag=listed.flag, decision=decision, stages=STAGES,
-        told=TOLD.get(stepped, ""), headline="" if decision is None else _headline(decision), signs=SIGNS,
+        told=PAUSED if stepped == "wait" and listed.flag.state == "paused" else TOLD.get(stepped, ""),
+        headline="" if decision is None else _headline(decision),
         missing=[check for check in checks if check.holds is not True], holding=[check for check in checks if check.holds],
         last=next((entry for entry in history if entry.detail.get("why")), None), history=history,
     )  # fmt: skip
@@ -88,6 +102,15 @@ def back(service: Here, caller: PageWriter, name: str, why: Annotated[str, Form(
     if not why.strip():
         raise InputError("say why it is rolled back; whoever looks at it later will want to know")
     rollout.roll_back_flag(service, caller, name, why=why.strip())
+    return RedirectResponse(f"/flags/{quote(name, safe='')}", 303)
+
+
+@router.post("/flags/{name}/resume")
+def resume(service: Here, caller: PageWriter, name: str, why: Annotated[str, Form(max_length=500)] = "") -> Response:
+    """Let the evidence move a paused flag again."""
+    if not why.strip():
+        raise InputError("say why it is resumed; whoever paused it will want to know")
+    rollout.resume_flag(service, caller, name, why=why.strip())
     return RedirectResponse(f"/flags/{quote(name, safe='')}", 303)
 
 
@@ -124,8 +147,9 @@ def _headline(decision: Decision) -> str:
     """Return in one sentence where a flag stands and what would become of it now."""
     at, missing = f"{decision.before.rollout:g} %", sum(check.holds is not True for check in decision.checks)
     checks = f"{missing} of {len(decision.checks)} checks {'does' if missing == 1 else 'do'} not hold yet"
+    paused = f"It is paused: held at {at}, still served." if decision.before.rollout else f"It is paused at {at}."
     return {
-        "wait": f"It waits at {at}: {checks}." if decision.before.state == "running" else f"It is paused at {at}.",
+        "wait": f"It waits at {at}: {checks}." if decision.before.state == "running" else paused,
         "advance": f"Every check holds: it may go on from {at} to {decision.flag.rollout:g} %.",
         "graduate": f"It reached everybody and every check holds: it may graduate at {at}.",
         "rollback": f"A guardrail broke: it is to be taken back from {at}.",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import PurePath
@@ -13,7 +15,7 @@ from fastapi import APIRouter, File, Form, Path, Query, Request, UploadFile
 from fastapi.responses import RedirectResponse, Response
 
 from ringtrue.errors import MissingInput, RingtrueError
-from ringtrue.golden import Difference, diff, version_name
+from ringtrue.golden import Difference, diff, record_of, version_name
 from ringtrue.records import GoldenSet
 from ringtrue.report.story import DASH
 from ringtrue.service.auth import Caller, PageReader, PageWriter
@@ -71,10 +73,15 @@ def upload(
         if kind is None:
             said = f"'{(file.filename or 'the file')[:80]}' is of no kind that is read here; send .json, .yaml, .jsonl or .zip"
             raise Refused(422, "unsupported_type", said, field="file")
-        kept = keep_golden(service, caller, read_set(file.file.read(), kind))
+        kept = keep_golden(service, caller, read_set(file.file.read(), kind, name=_called(file.filename or "upload")))
     except (RingtrueError, Refused) as problem:
         return _sets(request, service, caller, problem=refused(problem))
     return RedirectResponse(_place(kept.golden.id, kept.golden.version), 303)
+
+
+def _called(file: str) -> str:
+    """Return the name of a file without what the name of a set may not hold."""
+    return " ".join(re.sub(r"[@?#%]+", "-", PurePath(file.replace("\\", "/")).name).split()) or "upload"
 
 
 @router.post("/golden/shipped")
@@ -183,6 +190,16 @@ def set_page(
 
 def _known(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@router.get("/golden/{name}/{version}/download")
+def download(service: Here, caller: PageReader, name: SetName, version: VersionText) -> Response:
+    """Send a version as a file: the golden-dataset JSON that the command line reads and that can be uploaded again."""
+    golden = set_opened(service, caller, name, version).golden
+    content = json.dumps(record_of(golden), ensure_ascii=False, indent=1).encode("utf-8", "replace")
+    file = re.sub(r"[^\w.-]+", "-", f"{golden.id}-{golden.version}.json")
+    named = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(file)}"}
+    return Response(content, media_type="application/json", headers=named)
 
 
 @router.get("/golden/{name}/{version}/queries/{query_id:path}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -50,7 +51,8 @@ def overview(request: Request, service: Here, caller: PageReader, series: Annota
     values: dict[str, Any] = {
         "found": found, "verdict": verdict(found), "parts": [_part(part) for part in _ordered(found)],
         "alerts": [(one, _helps(one.rule.name)) for one in found.slow.alerts], "chosen": chosen,
-        "tiles": [] if chosen is None else [_tile(chosen, found, name) for name in MEASURES],
+        "tiles": [] if chosen is None else [_tile(chosen, name) for name in MEASURES],
+        "measured": "" if chosen is None else f"{short(chosen.retriever)[:60]} on {chosen.last.golden or 'an unknown set'}",
         "trends": [] if chosen is None else [(name, _trend(chosen, name)) for name in MEASURES],
         "series": [(place, one) for place, one in enumerate(found.series[:8])],
         "volume": _volume(found.slow.volume, service.now()),
@@ -96,25 +98,36 @@ def _part(part: Part) -> dict[str, Any]:
     if part.name == "evaluation" and figures.get("metrics"):
         measure, value = next(iter(figures["metrics"].items()))
         ends = figures["intervals"].get(measure)
-        said = f"{measure} {number(value)}" + (f" ({number(ends[0])} to {number(ends[1])})" if ends else "") + ", measured"
+        said = f"{measure} {number(value)}" + (f" ({number(ends[0])} to {number(ends[1])})" if ends else "")
+        said += f"{_of(figures)}, measured"
+    if part.name == "gate" and figures.get("verdict"):
+        said = f"{figures['verdict']}{_of(figures)}"
     if part.name == "backlog" and isinstance(figures.get("oldest_pending_at"), str):
         said, at = said.partition(", the oldest")[0] + ", the oldest since", figures["oldest_pending_at"]
+    said = said.replace(" %", "\N{NO-BREAK SPACE}%")
     return {
         "name": NAMES.get(part.name, part.name), "mark": MARKS[part.state], "state": part.state, "says": said, "at": at,
         "href": href,
     }  # fmt: skip
 
 
+def _of(figures: Mapping[str, Any]) -> str:
+    """Return which search on which golden set figures are about."""
+    golden = figures.get("golden")
+    return f": {short(figures.get('retriever'))[:60]}" + (f" on {golden}" if golden else "")
+
+
 def _helps(rule: str) -> str:
     return next((href for word, href in ALERT_HELPS if word.lower() in rule.lower()), "/runs")
 
 
-def _tile(series: Series, found: Glance, measure: str) -> dict[str, Any]:
+def _tile(series: Series, measure: str) -> dict[str, Any]:
     row = series.last
     value, before = figure(row, measure), series.before_last(measure)
     ends = row.intervals.get(measure)
-    known = [point for _, point in found.slow.history.get(measure, ())] if series is found.series[0] else []
-    plot = sparkline(known, label=f"{measure} over the last 7 days") if len(known) > 1 else ""
+    known = [point for one in series.rows if (point := figure(one, measure)) is not None]
+    # A line through one evaluation would say that nothing changed, where nothing is known.
+    plot = sparkline(known, label=f"{measure} of the last {len(known)} evaluations") if len(known) > 1 else ""
     return {"name": measure, "value": value, "before": before, "ends": ends, "plot": plot, "run_id": row.run_id}
 
 

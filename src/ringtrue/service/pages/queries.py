@@ -100,7 +100,7 @@ def explorer(request: Request, service: Here, caller: PageReader, wanted: Wanted
         return fragment(request, caller, "queries.html.jinja", "rows", **values, part=True)
     stats = _stats(service, caller, wanted.span, now)
     return page(
-        request, caller, "queries.html.jinja", **values, part=False, stats=stats, volume=_volume(stats),
+        request, caller, "queries.html.jinja", **values, part=False, stats=stats, volume=_volume(stats, now),
         tools=[(name, name) for name in stats.tools], spans=SPAN_WORDS,
         plain=replace(wanted, span="month") == Filters() and cursor is None,
     )  # fmt: skip
@@ -186,8 +186,11 @@ def _milliseconds(text: str) -> float | None:
     return value
 
 
-def _volume(stats: LogStats) -> dict[str, Any]:
-    """Return the searches over time as a chart has them; a step without any is 0, because the log says so."""
+def _volume(stats: LogStats, now: datetime) -> dict[str, Any]:
+    """Return the searches over time as a chart has them; a step without any is 0, because the log says so.
+
+    The step that is not over yet is a line of its own, dashed: it would look like a fall.
+    """
     width = {"minute": 60, "hour": 3600, "day": 86_400}[stats.step]
     found = {int(datetime.fromisoformat(one.at).timestamp()) // width: one for one in stats.buckets}
     if not found:
@@ -197,11 +200,19 @@ def _volume(stats: LogStats) -> dict[str, Any]:
     def counted(name: str) -> list[int]:
         return [getattr(found[place], name) if place in found else 0 for place in places]
 
+    searches: list[int | None] = [*counted("searches")]
+    going: list[dict[str, Any]] = []
+    if max(found) == int(now.timestamp()) // width:
+        # It begins where the whole steps end; without a tone of its own a line is dashed.
+        so_far: list[int | None] = [*[None] * (len(searches) - 2), *searches[-2:]]
+        going = [{"name": f"searches, this {stats.step} so far", "values": so_far}]
+        searches[-1] = None
     return {
         "time": True,
         "x": [place * width for place in places],
         "series": [
-            {"name": "searches", "values": counted("searches"), "tone": "plain"},
+            {"name": "searches", "values": searches, "tone": "plain"},
+            *going,
             {"name": "found nothing", "values": counted("empty"), "tone": "bad"},
         ],
         "unit": "",

@@ -40,9 +40,11 @@ def agreement(request: Request, service: Here, caller: PageReader) -> Response:
 
 
 @router.get("/review/adjudicate")
-def dispute(request: Request, service: Here, caller: PageReviewer) -> Response:
+def dispute(
+    request: Request, service: Here, caller: PageReviewer, settled: Annotated[int | None, Query(ge=0, le=3)] = None
+) -> Response:
     """Show the widest dispute that the reader may settle."""
-    return _dispute(request, service, caller, None)
+    return _dispute(request, service, caller, None, graded=settled)
 
 
 @router.get("/review/adjudicate/{key}")
@@ -64,10 +66,10 @@ def settle(service: Here, caller: PageReviewer, key: str, grade: Annotated[int, 
     if nameless(caller):
         raise Refused(409, "nameless", "say who you are before you settle anything; load the page again")
     agreeing.settle(service, caller, key, grade)
-    return RedirectResponse("/review/adjudicate", 303)
+    return RedirectResponse(f"/review/adjudicate?settled={grade}", 303)
 
 
-def _dispute(request: Request, service: Here, caller: PageReviewer, key: str | None) -> Response:
+def _dispute(request: Request, service: Here, caller: PageReviewer, key: str | None, *, graded: int | None = None) -> Response:
     if nameless(caller):
         return page(request, caller, "review_name.html.jinja", wanted=request.url.path)
     waiting = agreeing.open_disputes(service, caller)
@@ -83,7 +85,7 @@ def _dispute(request: Request, service: Here, caller: PageReviewer, key: str | N
     return page(
         request, caller, "review_adjudicate.html.jinja", dispute=shown, left=len(mine), own=len(waiting) - len(mine),
         settled=agreeing.settled_by(service, caller)[:10], meanings=MEANINGS, disputes=len(waiting),
-        barred=shown is not None and me in shown.grades, **values,
+        barred=shown is not None and me in shown.grades, graded=graded, **values,
     )  # fmt: skip
 
 
@@ -103,12 +105,14 @@ def publish(
     request: Request, service: Here, caller: PageWriter,
     golden: Annotated[str, Form(max_length=200)], version: Annotated[str, Form(max_length=200)],
     rule: Annotated[str, Form(max_length=20)] = "majority", adjudicator: Annotated[str, Form(max_length=200)] = "",
+    force: Annotated[bool, Form()] = False, reason: Annotated[str, Form(max_length=2_000)] = "",
 ) -> Response:  # fmt: skip
     """Keep the next version of the set."""
     try:
         made = agreeing.publish(
-            service, caller, golden, rule=_rule(rule), adjudicator=adjudicator.strip() or None, version=version
-        )
+            service, caller, golden, rule=_rule(rule), adjudicator=adjudicator.strip() or None, version=version, force=force,
+            reason=reason,
+        )  # fmt: skip
     except Refused as problem:
         if problem.status != 409:
             raise

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from ringtrue.errors import RingtrueError
-from ringtrue.report import html, report_on
+from ringtrue.errors import InputError, MissingInput, RingtrueError
+from ringtrue.golden import parse_version
+from ringtrue.records import HUMAN_SOURCES
+from ringtrue.report import Report, html, report_on
 from ringtrue.report.page import sections
 from ringtrue.report.page.sides import Sides
-from ringtrue.report.page.words import headline
+from ringtrue.report.page.words import Headline, Tone, headline
 from ringtrue.run import Evaluation
 from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
@@ -22,9 +25,10 @@ from ringtrue.service.models import Cursor
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.routes.runs import report_policy
 from ringtrue.service.work.finding_runs import SHOWN, Filters, find_runs, kept_among, set_name
-from ringtrue.service.work.library import baseline_named, baselines, keep_baseline
+from ringtrue.service.work.gating import Decided, decided
+from ringtrue.service.work.library import UPDATE, baseline_named, baselines, keep_baseline, named
 from ringtrue.service.work.naming import short
-from ringtrue.service.work.opened import answers_of, report_opened, run_opened
+from ringtrue.service.work.opened import LARGEST_SET, answers_of, report_opened, run_opened, set_opened
 from ringtrue.service.work.reading_runs import elsewhere, primary_of, query_lines, query_seen
 from ringtrue.store import StoredResult
 
@@ -89,23 +93,26 @@ def _run(
 ) -> Response:
     row, evaluation = run_opened(service, caller, run_id)
     standards = baselines(service, caller)
+    kept_as, alike = _kept_as(service, caller, run_id, evaluation)
     values: dict[str, Any] = {
         "row": row, "baseline": baseline, "standards": standards, "problem": problem, "reason": reason,
-        "kept_as": _kept_as(service, caller, evaluation), "others": _others(service, caller, row), "run": None,
+        "kept_as": kept_as, "alike": alike, "others": _others(service, caller, row), "run": None,
         "baseline_name": name or (standards[0].name if standards else "production"), "unjudged": None,
-        "choices": [(one.name, f"{one.name} {one.version}") for one in standards], "short": short,
+        "choices": [(one.name, f"{one.name} {one.version}") for one in standards], "short": short, "judged": None,
+        "preview": "", "report_by": "",
     }  # fmt: skip
     if evaluation is None:
         return page(request, caller, "run.html.jinja", **values, status=problem.status if problem else 200)
-    try:
-        report = report_opened(service, caller, run_id, evaluation, baseline=baseline or None)
-    except RingtrueError as missing:  # the run is there all the same
-        values["unjudged"] = clean(str(missing))
-        report = report_opened(service, caller, run_id, evaluation, baseline=None)
-    sides = Sides(report)
+    told = _told(service, caller, run_id, evaluation, baseline)
+    report, sides = told.report, Sides(told.report)
+    values |= {"judged": told.judged, "unjudged": told.problem, "preview": told.preview, "report_by": told.by}
+    # Without times of its own its answers were made before it; their times are not this run's.
+    reused = evaluation.cached or (bool(evaluation.latencies) and not row.latency_ms)
     values["run"] = {
         "evaluation": evaluation,
-        "headline": headline(report),
+        "confirmed": _confirmed(service, caller, evaluation),
+        "reused": evaluation.setup.recorded_at if reused else "",
+        "headline": headline(report) if report.verdict is not None else _headline(row, report),
         "ring": sections.ring(sides),
         "tiles": sections.tiles(sides),
         "judged_by": sections.judged_by(sides),
@@ -127,18 +134,77 @@ def _run(
     return page(request, caller, "run.html.jinja", **values, status=problem.status if problem else 200)
 
 
-def _kept_as(service: Service, caller: Caller, evaluation: Evaluation | None) -> list[str]:
-    """Return the baselines whose last version was recorded from these very answers."""
-    if evaluation is None:
-        return []
-    found = []
-    setup = evaluation.setup
+@dataclass(frozen=True)
+class Told:
+    """A run as its page tells it: with the verdict that is kept, or with one that a reader only wants to see."""
+
+    report: Report
+    judged: Decided | None = None
+    """What the gate said of it, where that is shown."""
+    preview: str = ""
+    """The baseline that it is held against without anything being kept."""
+    by: str = ""
+    """The baseline of the verdict that is shown, as name@version."""
+    problem: str | None = None
+    """Why the run is not judged as was asked."""
+
+
+def _told(service: Service, caller: Caller, run_id: str, evaluation: Evaluation, baseline: str) -> Told:
+    judged, wanted, problem = decided(service, caller, run_id), "", None
+    by = f"{named(judged.by)[0]}@{judged.verdict.baseline}" if judged and judged.by and judged.verdict.baseline else ""
+    try:
+        wanted = f"{named(baseline)[0]}@{baseline_named(service, caller, baseline).version}" if baseline else ""
+    except RingtrueError as missing:  # the run is there all the same
+        problem = clean(str(missing))
+    if wanted and wanted != by:
+        report = report_opened(service, caller, run_id, evaluation, baseline=wanted)
+        return Told(report, preview=wanted.replace("@", " "), by=wanted)
+    if judged is None:
+        return Told(report_opened(service, caller, run_id, evaluation, baseline=None), problem=problem)
+    report = report_opened(service, caller, run_id, evaluation, baseline=by or None)
+    # The rules may have changed since: what is told is what the gate said then.
+    own = report.verdict.comparison if report.verdict is not None else None
+    return Told(replace(report, verdict=replace(judged.verdict, comparison=own)), judged, by=by, problem=problem)
+
+
+def _headline(row: StoredResult, report: Report) -> Headline:
+    """Return the first thing to read of a run of which no checks are kept, although it may have been judged elsewhere."""
+    found = headline(report)
+    tones: dict[str, Tone] = {"pass": "good", "fail": "bad", "undecided": "unsure"}
+    if row.gate not in tones:
+        return found
+    by = f" by {row.control_run_id}" if row.control_run_id else ""
+    why = f"The gate said so when the run was made{by}. Its checks are not kept here; a preview below shows them."
+    return replace(found, word=row.gate.upper(), tone=tones[row.gate], why=why)
+
+
+def _confirmed(service: Service, caller: Caller, evaluation: Evaluation) -> tuple[int, int] | None:
+    """Return how many judgments of the golden set a person confirmed, of how many; None where the set cannot be asked."""
+    origin = evaluation.setup.golden
+    if len(evaluation.qrels.grade) > LARGEST_SET:  # to read a set anew for every reader would take too long
+        return None
+    try:
+        golden = set_opened(service, caller, origin.id, parse_version(origin.version).number).golden
+    except (InputError, MissingInput):
+        return None
+    return sum(one.source in HUMAN_SOURCES for one in golden.judgments), len(golden.judgments)
+
+
+def _kept_as(service: Service, caller: Caller, run_id: str, evaluation: Evaluation | None) -> tuple[list[str], list[str]]:
+    """Return the baselines whose last version this run was made, and those which only have the same answers."""
+    kept: list[str] = []
+    alike: list[str] = []
     for one in baselines(service, caller)[:STANDARDS]:
-        standard = baseline_named(service, caller, one.name)
-        made = (standard.recorded_at, standard.retriever, standard.golden.content_hash)
-        if made == (setup.recorded_at, setup.retriever, setup.golden.content_hash):
-            found.append(f"{one.name} {one.version}")
-    return found
+        subject = f"{one.name}@{one.version}"
+        entries = service.of(caller).audit(project=caller.project, subject=subject, what=UPDATE, limit=1)
+        if entries and entries[0].detail.get("run_id") == run_id:
+            kept.append(f"{one.name} {one.version}")
+        elif evaluation is not None:
+            standard, setup = baseline_named(service, caller, one.name), evaluation.setup
+            made = (standard.recorded_at, standard.retriever, standard.golden.content_hash)
+            if made == (setup.recorded_at, setup.retriever, setup.golden.content_hash):
+                alike.append(f"{one.name} {one.version}")
+    return kept, alike
 
 
 def _others(service: Service, caller: Caller, row: StoredResult) -> list[tuple[str, str]]:
@@ -167,7 +233,8 @@ def make_baseline(
 ) -> Response:
     """Keep a run as the standard that later ones are judged by; where it is worse, only with a reason."""
     try:
-        keep_baseline(service, caller, answers_of(service, caller, run_id), name=name.strip(), force=bool(force), reason=reason)
+        answers = answers_of(service, caller, run_id)
+        keep_baseline(service, caller, answers, name=name.strip(), force=bool(force), reason=reason, run_id=run_id)
     except (RingtrueError, Refused) as problem:
         return _run(request, service, caller, run_id, problem=refused(problem), reason=reason, name=name)
     return RedirectResponse("/" if next == "/" else f"/runs/{quote(run_id)}", 303)

@@ -27,6 +27,18 @@ MEANT = {
 }
 
 
+DEEDS = {
+    "set flag": "flag set", "test.create": "test started", "test running": "test resumed", "test paused": "test paused",
+    "test graduated": "test graduated", "test rejected": "test rejected", "golden.upload": "golden set uploaded",
+    "golden.look": "held-out part looked at", "baseline.update": "baseline updated", "review.publish": "judgments published",
+    "judgments.delete": "judgments deleted", "experiments.import": "experiments imported", "key.create": "key created",
+    "key.revoke": "key revoked", "gate.verdict": "run judged", "shadow.missing": "shadow queries missed",
+    "log.lost": "searches lost", "user.deleted": "user forgotten", "demo.begun": "demonstration begun",
+    "demo.filled": "demonstration filled",
+}  # fmt: skip
+"""What was done, of what: one grammar for the trail, whose entries keep the names that programs look for."""
+
+
 @router.get("/settings")
 def overview(request: Request, service: Here, caller: PageReader) -> Response:
     """Show who the reader is, what the server serves, and for administrators its state."""
@@ -73,7 +85,7 @@ def audit(request: Request, service: Here, caller: PageAdmin, cursor: Cursor = N
     """Show who changed what."""
     entries, following = audit_trail(service, caller, limit=ENTRIES, before=cursor)
     return page(
-        request, caller, "settings.html.jinja", tab="audit", entries=entries, next=following, cursor=cursor
+        request, caller, "settings.html.jinja", tab="audit", entries=entries, next=following, cursor=cursor, deeds=DEEDS
     )  # fmt: skip
 
 

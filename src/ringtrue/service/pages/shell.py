@@ -55,10 +55,18 @@ class Section:
     letter: str
     """Pressed after ``g`` it leads there."""
     group: str = ""
+    scope: str = "read"
+    """What its first page needs."""
+    instead: str = ""
+    """Where those are led who may not: a page of it that only shows."""
 
     @property
     def href(self) -> str:
         return "/" if self.key == "overview" else f"/{self.key}"
+
+    def way(self, may: Callable[[str], bool]) -> str:
+        """Return the address for somebody who may do some things and not others."""
+        return self.href if not self.instead or may(self.scope) else self.instead
 
 
 SECTIONS = (
@@ -67,7 +75,7 @@ SECTIONS = (
     Section("runs", "Runs", "r", "Measure"),
     Section("compare", "Compare", "c", "Measure"),
     Section("golden", "Golden sets", "g", "Judge"),
-    Section("review", "Review", "v", "Judge"),
+    Section("review", "Review", "v", "Judge", scope="review", instead="/review/agreement"),
     Section("backlog", "Backlog", "b", "Judge"),
     Section("queries", "Query log", "q", "Live"),
     Section("tests", "Shadow & tests", "t", "Live"),
@@ -86,6 +94,8 @@ STATES: Mapping[str, tuple[str, str, str]] = {
     # of a job
     "queued": ("plain", "…", "Queued"), "running": ("live", "◔", "Running"), "done": ("good", "✓", "Done"),
     "failed": ("bad", "✕", "Failed"), "cancelled": ("plain", "–", "Cancelled"), "interrupted": ("unsure", "!", "Interrupted"),
+    # of a flag and a sequential test, which run as a job does
+    "paused": ("unsure", "‖", "Paused"), "graduated": ("good", "✓", "Graduated"), "rejected": ("bad", "✕", "Rejected"),
     # of everything that is on or off, waits or is over
     "on": ("good", "●", "On"), "off": ("plain", "○", "Off"), "open": ("live", "○", "Open"), "closed": ("plain", "–", "Closed"),
     "shadow": ("live", "◐", "Shadow"), "canary": ("live", "◔", "Canary"), "full": ("good", "●", "Full"),
@@ -190,6 +200,13 @@ def _answer(text: str, status: int) -> HTMLResponse:
     # Half of a character pair, which a query may hold, cannot be written as UTF-8.
     content = text.encode("utf-8", errors="replace")
     return HTMLResponse(content, status, {"Cache-Control": "private, no-store", "Vary": "HX-Request, Cookie"})
+
+
+def prepare() -> None:
+    """Read every template: who opens a page first would wait for it."""
+    made = _templates()
+    for name in made.list_templates():
+        made.get_template(name)
 
 
 @cache

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query
 from ringtrue.service.auth import Admin
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
+from ringtrue.service.incoming import At
 from ringtrue.service.models import Answer, Cursor, Limit, Page
-from ringtrue.service.routes.queries import At
 from ringtrue.service.work.diagnosing import audit_trail
 
 router = APIRouter(prefix="/v1/audit", tags=["audit"], responses=ERRORS)

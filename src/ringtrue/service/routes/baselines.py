@@ -135,6 +135,7 @@ def update_baseline(service: Here, caller: Writer, request: BaselineRequest) -> 
         version=request.version,
         force=request.force,
         reason=request.reason,
+        run_id=request.run,
     )
     return UpdateAnswer.model_validate(_update(kept))
 

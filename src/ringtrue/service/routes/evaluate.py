@@ -19,12 +19,13 @@ from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.golden import read_upload
+from ringtrue.golden import UploadLimits, read_upload
 from ringtrue.records import GoldenSet
 from ringtrue.service.auth import Writer
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import ERRORS, ErrorAnswer, Refused
 from ringtrue.service.jobs import Progress
+from ringtrue.service.limits import MOST_VALUES
 from ringtrue.service.models import Answer, Line, Name, Strict
 from ringtrue.service.routes.jobs import STARTED, started
 from ringtrue.service.work import evaluating
@@ -91,11 +92,15 @@ _READING = BoundedSemaphore(2)
 """The largest that is read takes hundreds of megabytes for a moment; many at once would take all there are."""
 
 
-def read_set(content: bytes, kind: Kind) -> GoldenSet:
-    """Return the golden set in an upload; raises InputError naming place, value and cure."""
+_ALIKE = UploadLimits(values=MOST_VALUES)
+"""What is JSON may hold as many values as any request; a zip holds more than its bytes show, and has bounds of its own."""
+
+
+def read_set(content: bytes, kind: Kind, *, name: str = "upload") -> GoldenSet:
+    """Return the golden set in an upload, called like its file where it has no id; raises InputError with place and cure."""
     try:
         with _READING:
-            return read_upload(content, kind=kind, name="upload")
+            return read_upload(content, kind=kind, name=name, limits=_ALIKE if kind in ("json", "jsonl") else None)
     except MissingInput as problem:  # what an upload lacks is wrong with it; nothing that was asked for is missing here
         raise InputError(str(problem)) from None
 

@@ -14,8 +14,8 @@ from ringtrue.service.auth import Reader, allowed, caller_of
 from ringtrue.service.context import Here, Service
 from ringtrue.service.direct import Direct, OneOrMany
 from ringtrue.service.errors import ERRORS
+from ringtrue.service.incoming import At
 from ringtrue.service.models import Answer, Cursor, Free, Limit, Name, Page, Strict
-from ringtrue.service.routes.queries import At
 from ringtrue.service.work.logging_in import event_cursor, linked, newest_feedback
 from ringtrue.store import EventType, FeedbackEvent, timestamp
 

@@ -15,6 +15,7 @@ from ringtrue.errors import MissingInput
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS, Refused
+from ringtrue.service.hints import for_rest
 from ringtrue.service.jobs import ENDED
 from ringtrue.service.models import Answer, Cursor, Limit, Page, paged
 from ringtrue.store import StoredJob
@@ -70,7 +71,9 @@ def job_answer(job: StoredJob) -> JobAnswer:
         total=job.total,
         says=job.says,
         result=None if job.result is None else dict(job.result),
-        error=None if job.error is None else JobFailure(code=str(job.error["code"]), message=str(job.error["message"])),
+        error=None
+        if job.error is None
+        else JobFailure(code=str(job.error["code"]), message=for_rest(str(job.error["message"]))),
     )
 
 

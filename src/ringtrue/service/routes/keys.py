@@ -10,8 +10,9 @@ from pydantic import ConfigDict, Field
 from ringtrue.service.auth import Admin
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
+from ringtrue.service.incoming import At
 from ringtrue.service.models import Answer, Name, Strict
-from ringtrue.service.routes.queries import At, PathName
+from ringtrue.service.routes.queries import PathName
 from ringtrue.service.work.keyring import create_key, keys, revoke_key
 from ringtrue.store import ApiKey, Scope
 

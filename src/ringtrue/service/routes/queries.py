@@ -2,88 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from ringtrue.errors import InputError
 from ringtrue.service.auth import Reader, allowed, caller_of
 from ringtrue.service.context import Here, Service
-from ringtrue.service.direct import Direct, OneOrMany
+from ringtrue.service.direct import Direct
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Answer, Cursor, Free, Limit, Line, Moment, Name, Page, Strict, Text, paged
-from ringtrue.service.work.logging_in import Step, log_stats, newest_searches, one_search, search_row
-from ringtrue.store import LoggedQuery, timestamp
+from ringtrue.service.incoming import BODY, EXAMPLES, At, Stage
+from ringtrue.service.models import Answer, Cursor, Limit, Page, paged
+from ringtrue.service.work.logging_in import Step, log_stats, newest_searches, one_search
+from ringtrue.store import LoggedQuery
 
 router = APIRouter(prefix="/v1/queries", tags=["queries"], responses=ERRORS)
-MOST = 1_000
-"""Searches of one request."""
-MOST_RESULTS = 1_000
-
-
-def _readable(moment: str) -> str:
-    try:
-        return timestamp(moment)
-    except InputError as problem:
-        raise ValueError(str(problem)) from None
-
-
-At = Annotated[Moment, AfterValidator(_readable), Field(json_schema_extra={"format": "date-time"})]
 PathName = Annotated[str, Path(min_length=1, max_length=300)]
-Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
-Milliseconds = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e12)]
-Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Ids = Annotated[tuple[Name, ...], Field(max_length=MOST_RESULTS)]
-
-
-class Stage(Strict):
-    """What one stage of a search took in and gave out."""
-
-    name: Name
-    input: Count
-    output: Count
-    ms: Milliseconds
-
-
-class Search(Strict):
-    """One search as it happened. Only `query` and `tool_name` must be there; what is not known is left out."""
-
-    query: Text
-    tool_name: Name
-    query_id: Name | None = Field(None, description="Given where it is missing. Sent twice, the first one stays.")
-    created_at: At | None = Field(None, description="When it was searched; now where it is missing.")
-    intent: Line | None = None
-    mode: Name | None = None
-    session_id: Name | None = None
-    user_id: Name | None = None
-    result_ids: Ids = ()
-    scores: Annotated[tuple[Number, ...], Field(max_length=MOST_RESULTS)] = ()
-    channel_contributions: Annotated[dict[Name, Ids], Field(max_length=50)] = Field(
-        default_factory=dict, description="Channel → ids it had."
-    )
-    total_latency_ms: Milliseconds | None = None
-    stage_latency_ms: Annotated[dict[Name, Milliseconds], Field(max_length=50)] = Field(default_factory=dict)
-    stages: Annotated[tuple[Stage, ...], Field(max_length=50)] = ()
-    fusion_weights: Annotated[dict[Name, Number], Field(max_length=50)] = Field(default_factory=dict)
-    quality_proxy_score: Number | None = Field(None, description="A health figure, not quality; made of scores and latency.")
-    trace_id: Name | None = None
-    prompt_id: Name | None = None
-    retriever: Name | None = Field(None, description="Fingerprint of the retriever that answered.")
-    fallback: Line | None = Field(None, description="Why a fallback was triggered.")
-    degraded: bool = False
-    mode_override: Name | None = None
-    token_pressure_level: Name | None = None
-    token_pressure_ratio: Number | None = None
-    boost_delta: Number | None = None
-    extraction_count: Count | None = None
-    flags: Annotated[Free, Field(max_length=200)] = Field(
-        default_factory=dict, description="Flags in force and their variants."
-    )
-    is_eval_corpus: bool = False
-    eval_category: Name | None = None
 
 
 class LoggedSearch(Answer):
@@ -154,40 +88,13 @@ class Stats(Answer):
     buckets: list[Bucket]
 
 
-EXAMPLES: dict[str, Any] = {
-    "one": {
-        "query": "late checkout",
-        "tool_name": "hotel-app",
-        "session_id": "s-17",
-        "result_ids": ["faq-12", "policy-3"],
-        "scores": [0.91, 0.4],
-        "total_latency_ms": 23.5,
-    },
-    "several": [
-        {"query": "pool opening hours", "tool_name": "hotel-app", "query_id": "eq_a1", "created_at": "2026-01-31T12:00:00Z"},
-        {"query": "parking", "tool_name": "hotel-app", "degraded": True, "fallback": "dense did not answer"},
-    ],
-}
-BODY = OneOrMany(Search, most=MOST)
-_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
-
-
 async def log_searches(request: Request) -> Response:
     """Log one search, or up to 1,000 at once. The answer comes when they are stored, and they survive whatever follows."""
     caller = allowed(await caller_of(request), "write")
-    searches, size = await BODY.read(request)
-    return Response(await stored(request.app.state.service, caller.project, searches, size), 201, media_type="application/json")
-
-
-async def stored(service: Service, project: str, searches: Sequence[Search], size: int) -> bytes:
-    """Store searches and return the answer's body."""
-    fresh = all(search.query_id is None for search in searches)
-    rows = [search_row(dict(search.__dict__), project) for search in searches]
-    new = await service.intake.queries(rows, size=size, fresh=fresh)
-    for row in rows:
-        if row.total_latency_ms is not None:
-            service.telemetry.observe_search(project, row.total_latency_ms / 1000)
-    return _json({"accepted": len(rows), "stored": new, "query_ids": [row.query_id for row in rows]}).encode()
+    service: Service = request.app.state.service
+    logged = await service.intake.log(await BODY.taken(request), caller.project)
+    service.telemetry.observe_searches(caller.project, logged.spent)
+    return Response(logged.body, 201, media_type="application/json")
 
 
 router.add_api_route(

@@ -193,13 +193,15 @@ class AgreementAnswer(Answer):
 
 
 class DisputeAnswer(Answer):
-    """A completely judged pair on which reviewers differ."""
+    """A completely judged pair on which reviewers differ, and how it was settled, if it was."""
 
     key: str
     query_id: str
     query: str
     doc_id: str
     grades: dict[str, int]
+    settled_by: str | None = Field(description="Who settled it and is no rater of it; null while nobody has.")
+    settled: int | None = Field(description="The grade that counts under the rule 'adjudicated'.")
 
     @classmethod
     def of(cls, found: Disputed) -> DisputeAnswer:
@@ -221,7 +223,11 @@ class Publish(Strict):
     model_config = ConfigDict(json_schema_extra={"examples": [{"golden": "hotel", "rule": "majority"}]})
     golden: Name
     rule: Rule = "majority"
-    adjudicator: Name | None = Field(None, description="Who settles disputes, with rule 'adjudicated'.")
+    adjudicator: Name | None = Field(
+        None, description="Who settles disputes, with rule 'adjudicated'; unless given, whoever settled each on its page."
+    )
+    force: bool = Field(False, description="Publish although reviewers agree too little; needs `reason`.")
+    reason: Line = Field("", description="Why too little agreement is passed over; it stays in the audit trail.")
 
 
 class PublishedAnswer(Answer):
@@ -314,8 +320,19 @@ def undo(service: Here, caller: Reviewer) -> Undone:
 
 @router.post("/publish", status_code=201)
 def publish(service: Here, caller: Writer, wanted: Publish) -> PublishedAnswer:
-    """Keep the next version of a golden set, with the judgments of its approved pairs."""
-    found = reviewing.publish(service, caller, wanted.golden, rule=wanted.rule, adjudicator=wanted.adjudicator)
+    """Keep the next version of a golden set, with the judgments of its approved pairs.
+
+    Where two or more judged the same pairs, their agreement must exceed 0.6, or nothing is published (`cannot_decide`).
+    """
+    found = reviewing.publish(
+        service,
+        caller,
+        wanted.golden,
+        rule=wanted.rule,
+        adjudicator=wanted.adjudicator,
+        force=wanted.force,
+        reason=wanted.reason,
+    )
     return PublishedAnswer.model_validate(found, from_attributes=True)
 
 

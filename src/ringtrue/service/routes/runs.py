@@ -15,12 +15,14 @@ from ringtrue.run import Evaluation
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS, Refused, clean
+from ringtrue.service.incoming import At
 from ringtrue.service.models import Answer, Cursor, Limit, Name, Page
 from ringtrue.service.routes.evaluate import Body, EvaluationAnswer, Figures
+from ringtrue.service.routes.gate import VerdictAnswer
 from ringtrue.service.routes.jobs import wrong_cursor
-from ringtrue.service.routes.queries import At
 from ringtrue.service.work import evaluating
 from ringtrue.service.work.evaluating import keys_of, known, renamed
+from ringtrue.service.work.gating import decided
 from ringtrue.service.work.library import baseline_named, golden_named
 from ringtrue.service.work.opened import answers_of, run_opened
 from ringtrue.store import StoredResult
@@ -57,6 +59,7 @@ class RunAnswer(Answer):
     p_value: float | None
     is_significant: bool | None
     evaluation: EvaluationAnswer | None
+    verdict: VerdictAnswer | None = Field(description="What `/v1/gate` or the page said of it, with every check.")
 
 
 class QueryItem(Answer):
@@ -241,7 +244,8 @@ def upload_run(
 ) -> EvaluationAnswer:
     """Score answers that were made elsewhere: `{query: {document: score}}` as JSON, or a TREC run as text.
 
-    Queries that the run does not answer are listed as failures and left out of the means.
+    Queries that the run does not answer are listed as failures and left out of the means. At most 10,000 documents of each
+    query are read, and as JSON 200,000 of all.
     """
     kinds: dict[str, Literal["json", "trec"]] = {"application/json": "json", "text/plain": "trec"}
     if body.kind not in kinds:
@@ -265,6 +269,7 @@ def upload_run(
 def get_run(service: Here, caller: Reader, run_id: RunId) -> RunAnswer:
     """Return a run: its figures, and the whole evaluation where its answers are kept."""
     row, evaluation = run_opened(service, caller, run_id)
+    judged = decided(service, caller, run_id)
     return RunAnswer(
         run=run_item(row, kept=evaluation is not None),
         intervals={name: [known(low), known(high)] for name, (low, high) in _intervals(row).items()},
@@ -276,6 +281,7 @@ def get_run(service: Here, caller: Reader, run_id: RunId) -> RunAnswer:
         evaluation=None
         if evaluation is None
         else EvaluationAnswer.model_validate({"run_id": run_id, **evaluating.summary(evaluation)}),
+        verdict=None if judged is None else VerdictAnswer.model_validate(judged.record),
     )
 
 

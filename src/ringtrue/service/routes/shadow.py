@@ -10,8 +10,9 @@ from pydantic import ConfigDict, Field
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
+from ringtrue.service.incoming import At, Milliseconds
 from ringtrue.service.models import Answer, Limit, Line, Name, Strict
-from ringtrue.service.routes.queries import At, Milliseconds, PathName
+from ringtrue.service.routes.queries import PathName
 from ringtrue.service.work.rollout import Shadowed, record_shadow, shadow_feature, shadow_rows, shadowed
 from ringtrue.store import ShadowRun, ShadowSource, timestamp
 

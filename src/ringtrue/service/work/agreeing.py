@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ringtrue.errors import CannotDecide
-from ringtrue.golden import Rating, Rule, agreement, by_pair, rater_name
-from ringtrue.golden.refresh import KAPPA
+from ringtrue.errors import CannotDecide, InputError
+from ringtrue.golden import Rating, Rule, by_pair, rater_name
 from ringtrue.online import Publication
+from ringtrue.online.agreed import Gate, gate, judge_of, said_by_raters
 from ringtrue.service.errors import Refused
 from ringtrue.service.work import reviewing
 from ringtrue.service.work.library import golden_named
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 GRADES = (0, 1, 2, 3)
 RESAMPLES = 2_000
 SETTLED = ("adjudicated_by", "adjudicated_at")
-ROUNDING = 1e-9
-"""A coefficient of exactly 0.6 may come out of the division a hair above it."""
 SCALE = (
     (0.0, "no better than chance"), (0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "substantial"),
     (math.inf, "almost perfect"),
@@ -84,15 +82,6 @@ class Dispute:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """Whether reviewers agree well enough to publish; ``passed`` is None where nothing was judged by two."""
-
-    passed: bool | None
-    says: str
-    found: Agreement | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Picture:
     """How far the reviewers agree."""
 
@@ -122,7 +111,7 @@ def picture(service: Service, caller: Caller) -> Picture:
     queue = reviewing.queue_of(service, caller)
     items = [item for item in queue.items() if item.state in reviewing.COMPLETE]
     said = _said(service, caller, items)
-    ratings = _ratings(items, said)
+    ratings = said_by_raters(items, said)
     pairs = [one for one in by_pair(ratings).values() if len(one) > 1]
     everybody = Counter(rater_name(row.reviewer) for row in service.of(caller).ratings(project=caller.project))
     grades: dict[str, Counter[int]] = {}
@@ -139,22 +128,6 @@ def picture(service: Service, caller: Caller) -> Picture:
         disputes=_disputes(items, said),
         gate=gate(ratings),
     )
-
-
-def gate(ratings: Sequence[Rating]) -> Gate:
-    """Return whether the agreement of these ratings exceeds what the project asks, as a refresh asks it (G-6)."""
-    try:
-        found = agreement(ratings)
-    except CannotDecide:
-        return Gate(None, "nobody but one person has judged these pairs, so agreement cannot be measured")
-    if found.items == 0:
-        return Gate(None, "no pair was judged by two people, so agreement cannot be measured", found)
-    if not found.defined:
-        return Gate(False, f"{found.name} is not defined: every pair has one and the same grade", found)
-    value = f"{found.name} is {found.coefficient:.3f} over {found.items} pairs"
-    if found.coefficient > KAPPA + ROUNDING:
-        return Gate(True, f"{value}, above {KAPPA:g}", found)
-    return Gate(False, f"{value}, not above {KAPPA:g}", found)
 
 
 # --- disputes
@@ -229,7 +202,7 @@ def _disputes(items: Iterable[ReviewItem], said: Mapping[str, Mapping[str, Ratin
     found = []
     for item in items:
         raters = dict(said.get(item.item_key, {}))
-        judge = _judge_of(item, raters)
+        judge = judge_of(item, raters)
         settled = raters.pop(judge) if judge is not None else None
         grades = {name: rating.grade for name, rating in sorted(raters.items())}
         if len(set(grades.values())) > 1:
@@ -238,27 +211,8 @@ def _disputes(items: Iterable[ReviewItem], said: Mapping[str, Mapping[str, Ratin
     return tuple(sorted(found, key=lambda one: (-one.gap, one.item.query_id, one.item.doc_id)))
 
 
-def _judge_of(item: ReviewItem, raters: Mapping[str, Rating]) -> str | None:
-    """Return who settled a pair; a grade that was taken back settles nothing."""
-    name = item.metadata.get("adjudicated_by")
-    return str(name) if name in raters else None
-
-
 def _said(service: Service, caller: Caller, items: Sequence[ReviewItem]) -> dict[str, dict[str, Rating]]:
-    """Return what everybody said of these pairs, by key and rater."""
-    keys = {(item.query_id, item.doc_id): item.item_key for item in items}
-    found = by_pair(reviewing.queue_of(service, caller).ratings(items))
-    return {keys[pair]: raters for pair, raters in found.items()}
-
-
-def _ratings(items: Iterable[ReviewItem], said: Mapping[str, Mapping[str, Rating]]) -> list[Rating]:
-    """Return the ratings of raters: those of adjudicators are none."""
-    found = []
-    for item in items:
-        raters = said.get(item.item_key, {})
-        judge = _judge_of(item, raters)
-        found += [rating for name, rating in raters.items() if name != judge]
-    return found
+    return reviewing.queue_of(service, caller).said(items)
 
 
 # --- numbers
@@ -397,36 +351,44 @@ def preview(service: Service, caller: Caller, golden: str, *, rule: Rule, adjudi
     """Return what the next version of a set would hold; raises MissingInput where there is no such set."""
     base = golden_named(service, caller, golden)
     queue = reviewing.queue_of(service, caller)
-    approved = service.of(caller).review_items(project=caller.project, state="approved")
-    items = [item for item in approved if item.metadata.get("golden") == base.id]
-    said = _said(service, caller, items)
-    found = gate(_ratings(items, said))
+    found = queue.gate(base, rule=rule, adjudicator=adjudicator)
     try:
         made = queue.publication(base, rule=rule, adjudicator=adjudicator)
     except CannotDecide as problem:
         return Preview(base.id, base.version, found, None, (), str(problem))
-    grades = {(one.query_id, one.doc_id): one.grade for one in made.golden.judgments}
     keys, kept = set(made.keys), set(made.kept)
+    approved = service.of(caller).review_items(project=caller.project, state="approved")
+    items = [item for item in approved if item.item_key in keys]
+    said = _said(service, caller, items)
+    grades = {(one.query_id, one.doc_id): one.grade for one in made.golden.judgments}
     lines = tuple(
         Line(
             item,
             {name: rating.grade for name, rating in sorted(said.get(item.item_key, {}).items())},
-            _judge_of(item, said.get(item.item_key, {})),
+            judge_of(item, said.get(item.item_key, {})),
             None if item.item_key in kept else grades.get((item.query_id, item.doc_id)),
         )
         for item in items
-        if item.item_key in keys
     )
     return Preview(base.id, base.version, found, made, lines, found.says if found.passed is False else "")
 
 
 def publish(
-    service: Service, caller: Caller, golden: str, *, rule: Rule, adjudicator: str | None, version: str
+    service: Service,
+    caller: Caller,
+    golden: str,
+    *,
+    rule: Rule,
+    adjudicator: str | None,
+    version: str,
+    force: bool = False,
+    reason: str = "",
 ) -> reviewing.Published:
     """Publish what was previewed as ``version``; raises Refused (409) where agreement is too low or that is out of date."""
     now = preview(service, caller, golden, rule=rule, adjudicator=adjudicator)
-    if now.refused:
-        raise Refused(409, "cannot_decide", now.refused)
-    if now.publication is None or now.publication.golden.version != version:
+    if now.publication is not None and now.publication.golden.version != version:
         raise Refused(409, "changed", "the set or its pairs changed since this page was shown; look at it again")
-    return reviewing.publish(service, caller, golden, rule=rule, adjudicator=adjudicator)
+    try:
+        return reviewing.publish(service, caller, golden, rule=rule, adjudicator=adjudicator, force=force, reason=reason)
+    except (CannotDecide, InputError) as problem:
+        raise Refused(409, "cannot_decide", str(problem)) from None

@@ -31,7 +31,8 @@ JOBS = 200
 def health(service: Service, caller: Caller) -> Health:
     """Return the health of the caller's project, the documents that are served and the memory included."""
     store, settings, now = service.of(caller), service.settings, service.now()
-    found = health_of(store, now=now, project=caller.project, index=settings.folder, retriever=settings.retriever)
+    served = settings.retriever
+    found = health_of(store, now=now, project=caller.project, index=settings.folder, retriever=served, served=served)
     memory = memory_part(store, project=caller.project, since=now - MEMORY_DAYS)
     return Health(tuple(_public(service, part) for part in (*found.parts, memory)))
 

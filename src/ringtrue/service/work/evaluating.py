@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic_core import from_json
 
 from ringtrue.config import cache_folder
 from ringtrue.errors import InputError, MissingInput, RingtrueError
@@ -17,7 +20,7 @@ from ringtrue.measures import Measure
 from ringtrue.online import record_evaluation
 from ringtrue.retrieve import Collection, names_documents
 from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate, unpacked
-from ringtrue.service.errors import clean
+from ringtrue.service.errors import Refused, clean
 from ringtrue.service.searches import without_place
 from ringtrue.service.work.retrievers import admitted, only
 from ringtrue.store import AuditEntry, timestamp
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from ringtrue.verdict import Verdict
 
 MOST_MEASURES, MOST_HITS = 50, 1_000
+MOST_ANSWERED, MOST_IN_JSON = 10_000, 200_000
+"""Documents of one query in a run that is uploaded, and of all its queries in JSON: each is looked at one by one there."""
 SEARCH_S = 20.0
 """Seconds that one search of an evaluation may take."""
 DOCUMENTS_PER_QUERY = 10
@@ -148,13 +153,18 @@ def _collection(service: Service, plan: Plan) -> Iterator[Collection | None]:
         yield None
 
 
-def kept(service: Service, caller: Caller, evaluation: Evaluation, *, verdict: Verdict | None = None) -> StoredResult:
-    """Add an evaluation to the store with all of its answers and return its row; looks at a held-out part are counted (G-4)."""
+def kept(
+    service: Service, caller: Caller, evaluation: Evaluation, *, verdict: Verdict | None = None, feature_id: str | None = None
+) -> StoredResult:
+    """Add an evaluation to the store with all of its answers and return its row; looks at a held-out part are counted (G-4).
+
+    ``feature_id`` marks a candidate: its figures are not production's.
+    """
     store, now = service.of(caller), service.now()
     if evaluation.setup.golden.split == "held_out":
         what = {"retriever": evaluation.setup.retriever}
         store.add_audit(AuditEntry(timestamp(now), caller.who, LOOK, evaluation.setup.golden.version, caller.project, what))
-    row = record_evaluation(store, evaluation, now=now, verdict=verdict, project=caller.project)
+    row = record_evaluation(store, evaluation, now=now, verdict=verdict, feature_id=feature_id, project=caller.project)
     service.telemetry.evaluated(caller.project)
     return row
 
@@ -176,7 +186,7 @@ def run_named(service: Service, caller: Caller, run_id: str) -> Evaluation:
         return unpacked(row.content, name=row.name)
     if service.of(caller).result(run_id, project=caller.project) is not None:
         raise MissingInput(f"of run '{run_id:.120}' only its figures are kept, not its answers; evaluate again")
-    raise MissingInput(f"there is no run '{run_id:.120}'; /v1/runs lists those there are")
+    raise MissingInput(f"there is no run '{run_id:.120}'; look it up in the list of runs")
 
 
 def scored_run(
@@ -192,9 +202,11 @@ def scored_run(
     """Return the evaluation of answers that somebody made elsewhere: a run in TREC's format, or ``{query: {doc: score}}``.
 
     Queries that the run does not answer are failures, listed and left out of the means. Raises InputError naming line, value
-    and cure.
+    and cure, and Refused (413) for more documents than are read here.
     """
     from ringtrue.retrieve.connectors.run import RunFile
+
+    _check_size(content, kind)
 
     with tempfile.TemporaryDirectory(prefix="ringtrue-", ignore_cleanup_errors=True) as folder:
         # The reader of run files wants files; these names are ours, and nothing of the request is in them.
@@ -226,6 +238,26 @@ def scored_run(
         rankings=tuple(replace(ranking, error=nameless(ranking.error)) for ranking in found.rankings),
         notes=tuple(note.replace(f"{folder}/", "") for note in found.notes),
     )
+
+
+def _check_size(content: bytes, kind: Literal["trec", "json"]) -> None:
+    """Raise Refused (413) for a run with more documents than are read in the time of a request."""
+    if kind == "json":
+        value = from_json(content)
+        answers = value.items() if isinstance(value, dict) else ()
+        counts = {str(query_id): len(found) for query_id, found in answers if isinstance(found, dict | list)}
+    else:
+        first = (line.split(None, 1)[:1] for line in content.splitlines())
+        counts = Counter(word[0].decode("utf-8", "replace") for word in first if word)
+    most = max(counts, key=lambda query_id: counts[query_id], default="")
+    if counts and counts[most] > MOST_ANSWERED:
+        said = f"query '{most:.60}' is answered with {counts[most]:,} documents; {MOST_ANSWERED:,} are read, send the best"
+        raise Refused(413, "too_large", said, field="body")
+    if kind == "json" and sum(counts.values()) > MOST_IN_JSON:
+        said = (
+            f"the run has {sum(counts.values()):,} documents; as JSON {MOST_IN_JSON:,} are read: send it as TREC (text/plain)"
+        )
+        raise Refused(413, "too_large", said, field="body")
 
 
 # ── what is told of it ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ringtrue.errors import MissingInput, nearest
+from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.experiment import Experiment, ExperimentTable
 from ringtrue.formats.text import Place
+from ringtrue.service.errors import Refused
 from ringtrue.service.work.logging_in import bad_cursor
 from ringtrue.store import AuditEntry, timestamp
 
@@ -45,19 +46,35 @@ def one_experiment(service: Service, caller: Caller, experiment_id: str) -> Expe
     if row is not None:
         return Experiment.of(row.content, Place(f"experiment {row.experiment_id}"))
     known = [one.id for one in table_of(service, caller).all()]
-    cure = f"did you mean {nearest(experiment_id, known)}?" if known else "there is none yet; POST /v1/experiments"
+    cure = f"did you mean {nearest(experiment_id, known)}?" if known else "there is none yet, bring some in"
     raise MissingInput(f"there is no experiment '{experiment_id}'; {cure}")
 
 
 def import_experiments(service: Service, caller: Caller, rows: Sequence[Mapping[str, Any]]) -> tuple[Experiment, ...]:
-    """Keep experiments, all of them or none, and return them with the ids they got; raises InputError with the place."""
+    """Keep experiments, all of them or none, and return them with the ids they got.
+
+    Raises InputError with the place, and Refused (409) for an id that is taken.
+    """
     given = []
     for number, row in enumerate(rows):
         named = row.get("id") is not None
         read = Experiment.of({**row, "id": row["id"] if named else UNNAMED}, Place("body").at("experiments").at(number))
         given.append(read if named else replace(read, id=""))
-    added = table_of(service, caller).add(given)
+    _free(service, caller, given)
+    try:
+        added = table_of(service, caller).add(given)
+    except InputError:
+        _free(service, caller, given)  # somebody else may have been quicker
+        raise
     detail = {"experiments": [one.id for one in added][:100], "count": len(added)}
     entry = AuditEntry(timestamp(service.now()), caller.who, "experiments.import", added[0].id, caller.project, detail)
     service.of(caller).add_audit(entry)
     return added
+
+
+def _free(service: Service, caller: Caller, given: Sequence[Experiment]) -> None:
+    store = service.of(caller)
+    for number, one in enumerate(given):
+        if one.id and store.experiment(one.id, project=caller.project) is not None:
+            said = f"there is an experiment '{one.id}' already; give another id, or none to get the next number"
+            raise Refused(409, "conflict", said, field=f"body.experiments.{number}.id")

@@ -42,7 +42,7 @@ def revoke_key(service: Service, caller: Caller, key_id: str) -> ApiKey:
     """End a key at once and return it; raises MissingInput where the project has none that still opens something."""
     store, now = service.of(caller), service.now()
     if not store.revoke_key(key_id, now=now, project=caller.project):
-        raise MissingInput(f"there is no key '{key_id}' that is not revoked already; GET /v1/keys lists them")
+        raise MissingInput(f"there is no key '{key_id}' that is not revoked already; look it up in the list of keys")
     service.keyring.forget()  # it opens nothing from now on, not even for a moment
     found = next(key for key in store.keys(project=caller.project) if key.key_id == key_id)
     detail = {"name": found.name, "by_key": caller.key_id}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[^\s/@\\?#%\x00-\x1f\x7f](?:[^/@\\?#%\x00-\x1f\x7f]{0,118}[^\s/@\\?#%\x00-\x1f\x7f])?")
 """What a golden set or a baseline may be called: anything that an address can hold."""
+
+UPDATE = "baseline.update"
+"""What the audit trail calls it that a run became a baseline."""
+MOST_NAMED = 5
+"""Versions that a message names."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +100,16 @@ def _found(service: Service, caller: Caller, text: str) -> tuple[GoldenSet, str 
         return _came_with_us(name), None
     there = sorted({*shipped(), *(one.name for one in service.of(caller).golden_sets(project=caller.project))})
     if name in there:
-        raise MissingInput(f"golden set '{name}' has no version '{version}'; /v1/golden/{name}/versions lists those there are")
+        raise MissingInput(
+            f"golden set '{name}' has no version '{version}'; {_versions(golden_versions(service, caller, name))}"
+        )
     raise MissingInput(f"there is no golden set '{name}'; did you mean {nearest(name, there)}?")
+
+
+def _versions(known: Sequence[Listed]) -> str:
+    """Return which versions there are, the last saved first."""
+    more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
+    return f"it has {', '.join(one.version for one in known[:MOST_NAMED])}{more}"
 
 
 def golden_sets(service: Service, caller: Caller) -> list[Listed]:
@@ -196,8 +209,9 @@ def baseline_named(service: Service, caller: Caller, text: str) -> Baseline:
         return baseline_from(row.content, name=row.name)
     there = list(dict.fromkeys(one.name for one in service.of(caller).baselines(project=caller.project)))
     if name in there:
-        raise MissingInput(f"baseline '{name}' has no version '{version}'; /v1/baselines/{name} shows the last one")
-    known = f"did you mean {nearest(name, there)}?" if there else "record one from a run: POST /v1/baselines"
+        known = _versions(baseline_versions(service, caller, name))
+        raise MissingInput(f"baseline '{name}' has no version '{version}'; {known}")
+    known = f"did you mean {nearest(name, there)}?" if there else "there is none yet: keep a run as the first one"
     raise MissingInput(f"there is no baseline '{name}'; {known}")
 
 
@@ -228,10 +242,12 @@ def keep_baseline(
     version: str | None = None,
     force: bool = False,
     reason: str = "",
+    run_id: str | None = None,
 ) -> KeptBaseline:
     """Take a run as the new standard under a name, by the rules of ``ringtrue baseline update`` (B-1).
 
     A run that is worse than the last version is refused (409) unless forced with a reason, which stays with the baseline.
+    ``run_id`` is what the run is kept under; the audit trail remembers it, as several runs may have the same answers.
     """
     if named(name) != (name, None):
         raise InputError(f"'{name[:80]}' cannot be the name of a baseline; leave out @ and the version")
@@ -255,7 +271,7 @@ def keep_baseline(
     except InputError:
         said = f"baseline '{name}' has another version {number} already, and a version never changes; leave version out"
         raise Refused(409, "version_taken", said, field="body.version") from None
-    _note(service, caller, "baseline.update", f"{name}@{number}", reason=made.reason, retriever=made.retriever)
+    _note(service, caller, UPDATE, f"{name}@{number}", reason=made.reason, retriever=made.retriever, run_id=run_id)
     return KeptBaseline(name, made, None if old is None else old.version, moves, against)
 
 

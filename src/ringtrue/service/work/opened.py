@@ -78,7 +78,7 @@ def run_opened(service: Service, caller: Caller, run_id: str) -> tuple[StoredRes
     store = service.of(caller)
     row = store.result(run_id, project=caller.project)
     if row is None:
-        raise MissingInput(f"there is no run '{run_id:.120}'; the page Runs lists those there are")
+        raise MissingInput(f"there is no run '{run_id:.120}'; look it up in the list of runs")
     if run_id not in store.run_ids(project=caller.project, among=[run_id]):
         return row, None
 
@@ -103,7 +103,7 @@ def comparison_opened(service: Service, caller: Caller, a: str, b: str, *, measu
     """Return whether run ``b`` is better than run ``a``; raises MissingInput, InputError and CannotDecide."""
     for run_id in (a, b):
         if service.of(caller).result(run_id, project=caller.project) is None:
-            raise MissingInput(f"there is no run '{run_id:.120}'; the page Runs lists those there are")
+            raise MissingInput(f"there is no run '{run_id:.120}'; look it up in the list of runs")
     key = (caller.project, a, b, measure)
     return _of(service).comparisons.get(key, lambda: (1, compared(service, caller, a, b, primary=measure)))
 

@@ -13,11 +13,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
-from ringtrue.errors import RingtrueError
 from ringtrue.online import Health, Part, health_of
+from ringtrue.online.production import Pair, production_pair
 from ringtrue.service.errors import clean
-from ringtrue.service.gauges import label_value
-from ringtrue.service.history import Trend, trend
 from ringtrue.service.work.finding_runs import AT_A_TIME, figure, set_name
 
 if TYPE_CHECKING:
@@ -26,16 +24,11 @@ if TYPE_CHECKING:
     from ringtrue.service.context import Service
     from ringtrue.store import LogBucket, StoredResult
 
-FRESH_S = 5.0
+FRESH_S = 15.0
 """How long what is slow to read is shown as it was."""
 LOG_HOURS = 48
-HISTORY = timedelta(days=7)
-MEASURES: Mapping[str, tuple[str, dict[str, str]]] = {
-    "nDCG@10": ("ringtrue_retrieval_ndcg_at_k", {"k": "10"}),
-    "R@10": ("ringtrue_retrieval_recall_at_k", {"k": "10"}),
-    "RR": ("ringtrue_retrieval_mrr", {}),
-}
-"""The measures of the trends, and the gauges that remember them."""
+MEASURES = ("nDCG@10", "R@10", "RR")
+"""The measures of the trends."""
 POINTS = 30
 LAST_RUNS = 6
 Step = Literal["golden", "evaluate", "baseline", "verdict"]
@@ -51,7 +44,8 @@ class Slow:
     watched: int
     """Rules that have something to look at."""
     volume: tuple[LogBucket, ...]
-    history: Mapping[str, Trend]
+    production: Pair | None
+    """The search and the golden set that the first page is about."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +78,7 @@ class Glance:
     """What a new user does first, and whether it was done."""
     slow: Slow
     series: tuple[Series, ...]
-    """By retriever and golden set, the one evaluated last first."""
+    """By retriever and golden set: production's first, then the one evaluated last."""
     runs: tuple[StoredResult, ...]
     first_run: StoredResult | None = field(default=None)
     """The newest run that could be kept as a baseline."""
@@ -126,37 +120,39 @@ def glance(service: Service, caller: Caller) -> Glance:
         "baseline": bool(baselines),
         "verdict": gated is not None,
     }
-    series = _series(ours)
+    newest = f"{rows[0].run_id if rows else ''} {max((one.created_at for one in baselines), default='')}"
+    slow = _slow(service, caller, newest)
     return Glance(
         steps=steps,
-        slow=_slow(service, caller, rows[0].run_id if rows else "", series[0] if series else None),
-        series=series,
+        slow=slow,
+        series=_series(ours, slow.production),
         runs=tuple(rows[:LAST_RUNS]),
         first_run=ours[0] if ours else None,
         baseline=baselines[0].name if baselines else None,
     )
 
 
-def _series(rows: list[StoredResult]) -> tuple[Series, ...]:
+def _series(rows: list[StoredResult], production: Pair | None) -> tuple[Series, ...]:
     found: dict[tuple[str, str], list[StoredResult]] = {}
     for row in rows:
         found.setdefault((row.retriever or "", set_name(row.golden)), []).append(row)
-    return tuple(Series(*key, tuple(reversed(some[:POINTS]))) for key, some in found.items())
+    series = [Series(*key, tuple(reversed(some[:POINTS]))) for key, some in found.items()]
+    return tuple(sorted(series, key=lambda one: production is None or not production.has(one.last)))
 
 
-def _slow(service: Service, caller: Caller, newest: str, series: Series | None) -> Slow:
-    """Return what is slow to read, as it was a moment ago where nothing was evaluated since."""
+def _slow(service: Service, caller: Caller, newest: str) -> Slow:
+    """Return what is slow to read, as it was a moment ago where nothing was evaluated or made a baseline since."""
     with _LOCK:
         known = _KNOWN.setdefault(service, {})
     kept = known.get(caller.project)
     if kept is not None and kept[1] == newest and time.monotonic() - kept[0] < FRESH_S:
         return kept[2]
-    found = _read(service, caller, series)
+    found = _read(service, caller)
     known[caller.project] = (time.monotonic(), newest, found)
     return found
 
 
-def _read(service: Service, caller: Caller, series: Series | None) -> Slow:
+def _read(service: Service, caller: Caller) -> Slow:
     store, project, now = service.of(caller), caller.project, service.now()
     rules = service.telemetry.alerts(project)
     hour = now.replace(minute=0, second=0, microsecond=0)
@@ -165,23 +161,12 @@ def _read(service: Service, caller: Caller, series: Series | None) -> Slow:
         alerts=tuple(one for one in rules if one.state in ("firing", "pending")),
         watched=sum(one.state != "no data" for one in rules),
         volume=tuple(store.log_volume(project=project, since=hour - timedelta(hours=LOG_HOURS - 1), until=now, step="hour")),
-        history={} if series is None else _history(service, caller, series, now),
+        production=production_pair(store, project=project, served=service.settings.retriever),
     )
 
 
 def _health(service: Service, caller: Caller, now: datetime) -> Health:
     """Return the health of the project, without the memory, whose figures take a look at every event of a month."""
-    settings = service.settings
-    found = health_of(service.of(caller), now=now, project=caller.project, index=settings.folder, retriever=settings.retriever)
+    folder, served = service.settings.folder, service.settings.retriever
+    found = health_of(service.of(caller), now=now, project=caller.project, index=folder, retriever=served, served=served)
     return Health(tuple(replace(part, says=clean(part.says)) for part in found.parts))
-
-
-def _history(service: Service, caller: Caller, series: Series, now: datetime) -> dict[str, Trend]:
-    labels = {"retriever": label_value(series.retriever), "golden": label_value(series.last.golden or ""), "slice": "all"}
-    found = {}
-    for measure, (gauge, cut) in MEASURES.items():
-        try:
-            found[measure] = trend(service.of(caller), caller.project, gauge, {**labels, **cut}, now - HISTORY, most=POINTS * 2)
-        except RingtrueError:  # without it the page still shows what was evaluated
-            continue
-    return found

@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ringtrue.golden import Rule, version_name
+from ringtrue.golden import Rule, rater_name
 from ringtrue.online import Rater, ReviewQueue
-from ringtrue.online.review import STATES, Standing
+from ringtrue.online.agreed import require, said_by_raters
+from ringtrue.online.review import STATES, Standing, publish_entry
 from ringtrue.service.work.library import golden_named, keep_golden
 from ringtrue.service.work.logging_in import bad_cursor
-from ringtrue.store import AuditEntry, ReviewItem, ReviewState, timestamp
+from ringtrue.store import ReviewItem, ReviewState
 
 if TYPE_CHECKING:
     from ringtrue.service.auth import Caller
@@ -79,13 +80,15 @@ def standing(service: Service, caller: Caller, *, adjudicator: str | None = None
     """Return backlog, reviewers, agreement and disputes.
 
     Grades, even as counts, are those of pairs that everybody wanted has judged: whoever is still to judge a pair must not be
-    able to tell what the others said of it.
+    able to tell what the others said of it. What an adjudicator says is no rater's.
     """
     queue = queue_of(service, caller)
     found = queue.standing(adjudicator=adjudicator)
     complete = [item for item in queue.items() if item.state in COMPLETE]
     grades: dict[str, Counter[int]] = {}
-    for rating in queue.ratings(complete):
+    for rating in said_by_raters(complete, queue.said(complete)):
+        if rating.rater == rater_name(adjudicator or ""):
+            continue
         grades.setdefault(rating.rater, Counter())[rating.grade] += 1
     raters = [Rater(one.name, one.ratings, dict(sorted(grades.get(one.name, Counter()).items()))) for one in found.raters]
     return replace(found, raters=tuple(raters))
@@ -103,21 +106,31 @@ class Published:
 
 
 def publish(
-    service: Service, caller: Caller, golden: str, *, rule: Rule = "majority", adjudicator: str | None = None
+    service: Service,
+    caller: Caller,
+    golden: str,
+    *,
+    rule: Rule = "majority",
+    adjudicator: str | None = None,
+    force: bool = False,
+    reason: str = "",
 ) -> Published:
     """Keep the next version of a golden set with the judgments of its approved pairs, mark them, and write down who did it.
 
-    Raises CannotDecide where no pair of the set is approved, or an adjudicator is missing; Refused (409) where somebody else
-    published the same version at the same moment.
+    Raises CannotDecide where no pair of the set is approved, an adjudicator is missing, or the raters agree too little and it
+    is not forced; the reason for that stays in the audit trail. Raises Refused (409) where somebody else published the same
+    version at the same moment.
     """
     queue, now = queue_of(service, caller), service.now()
     made = queue.publication(golden_named(service, caller, golden), rule=rule, adjudicator=adjudicator)
+    forced = require(made.gate, force=force, reason=reason)
     keep_golden(service, caller, made.golden)
     # Marked only now: after a crash the same pairs are published again, into the same version.
     count = queue.mark_published(made.keys, made.golden, now=now, rule=rule, adjudicator=adjudicator)
-    detail: dict[str, Any] = {"rule": rule, "adjudicator": adjudicator, "judgments": made.judgments, "pairs": count}
-    name = version_name(made.golden)
-    service.of(caller).add_audit(AuditEntry(timestamp(now), caller.who, "review.publish", name, caller.project, detail))
+    entry = publish_entry(
+        made, count, who=caller.who, now=now, rule=rule, adjudicator=adjudicator, forced=forced, project=caller.project
+    )
+    service.of(caller).add_audit(entry)
     return Published(made.golden.id, made.golden.version, made.judgments, count, made.kept)
 
 

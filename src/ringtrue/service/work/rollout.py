@@ -36,6 +36,7 @@ from ringtrue.online import (
 from ringtrue.online import Standing as TestStanding
 from ringtrue.online.abtest import measure_of
 from ringtrue.online.scoring import compared
+from ringtrue.service.errors import Refused
 from ringtrue.store import ABStatus, ABTest, AuditEntry, Flag, ShadowRun, TestPoint, timestamp
 
 if TYPE_CHECKING:
@@ -129,9 +130,24 @@ def tested(service: Service, caller: Caller, feature: str) -> Tested:
 
 
 def start_test(service: Service, caller: Caller, feature: str, **options: Any) -> Tested:
-    """Start the test of a feature, write down who did it, and return it; raises InputError for options that cannot be."""
+    """Start the test of a feature, write down who did it, and return it.
+
+    Raises InputError for options that cannot be, and Refused (409) where the feature has a test and is not begun ``again``.
+    """
     store, now = service.of(caller), timestamp(service.now())
-    test = create_test(store, feature, now=now, who=caller.who, project=caller.project, **options)
+
+    def taken() -> bool:
+        return not options.get("again") and store.test(feature, project=caller.project) is not None
+
+    said = f"feature '{feature}' has a test already; look at it, or begin it anew with again"
+    if taken():
+        raise Refused(409, "conflict", said, field="body.feature")
+    try:
+        test = create_test(store, feature, now=now, who=caller.who, project=caller.project, **options)
+    except InputError:
+        if taken():  # somebody else was quicker
+            raise Refused(409, "conflict", said, field="body.feature") from None
+        raise
     if not options.get("again"):  # a test begun anew is written down already
         store.add_audit(AuditEntry(now, caller.who, "test.create", feature, caller.project, {"method": test.method}))
     return Tested(test, standing(test))
@@ -209,6 +225,21 @@ def set_flag(service: Service, caller: Caller, name: str, *, why: str = "", **ch
         old = store.flag(name, project=caller.project)
         changes["metadata"] = {**(old.metadata if old is not None else {}), **facts}
     return change_flag(store, name, who=caller.who, now=service.now(), why=why, project=caller.project, **changes)
+
+
+def make_flag(service: Service, caller: Caller, name: str, *, why: str) -> Flag:
+    """Make a flag that reaches nobody yet; raises Refused (409) where somebody has set one of this name."""
+    if service.of(caller).flag(name, project=caller.project) is not None:
+        raise Refused(409, "conflict", f"there is a flag '{name}' already; open it, or choose another name", field="name")
+    return set_flag(service, caller, name, why=why)
+
+
+def resume_flag(service: Service, caller: Caller, name: str, *, why: str) -> Flag:
+    """Let the evidence move a paused flag again; raises MissingInput, and Refused (409) for one that is not paused."""
+    flag = existing_flag(service.of(caller), name, project=caller.project)
+    if flag.state != "paused":
+        raise Refused(409, "conflict", f"flag '{name}' is {flag.state}, not paused; there is nothing to resume")
+    return set_flag(service, caller, name, why=f"resumed: {why}", state="running")
 
 
 def step_flag(service: Service, caller: Caller, name: str, *, breaches: Sequence[str] = ()) -> Decision:

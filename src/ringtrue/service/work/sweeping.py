@@ -191,7 +191,7 @@ def one_sweep(service: Service, caller: Caller, first_id: str) -> Swept:
     for one in all_experiments(service, caller)[0]:
         if isinstance(one, Swept) and one.id == first_id:
             return one
-    raise MissingInput(f"no sweep begins with experiment '{first_id}'; /experiments lists those there are")
+    raise MissingInput(f"no sweep begins with experiment '{first_id}'; look it up in the list of experiments")
 
 
 def sweep_of(service: Service, caller: Caller, one: Experiment) -> Swept | None:

@@ -9,6 +9,8 @@
   const open = () => document.querySelector("dialog[open], #nav:popover-open");
 
   // --- disputes: one page each, the keys press its buttons, once
+  const announced = byId("announced");
+  if (announced?.dataset.say) setTimeout(() => { announced.textContent = announced.dataset.say; }, 100);
   const keyed = document.querySelector("form[data-keyed]");
   const unsettle = byId("unsettle");
   if (keyed || unsettle) {
@@ -61,7 +63,7 @@
   const until = () => {
     if (!current?.until) { kept.textContent = ""; return; }
     const end = new Date(current.until);
-    kept.textContent = end > new Date() ? `Kept for you until ${end.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}.` : "No longer kept for you: your grade counts if nobody else has taken the pair.";
+    kept.textContent = end > new Date() ? `Kept for you until ${end.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" }) + " UTC"}.` : "No longer kept for you: your grade counts if nobody else has taken the pair.";
   };
   const pressed = (grade) => { for (const button of verdict.querySelectorAll("[data-grade]")) if (button.dataset.grade === String(grade)) button.setAttribute("aria-pressed", "true"); else button.removeAttribute("aria-pressed"); };
   const show = (pair, words) => {

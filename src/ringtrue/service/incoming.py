@@ -1,0 +1,131 @@
+"""Searches as programs send them: what reads the body of a request, the rows it becomes, and what is answered (L-1, W-3).
+
+The server's own process and the one that writes read with the same model, so that a search is never understood in two ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+from pydantic_core import to_json
+
+from ringtrue.errors import InputError
+from ringtrue.service.direct import OneOrMany
+from ringtrue.service.models import Free, Line, Moment, Name, Strict, Text
+from ringtrue.service.work.logging_in import search_row
+from ringtrue.store import LoggedQuery, timestamp
+
+MOST = 1_000
+"""Searches of one request."""
+MOST_RESULTS = 1_000
+
+
+def _readable(moment: str) -> str:
+    try:
+        return timestamp(moment)
+    except InputError as problem:
+        raise ValueError(str(problem)) from None
+
+
+At = Annotated[Moment, AfterValidator(_readable), Field(json_schema_extra={"format": "date-time"})]
+Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
+Milliseconds = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e12)]
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Ids = Annotated[tuple[Name, ...], Field(max_length=MOST_RESULTS)]
+
+
+class Stage(Strict):
+    """What one stage of a search took in and gave out."""
+
+    name: Name
+    input: Count
+    output: Count
+    ms: Milliseconds
+
+
+class Search(Strict):
+    """One search as it happened. Only `query` and `tool_name` must be there; what is not known is left out."""
+
+    query: Text
+    tool_name: Name
+    query_id: Name | None = Field(None, description="Given where it is missing. Sent twice, the first one stays.")
+    created_at: At | None = Field(None, description="When it was searched; now where it is missing.")
+    intent: Line | None = None
+    mode: Name | None = None
+    session_id: Name | None = None
+    user_id: Name | None = None
+    result_ids: Ids = ()
+    scores: Annotated[tuple[Number, ...], Field(max_length=MOST_RESULTS)] = ()
+    channel_contributions: Annotated[dict[Name, Ids], Field(max_length=50)] = Field(
+        default_factory=dict, description="Channel → ids it had."
+    )
+    total_latency_ms: Milliseconds | None = None
+    stage_latency_ms: Annotated[dict[Name, Milliseconds], Field(max_length=50)] = Field(default_factory=dict)
+    stages: Annotated[tuple[Stage, ...], Field(max_length=50)] = ()
+    fusion_weights: Annotated[dict[Name, Number], Field(max_length=50)] = Field(default_factory=dict)
+    quality_proxy_score: Number | None = Field(None, description="A health figure, not quality; made of scores and latency.")
+    trace_id: Name | None = None
+    prompt_id: Name | None = None
+    retriever: Name | None = Field(None, description="Fingerprint of the retriever that answered.")
+    fallback: Line | None = Field(None, description="Why a fallback was triggered.")
+    degraded: bool = False
+    mode_override: Name | None = None
+    token_pressure_level: Name | None = None
+    token_pressure_ratio: Number | None = None
+    boost_delta: Number | None = None
+    extraction_count: Count | None = None
+    flags: Annotated[Free, Field(max_length=200)] = Field(
+        default_factory=dict, description="Flags in force and their variants."
+    )
+    is_eval_corpus: bool = False
+    eval_category: Name | None = None
+
+
+EXAMPLES: dict[str, Any] = {
+    "one": {
+        "query": "late checkout",
+        "tool_name": "hotel-app",
+        "session_id": "s-17",
+        "result_ids": ["faq-12", "policy-3"],
+        "scores": [0.91, 0.4],
+        "total_latency_ms": 23.5,
+    },
+    "several": [
+        {"query": "pool opening hours", "tool_name": "hotel-app", "query_id": "eq_a1", "created_at": "2026-01-31T12:00:00Z"},
+        {"query": "parking", "tool_name": "hotel-app", "degraded": True, "fallback": "dense did not answer"},
+    ],
+}
+BODY = OneOrMany(Search, most=MOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What is answered, and how long the searches took, in seconds."""
+
+    body: bytes
+    spent: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """The searches of one request, as the log keeps them."""
+
+    rows: Sequence[LoggedQuery]
+    fresh: bool
+    """Their ids were made here, so that none can be in the log."""
+
+    @classmethod
+    def read(cls, body: bytes, project: str) -> Incoming:
+        """Return what a body holds; raises Refused or RequestValidationError where it cannot be logged."""
+        searches = BODY.parse(body)
+        fresh = all(search.query_id is None for search in searches)
+        return cls([search_row(dict(search.__dict__), project) for search in searches], fresh)
+
+    def receipt(self, stored: int) -> Receipt:
+        """Return what is answered when they are in the log and so many of them are new."""
+        told = {"accepted": len(self.rows), "stored": stored, "query_ids": [row.query_id for row in self.rows]}
+        spent = tuple(row.total_latency_ms / 1000 for row in self.rows if row.total_latency_ms is not None)
+        return Receipt(to_json(told), spent)

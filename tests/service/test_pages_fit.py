@@ -1,0 +1,42 @@
+"""Tables fit into their cards, on a desk and on a phone: no column is cut where nothing shows that there is more (V-3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service.served import WIDE_AND_NARROW, browser, demo_template, demo_url, reading
+
+__all__ = ["browser", "demo_template", "demo_url"]
+
+BEYOND = """() => [...document.querySelectorAll("main .card")].flatMap((card) => {
+  const edge = card.getBoundingClientRect().right + 0.5;
+  const cut = [...card.querySelectorAll(".scroll")].filter((one) => one.scrollWidth > one.clientWidth + 1)
+    .map((one) => `${one.getAttribute("aria-label")}: ${one.scrollWidth} in ${one.clientWidth}`);
+  const out = [...card.querySelectorAll("*")].filter((one) => {
+    if (one.closest("svg") !== null && one.tagName !== "svg") return false;
+    if (one.closest(".hear, [hidden], thead") !== null) return false;
+    const box = one.getBoundingClientRect();
+    return box.width > 0 && box.right > edge;
+  }).map((one) => `${one.tagName}.${one.className}: ${one.textContent.trim().slice(0, 40)}`);
+  return [...cut, ...out];
+})"""
+"""What is wider than the card that it stands in, or than the frame of its table."""
+
+
+def compared(page: Any, url: str) -> str:
+    """Return the address of a comparison of two runs of the demonstration."""
+    page.goto(f"{url}/compare")
+    return url + str(page.locator("main .plain-list a").first.get_attribute("href"))
+
+
+@pytest.mark.parametrize("width", WIDE_AND_NARROW)
+@pytest.mark.parametrize("what", ["compare", "/review/agreement"])
+def test_no_column_is_cut_V_3(browser: Any, demo_url: str, what: str, width: int) -> None:
+    with reading(browser, demo_url, width=width) as page:
+        page.set_default_timeout(60_000)
+        page.goto(compared(page, demo_url) if what == "compare" else demo_url + what)
+        assert page.locator("main .card table tbody tr").count() > 3
+        assert page.evaluate(BEYOND) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

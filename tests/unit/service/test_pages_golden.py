@@ -1,0 +1,80 @@
+"""V-3: a golden set is called like its file where it says no name, and comes out again as it went in."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from rest_service import client as client
+from ringtrue.golden import content_hash, load, read_upload, version_name
+from ringtrue.golden.formats.testset import as_yaml
+
+JUDGED = {"when can I swim": {"pool": 2}, "late drinks": {"bar": 1}}
+DATASET = {
+    "id": "front-desk", "version": "1.0.0",
+    "entities": [{"entity_id": "pool", "content": "The pool is open from seven to ten."}],
+    "queries": [{"query_id": "q1", "query_text": "when can I swim", "query_type": "factual",
+                 "expected_results": {"relevant_entities": ["pool"], "relevance_labels": {"pool": 3}}}],
+}  # fmt: skip
+
+
+def send(client: TestClient, file: str, content: bytes) -> Any:
+    token = re.search(r'<meta name="csrf-token" content="([^"]+)"', client.get("/golden").text)
+    assert token is not None
+    return client.post("/golden", data={"csrf": token[1]}, files={"file": (file, content)}, follow_redirects=False)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [("my-set.json", "my-set"), ("C:\\sets\\desk 100%.json", "desk%20100-"), ("upload.json", "upload")]
+)
+def test_a_set_without_a_name_is_called_like_its_file_G_3(client: TestClient, file: str, name: str) -> None:
+    answer = send(client, file, json.dumps(JUDGED).encode())
+    assert answer.status_code == 303, re.findall('data-problem="([^"]*)"', answer.text)
+    assert answer.headers["location"] == f"/golden/{name}/0.0.0"
+
+
+@pytest.mark.parametrize("content", [b'{"name": "no set"}', b'[{"a": 1}]'])
+def test_a_file_that_is_no_set_is_told_what_the_page_takes_V_3(client: TestClient, content: bytes) -> None:
+    answer = send(client, "notes.json", content)
+    assert answer.status_code == 422
+    (said,) = re.findall('data-problem="([^"]*)"', answer.text)
+    assert said.startswith("notes.json: is not recognised as a golden set")
+    assert "relevant_docs" in said
+    assert "a zip of a BEIR folder" in said
+    for other in ("csv", "parquet", "trec", "openinference"):
+        assert other not in said.lower(), "what is refused is not offered"
+
+
+def test_a_version_is_downloaded_and_is_the_same_when_it_comes_back_V_3(client: TestClient) -> None:
+    assert 'href="/golden/hotel/1.0.0/download"' in client.get("/golden/hotel/1.0.0").text
+    answer = client.get("/golden/hotel/1.0.0/download")
+    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''hotel-1.0.0.json"
+    found, here = read_upload(answer.content, kind="json", name="hotel.json"), load("hotel")
+    assert (version_name(found), content_hash(found)) == (version_name(here), content_hash(here))
+    assert found.documents == here.documents
+
+
+def test_a_golden_data_set_in_yaml_is_read_as_the_same_in_json_G_1(tmp_path: Path) -> None:
+    written = as_yaml(DATASET).encode()
+    (tmp_path / "desk.yaml").write_bytes(written)
+    (tmp_path / "desk.json").write_text(json.dumps(DATASET))
+    wanted = load(tmp_path / "desk.json")
+    assert [judgment.grade for judgment in wanted.judgments] == [3]
+    assert load(tmp_path / "desk.yaml") == wanted
+    assert read_upload(written, kind="yaml", name="desk.yaml") == wanted
+
+
+def test_the_set_that_the_guide_shows_is_evaluated_as_it_stands_V_1(client: TestClient) -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "service.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```yaml\n(id: my-set\n.*?)```", guide, re.DOTALL)
+    answer = client.post("/v1/evaluate", content=shown, headers={"content-type": "application/yaml"})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["queries"] == 1
+    assert client.post("/v1/golden", content=shown, headers={"content-type": "application/yaml"}).status_code == 201
+    whole = client.get("/v1/golden/my-set?content=true").json()["content"]
+    assert whole["queries"][0]["query_text"] == "may our dog come along"

@@ -1,0 +1,62 @@
+"""The chart of the query log: a day that is not over is no fall, and it says what it shows (V-3)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from rest_service import serving
+from ringtrue.store import LoggedQuery, timestamp
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+    monkeypatch.chdir(tmp_path)
+    with serving(tmp_path) as found:
+        yield found
+
+
+def log(client: TestClient, **days: int) -> None:
+    """Log so many searches, ``d3`` of them three days ago."""
+    now = datetime.now(UTC)
+    rows = [
+        LoggedQuery(f"eq_{day}_{n}", "pool", "shop", timestamp(now - timedelta(days=int(day[1:]))))
+        for day, count in days.items()
+        for n in range(count)
+    ]
+    client.app.state.service.store.add_queries(rows)  # type: ignore[attr-defined]
+
+
+def chart(client: TestClient, path: str = "/queries") -> dict[str, list[Any]]:
+    found = re.search(r'<script type="application/json" id="volume-data">(.*?)</script>', client.get(path).text, re.S)
+    assert found is not None
+    return {one["name"]: one for one in json.loads(found[1])["series"]}
+
+
+def test_v3_the_day_that_is_not_over_is_a_dashed_line_of_its_own(client: TestClient) -> None:
+    log(client, d2=30, d1=31, d0=4)
+    found: dict[str, Any] = chart(client)
+    assert found["searches"]["values"] == [30, 31, None]
+    going = found["searches, this day so far"]
+    assert going["values"] == [None, 31, 4]
+    assert "tone" not in going, "a line with a tone of its own is not dashed"
+
+
+def test_v3_days_that_are_over_are_whole(client: TestClient) -> None:
+    log(client, d3=30, d2=31)
+    found: dict[str, Any] = chart(client)
+    assert list(found) == ["searches", "found nothing"]
+    assert found["searches"]["values"] == [30, 31]
+
+
+def test_v3_the_chart_says_that_it_does_not_follow_the_filters(client: TestClient) -> None:
+    log(client, d1=3)
+    page = client.get("/queries?text=sauna").text
+    assert "3 searches in 30 days. Of the filters below only the time counts here." in page
