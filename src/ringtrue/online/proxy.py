@@ -66,8 +66,9 @@ def quality_proxy(
     if latency_ms is None or not latency_ms >= 0:
         return None
     placed = [relevance(score) for score in scores]
-    if not all(0.0 <= value <= 1.0 for value in placed):
-        return None
+    for value in placed:  # a loop: every logged search comes by here
+        if not 0.0 <= value <= 1.0:
+            return None
     average = sum(placed) / len(placed) if placed else 0.0
     top = placed[0] if placed else 0.0
     return round(

@@ -34,7 +34,7 @@ ROW_BYTES = 1_300
 """What a row takes in memory beside its texts."""
 BATCH = 1_000
 """Rows of one transaction, unless one request has more; while it is written all others wait."""
-SPACING = 0.005
+SPACING = 0.002
 """Seconds from the beginning of one transaction to that of the next, at least: one costs as much as a few rows."""
 PATIENCE = 10.0
 """Seconds that a request waits for a database that does not answer."""

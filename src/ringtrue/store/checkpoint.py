@@ -7,6 +7,7 @@ rule, a tenth of a second now and then. What is committed survives the death of 
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -16,9 +17,13 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-EVERY_S = 1.0
-TRIES = 4
-"""How often in a row the rest is moved that was committed meanwhile; once nothing is left, the log begins anew."""
+EVERY_S = 5.0
+"""Seldom: a page that is written again and again is moved once."""
+PASSES = 3
+"""How often in a row the rest is moved that was committed meanwhile, until so little is left that all may wait for it."""
+IN_NO_HURRY = 10
+PATIENCE_S = 0.05
+"""How long those who read may keep the log from beginning anew; it is tried again the next time."""
 
 
 @contextmanager
@@ -44,9 +49,25 @@ def _never(connection: Any, _: Any) -> None:
 
 def _work(file: Path, ended: threading.Event) -> None:
     while not ended.wait(EVERY_S):
-        # Whatever is wrong with the file, those who write to it are told; here it is tried again.
-        with contextlib.suppress(sqlite3.Error), closing(sqlite3.connect(file, timeout=0.0)) as connection:
-            for _ in range(TRIES):
-                _, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-                if moved >= pages:
-                    break
+        moving = threading.Thread(target=_move, args=(file,), name="ringtrue-moving", daemon=True)
+        moving.start()
+        moving.join()
+        # Without this the log would grow for as long as somebody writes: for a moment nobody may.
+        with _patiently(file) as connection:
+            connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+
+
+def _move(file: Path) -> None:
+    """Move what is there, while others write, and rather later than in their way."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), IN_NO_HURRY)  # of this thread alone, on Linux
+    with _patiently(file) as connection:
+        for _ in range(PASSES):
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+
+@contextmanager
+def _patiently(file: Path) -> Iterator[sqlite3.Connection]:
+    """Whatever is wrong with the file, those who write to it are told; here it is tried again the next time."""
+    with contextlib.suppress(sqlite3.Error), closing(sqlite3.connect(file, timeout=PATIENCE_S)) as connection:
+        yield connection

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,15 @@ class Address:
 
     url: URL
 
+    @cached_property
+    def kind(self) -> str:
+        """``sqlite`` or ``postgresql``."""
+        return self.url.get_backend_name()
+
     @property
     def sqlite(self) -> Path | None:
         """The file of a store on SQLite; None on PostgreSQL."""
-        return Path(self.url.database or "") if self.url.get_backend_name() == "sqlite" else None
+        return Path(self.url.database or "") if self.kind == "sqlite" else None
 
     def __str__(self) -> str:
         return str(self.sqlite) if self.sqlite else self.url.render_as_string(hide_password=True)

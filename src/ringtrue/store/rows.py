@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from operator import attrgetter
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from operator import attrgetter, itemgetter
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Table
@@ -126,7 +126,7 @@ _INTERVALS: Kind = (
 )
 _PER_QUERY: Kind = (_ANY[0], lambda value: {name: _numbers(scores) for name, scores in json.loads(value or "{}").items()})
 _STAGES: Kind = (
-    lambda value: structure([(stage.name, stage.input, stage.output, stage.ms) for stage in value]),
+    lambda value: structure([(stage.name, stage.input, stage.output, stage.ms) for stage in value]) if value else "[]",
     lambda value: tuple(StageFigure(*stage) for stage in json.loads(value)),
 )
 
@@ -140,21 +140,37 @@ class Form(Generic[Record]):
     key: tuple[str, ...]
     """The columns that make it one of a kind."""
     fields: Mapping[str, tuple[str, Kind]]
-    derived: Callable[[Any], dict[str, Any]] | None = None
+    derived: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     """Further columns, which hold nothing that the fields do not."""
 
     @cached_property
-    def _written(self) -> tuple[Callable[[Any], tuple[Any, ...]], tuple[tuple[str, Callable[[Any], Any]], ...]]:
-        """What takes a record apart, and for each part its column and how it is written: every logged search comes by here."""
-        return attrgetter(*self.fields), tuple((column, write) for column, (write, _) in self.fields.values())
+    def columns(self) -> tuple[str, ...]:
+        """The columns of ``values``."""
+        return (*(column for column, _ in self.fields.values()), *self.derived)
+
+    @cached_property
+    def order(self) -> Callable[[Sequence[Any]], Any]:
+        """What takes the key out of ``values``."""
+        return itemgetter(*map(self.columns.index, self.key))
+
+    @cached_property
+    def _parts(self) -> Callable[[Any], tuple[Any, ...]]:
+        return attrgetter(*self.fields)
+
+    @cached_property
+    def _writers(self) -> tuple[Callable[[Any], Any], ...]:
+        return tuple(write for _, (write, _) in self.fields.values())
+
+    def values(self, record: Record) -> list[Any]:
+        """Return the record as the values of ``columns``; every logged search comes by here."""
+        found = [write(part) for write, part in zip(self._writers, self._parts(record), strict=True)]
+        if self.derived:
+            found += [make(record) for make in self.derived.values()]
+        return found
 
     def row(self, record: Record) -> dict[str, Any]:
         """Return the record as a row."""
-        parts, columns = self._written
-        row = {column: write(part) for (column, write), part in zip(columns, parts(record), strict=True)}
-        if self.derived is not None:
-            row |= self.derived(record)
-        return row
+        return dict(zip(self.columns, self.values(record), strict=True))
 
     def rows(self, records: Sequence[Record]) -> list[dict[str, Any]]:
         """Return the records as rows in the order of their keys: writers that meet then wait, and do not block each other."""
@@ -183,7 +199,7 @@ QUERY = Form(
         token_pressure_ratio=_NUMBER, boost_delta=_NUMBER, extraction_count=_WHOLE, flags=_ANY, is_eval_corpus=_YES,
         eval_category=_TEXT_MAYBE,
     ),
-    derived=lambda query: {"result_count": query.result_count},
+    derived={"result_count": attrgetter("result_count")},
 )  # fmt: skip
 
 FEEDBACK = Form(
@@ -240,17 +256,25 @@ def _first(values: Mapping[str, Any], names: Sequence[str]) -> Any:
     return next((values[name] for name in names if name in values), None)
 
 
-def _result_columns(result: StoredResult) -> dict[str, Any]:
-    ndcg, mrr = ("nDCG@10", "nDCG@5", "nDCG@20"), ("RR@5", "MRR@5", "RR@10", "MRR@10")
-    low, high = _first(result.intervals, ndcg) or (None, None)
-    return {
-        **{column: _finite(_first(result.metrics, names)) for column, names in MEASURE_COLUMNS.items()},
-        "avg_latency_ms": _finite(_first(result.latency_ms, ("mean", "avg"))),
-        "confidence_interval_lower": _finite(low),
-        "confidence_interval_upper": _finite(high),
-        "mrr_delta": _finite(_first(result.deltas, mrr)),
-        "ndcg_delta": _finite(_first(result.deltas, ndcg)),
-    }
+_NDCG, _MRR = ("nDCG@10", "nDCG@5", "nDCG@20"), ("RR@5", "MRR@5", "RR@10", "MRR@10")
+
+
+def _column(of: str, names: Sequence[str], result: StoredResult) -> float | None:
+    return _finite(_first(getattr(result, of), names))
+
+
+def _bound(end: int, result: StoredResult) -> float | None:
+    return _finite((_first(result.intervals, _NDCG) or (None, None))[end])
+
+
+_RESULT_COLUMNS: dict[str, Callable[[Any], Any]] = {
+    **{column: partial(_column, "metrics", names) for column, names in MEASURE_COLUMNS.items()},
+    "avg_latency_ms": partial(_column, "latency_ms", ("mean", "avg")),
+    "confidence_interval_lower": partial(_bound, 0),
+    "confidence_interval_upper": partial(_bound, 1),
+    "mrr_delta": partial(_column, "deltas", _MRR),
+    "ndcg_delta": partial(_column, "deltas", _NDCG),
+}
 
 
 RESULT = Form(
@@ -263,11 +287,16 @@ RESULT = Form(
         deltas=_FLOATS, p_value=_NUMBER, is_significant=_YES_MAYBE, gate=_TEXT_MAYBE,
         per_query=("per_query_results", _PER_QUERY),
     ),
-    derived=_result_columns,
+    derived=_RESULT_COLUMNS,
 )  # fmt: skip
 
 SUM_COLUMNS = ("control_mrr", "treatment_mrr", "control_ndcg", "treatment_ndcg")
 """The running sums that have a column of their own, ``…_sum``; all are kept in ``sums``."""
+
+
+def _sum_of(name: str, test: ABTest) -> float:
+    return float(test.sums.get(name, 0.0))
+
 
 TEST = Form(
     ABTest,
@@ -279,7 +308,7 @@ TEST = Form(
         sample_count=_WHOLE, sums=_FLOATS, min_samples=_WHOLE, graduation_threshold=_NUMBER, decision=_TEXT_MAYBE,
         graduated_at=_TIME_MAYBE,
     ),
-    derived=lambda test: {f"{name}_sum": float(test.sums.get(name, 0.0)) for name in SUM_COLUMNS},
+    derived={f"{name}_sum": partial(_sum_of, name) for name in SUM_COLUMNS},
 )  # fmt: skip
 
 FLAG = Form(

@@ -294,7 +294,7 @@ class TestRefresh:
         assert steps.open_proposal(store, inn()) is None
         found = steps.propose_from_log(store, inn(), now=NOW, who="desk", again=lambda text, k: ["d1"] * ("sauna" in text))
         assert [query.text for query in found.proposal.new] == ["sauna towels"]
-        assert any("only 1 new questions" in warning for warning in found.warnings)
+        assert any("only 1 new question" in warning for warning in found.warnings)
 
     def test_one_reviewer_is_refused(self, store) -> None:
         store.add_queries([search(1, "sauna towels")])
