@@ -389,7 +389,7 @@ class Desk:
         self._came: dict[int, tuple[bytes, str] | socket.socket] = {}
         self._adopting: set[asyncio.Task[None]] = set()
         self._returned = itertools.count(1)
-        self._telling = self._writing = self._in_turn = False
+        self._telling = self._writing = False
         self._next = 0.0
         """When the next batch may be written."""
         self._counter: Counter | None = None
@@ -402,11 +402,6 @@ class Desk:
         address, rules = await self._opened
         with Store.open(address) as store, store.checkpoints_beside():
             self._intake = Intake(store)
-            # SQLite takes the processor and hardly waits: in turn with the requests it costs half of what a thread would, which
-            # quarrels with them. PostgreSQL makes its callers wait, and requests can be read meanwhile.
-            self._in_turn = store.address.sqlite is not None
-            if not self._in_turn:
-                self._intake.start()
             if rules is not None:
                 self._counter = Counter(rules, store, self._put, self._give_back)
                 self._loop.add_reader(self._handle, partial(_received, self._handle, self._joined))
@@ -470,7 +465,8 @@ class Desk:
 
     def _put(self, rows: Sequence[Row], kind: type[Row], size: int, *, fresh: bool, future: Promise) -> None:
         self._intake.put(rows, kind, size, fresh=fresh, loop=self._loop, future=future)
-        if self._in_turn and not self._writing:
+        if not self._writing:
+            # In turn with the requests: a thread would quarrel with them over the processor, which costs more than it saves.
             self._writing = True
             self._loop.call_at(self._next, self._write)
 

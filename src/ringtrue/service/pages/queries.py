@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
-from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response, StreamingResponse
@@ -19,6 +18,7 @@ from ringtrue.service.models import Cursor, paged
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.work.exporting import MOST, as_csv, as_json, exported
 from ringtrue.service.work.logging_in import LogStats, Step, log_stats, newest_searches, one_search
+from ringtrue.service.work.remembered import Remembered
 from ringtrue.store import FeedbackEvent, LoggedQuery
 
 router = APIRouter(include_in_schema=False)
@@ -30,9 +30,8 @@ EVER = timedelta(days=400)
 """Longer than any log is kept."""
 BESIDE = 20
 """Searches of the same session that are shown beside one."""
-REMEMBERED_S = 5.0
-"""How old the chart above the list may be: it counts every search of its time, the list only reads the newest."""
-_charted: WeakKeyDictionary[Service, dict[tuple[str, str], tuple[float, LogStats]]] = WeakKeyDictionary()
+_charted = Remembered[LogStats](fresh=5.0, shown=30.0)
+"""The chart above the list counts every search of its time, the list only reads the newest."""
 
 
 @dataclass(frozen=True)
@@ -148,14 +147,11 @@ def one(request: Request, service: Here, caller: PageReader, query_id: str) -> R
 
 
 def _stats(service: Service, caller: Caller, span: str, now: datetime) -> LogStats:
-    """Return the searches of a time in numbers, as they were a few seconds ago at most."""
-    known = _charted.setdefault(service, {})
-    until, stats = known.get((caller.project, span), (0.0, None))
-    if stats is None or time.monotonic() > until:
-        since = now - SPANS[span] if span in SPANS else now - EVER
-        stats = log_stats(service, caller, since=since, until=now, step=STEPS[span])
-        known[caller.project, span] = (time.monotonic() + REMEMBERED_S, stats)
-    return stats
+    """Return the searches of a time in numbers, as they were a moment ago."""
+    since = now - SPANS[span] if span in SPANS else now - EVER
+    read = partial(log_stats, service, caller, since=since, until=now, step=STEPS[span])
+    found = _charted.get(service, (caller.project, span), read)
+    return found if found.searches else read()  # who waits for the first search sees it, and to count none costs nothing
 
 
 def _results(row: LoggedQuery, events: list[FeedbackEvent], judged: dict[str, int]) -> list[Shown]:

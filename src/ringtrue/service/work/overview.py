@@ -5,18 +5,17 @@ Health, alerts and the log are read at most every few seconds for a project; run
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
-from weakref import WeakKeyDictionary
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 from ringtrue.online import Health, Part, health_of
 from ringtrue.online.production import Pair, production_pair
 from ringtrue.service.errors import clean
 from ringtrue.service.work.finding_runs import AT_A_TIME, figure, set_name
+from ringtrue.service.work.remembered import Remembered
 
 if TYPE_CHECKING:
     from ringtrue.service.alerts import RuleState
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from ringtrue.service.context import Service
     from ringtrue.store import LogBucket, StoredResult
 
-FRESH_S = 15.0
-"""How long what is slow to read is shown as it was."""
 LOG_HOURS = 48
 MEASURES = ("nDCG@10", "R@10", "RR")
 """The measures of the trends."""
@@ -103,8 +100,7 @@ class Glance:
         return [one for one in self.slow.alerts if one.state == "firing"]
 
 
-_KNOWN: WeakKeyDictionary[Any, dict[str, tuple[float, str, Slow]]] = WeakKeyDictionary()
-_LOCK = threading.Lock()
+_KNOWN = Remembered[Slow](fresh=15.0, shown=60.0)
 
 
 def glance(service: Service, caller: Caller) -> Glance:
@@ -142,14 +138,7 @@ def _series(rows: list[StoredResult], production: Pair | None) -> tuple[Series, 
 
 def _slow(service: Service, caller: Caller, newest: str) -> Slow:
     """Return what is slow to read, as it was a moment ago where nothing was evaluated or made a baseline since."""
-    with _LOCK:
-        known = _KNOWN.setdefault(service, {})
-    kept = known.get(caller.project)
-    if kept is not None and kept[1] == newest and time.monotonic() - kept[0] < FRESH_S:
-        return kept[2]
-    found = _read(service, caller)
-    known[caller.project] = (time.monotonic(), newest, found)
-    return found
+    return _KNOWN.get(service, (caller.project, newest), partial(_read, service, caller))
 
 
 def _read(service: Service, caller: Caller) -> Slow:

@@ -1,0 +1,79 @@
+"""V-3: figures that are slow to read are shown as they were a moment ago, and read again meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from ringtrue.service.work.remembered import Remembered
+
+
+class Service:
+    """Something to be remembered for."""
+
+
+class Source:
+    """Counts how often it was read."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def __call__(self) -> int:
+        assert self.gate.wait(30)
+        self.times += 1
+        return self.times
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def test_what_is_fresh_is_not_read_again_and_what_is_old_is() -> None:
+    clock = [0.0]
+    kept, service, source = Remembered[int](fresh=5, shown=60, now=lambda: clock[0]), Service(), Source()
+    assert kept.get(service, "a", source) == 1
+    clock[0] = 4.9
+    assert kept.get(service, "a", source) == 1
+    assert kept.get(service, "b", source) == 2, "another key is read for itself"
+    assert kept.get(Service(), "a", source) == 3, "and another server"
+    clock[0] = 60.0
+    assert kept.get(service, "a", source) == 4
+
+
+def test_in_between_nobody_waits_and_it_is_read_once() -> None:
+    clock = [0.0]
+    kept, service, source = Remembered[int](fresh=5, shown=60, now=lambda: clock[0]), Service(), Source()
+    kept.get(service, "a", source)
+    clock[0] = 10.0
+    source.gate.clear()  # reading takes as long as it likes
+    assert [kept.get(service, "a", source) for _ in range(5)] == [1] * 5
+    source.gate.set()
+    until(lambda: kept.get(service, "a", source) == 2)
+    assert source.times == 2
+
+
+def test_a_failure_beside_is_told_once_nothing_else_can_be_shown() -> None:
+    clock = [0.0]
+    kept, service, source = Remembered[int](fresh=5, shown=60, now=lambda: clock[0]), Service(), Source()
+    kept.get(service, "a", source)
+    tries = []
+
+    def away() -> int:
+        tries.append(1)
+        raise OSError("away")
+
+    clock[0] = 10.0
+    assert kept.get(service, "a", away) == 1
+    until(lambda: len(tries) == 1)
+    until(lambda: kept.get(service, "a", away) == 1 and len(tries) >= 2)
+    clock[0] = 61.0
+    with pytest.raises(OSError, match="away"):
+        kept.get(service, "a", away)
