@@ -34,8 +34,9 @@ ROW_BYTES = 1_300
 """What a row takes in memory beside its texts."""
 BATCH = 1_000
 """Rows of one transaction, unless one request has more; while it is written all others wait."""
-SPACING = 0.002
-"""Seconds from the beginning of one transaction to that of the next, at least: one costs as much as a few rows."""
+SPACING = {"sqlite": 0.002, "postgresql": 0.008}
+"""Seconds from the beginning of one transaction to that of the next, at least: one costs as much as a few rows, and more where
+it goes to another process and to the disk."""
 PATIENCE = 10.0
 """Seconds that a request waits for a database that does not answer."""
 PAUSES = (0.05, 0.1, 0.3, 1.0)
@@ -149,7 +150,7 @@ class Intake:
         self._done = self._done_bytes = self._stored = self._there = self._spoiled = self._forgotten = 0
         self._batches = self._last_batch = 0
         self._last_ms: float | None = None
-        self._last_at = 0.0
+        self._last_at, self._spacing = 0.0, SPACING[store.address.kind]
         self._problem: str | None = None
 
     # ── the requests' side, in the event loop ────────────────────────────────────────────────────────────────────────
@@ -209,7 +210,7 @@ class Intake:
     def write(self) -> float:
         """Write what waits, here and now, where there is no thread for it; return when the next may begin, by the clock."""
         self._drain()
-        return self._last_at + SPACING
+        return self._last_at + self._spacing
 
     def close(self, timeout: float = TO_CLOSE) -> bool:
         """Take nothing more, store what was taken and end; False where the database did not take it in time."""
@@ -258,7 +259,7 @@ class Intake:
 
     def _drain(self) -> None:
         while self._queue:
-            pause = self._last_at + SPACING - time.monotonic()
+            pause = self._last_at + self._spacing - time.monotonic()
             if pause > 0:
                 self._hurry.wait(pause)
             self._last_at = time.monotonic()

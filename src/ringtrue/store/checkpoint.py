@@ -53,21 +53,18 @@ def _work(file: Path, ended: threading.Event) -> None:
         moving.start()
         moving.join()
         # Without this the log would grow for as long as somebody writes: for a moment nobody may.
-        with _patiently(file) as connection:
-            connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+        _checkpoint(file, "RESTART")
 
 
 def _move(file: Path) -> None:
     """Move what is there, while others write, and rather later than in their way."""
     with contextlib.suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), IN_NO_HURRY)  # of this thread alone, on Linux
-    with _patiently(file) as connection:
-        for _ in range(PASSES):
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    _checkpoint(file, *["PASSIVE"] * PASSES)
 
 
-@contextmanager
-def _patiently(file: Path) -> Iterator[sqlite3.Connection]:
+def _checkpoint(file: Path, *modes: str) -> None:
     """Whatever is wrong with the file, those who write to it are told; here it is tried again the next time."""
     with contextlib.suppress(sqlite3.Error), closing(sqlite3.connect(file, timeout=PATIENCE_S)) as connection:
-        yield connection
+        for mode in modes:
+            connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
