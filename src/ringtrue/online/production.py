@@ -68,6 +68,8 @@ def production_pair(store: Results, *, project: str = DEFAULT_PROJECT, served: s
     for standard in standards:
         if any(standard.has(row) for row in rows):
             return standard
+    # What stood beside a candidate in its shadow may have been replaced by it since.
+    rows = [row for row in rows if row.run_type != "shadow"] or rows
     ours = [row for row in rows if served is not None and same_search(row.retriever or "", served)]
     return _most_evaluated(ours or rows)
 
