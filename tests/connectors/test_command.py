@@ -374,7 +374,7 @@ def test_a_flood_of_complaints_blocks_nobody(program: Any, mode: str) -> None:
 def test_an_answer_without_end_is_cut(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ringtrue.retrieve.connectors.command.LARGEST", 1_000_000)
     with pytest.raises(BadAnswer, match="more than 1 MB"):
-        program("import sys\nwhile True: sys.stdout.write('x' * 10_000)").search("pool")
+        program("import sys\nsys.stdin.readline()\nwhile True: sys.stdout.write('x' * 10_000)").search("pool")
 
 
 def test_a_forgotten_connector_ends_its_program(tmp_path: Path) -> None:
