@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 
 from ringtrue.service import Settings
 from ringtrue.service.app import create_app
 from ringtrue.service.express import for_server
 from ringtrue.service.plain import LARGEST, read_head
 from ringtrue.store import Store
-
-uvicorn = pytest.importorskip("uvicorn")
 
 ONE = {"query": "late checkout", "tool_name": "web", "result_ids": ["a", "b"], "scores": [0.9, 0.5], "total_latency_ms": 20}
 NAMED = {**ONE, "query_id": "eq_named"}
