@@ -13,7 +13,9 @@ from ringtrue.golden.formats.losses import canonical
 from ringtrue.records import Document, GoldenSet, Judgment
 
 Bump = Literal["major", "minor", "patch", "none"]
-_VERSION = re.compile(r"(?:(?P<name>.+)-v|v)?(?P<major>0|[1-9]\d*)\.(?P<minor>0|[1-9]\d*)\.(?P<patch>0|[1-9]\d*)")
+# Nine digits are more than any set will ever see, and always make an int.
+_NUMBER = "0|[1-9][0-9]{0,8}"
+_VERSION = re.compile(rf"(?:(?P<name>.+)-v|v)?(?P<major>{_NUMBER})\.(?P<minor>{_NUMBER})\.(?P<patch>{_NUMBER})")
 # What these say changes no number; everything else about a set does.
 _WORDS = ("description", "provenance", "created_at", "slices", "profile", "metadata")
 _RULES = ("relevance_threshold", "scale", "scope", "equivalence_classes")
@@ -57,7 +59,7 @@ def parse_version(text: str) -> Version:
     """
     match = _VERSION.fullmatch(text)
     if match is None:
-        raise InputError(f"'{text}' is not a version; write major.minor.patch like 1.2.0 or golden-dataset-v1.2.0")
+        raise InputError(f"'{text:.100}' is not a version; write major.minor.patch like 1.2.0 or golden-dataset-v1.2.0")
     return Version(int(match["major"]), int(match["minor"]), int(match["patch"]), match["name"] or "")
 
 

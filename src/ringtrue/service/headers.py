@@ -11,7 +11,7 @@ import secrets
 import time
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ringtrue.service.auth import COOKIE, SESSION, Session
@@ -30,6 +30,8 @@ ALWAYS = [
     (b"x-frame-options", b"DENY"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
 ]
+GONE = 499
+"""What is counted where the sender left before the request was whole; nginx's number, no answer has it."""
 INSIST = (b"strict-transport-security", b"max-age=31536000")
 
 
@@ -71,6 +73,9 @@ class Envelope:
 
         try:
             await self.app(scope, receive, sent)
+        except ClientDisconnect:  # nobody is left to be answered, and nothing here broke
+            status = status or GONE
+            LOG.info("request %s was given up by its sender: %s %s", request_id, scope["method"], clean(scope["path"]))
         except Exception as problem:
             LOG.exception("request %s failed: %s %s", request_id, scope["method"], clean(scope["path"]))
             if status:  # the answer has begun; cutting it off tells the caller that it is not whole

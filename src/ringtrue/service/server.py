@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from ringtrue.errors import InputError
@@ -20,6 +21,10 @@ TURN_S = 0.00005
 """How long a thread that draws a page or evaluates may compute while answers wait."""
 COLLECTED = (20_000, 20, 20)
 """Python's thresholds of its search for garbage, some thirty times as seldom as usual: requests leave hardly any."""
+
+GIVEN_BACK = 1 << 20
+"""Pieces of memory of this size and above go back to the system at once when they are not needed any more."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 @contextmanager
@@ -40,11 +45,20 @@ def _settle() -> None:
     """Let everybody wait less: what is there at the start stays, and to look through it for garbage would stop all requests."""
     from ringtrue.service.pages.shell import prepare
 
+    _keep_no_memory()
     sys.setswitchinterval(TURN_S)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTED)
     threading.Thread(target=prepare, name="ringtrue-templates", daemon=True).start()
+
+
+def _keep_no_memory() -> None:
+    """Let the C library give large pieces back: left to itself glibc keeps ever larger ones, one lot for each thread."""
+    with suppress(AttributeError, OSError, TypeError):  # other C libraries have no such switch
+        library = ctypes.CDLL(None)
+        for name in (_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD):
+            library.mallopt(name, GIVEN_BACK)
 
 
 def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) -> None:

@@ -18,7 +18,7 @@ def test_g3_version_is_read_with_or_without_a_name(text: str) -> None:
     assert version.number == "1.2.0"
 
 
-@pytest.mark.parametrize("text", ["1.2", "1.02.0", "one", "", "1.2.0-rc1"])
+@pytest.mark.parametrize("text", ["1.2", "1.02.0", "one", "", "1.2.0-rc1", "१.२.०", "9" * 10 + ".0.0", "9" * 5_000 + ".0.0"])
 def test_g3_other_texts_are_no_version(text: str) -> None:
     with pytest.raises(InputError, match=r"write major\.minor\.patch"):
         parse_version(text)

@@ -15,6 +15,8 @@ from ringtrue.store import Store, StoredBaseline, StoredResult, timestamp
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 HYBRID = str(canonical("hybrid"))
+HUGE = f"hotel-v{'9' * 5_000}.0.0"
+"""A text that a caller may send as a set's name, and more digits than an int is made of."""
 
 
 @pytest.fixture
@@ -96,6 +98,8 @@ def test_one_search_is_one_however_it_is_written() -> None:
     assert same_search("searchers.best", "searchers.best")
 
 
-@pytest.mark.parametrize(("golden", "name"), [("hotel-v2.0.0", "hotel"), ("hotel", "hotel"), (None, ""), ("", "")])
+@pytest.mark.parametrize(
+    ("golden", "name"), [("hotel-v2.0.0", "hotel"), ("hotel", "hotel"), (None, ""), ("", ""), (HUGE, HUGE)]
+)
 def test_the_name_of_a_set_is_without_its_version(golden: str | None, name: str) -> None:
     assert set_name(golden) == name

@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from ringtrue.errors import InputError, MissingInput, RingtrueError
 from ringtrue.golden import parse_version
+from ringtrue.online.production import set_name
 from ringtrue.records import HUMAN_SOURCES
 from ringtrue.report import Report, html, report_on
 from ringtrue.report.page import sections
@@ -24,7 +25,7 @@ from ringtrue.service.errors import Refused, clean, refused
 from ringtrue.service.models import Cursor
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.routes.runs import report_policy
-from ringtrue.service.work.finding_runs import SHOWN, Filters, find_runs, kept_among, set_name
+from ringtrue.service.work.finding_runs import SHOWN, Filters, find_runs, kept_among
 from ringtrue.service.work.gating import Decided, decided
 from ringtrue.service.work.library import UPDATE, baseline_named, baselines, keep_baseline, named
 from ringtrue.service.work.naming import short

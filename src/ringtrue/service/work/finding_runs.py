@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ringtrue.errors import InputError, MissingInput
-from ringtrue.golden import parse_version
+from ringtrue.errors import MissingInput
+from ringtrue.online.production import set_name
 from ringtrue.service.errors import Refused
 from ringtrue.service.work.naming import short
 
@@ -53,14 +53,6 @@ class Found:
     next: str | None
     limited: bool = False
     """True where only the newest were looked at, and there are more."""
-
-
-def set_name(golden: str | None) -> str:
-    """Return the name of a golden set without its version."""
-    try:
-        return parse_version(golden or "").name
-    except InputError:
-        return golden or ""
 
 
 def find_runs(

@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from ringtrue.online import Health, Part, health_of
-from ringtrue.online.production import Pair, production_pair
+from ringtrue.online.production import Pair, production_pair, set_name
 from ringtrue.service.errors import clean
-from ringtrue.service.work.finding_runs import AT_A_TIME, figure, set_name
+from ringtrue.service.work.finding_runs import AT_A_TIME, figure
 from ringtrue.service.work.remembered import Remembered
 
 if TYPE_CHECKING:
