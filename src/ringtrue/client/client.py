@@ -152,7 +152,7 @@ class Client:
         where neither is given. ``retriever`` is an expression such as ``rrf(bm25, dense)``, the server's own unless given, and
         ``components`` are the only channels of it that answer. An evaluation that is too large for one request becomes a job:
         it is waited for, and ``on_progress`` is told how far it is. Further options: ``measures``, ``k``, ``split``,
-        ``sample``, ``scope``, ``failed``, ``allow``, ``documents``.
+        ``sample``, ``scope``, ``failed``, ``allow``, ``documents``, ``feature_id`` (a candidate, not production).
 
         Raises MissingInput for a set that is not there, InputError and SpecError for what cannot be evaluated, and what the
         job failed with.

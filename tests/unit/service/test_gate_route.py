@@ -74,6 +74,29 @@ def test_an_evaluation_is_made_and_judged(client: TestClient, recorded: str) -> 
     assert [check["measure"] for check in found["failures"]] == ["R@10"]
 
 
+@pytest.mark.parametrize("wait", [None, False])
+def test_a_candidate_is_evaluated_and_judged_as_one(client: TestClient, recorded: str, wait: bool | None) -> None:
+    asked = {"golden": "hotel", "retriever": BAD, "feature_id": "no-titles"} | ({} if wait is None else {"wait": wait})
+
+    def done(path: str, body: dict[str, Any]) -> str:
+        answer = client.post(path, json=body)
+        if answer.status_code == 200:
+            return str(answer.json()["run_id"])
+        place = f"/v1/jobs/{answer.json()['job_id']}"
+        while (job := client.get(place).json())["state"] in ("queued", "running"):
+            time.sleep(0.02)
+        assert job["request"]["feature_id"] == "no-titles"
+        return str(job["result"]["run_id"])
+
+    alone = done("/v1/evaluate", asked)
+    judged = done("/v1/gate", {"evaluate": asked, "baseline": recorded})
+    again = done("/v1/gate", {"run": alone, "baseline": recorded})
+    for run_id in (alone, judged, again):
+        assert client.get(f"/v1/runs/{run_id}").json()["run"]["feature_id"] == "no-titles"
+    evaluation = next(part for part in client.get("/v1/health").json()["parts"] if part["name"] == "evaluation")
+    assert BAD not in evaluation["says"], "a candidate's figures are not production's"
+
+
 def test_without_a_baseline_only_floors_are_checked_and_that_is_said(client: TestClient, runs: dict[str, str]) -> None:
     found = client.post(
         "/v1/gate", json={"run": runs[GOOD], "baseline": None, "policy": {**CALM, "floors": {"R@10": 0.5}}}

@@ -214,6 +214,36 @@ def test_a_number_that_is_none_is_unknown_never_0(store: Store) -> None:
     assert found.scores[1:] == (math.inf, 1.0)
 
 
+ODD_WORDS = (
+    "plain", "", " ", "100% of %s and %(rows)s", 'say "hello"', "it's", "a\\b \\u0041 \\n", "line\nbreak\ttab\r",
+    "\x01\x1f\x7f",
+    "é ß 東京 \U0001f600 \u2028", "{}[],:", "null", "NaN", "$1 :rows ?", "a\x00b", "\ud800",
+)  # fmt: skip
+ODD_NUMBERS = (0.1, -0.0, 5e-324, 1.7976931348623157e308, 1 / 3, math.inf, -math.inf, math.nan, 1e22, 12345678901234567.0)
+
+
+def test_many_rows_at_once_are_stored_as_each_alone_would_be(store: Store) -> None:
+    rows = [
+        replace(FULL_QUERY, query_id=f"eq_{number:02}", query=text, intent=text,
+                total_latency_ms=ODD_NUMBERS[number % 10],
+                boost_delta=ODD_NUMBERS[-1 - number % 10], extraction_count=2**31 - 1 - number, flags={text: text})
+        for number, text in enumerate(ODD_WORDS)
+    ]  # fmt: skip
+    assert store.add_queries(rows) == len(rows)
+    alone = [replace(row, project="alone") for row in rows]
+    assert [store.add_queries([row]) for row in alone] == [1] * len(rows)
+    assert store.queries() == [replace(row, project="default") for row in store.queries(project="alone")]
+    assert [row.query for row in store.queries()[:5]] == list(ODD_WORDS[:5])
+    assert store.queries()[5].total_latency_ms == math.inf
+
+
+def test_a_row_that_cannot_be_stored_spoils_the_whole_batch_and_says_why(store: Store) -> None:
+    rows = [replace(PLAIN_QUERY, query_id=f"eq_{number}", extraction_count=10**number) for number in (1, 30, 2)]
+    with pytest.raises((InputError, OverflowError)):
+        store.add_queries(rows)
+    assert store.queries() == []
+
+
 def test_what_cannot_be_stored_is_refused_by_name(store: Store) -> None:
     with pytest.raises(InputError, match="object"):
         store.add_feedback([replace(EVENT, metadata={"a": object()})])

@@ -22,7 +22,6 @@ from ringtrue.service.errors import Refused, refused
 from ringtrue.service.jobs import ENDED, STOPPING, Progress
 from ringtrue.service.models import Cursor, paged
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
-from ringtrue.service.routes.evaluate import plan_record
 from ringtrue.service.routes.jobs import State, job_answer, wrong_cursor
 from ringtrue.service.work.evaluating import Plan, Wanted, evaluated, kept, planned, summary
 from ringtrue.service.work.gating import gated, verdict_record
@@ -78,6 +77,7 @@ class Asked:
             measures=measures_in(self.measures),
             k=int(self.k) if self.k.strip() else None,
             split=self.split,
+            feature_id=TRIED if self.tried else None,
         )
 
 
@@ -167,32 +167,28 @@ def start(
         plan = planned(service, asked.wanted(service, caller))
         if baseline:
             baseline_named(service, caller, baseline)  # a wrong name is told before anything is evaluated
-        job = _started(service, caller, plan, baseline or None, TRIED if asked.tried else None)
+        job = _started(service, caller, plan, baseline or None)
     except (RingtrueError, Refused) as problem:
         return _form(request, service, caller, asked, problem=refused(problem))
     return RedirectResponse(f"/jobs/{job.job_id}", 303)
 
 
-def _started(service: Service, caller: Caller, plan: Plan, baseline: str | None, feature_id: str | None) -> StoredJob:
-    asked = plan_record(plan) | ({} if feature_id is None else {"feature_id": feature_id})
+def _started(service: Service, caller: Caller, plan: Plan, baseline: str | None) -> StoredJob:
     if baseline is not None:
         policy = server_policy()
 
         def judge(progress: Progress) -> dict[str, Any]:
-            watcher = progress.watcher()
-            return verdict_record(
-                gated(service, caller, plan, policy, baseline=baseline, watcher=watcher, feature_id=feature_id)
-            )
+            return verdict_record(gated(service, caller, plan, policy, baseline=baseline, watcher=progress.watcher()))
 
-        return service.jobs.start("gate", caller, asked | {"baseline": baseline}, judge)
+        return service.jobs.start("gate", caller, plan.record() | {"baseline": baseline}, judge)
 
     def measure(progress: Progress) -> dict[str, Any]:
         found = evaluated(service, plan, watcher=progress.watcher())
         progress.check()
-        run_id = kept(service, caller, found, feature_id=feature_id).run_id
+        run_id = kept(service, caller, found, feature_id=plan.wanted.feature_id).run_id
         return {"run_id": run_id, "location": f"/v1/runs/{run_id}", "metrics": summary(found)["metrics"]}
 
-    return service.jobs.start("evaluate", caller, asked, measure)
+    return service.jobs.start("evaluate", caller, plan.record(), measure)
 
 
 # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -21,6 +21,7 @@ from pydantic_core import from_json
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.golden import UploadLimits, read_upload
 from ringtrue.records import GoldenSet
+from ringtrue.run import Evaluation
 from ringtrue.service.auth import Writer
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import ERRORS, ErrorAnswer, Refused
@@ -130,6 +131,9 @@ class EvaluateRequest(Strict):
     )
     documents: Literal["own", "served"] | None = Field(
         None, description="Whose documents are searched; the set's own where it brings any, else those that the server serves."
+    )
+    feature_id: Name | None = Field(
+        None, description="The feature that this is a candidate of; its figures are then not production's."
     )
     wait: bool | None = Field(None, description="false answers with a job at once; so does `Prefer: respond-async`.")
 
@@ -270,30 +274,19 @@ def evaluate(
     plan = planned(service, wanted)
     later = asked is False or (prefer is not None and "respond-async" in prefer.lower())
     if not later and plan.at_once(service.settings.at_once):
-        return EvaluationAnswer.model_validate(evaluating.answered(service, caller, evaluating.evaluated(service, plan)))
+        return EvaluationAnswer.model_validate(_answered(service, caller, plan, evaluating.evaluated(service, plan)))
 
     def work(progress: Progress) -> dict[str, Any]:
         found = evaluating.evaluated(service, plan, watcher=progress.watcher())
         progress.check()
-        said = evaluating.answered(service, caller, found)
+        said = _answered(service, caller, plan, found)
         return {"run_id": said["run_id"], "location": f"/v1/runs/{said['run_id']}", "metrics": said["metrics"]}
 
-    return started(service.jobs.start("evaluate", caller, plan_record(plan), work))
+    return started(service.jobs.start("evaluate", caller, plan.record(), work))
 
 
-def plan_record(plan: Plan) -> dict[str, Any]:
-    """Return what a job says about its request, without what was uploaded."""
-    wanted = plan.wanted
-    said: dict[str, Any] = {
-        "golden": f"{wanted.golden.id}@{wanted.golden.version}",
-        "queries": len(wanted.golden.queries),
-        "uploaded": wanted.uploaded,
-        "retriever": plan.retriever,
-        "measures": list(wanted.measures),
-        "split": wanted.split,
-        "sample": wanted.sample,
-    }
-    return said
+def _answered(service: Service, caller: Writer, plan: Plan, found: Evaluation) -> dict[str, Any]:
+    return evaluating.answered(service, caller, found, feature_id=plan.wanted.feature_id)
 
 
 def read_request(service: Service, caller: Writer, body: Upload) -> tuple[Wanted, bool | None]:
@@ -345,4 +338,5 @@ def wanted_of(service: Service, caller: Writer, request: EvaluateRequest) -> Wan
         allow=tuple(request.allow),
         documents=request.documents,
         uploaded=request.test_set is not None,
+        feature_id=request.feature_id,
     )

@@ -14,7 +14,7 @@ from ringtrue.service.context import Here
 from ringtrue.service.jobs import Progress
 from ringtrue.service.models import Answer, Name, Strict
 from ringtrue.service.routes.compare import AFTER
-from ringtrue.service.routes.evaluate import SEARCH_ERRORS, EvaluateRequest, plan_record, wanted_of
+from ringtrue.service.routes.evaluate import SEARCH_ERRORS, EvaluateRequest, wanted_of
 from ringtrue.service.routes.jobs import STARTED, started
 from ringtrue.service.work.evaluating import Plan, planned
 from ringtrue.service.work.gating import gated, verdict_record
@@ -102,6 +102,6 @@ def gate(service: Here, caller: Writer, request: GateRequest) -> VerdictAnswer |
                 found = gated(service, caller, plan, policy, baseline=request.baseline, watcher=progress.watcher())
                 return verdict_record(found)
 
-            said = plan_record(plan) | {"baseline": request.baseline}
+            said = plan.record() | {"baseline": request.baseline}
             return started(service.jobs.start("gate", caller, said, work))
     return VerdictAnswer.model_validate(verdict_record(gated(service, caller, judged, policy, baseline=request.baseline)))

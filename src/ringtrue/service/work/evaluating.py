@@ -68,6 +68,8 @@ class Wanted:
     """Whose documents are searched: the set's own where it brings any, else those the server serves."""
     uploaded: bool = False
     """It came with the request and is kept nowhere."""
+    feature_id: str | None = None
+    """The feature that this is a candidate of; figures of candidates are not production's."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,20 @@ class Plan:
         golden = self.wanted.golden
         indexed = len(golden.documents) if self.documents == "own" else 0
         return len(golden.queries) <= most and indexed <= most * DOCUMENTS_PER_QUERY
+
+    def record(self) -> dict[str, Any]:
+        """Return what a job says about its request, without what was uploaded."""
+        wanted = self.wanted
+        said = {
+            "golden": f"{wanted.golden.id}@{wanted.golden.version}",
+            "queries": len(wanted.golden.queries),
+            "uploaded": wanted.uploaded,
+            "retriever": self.retriever,
+            "measures": list(wanted.measures),
+            "split": wanted.split,
+            "sample": wanted.sample,
+        }
+        return said if wanted.feature_id is None else {**said, "feature_id": wanted.feature_id}
 
 
 def planned(service: Service, wanted: Wanted) -> Plan:
@@ -169,9 +185,9 @@ def kept(
     return row
 
 
-def answered(service: Service, caller: Caller, evaluation: Evaluation) -> dict[str, Any]:
+def answered(service: Service, caller: Caller, evaluation: Evaluation, *, feature_id: str | None = None) -> dict[str, Any]:
     """Keep an evaluation and return what REST says about it."""
-    row, said = kept(service, caller, evaluation), summary(evaluation)
+    row, said = kept(service, caller, evaluation, feature_id=feature_id), summary(evaluation)
     if evaluation.setup.golden.split == "held_out":
         looks = len(service.of(caller).audit(project=caller.project, subject=evaluation.setup.golden.version, what=LOOK))
         note = f"this was look {looks} at the held-out part; each look makes it a little less held out"

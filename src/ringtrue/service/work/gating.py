@@ -43,21 +43,18 @@ def gated(
     *,
     baseline: str | None,
     watcher: Watcher | None = None,
-    feature_id: str | None = None,
 ) -> Gated:
     """Return the verdict on a run, named by its id, or on a plan that is carried out first; it is kept with its verdict.
 
-    ``feature_id`` marks a candidate: its verdict is not production's. Raises MissingInput for a run or baseline that is not
-    there, and what evaluating raises.
+    Raises MissingInput for a run or baseline that is not there, and what evaluating raises.
     """
     before = None if baseline is None else baseline_named(service, caller, baseline)
     if isinstance(judged, str):
         evaluation = run_named(service, caller, judged)
         row = service.of(caller).result(judged, project=caller.project)
-        # A candidate stays one when it is judged.
-        feature_id = feature_id or (None if row is None else row.feature_id)
+        feature_id = None if row is None else row.feature_id  # a candidate stays one when it is judged
     else:
-        evaluation = evaluated(service, judged, watcher=watcher, more=policy.measures)
+        evaluation, feature_id = evaluated(service, judged, watcher=watcher, more=policy.measures), judged.wanted.feature_id
     verdict = gate(evaluation, policy, baseline=before)
     if evaluation.cached:
         verdict = with_checks(verdict, (), notes=[f"answers from the cache, made at {evaluation.setup.recorded_at}"])
