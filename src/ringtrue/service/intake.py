@@ -34,9 +34,8 @@ ROW_BYTES = 1_300
 """What a row takes in memory beside its texts."""
 BATCH = 1_000
 """Rows of one transaction, unless one request has more; while it is written all others wait."""
-SPACING = {"sqlite": 0.002, "postgresql": 0.008}
-"""Seconds from the beginning of one transaction to that of the next, at least: one costs as much as a few rows, and more where
-it goes to another process and to the disk."""
+SPACING_S = 0.005
+"""Seconds from the beginning of one transaction to that of the next, at least: one costs as much as a dozen rows."""
 PATIENCE = 10.0
 """Seconds that a request waits for a database that does not answer."""
 PAUSES = (0.05, 0.1, 0.3, 1.0)
@@ -150,7 +149,7 @@ class Intake:
         self._done = self._done_bytes = self._stored = self._there = self._spoiled = self._forgotten = 0
         self._batches = self._last_batch = 0
         self._last_ms: float | None = None
-        self._last_at, self._spacing = 0.0, SPACING[store.address.kind]
+        self._last_at = 0.0
         self._problem: str | None = None
 
     # ── the requests' side, in the event loop ────────────────────────────────────────────────────────────────────────
@@ -208,9 +207,10 @@ class Intake:
             self._wake.set()
 
     def write(self) -> float:
-        """Write what waits, here and now, where there is no thread for it; return when the next may begin, by the clock."""
-        self._drain()
-        return self._last_at + self._spacing
+        """Write what waits, here and now, where there is no thread for it; return the monotonic time to come again at."""
+        while self._queue:
+            self._write_some()
+        return self._last_at + SPACING_S
 
     def close(self, timeout: float = TO_CLOSE) -> bool:
         """Take nothing more, store what was taken and end; False where the database did not take it in time."""
@@ -259,18 +259,21 @@ class Intake:
 
     def _drain(self) -> None:
         while self._queue:
-            pause = self._last_at + self._spacing - time.monotonic()
+            pause = self._last_at + SPACING_S - time.monotonic()
             if pause > 0:
                 self._hurry.wait(pause)
-            self._last_at = time.monotonic()
-            batch = self._next()
-            try:
-                self._write(batch)
-            except Exception as problem:  # the thread must live on, and nobody may wait for ever
-                self._problem = type(problem).__name__
-                _LOG.error("a batch could not be stored: %s", self._problem)  # its text may hold what users asked
-                self._fail(batch, Refused(500, "internal", "something went wrong here, and nothing of this is stored"))
-            self._tell(batch)
+            self._write_some()
+
+    def _write_some(self) -> None:
+        self._last_at = time.monotonic()
+        batch = self._next()
+        try:
+            self._write(batch)
+        except Exception as problem:  # the thread must live on, and nobody may wait for ever
+            self._problem = type(problem).__name__
+            _LOG.error("a batch could not be stored: %s", self._problem)  # its text may hold what users asked
+            self._fail(batch, Refused(500, "internal", "something went wrong here, and nothing of this is stored"))
+        self._tell(batch)
 
     def _next(self) -> list[_Waiter]:
         """Return those who waited longest, up to a batch of rows."""

@@ -60,6 +60,8 @@ NUMBER = 8
 """Bytes of a connection's number on its way to the other process."""
 MOST_TRIES, AGAIN_S = 100, 0.01
 TICK_S = 0.1
+SHORTEST_S = 0.001
+"""Timers of the loop have no finer marks."""
 TO_HANG_UP = 3.0
 """Seconds that the last answers have to reach those who wait for them."""
 NOTHING = IntakeFigures(0, 0, 0, 0, 0, 0, 0, 0, 0, None, None)
@@ -391,7 +393,7 @@ class Desk:
         self._returned = itertools.count(1)
         self._telling = self._writing = False
         self._next = 0.0
-        """When the next batch may be written."""
+        """When the next batch may be written, by the monotonic clock."""
         self._counter: Counter | None = None
 
     async def work(self) -> None:
@@ -468,12 +470,21 @@ class Desk:
         if not self._writing:
             # In turn with the requests: a thread would quarrel with them over the processor, which costs more than it saves.
             self._writing = True
-            self._loop.call_at(self._next, self._write)
+            self._write_in_turn()
+
+    def _write_in_turn(self) -> None:
+        # By the clock itself: the loop's own stands still while something is done, and its timers come too early by that much.
+        early = self._next - time.monotonic()
+        if early > 0:
+            self._loop.call_later(max(early, SHORTEST_S), self._write_in_turn)
+        else:
+            # The loop looks at its connections between two turns, so that what has come by now goes along.
+            self._loop.call_soon(self._loop.call_soon, self._write)
 
     def _write(self) -> None:
         self._writing = False
         if not self._ending.is_set():  # the end writes what is left itself
-            self._next = self._loop.time() + self._intake.write() - time.monotonic()
+            self._next = self._intake.write()
 
     # ── connections ──────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
-from functools import cache
-from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -16,23 +12,19 @@ from typing import Any, Self, TypeVar
 from sqlalchemy import (
     ARRAY,
     BigInteger,
-    Column,
     ColumnElement,
     Connection,
-    LargeBinary,
     Select,
     Table,
     Text,
     any_,
     bindparam,
-    cast,
     func,
     literal,
     select,
     tuple_,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.types import TypeEngine
 
 from ringtrue.errors import InputError, MissingInput
@@ -41,6 +33,7 @@ from ringtrue.store.checkpoint import checkpoints_beside
 from ringtrue.store.confine import EVERY, PROJECT
 from ringtrue.store.engine import WRITES, Address, Engines, address
 from ringtrue.store.faults import explained
+from ringtrue.store.quickly import add_quickly
 from ringtrue.store.records import DEFAULT_PROJECT
 from ringtrue.store.rows import Form, Row, structure, words
 
@@ -185,38 +178,16 @@ class Base:
         """Add records in one transaction; return how many were written. One that is there stays, or is replaced."""
         if not records:
             return 0
-        if not replace and self._project == EVERY and self.address.kind == "sqlite":
-            return self._add_quickly(form, records)
+        if not replace and self._project == EVERY:
+            with explained(self.address):
+                return add_quickly(self._engines.get(), form, records)
         rows = form.rows(records)
         with self._writing() as connection:
             return insert(connection, form.table, rows, key=form.key, replace=replace)
 
-    def _add_quickly(self, form: Form[Record], records: Sequence[Record]) -> int:
-        """Add records to SQLite with the driver itself: what SQLAlchemy does for a transaction costs more than a few rows.
-
-        Only where the store is for all projects, for a store of one has each row looked at.
-        """
-        columns = form.columns
-        text, order = _sqlite_statement(form.table, columns)
-        in_order = itemgetter(*map(columns.index, order))
-        rows = [in_order(values) for values in sorted(map(form.values, records), key=form.order)]
-        with explained(self.address), closing(self._engines.get().raw_connection()) as connection:
-            cursor = connection.cursor()
-            cursor.execute("BEGIN IMMEDIATE")
-            try:
-                cursor.executemany(text, rows)
-                written = cursor.rowcount
-                connection.commit()
-            except BaseException:
-                connection.rollback()
-                raise
-            return int(written)
-
 
 def insert(connection: Connection, table: Table, rows: Sequence[Row], *, key: Sequence[str] = (), replace: bool = False) -> int:
     """Insert rows and return how many were written; one whose unique key is taken is passed over, or replaced by ``key``."""
-    if len(rows) > 1 and not replace and connection.get_execution_options().get(PROJECT) == EVERY:
-        return _insert_many(connection, table, rows)
     made = (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
     if replace:
         changed = {column: made.excluded[column] for column in rows[0] if column not in key}
@@ -225,62 +196,6 @@ def insert(connection: Connection, table: Table, rows: Sequence[Row], *, key: Se
         statement = made.on_conflict_do_nothing()
     result = connection.execute(statement, list(rows), execution_options={"preserve_rowcount": True})
     return int(result.rowcount)
-
-
-def _insert_many(connection: Connection, table: Table, rows: Sequence[Row]) -> int:
-    """Insert rows with the driver itself: what SQLAlchemy does for each costs as much as the database.
-
-    Only where the store is for all projects, for a store of one has each row looked at.
-    """
-    columns = tuple(rows[0])
-    parameters: Any
-    if connection.dialect.name == "postgresql":
-        text, in_one = _postgres_statement(table, columns)
-        parameters = {"rows": _one_text(rows)} if in_one else list(rows)
-    else:
-        text, order = _sqlite_statement(table, columns)
-        parameters = list(map(itemgetter(*order), rows))
-    result = connection.exec_driver_sql(text, parameters, execution_options={"preserve_rowcount": True})
-    return int(result.rowcount)
-
-
-@cache
-def _sqlite_statement(table: Table, columns: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Return the text of an INSERT and the order of its parameters."""
-    dialect: Any = sqlite.dialect()
-    made: Any = sqlite.insert(table).on_conflict_do_nothing().compile(dialect=dialect, column_keys=list(columns))
-    return str(made), tuple(made.positiontup)
-
-
-@cache
-def _postgres_statement(table: Table, columns: tuple[str, ...]) -> tuple[str, bool]:
-    """Return the text of an INSERT, and whether it takes all rows in one text.
-
-    To pass thirty values for each row costs three times as much as one structure with all of them, here and in the database.
-    Only bytes cannot go into one.
-    """
-    dialect: Any = psycopg.dialect()  # type: ignore[no-untyped-call]
-    made = postgresql.insert(table).on_conflict_do_nothing()
-    if any(isinstance(table.c[name].type, LargeBinary) for name in columns):
-        return str(made.compile(dialect=dialect, column_keys=list(columns))), False
-    types = (Column(name, table.c[name].type) for name in columns)
-    sent = func.json_to_recordset(cast(bindparam("rows"), postgresql.JSON)).table_valued(*types, name="sent")
-    given = sent.render_derived(with_types=True)
-    each = made.from_select(list(columns), select(*(given.c[name] for name in columns)))
-    return str(each.compile(dialect=dialect)), True
-
-
-def _one_text(rows: Sequence[Row]) -> str:
-    """Return rows as JSON; a number that is not finite goes as its name, which PostgreSQL reads."""
-    try:
-        return json.dumps(rows, ensure_ascii=False, allow_nan=False)
-    except ValueError:
-        named = [{name: str(value) if _endless(value) else value for name, value in row.items()} for row in rows]
-        return json.dumps(named, ensure_ascii=False)
-
-
-def _endless(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 def among(kind: str, column: ColumnElement[Any], values: Sequence[str]) -> ColumnElement[bool]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, InvalidatePoolError
 
 from ringtrue.config import store_url
 from ringtrue.errors import InputError
@@ -17,6 +18,9 @@ from ringtrue.store.confine import confine
 
 BUSY_S = 10
 """How long a writer waits for another on SQLite, and a connection for PostgreSQL."""
+RESTED_S = 1.0
+RESTING = "ringtrue_resting"
+"""Since when a connection is not used."""
 WRITES = "ringtrue_writes"
 """The execution option of a connection that will write."""
 
@@ -87,9 +91,26 @@ def connect(place: Address) -> Engine:
     watched = {"connect_timeout": BUSY_S, "tcp_user_timeout": 20_000, "keepalives_idle": 10, "keepalives_interval": 5}
     arguments: dict[str, Any] = {name: value for name, value in watched.items() if name not in place.url.query}
     arguments["application_name"] = "ringtrue"
-    engine = create_engine(place.url, connect_args=arguments, pool_pre_ping=True)
+    engine = create_engine(place.url, connect_args=arguments)
+    event.listen(engine, "checkin", _rest)
+    event.listen(engine, "checkout", partial(_wake, engine))
     confine(engine)
     return engine
+
+
+def _rest(_: Any, record: Any) -> None:
+    record.info[RESTING] = time.monotonic()
+
+
+def _wake(engine: Engine, connection: Any, record: Any, _: Any) -> None:
+    """Ask a connection that was not used for a while whether it is still there; another is opened where it is not."""
+    since = record.info.get(RESTING)
+    if since is None or time.monotonic() - since < RESTED_S:  # to ask each time would take a fifth of a short call
+        return
+    try:
+        engine.dialect.do_ping(connection)
+    except Exception as problem:
+        raise InvalidatePoolError from problem
 
 
 def _sqlite_settings(connection: Any, _: Any) -> None:

@@ -6,10 +6,11 @@ A complaint that may pass by itself (locked, full, gone) is Unreachable: a write
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from ringtrue.errors import AccessDenied, InputError, RingtrueError, Unreachable
@@ -34,8 +35,14 @@ def explained(place: object) -> Iterator[None]:
     """Turn an error of the database at ``place`` (whose text has no password) into one of Ringtrue's."""
     try:
         yield
-    except (SQLAlchemyError, sqlite3.Error) as problem:
+    except _errors() as problem:
         raise _explain(problem, str(place)) from _Quiet(problem)
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    """Return what databases raise, by SQLAlchemy or by themselves; whoever has not loaded psycopg meets none of its errors."""
+    psycopg = sys.modules.get("psycopg")
+    return (SQLAlchemyError, sqlite3.Error, *(() if psycopg is None else (psycopg.Error,)))
 
 
 class _Quiet(Exception):
@@ -46,12 +53,17 @@ class _Quiet(Exception):
         super().__init__(f"{type(problem).__name__} ({type(origin).__name__})")
 
 
-def _explain(problem: SQLAlchemyError | sqlite3.Error, place: str) -> RingtrueError:
+def _is(problem: Exception, *kinds: str) -> bool:
+    """True for one of PEP 249's kinds of errors, which every driver has under the same names, and SQLAlchemy too."""
+    return any(kind.__name__ in kinds for kind in type(problem).__mro__)
+
+
+def _explain(problem: Exception, place: str) -> RingtrueError:
     if isinstance(problem, PoolTimeout):
         return Unreachable(f"store {place}: every connection is in use; use fewer threads, or try again")
     origin = problem.orig if isinstance(problem, DBAPIError) else problem
     said = str(origin)
-    if isinstance(problem, IntegrityError) or isinstance(origin, sqlite3.IntegrityError):
+    if _is(problem, "IntegrityError"):
         return InputError(f"store {place}: a row breaks a rule of its table ({_rule(origin)}); nothing of it was stored")
     if isinstance(origin, sqlite3.Error):
         for text, (kind, advice) in _SQLITE.items():
@@ -73,7 +85,7 @@ def _explain(problem: SQLAlchemyError | sqlite3.Error, place: str) -> RingtrueEr
         )
     if state == "3D000" or ('database "' in said and "does not exist" in said):
         return InputError(f"store {place}: PostgreSQL has no such database; create it: createdb NAME")
-    lost = isinstance(problem, OperationalError | InterfaceError) and not state
+    lost = _is(problem, "OperationalError", "InterfaceError") and not state
     if state.startswith(_GONE) or lost:
         reason = {"40": "it ended a transaction that met another", "25006": "it takes no writes at the moment"}
         why = next((text for start, text in reason.items() if state.startswith(start)), "it cannot be reached or went away")

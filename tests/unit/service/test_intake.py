@@ -247,6 +247,31 @@ def test_closing_stores_what_was_taken_and_takes_no_more(store: Store) -> None:
     assert not intake.alive
 
 
+def test_whoever_writes_in_turn_is_not_kept_waiting_but_told_when_to_come_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intake = Intake(store)
+
+    def waited(*_: object) -> bool:
+        raise AssertionError("the loop stands still meanwhile")
+
+    monkeypatch.setattr(intake._hurry, "wait", waited)
+
+    async def both() -> tuple[float, float]:
+        first = asyncio.ensure_future(intake.queries([search("a")]))
+        await asyncio.sleep(0)
+        early = intake.write()
+        second = asyncio.ensure_future(intake.queries([search("b")]))
+        await asyncio.sleep(0)
+        late = intake.write()
+        assert await asyncio.gather(first, second) == [1, 1]
+        return early, late
+
+    early, late = asyncio.run(both())
+    assert early < late
+    assert {row.query_id for row in store.queries()} == {"a", "b"}
+
+
 def test_somebody_who_goes_away_disturbs_nobody(intake: Intake, store: Store) -> None:
     async def log() -> int:
         gone = asyncio.ensure_future(intake.queries([search("eq_1")]))

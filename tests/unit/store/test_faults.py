@@ -200,3 +200,51 @@ def test_l3_a_store_in_the_project_s_own_folder_is_kept_out_of_git(tmp_path: Pat
     assert (tmp_path / "other" / ".ringtrue" / ".gitignore").read_text() == "*\n"
     Store.open(tmp_path / "data" / "store.sqlite").close()
     assert not (tmp_path / "data" / ".gitignore").exists()
+
+
+def _cut_off(place: str) -> None:
+    """End every other connection to a database, as its restart would."""
+    with Store.open(place) as store, store._writing() as connection:
+        connection.exec_driver_sql(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND pid <> pg_backend_pid()"
+        )
+
+
+def test_a_connection_that_rested_is_looked_at_before_it_is_used(
+    empty: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = empty("postgresql")
+    with Store.open(place) as store:
+        store.add_queries([FULL_QUERY])
+        _cut_off(place)
+        monkeypatch.setattr(engines, "RESTED_S", 0.0)
+        assert store.add_queries([PLAIN_QUERY]) == 1
+        _cut_off(place)
+        assert len(store.queries()) == 2
+
+
+def test_a_connection_that_broke_in_use_is_named_so_and_not_used_again(
+    empty: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = empty("postgresql")
+    with Store.open(place) as store:
+        store.add_queries([FULL_QUERY])
+        _cut_off(place)
+        monkeypatch.setattr(engines, "RESTED_S", 60.0)
+        with pytest.raises(Unreachable, match="went away") as caught:
+            store.add_queries([PLAIN_QUERY])
+        assert PLAIN_QUERY.query not in _whole_story(caught.value)
+        assert store.add_queries([PLAIN_QUERY]) == 1
+
+
+def test_a_refused_row_costs_no_connection_and_shows_no_text(empty: Callable[[str], str]) -> None:
+    with Store.open(empty("postgresql")) as store:
+        store.add_queries([PLAIN_QUERY])
+        made: list[object] = []
+        event.listen(store._engines.get(), "connect", lambda *given: made.append(given))
+        with pytest.raises(InputError, match="out of range") as caught:
+            store.add_queries([replace(FULL_QUERY, extraction_count=10**12)])
+        assert FULL_QUERY.query not in _whole_story(caught.value)
+        assert store.add_queries([FULL_QUERY]) == 1
+        assert made == []
