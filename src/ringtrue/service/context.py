@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -28,6 +29,8 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self._kept = ExitStack()
+        """What ends with the service."""
         self.store = Store.open(settings.store)
         """The operator's view of all projects; requests go through ``of``."""
         file = self.store.address.sqlite
@@ -41,6 +44,8 @@ class Service:
         self.intake: Intake | WriterProcess = Intake(self.store)
         if settings.writer == "process":
             self.intake = WriterProcess(address, Rules.of(settings), observed=self._observe)
+            # It makes them beside its commits; one that came with a page's would make everybody wait.
+            self._kept.enter_context(self.store.checkpoints_elsewhere())
         self.jobs = Jobs(self.store, now=self.now, most=settings.jobs)
         self.searches = Searches(settings)
         self.telemetry = Telemetry(settings, self.store, queue=self._queue, now=self.now)
@@ -81,6 +86,7 @@ class Service:
         else:
             await run_in_threadpool(self.intake.close)
         await run_in_threadpool(self.searches.close)
+        await run_in_threadpool(self._kept.close)
         await run_in_threadpool(self.store.close)
 
 

@@ -29,7 +29,7 @@ from sqlalchemy.types import TypeEngine
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import schema
-from ringtrue.store.checkpoint import checkpoints_beside
+from ringtrue.store.checkpoint import checkpoints_beside, checkpoints_elsewhere
 from ringtrue.store.confine import EVERY, PROJECT
 from ringtrue.store.engine import WRITES, Address, Engines, address
 from ringtrue.store.faults import explained
@@ -113,6 +113,11 @@ class Base:
         self._for_all()
         file = self.address.sqlite
         return nullcontext() if file is None else checkpoints_beside(self._engines.get(), file)
+
+    def checkpoints_elsewhere(self) -> AbstractContextManager[None]:
+        """Return a context in which commits to SQLite leave that to another process, which has ``checkpoints_beside``."""
+        self._for_all()
+        return nullcontext() if self.address.sqlite is None else checkpoints_elsewhere(self._engines.get())
 
     def __enter__(self) -> Self:
         return self

@@ -17,10 +17,9 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-EVERY_S = 5.0
-"""Seldom: a page that is written again and again is moved once."""
-PASSES = 3
-"""How often in a row the rest is moved that was committed meanwhile, until so little is left that all may wait for it."""
+EVERY_S = 20.0
+"""Seldom: a page that is written again and again is moved once, and each time the disk is waited for. At 2,000 searches a
+second the log is some 400 MB long by then."""
 IN_NO_HURRY = 10
 PATIENCE_S = 0.05
 """How long those who read may keep the log from beginning anew; it is tried again the next time."""
@@ -29,16 +28,25 @@ PATIENCE_S = 0.05
 @contextmanager
 def checkpoints_beside(engine: Engine, file: Path) -> Iterator[None]:
     """Let the connections of an engine leave checkpoints to a thread until the end."""
-    event.listen(engine, "connect", _never)
-    engine.dispose()  # those that are open already would go on as before
     ended = threading.Event()
     thread = threading.Thread(target=_work, args=(file, ended), name="ringtrue-checkpoints", daemon=True)
-    thread.start()
+    with checkpoints_elsewhere(engine):
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+@contextmanager
+def checkpoints_elsewhere(engine: Engine) -> Iterator[None]:
+    """Let the connections of an engine make no checkpoints until the end."""
+    event.listen(engine, "connect", _never)
+    engine.dispose()  # those that are open already would go on as before
     try:
         yield
     finally:
-        ended.set()
-        thread.join()
         event.remove(engine, "connect", _never)
         engine.dispose()
 
@@ -57,14 +65,14 @@ def _work(file: Path, ended: threading.Event) -> None:
 
 
 def _move(file: Path) -> None:
-    """Move what is there, while others write, and rather later than in their way."""
+    """Move what is there, then what came meanwhile, while others write, and rather later than in their way."""
     with contextlib.suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), IN_NO_HURRY)  # of this thread alone, on Linux
-    _checkpoint(file, *["PASSIVE"] * PASSES)
+    for _ in range(2):
+        _checkpoint(file, "PASSIVE")
 
 
-def _checkpoint(file: Path, *modes: str) -> None:
+def _checkpoint(file: Path, mode: str) -> None:
     """Whatever is wrong with the file, those who write to it are told; here it is tried again the next time."""
     with contextlib.suppress(sqlite3.Error), closing(sqlite3.connect(file, timeout=PATIENCE_S)) as connection:
-        for mode in modes:
-            connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+        connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()

@@ -55,6 +55,32 @@ def test_a_thread_moves_what_was_committed(url: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("kind", ["sqlite"])
+def test_those_who_leave_it_to_another_process_move_nothing(url: str) -> None:
+    with Store.open(url) as store:
+        file = store.address.sqlite
+        assert file is not None
+        with store.checkpoints_elsewhere():
+            assert automatic(store) == 0
+            store.add_queries(rows(0, 5_000))  # more than a thousand pages, at which SQLite would begin
+            assert in_the_file(file) == 0
+            with pytest.raises(InputError, match="use the store of all"):
+                store.only("shop").checkpoints_elsewhere()
+        assert automatic(store) > 0
+        assert len(store.queries()) == 5_000
+
+
+def test_a_server_whose_writer_makes_checkpoints_makes_none_itself(tmp_path: Path) -> None:
+    from ringtrue.service import Settings
+    from ringtrue.service.context import Service
+
+    for writer, made in (("process", 0), ("thread", 1_000)):
+        service = Service(Settings(store=str(tmp_path / "store.sqlite"), writer=writer))  # type: ignore[arg-type]
+        assert automatic(service.store) == made
+        service._kept.close()
+        service.store.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
 def test_its_log_does_not_grow_for_ever_under_a_steady_load(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "EVERY_S", 0.005)
     with Store.open(url) as store, store.checkpoints_beside():

@@ -132,7 +132,17 @@ CALLS: dict[str, Callable[[Store, Path], Any]] = {
     "user_rows": lambda store, _: store.user_rows("u1", project=OTHERS),
     "verify_key": lambda store, _: store.verify_key(TOKEN, now=NOON),
 }
-NO_ROWS = {"checkpoints_beside", "address", "close", "is_portable", "open", "place", "schema_version", "upgrade"}
+NO_ROWS = {
+    "checkpoints_beside",
+    "checkpoints_elsewhere",
+    "address",
+    "close",
+    "is_portable",
+    "open",
+    "place",
+    "schema_version",
+    "upgrade",
+}
 """What gives and takes no row of any project."""
 
 
