@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,6 +54,11 @@ def ringtrue(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 def root() -> Path:
     """The checkout."""
     return ROOT
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: many tests wait for servers, browsers and databases."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -141,6 +141,7 @@ def test_j_and_k_walk_along_the_lines_and_enter_opens_one_V_3(browser: Any, log_
         page.keyboard.press("/")
         page.keyboard.press("j")
         assert page.input_value("#f-text") == "j"
+        page.goto(f"{log_url}/queries?text=checkout")  # what was typed is searched for, and the lines change under the cursor
         page.locator("#rows tbody th a").nth(3).focus()
         page.keyboard.press("Enter")
         page.wait_for_url("**/queries/q003")
