@@ -60,6 +60,8 @@ NUMBER = 8
 """Bytes of a connection's number on its way to the other process."""
 MOST_TRIES, AGAIN_S = 100, 0.01
 TICK_S = 0.1
+MANY = 4
+"""Rows of a batch from which on requests come so fast that more of them will be there by the next."""
 SHORTEST_S = 0.001
 """Timers of the loop have no finer marks."""
 TO_HANG_UP = 3.0
@@ -485,6 +487,13 @@ class Desk:
         self._writing = False
         if not self._ending.is_set():  # the end writes what is left itself
             self._next = self._intake.write()
+            if self._intake.figures.last_batch >= MANY:
+                # Not before the answers have left, which the loop sends between two turns.
+                self._loop.call_soon(self._loop.call_soon, self._rest)
+
+    def _rest(self) -> None:
+        """Look at no connection until the next batch is due: what is read together costs a third less than one by one."""
+        time.sleep(max(0.0, self._next - time.monotonic()))
 
     # ── connections ──────────────────────────────────────────────────────────────────────────────────────────────────
 
