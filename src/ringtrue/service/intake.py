@@ -35,7 +35,7 @@ ROW_BYTES = 1_300
 BATCH = 1_000
 """Rows of one transaction, unless one request has more; while it is written all others wait."""
 SPACING_S = 0.005
-"""Seconds from the beginning of one transaction to that of the next, at least: one costs as much as a dozen rows."""
+"""Seconds from the beginning of one transaction to that of the next, at least: one costs as much as several rows."""
 PATIENCE = 10.0
 """Seconds that a request waits for a database that does not answer."""
 PAUSES = (0.05, 0.1, 0.3, 1.0)

@@ -492,7 +492,7 @@ class Desk:
                 self._loop.call_soon(self._loop.call_soon, self._rest)
 
     def _rest(self) -> None:
-        """Look at no connection until the next batch is due: what is read together costs a third less than one by one."""
+        """Look at no connection until the next batch is due: what is read together costs less than one by one."""
         time.sleep(max(0.0, self._next - time.monotonic()))
 
     # ── connections ──────────────────────────────────────────────────────────────────────────────────────────────────

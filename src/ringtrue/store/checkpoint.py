@@ -19,7 +19,7 @@ from sqlalchemy import Engine, event
 
 EVERY_S = 20.0
 """Seldom: a page that is written again and again is moved once, and each time the disk is waited for. At 2,000 searches a
-second the log is some 400 MB long by then."""
+second the log is some 500 MB long by then."""
 IN_NO_HURRY = 10
 PATIENCE_S = 0.05
 """How long those who read may keep the log from beginning anew; it is tried again the next time."""

@@ -105,7 +105,7 @@ def _rest(_: Any, record: Any) -> None:
 def _wake(engine: Engine, connection: Any, record: Any, _: Any) -> None:
     """Ask a connection that was not used for a while whether it is still there; another is opened where it is not."""
     since = record.info.get(RESTING)
-    if since is None or time.monotonic() - since < RESTED_S:  # to ask each time would take a fifth of a short call
+    if since is None or time.monotonic() - since < RESTED_S:  # to ask each time is a trip more
         return
     try:
         engine.dialect.do_ping(connection)

@@ -211,13 +211,20 @@ def _cut_off(place: str) -> None:
         )
 
 
+@contextmanager
+def _cut_off_once(place: str) -> Iterator[Store]:
+    """Yield a store with one search, whose connection is gone."""
+    with Store.open(place) as store:
+        store.add_queries([FULL_QUERY])
+        _cut_off(place)
+        yield store
+
+
 def test_a_connection_that_rested_is_looked_at_before_it_is_used(
     empty: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = empty("postgresql")
-    with Store.open(place) as store:
-        store.add_queries([FULL_QUERY])
-        _cut_off(place)
+    with _cut_off_once(place) as store:
         monkeypatch.setattr(engines, "RESTED_S", 0.0)
         assert store.add_queries([PLAIN_QUERY]) == 1
         _cut_off(place)
@@ -227,10 +234,7 @@ def test_a_connection_that_rested_is_looked_at_before_it_is_used(
 def test_a_connection_that_broke_in_use_is_named_so_and_not_used_again(
     empty: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = empty("postgresql")
-    with Store.open(place) as store:
-        store.add_queries([FULL_QUERY])
-        _cut_off(place)
+    with _cut_off_once(empty("postgresql")) as store:
         monkeypatch.setattr(engines, "RESTED_S", 60.0)
         with pytest.raises(Unreachable, match="went away") as caught:
             store.add_queries([PLAIN_QUERY])
