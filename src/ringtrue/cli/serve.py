@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -82,13 +83,33 @@ def serve_command(
 
 def _demo(settings: Settings) -> Settings:
     """Return the settings of the demonstration, with its store filled; the user's own store is left alone."""
-    from ringtrue.cli import show
-    from ringtrue.service.demo import demo_settings, fill
-    from ringtrue.store import Store
+    from ringtrue.service.demo import demo_settings
 
     if settings.store is not None:
         raise InputError("--demo has a store of its own; leave --store out, or --demo")
     made = demo_settings(DEMO, host=settings.host, port=settings.port, keys=settings.keys)
-    with Store.open(made.store) as store:
-        fill(store, now=datetime.now(UTC), project=made.project, tell=show.note)
+    path = Path(str(made.store))
+    if path.exists():
+        _fill(path, made.project)
+        return made
+    DEMO.mkdir(parents=True, exist_ok=True)
+    # Whoever stops it half-way begins anew with the same command: the store gets its name when it is complete.
+    with TemporaryDirectory(dir=DEMO, prefix="filling-") as folder:
+        filling = Path(folder) / path.name
+        _fill(filling, made.project)
+        filling.replace(path)
     return made
+
+
+def _fill(path: Path, project: str) -> None:
+    from ringtrue.cli import show
+    from ringtrue.cli.eval import prepare
+    from ringtrue.golden import load
+    from ringtrue.service.demo import HYBRID, SHIPPED, fill
+    from ringtrue.store import Store
+
+    if not path.exists():
+        show.note("indexing the documents of a hotel; the first time their vectors take some seconds")
+        prepare(load(SHIPPED), [HYBRID], chunk=None, quiet=False)
+    with Store.open(str(path)) as store:
+        fill(store, now=datetime.now(UTC), project=project, tell=show.note)

@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ringtrue.errors import RingtrueError, SearchFailed
@@ -26,6 +27,7 @@ from ringtrue.store import USER_DELETED, FeedbackEvent, LoggedQuery, timestamp, 
 
 if TYPE_CHECKING:
     from ringtrue.store import Store
+    from ringtrue.store.lanes import Lanes
 
 MOST_ROWS = 20_000
 """Rows that may wait: what the databases take in some seconds."""
@@ -105,6 +107,11 @@ class _Waiter:
     """What is wrong with each row that cannot be stored."""
     problem: Refused | None = None
     """Why nothing was stored."""
+
+    @property
+    def plain(self) -> bool:
+        """True where nothing has to be looked for before it is written, nor counted by the database."""
+        return self.fresh and self.kind is LoggedQuery
 
     def refuse(self, row: Row, problem: Exception) -> None:
         """Note that a row cannot be stored."""
@@ -212,6 +219,23 @@ class Intake:
             self._write_some()
         return self._last_at + SPACING_S
 
+    def write_by(self, lanes: Lanes) -> float:
+        """Send what waits on its way to the database; return the monotonic time to come again at.
+
+        Whose ids are new goes by a lane; for the others has to be looked what is there, when nothing else is on its way. What
+        waits for a lane, or for all of them, waits for whoever calls this when one is free.
+        """
+        while self._queue:
+            if not self._queue[0].plain:
+                if lanes.busy:
+                    break
+                self._write_some()
+                continue
+            if not lanes.free:
+                break
+            self._send_by(lanes)
+        return self._last_at + SPACING_S
+
     def close(self, timeout: float = TO_CLOSE) -> bool:
         """Take nothing more, store what was taken and end; False where the database did not take it in time."""
         with self._lock:
@@ -224,6 +248,11 @@ class Intake:
         else:
             thread.join(timeout)
         return not self._queue and self._accepted == self._done
+
+    @property
+    def pending(self) -> bool:
+        """True while something waits that is not on its way."""
+        return bool(self._queue)
 
     @property
     def alive(self) -> bool:
@@ -267,32 +296,57 @@ class Intake:
     def _write_some(self) -> None:
         self._last_at = time.monotonic()
         batch = self._next()
+        self._try(batch, self._clean, self._write)
+        self._tell(batch)
+
+    def _send_by(self, lanes: Lanes) -> None:
+        self._last_at = time.monotonic()
+        batch = self._next(plain=True)
+        if not self._try(batch, self._clean):
+            self._tell(batch)
+            return
         try:
-            self._write(batch)
+            self._forget(batch)
+            rows = [row for waiter in batch for row in waiter.kept if isinstance(row, LoggedQuery)]
+            lanes.add_queries(rows, partial(self._arrived, batch, self._last_at))
+        except Exception as problem:  # the database is away: who writes here tries again, and says so
+            if not isinstance(problem, RingtrueError):
+                _LOG.error("a batch could not be sent on its way: %s", type(problem).__name__)
+            self._arrived(batch, self._last_at, stored=False)
+
+    def _arrived(self, batch: Sequence[_Waiter], since: float, stored: bool) -> None:
+        """Answer a batch that a lane has brought; what did not arrive is written here, again and again if need be."""
+        self._try(batch, *((self._account, partial(self._note, since=since)) if stored else (self._write,)))
+        self._tell(batch)
+
+    def _try(self, batch: Sequence[_Waiter], *steps: Callable[[Sequence[_Waiter]], None]) -> bool:
+        """Do something with a batch, and return whether that went well; if not, its answer is that nothing is stored."""
+        try:
+            for step in steps:
+                step(batch)
         except Exception as problem:  # the thread must live on, and nobody may wait for ever
             self._problem = type(problem).__name__
             _LOG.error("a batch could not be stored: %s", self._problem)  # its text may hold what users asked
             self._fail(batch, Refused(500, "internal", "something went wrong here, and nothing of this is stored"))
-        self._tell(batch)
+            return False
+        return True
 
-    def _next(self) -> list[_Waiter]:
+    def _next(self, *, plain: bool = False) -> list[_Waiter]:
         """Return those who waited longest, up to a batch of rows."""
-        batch, rows = [self._queue.popleft()], 0
+        batch = [self._queue.popleft()]
         rows = len(batch[0].rows)
-        while self._queue and rows + len(self._queue[0].rows) <= BATCH:
+        while self._queue and rows + len(self._queue[0].rows) <= BATCH and (self._queue[0].plain or not plain):
             batch.append(self._queue.popleft())
             rows += len(batch[-1].rows)
         return batch
 
     def _write(self, batch: Sequence[_Waiter]) -> None:
-        for waiter in batch:
-            self._clean(waiter)
         self._write_patiently([one for one in batch if one.kind is LoggedQuery], self._write_queries)
         self._write_patiently([one for one in batch if one.kind is FeedbackEvent], self._write_feedback)
 
-    def _clean(self, waiter: _Waiter) -> None:
+    def _clean(self, batch: Sequence[_Waiter]) -> None:
         """Make rows that may be stored; one that cannot be redacted is refused, never stored as it came (L-3)."""
-        for row in waiter.rows:
+        for waiter, row in ((one, row) for one in batch for row in one.rows):
             try:
                 cleaned = self._cleaner.query(row) if isinstance(row, LoggedQuery) else self._cleaner.feedback(row)
                 waiter.kept.append(storable(cleaned))
@@ -317,11 +371,14 @@ class Intake:
                     time.sleep(PAUSES[min(tries, len(PAUSES) - 1)])
                 tries += 1
             else:
-                self._problem = None
-                self._last_ms = (time.monotonic() - begun) * 1000
-                self._last_batch = sum(len(one.kept) for one in waiters)
-                self._batches += 1
+                self._note(waiters, begun)
                 return
+
+    def _note(self, waiters: Sequence[_Waiter], since: float) -> None:
+        self._problem = None
+        self._last_ms = (time.monotonic() - since) * 1000
+        self._last_batch = sum(len(one.kept) for one in waiters)
+        self._batches += 1
 
     def _fail(self, waiters: Iterable[_Waiter], problem: Refused) -> None:
         for waiter in waiters:
@@ -333,6 +390,10 @@ class Intake:
         self._forget(waiters)
         self._look_for(waiters)
         self._send(waiters, self._store.add_queries)
+        self._account(waiters)
+
+    def _account(self, waiters: Sequence[_Waiter]) -> None:
+        """Count the searches that are stored now, and those that were before."""
         seen: set[tuple[str, str | None]] = set()
         for waiter in waiters:
             names = {(row.project, row.query_id) for row in waiter.kept if row.query_id not in (waiter.there or ())}

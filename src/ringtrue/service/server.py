@@ -102,5 +102,6 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
     server = Announced(config)
     with _ending_well():
         server.run()
+    gc.unfreeze()  # or libraries that count what was not given back at the end (DuckDB's does) complain about all of it
     if not server.started:
         raise InputError(f"cannot listen on {settings.host} port {settings.port}; is it in use? choose another with --port")

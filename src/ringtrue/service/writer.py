@@ -33,6 +33,7 @@ from ringtrue.service.incoming import MOST, Incoming, Receipt
 from ringtrue.service.intake import MOST_BYTES, MOST_ROWS, ROW_BYTES, TO_CLOSE, Intake, IntakeFigures, Promise
 from ringtrue.service.plain import Connection, Counter, Observed, Rules
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store
+from ringtrue.store.lanes import Lanes
 
 try:
     from uvloop import run
@@ -60,6 +61,8 @@ NUMBER = 8
 """Bytes of a connection's number on its way to the other process."""
 MOST_TRIES, AGAIN_S = 100, 0.01
 TICK_S = 0.1
+LANES = 2
+"""Batches that may be on their way to PostgreSQL: one that is slow to arrive does not hold up the next."""
 MANY = 4
 """Rows of a batch from which on requests come so fast that more of them will be there by the next."""
 SHORTEST_S = 0.001
@@ -397,6 +400,7 @@ class Desk:
         self._next = 0.0
         """When the next batch may be written, by the monotonic clock."""
         self._counter: Counter | None = None
+        self._lanes: Lanes | None = None
 
     async def work(self) -> None:
         """Write what comes until the line ends or its other side asks for that; what was taken by then is stored first."""
@@ -406,6 +410,9 @@ class Desk:
         address, rules = await self._opened
         with Store.open(address) as store, store.checkpoints_beside():
             self._intake = Intake(store)
+            self._lanes = store.lanes(self._loop, LANES)
+            if self._lanes is not None:
+                self._lanes.freed = self._go_on
             if rules is not None:
                 self._counter = Counter(rules, store, self._put, self._give_back)
                 self._loop.add_reader(self._handle, partial(_received, self._handle, self._joined))
@@ -424,6 +431,8 @@ class Desk:
         if self._counter is not None:
             self._loop.remove_reader(self._handle)
             self._counter.close()
+        if self._lanes is not None:
+            await self._last_arrivals(self._lanes)
         await asyncio.to_thread(self._intake.close)
         await asyncio.sleep(0)  # who waited for the last batch is told in this loop
         self._tell()
@@ -431,6 +440,12 @@ class Desk:
         until = self._loop.time() + TO_HANG_UP
         while self._loop.time() < until and (not self._cut.is_set() or (self._counter and self._counter.connections)):
             await asyncio.sleep(0.01)
+
+    async def _last_arrivals(self, lanes: Lanes) -> None:
+        until = self._loop.time() + TO_CLOSE / 2  # the rest is for what is not on its way yet
+        while lanes.busy and self._loop.time() < until:
+            await asyncio.sleep(0.005)
+        lanes.close()
 
     def _heard(self, message: Any) -> None:
         if message is None:
@@ -469,7 +484,10 @@ class Desk:
 
     def _put(self, rows: Sequence[Row], kind: type[Row], size: int, *, fresh: bool, future: Promise) -> None:
         self._intake.put(rows, kind, size, fresh=fresh, loop=self._loop, future=future)
-        if not self._writing:
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if not self._writing and self._intake.pending:
             # In turn with the requests: a thread would quarrel with them over the processor, which costs more than it saves.
             self._writing = True
             self._write_in_turn()
@@ -486,6 +504,9 @@ class Desk:
     def _write(self) -> None:
         self._writing = False
         if not self._ending.is_set():  # the end writes what is left itself
+            if self._lanes is not None:
+                self._next = self._intake.write_by(self._lanes)
+                return
             self._next = self._intake.write()
             if self._intake.figures.last_batch >= MANY:
                 # Not before the answers have left, which the loop sends between two turns.

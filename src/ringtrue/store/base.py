@@ -33,6 +33,7 @@ from ringtrue.store.checkpoint import checkpoints_beside, checkpoints_elsewhere
 from ringtrue.store.confine import EVERY, PROJECT
 from ringtrue.store.engine import WRITES, Address, Engines, address
 from ringtrue.store.faults import explained
+from ringtrue.store.lanes import Lanes, Loop
 from ringtrue.store.quickly import add_quickly
 from ringtrue.store.records import DEFAULT_PROJECT
 from ringtrue.store.rows import Form, Row, structure, words
@@ -118,6 +119,11 @@ class Base:
         """Return a context in which commits to SQLite leave that to another process, which has ``checkpoints_beside``."""
         self._for_all()
         return nullcontext() if self.address.sqlite is None else checkpoints_elsewhere(self._engines.get())
+
+    def lanes(self, loop: Loop, most: int) -> Lanes | None:
+        """Return connections to PostgreSQL over which searches go while an event loop does other things; None on SQLite."""
+        self._for_all()
+        return None if self.address.sqlite is not None else Lanes(self.address, self._engines.get(), loop, most)
 
     def __enter__(self) -> Self:
         return self

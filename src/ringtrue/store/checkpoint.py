@@ -1,15 +1,18 @@
 """SQLite's log of commits goes into the file in a thread of its own, so that no commit waits for the disk (W-3).
 
 SQLite does that within a commit, every thousand pages, and then waits until the disk has everything: a few milliseconds as a
-rule, a tenth of a second now and then. What is committed survives the death of the process either way.
+rule, a tenth of a second now and then. What is committed survives the death of the process either way, and that of the machine
+after a second.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,9 +20,15 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-EVERY_S = 20.0
-"""Seldom: a page that is written again and again is moved once, and each time the disk is waited for. At 2,000 searches a
-second the log is some 500 MB long by then."""
+EVERY_S = 20
+"""Seconds between two checkpoints. Seldom: a page that is written again and again is moved once, and each time the disk is
+waited for. At 2,000 searches a second the log is some 500 MB long by then."""
+FLUSHED_S = 1.0
+"""So often what is in the log goes to the disk, in small parts; a checkpoint would have to wait for all of it at once."""
+ROUNDS = 4
+"""Each moves what came while the one before waited for the disk; what is left for the last moment is next to nothing."""
+_LOG = logging.getLogger("ringtrue.store")
+_SYNC = getattr(os, "fdatasync", os.fsync)
 IN_NO_HURRY = 10
 PATIENCE_S = 0.05
 """How long those who read may keep the log from beginning anew; it is tried again the next time."""
@@ -56,7 +65,12 @@ def _never(connection: Any, _: Any) -> None:
 
 
 def _work(file: Path, ended: threading.Event) -> None:
-    while not ended.wait(EVERY_S):
+    since = time.monotonic()
+    while not ended.wait(FLUSHED_S):
+        _flush(file.resolve())
+        if time.monotonic() - since < EVERY_S:
+            continue
+        since = time.monotonic()
         moving = threading.Thread(target=_move, args=(file,), name="ringtrue-moving", daemon=True)
         moving.start()
         moving.join()
@@ -64,11 +78,25 @@ def _work(file: Path, ended: threading.Event) -> None:
         _checkpoint(file, "RESTART")
 
 
+def _flush(file: Path) -> None:
+    """Bring the log to the disk, as far as it is written."""
+    try:
+        descriptor = os.open(file.with_name(file.name + "-wal"), os.O_RDWR)
+        try:
+            _SYNC(descriptor)
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:  # nothing was written yet
+        pass
+    except OSError as problem:
+        _LOG.error("the log of store %s does not reach the disk: %s", file, problem.strerror)
+
+
 def _move(file: Path) -> None:
     """Move what is there, then what came meanwhile, while others write, and rather later than in their way."""
     with contextlib.suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), IN_NO_HURRY)  # of this thread alone, on Linux
-    for _ in range(2):
+    for _ in range(ROUNDS):
         _checkpoint(file, "PASSIVE")
 
 

@@ -76,9 +76,12 @@ def address(given: str | Path | None = None) -> Address:
 
 
 def connect(place: Address) -> Engine:
-    """Return an engine with the settings each database needs; nothing is opened yet."""
+    """Return an engine with the settings each database needs; nothing is opened yet.
+
+    Of several connections the one used last is taken: what it and the database behind it have read and prepared is at hand.
+    """
     if place.sqlite is not None:
-        engine = create_engine(place.url, connect_args={"timeout": BUSY_S})
+        engine = create_engine(place.url, connect_args={"timeout": BUSY_S}, pool_use_lifo=True)
         event.listen(engine, "connect", _sqlite_settings)
         event.listen(engine, "begin", _sqlite_begin)
         confine(engine)
@@ -91,7 +94,7 @@ def connect(place: Address) -> Engine:
     watched = {"connect_timeout": BUSY_S, "tcp_user_timeout": 20_000, "keepalives_idle": 10, "keepalives_interval": 5}
     arguments: dict[str, Any] = {name: value for name, value in watched.items() if name not in place.url.query}
     arguments["application_name"] = "ringtrue"
-    engine = create_engine(place.url, connect_args=arguments)
+    engine = create_engine(place.url, connect_args=arguments, pool_use_lifo=True)
     event.listen(engine, "checkin", _rest)
     event.listen(engine, "checkout", partial(_wake, engine))
     confine(engine)

@@ -6,6 +6,7 @@ PostgreSQL one statement, which is all of it or nothing as well and goes there a
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,18 @@ from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, Engine, PoolProxiedConnection, Table, bindparam, cast, func, literal_column, select
+from sqlalchemy import (
+    Column,
+    DefaultClause,
+    Engine,
+    PoolProxiedConnection,
+    Table,
+    bindparam,
+    cast,
+    func,
+    literal_column,
+    select,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import psycopg
 
@@ -62,13 +74,19 @@ def _sqlite_statement(table: Table, columns: tuple[str, ...]) -> tuple[str, tupl
     return str(made), tuple(made.positiontup)
 
 
+def numbered_statement(form: Form[Record], records: Sequence[Record]) -> tuple[str, str]:
+    """Return the statement that adds records to PostgreSQL, and the text that is its one parameter, ``$1``."""
+    values = sorted(map(form.values, records), key=form.order)
+    columns = _filled(form.table, form.columns, values)
+    return _postgres_statement(form.table, columns, "numeric_dollar"), _rows_text(form, columns, values)
+
+
 def _into_postgres(connection: PoolProxiedConnection, form: Form[Any], columns: tuple[str, ...], values: Values) -> int:
-    places = [(name, form.columns.index(name)) for name in columns]
-    sent = {"rows": _one_text([{name: row[place] for name, place in places} for row in values])}
     driver: Any = connection.driver_connection
     try:
         driver.autocommit = True  # of the driver alone; PostgreSQL is told nothing
-        return int(driver.execute(_postgres_statement(form.table, columns), sent).rowcount)
+        statement = _postgres_statement(form.table, columns, "pyformat")
+        return int(driver.execute(statement, {"rows": _rows_text(form, columns, values)}).rowcount)
     finally:
         if driver.info.transaction_status:  # at work, or gone: nobody gets it again
             connection.invalidate()
@@ -77,13 +95,13 @@ def _into_postgres(connection: PoolProxiedConnection, form: Form[Any], columns: 
 
 
 @lru_cache(STATEMENTS)
-def _postgres_statement(table: Table, columns: tuple[str, ...]) -> str:
+def _postgres_statement(table: Table, columns: tuple[str, ...], style: str) -> str:
     """Return the text of an INSERT that takes all rows in one text.
 
     To pass thirty values for each row costs twice as much here and in the database. PostgreSQL is told that the rows may be of
     any project where they come from, and so before the first of them is there to be looked at.
     """
-    dialect: Any = psycopg.dialect()  # type: ignore[no-untyped-call]
+    dialect: Any = psycopg.dialect(paramstyle=style)  # type: ignore[no-untyped-call]
     types = (Column(name, table.c[name].type) for name in columns)
     sent = func.json_to_recordset(cast(bindparam("rows"), postgresql.JSON)).table_valued(*types, name="sent")
     given = sent.render_derived(with_types=True)
@@ -99,16 +117,27 @@ _INTO: Mapping[str, Callable[[PoolProxiedConnection, Form[Any], tuple[str, ...],
 
 
 def _filled(table: Table, columns: tuple[str, ...], rows: Values) -> tuple[str, ...]:
-    """Return the columns that hold something in one of the rows, or would by themselves; to pass nothing costs as much."""
-    empty = _empty(table)
+    """Return the columns that hold something else in one of the rows than by themselves; to pass that costs as much."""
+    usual = _usual(table)
     held = zip(columns, zip(*rows, strict=True), strict=True)
-    return tuple(name for name, values in held if name not in empty or any(value is not None for value in values))
+    return tuple(name for name, values in held if name not in usual or any(value != usual[name] for value in values))
 
 
 @cache
-def _empty(table: Table) -> frozenset[str]:
-    """Return the columns that hold nothing where they are not named."""
-    return frozenset(column.name for column in table.c if column.nullable and column.server_default is None)
+def _usual(table: Table) -> dict[str, Any]:
+    """Return what columns hold where they are not named: nothing, or what the table says."""
+    said = {column.name: _default(column) for column in table.c if isinstance(column.server_default, DefaultClause)}
+    return {column.name: None for column in table.c if column.nullable} | said
+
+
+def _default(column: Column[Any]) -> Any:
+    clause: Any = column.server_default
+    return ast.literal_eval(str(clause.arg))  # a number, or a text in quotes: SQL and Python write these alike
+
+
+def _rows_text(form: Form[Any], columns: tuple[str, ...], values: Values) -> str:
+    places = [(name, form.columns.index(name)) for name in columns]
+    return _one_text([{name: row[place] for name, place in places} for row in values])
 
 
 def _one_text(rows: Sequence[dict[str, Any]]) -> str:

@@ -272,6 +272,115 @@ def test_whoever_writes_in_turn_is_not_kept_waiting_but_told_when_to_come_again(
     assert {row.query_id for row in store.queries()} == {"a", "b"}
 
 
+class Lanes:
+    """Two lanes on which a batch stays until it is let arrive."""
+
+    def __init__(self, store: Store, problem: Exception | None = None) -> None:
+        self._store, self._problem = store, problem
+        self.under_way: list[tuple[Sequence[LoggedQuery], Callable[[bool], None]]] = []
+
+    @property
+    def busy(self) -> int:
+        return len(self.under_way)
+
+    @property
+    def free(self) -> bool:
+        return len(self.under_way) < 2
+
+    def add_queries(self, rows: Sequence[LoggedQuery], told: Callable[[bool], None]) -> None:
+        if self._problem is not None:
+            raise self._problem
+        self.under_way.append((rows, told))
+
+    def arrive(self, *, stored: bool = True) -> list[str]:
+        rows, told = self.under_way.pop(0)
+        if stored:
+            self._store.add_queries(rows)
+        told(stored)
+        return [row.query_id for row in rows]
+
+
+async def asked(intake: Intake, *names: str, fresh: bool = True, **facts: Any) -> asyncio.Future[int]:
+    """Ask for searches to be stored; the answer is still to come."""
+    waiting = asyncio.ensure_future(intake.queries([search(name, **facts) for name in names], fresh=fresh))
+    await asyncio.sleep(0)
+    return waiting
+
+
+def by_lanes(store: Store, work: Callable[[Intake, Any], Awaitable[None]], problem: Exception | None = None) -> Intake:
+    intake = Intake(store)
+    asyncio.run(work(intake, Lanes(store, problem)))  # type: ignore[arg-type]
+    assert intake.close()
+    return intake
+
+
+def test_whose_ids_are_new_goes_by_a_lane_and_is_answered_when_it_arrived(store: Store) -> None:
+    async def work(intake: Intake, lanes: Any) -> None:
+        first = await asked(intake, "eq_1", "eq_2", text="mail ada@example.org")
+        intake.write_by(lanes)
+        second = await asked(intake, "eq_3")
+        intake.write_by(lanes)
+        third = await asked(intake, "eq_4")
+        intake.write_by(lanes)
+        assert (lanes.busy, intake.pending, intake.figures.waiting) == (2, True, 4), "the third waits for a lane"
+        lanes.under_way.reverse()
+        assert lanes.arrive() == ["eq_3"]
+        assert await second == 1
+        assert not first.done()
+        intake.write_by(lanes)
+        assert lanes.arrive() == ["eq_1", "eq_2"]
+        assert lanes.arrive() == ["eq_4"]
+        assert (await first, await third) == (2, 1)
+
+    intake = by_lanes(store, work)
+    figures = intake.figures
+    assert (figures.batches, figures.last_batch, figures.stored, figures.waiting) == (3, 1, 4, 0)
+    assert store.queries()[0].query == "mail [email]"
+
+
+def test_whose_ids_may_be_there_waits_until_nothing_is_under_way(store: Store) -> None:
+    async def work(intake: Intake, lanes: Any) -> None:
+        first = await asked(intake, "eq_1")
+        intake.write_by(lanes)
+        second = await asked(intake, "eq_1", "eq_2", fresh=False)
+        third = await asked(intake, "eq_3")
+        intake.write_by(lanes)
+        assert (lanes.busy, intake.pending) == (1, True), "and who comes behind waits, too"
+        lanes.arrive()
+        intake.write_by(lanes)
+        assert (await first, await second, await third) == (1, 1, 1)
+
+    intake = by_lanes(store, work)
+    assert (intake.figures.stored, intake.figures.there) == (3, 1)
+
+
+@pytest.mark.parametrize("problem", [None, Unreachable("store: away"), RuntimeError("never seen")])
+def test_what_does_not_arrive_by_a_lane_is_written_all_the_same(store: Store, problem: Exception | None) -> None:
+    async def work(intake: Intake, lanes: Any) -> None:
+        waiting = await asked(intake, "eq_1")
+        intake.write_by(lanes)
+        if problem is None:
+            lanes.arrive(stored=False)
+        assert await waiting == 1
+
+    by_lanes(store, work, problem)
+    assert ids(store) == ["eq_1"]
+
+
+def test_a_deleted_user_does_not_come_back_by_a_lane(store: Store) -> None:
+    store.add_queries([search("eq_1", user_id="u1")])
+    store.delete_user("u1", project="default", now="2026-03-01T13:00:00Z")
+
+    async def work(intake: Intake, lanes: Any) -> None:
+        waiting = await asked(intake, "eq_2", user_id="u1")
+        intake.write_by(lanes)
+        lanes.arrive()
+        assert await waiting == 0
+
+    assert by_lanes(store, work).figures.forgotten == 1
+    assert ids(store) == []
+
+
 def test_somebody_who_goes_away_disturbs_nobody(intake: Intake, store: Store) -> None:
     async def log() -> int:
         gone = asyncio.ensure_future(intake.queries([search("eq_1")]))

@@ -44,8 +44,12 @@ def test_what_is_fresh_is_not_read_again_and_what_is_old_is() -> None:
     assert kept.get(service, "a", source) == 1
     assert kept.get(service, "b", source) == 2, "another key is read for itself"
     assert kept.get(Service(), "a", source) == 3, "and another server"
-    clock[0] = 60.0
-    assert kept.get(service, "a", source) == 4
+    clock[0] = 64.9
+    assert kept.get(service, "a", source) == 1, "it is still shown"
+    until(lambda: source.times == 4)
+    until(lambda: kept.get(service, "a", source) == 4)
+    clock[0] = 129.9
+    assert kept.get(service, "a", source) == 5, "nobody asked for so long that whoever does waits"
 
 
 def test_in_between_nobody_waits_and_it_is_read_once() -> None:
@@ -74,6 +78,36 @@ def test_a_failure_beside_is_told_once_nothing_else_can_be_shown() -> None:
     assert kept.get(service, "a", away) == 1
     until(lambda: len(tries) == 1)
     until(lambda: kept.get(service, "a", away) == 1 and len(tries) >= 2)
-    clock[0] = 61.0
+    clock[0] = 65.0
     with pytest.raises(OSError, match="away"):
         kept.get(service, "a", away)
+
+
+def test_what_takes_long_to_read_is_read_seldom() -> None:
+    clock = [0.0]
+
+    def slow() -> float:
+        clock[0] += 0.1
+        return clock[0]
+
+    kept, service = Remembered[float](fresh=5, shown=10, now=lambda: clock[0]), Service()
+    first = kept.get(service, "a", slow)
+    clock[0] = 49.9
+    assert kept.get(service, "a", slow) == first, "500 times as long as it took"
+    clock[0] = 60.2
+    assert kept.get(service, "a", slow) == pytest.approx(60.3), "it was fresh for 50 s and shown for 10 more"
+
+
+def test_however_long_it_takes_nothing_is_fresh_for_ever() -> None:
+    clock = [0.0]
+
+    def endless() -> float:
+        clock[0] += 100
+        return clock[0]
+
+    kept, service = Remembered[float](fresh=5, shown=10, now=lambda: clock[0]), Service()
+    assert kept.get(service, "a", endless) == 100
+    clock[0] = 159.9
+    assert kept.get(service, "a", endless) == 100
+    clock[0] = 170.1
+    assert kept.get(service, "a", endless) > 170

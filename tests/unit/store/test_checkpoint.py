@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from contextlib import closing
@@ -39,6 +40,7 @@ def automatic(store: Store) -> int:
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_a_thread_moves_what_was_committed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "EVERY_S", 0.01)
+    monkeypatch.setattr(room, "FLUSHED_S", 0.01)
     with Store.open(url) as store:
         file = store.address.sqlite
         assert file is not None
@@ -83,6 +85,7 @@ def test_a_server_whose_writer_makes_checkpoints_makes_none_itself(tmp_path: Pat
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_its_log_does_not_grow_for_ever_under_a_steady_load(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "EVERY_S", 0.005)
+    monkeypatch.setattr(room, "FLUSHED_S", 0.005)
     with Store.open(url) as store, store.checkpoints_beside():
         file = store.address.sqlite
         assert file is not None
@@ -100,6 +103,7 @@ def test_its_log_does_not_grow_for_ever_under_a_steady_load(url: str, monkeypatc
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_a_file_that_cannot_be_moved_to_is_tried_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "EVERY_S", 0.01)
+    monkeypatch.setattr(room, "FLUSHED_S", 0.01)
     tries = []
     connect = sqlite3.connect
 
@@ -128,3 +132,27 @@ def test_it_is_for_the_store_of_all_and_changes_nothing_on_postgresql(url: str, 
         assert len(store.queries()) == 3
         with pytest.raises(InputError):
             store.only("shop").checkpoints_beside()
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_between_two_checkpoints_the_log_reaches_the_disk(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint waits until the disk has the whole log; most of it is there by then."""
+    brought: list[int] = []
+
+    def sync(descriptor: int) -> None:
+        brought.append(os.fstat(descriptor).st_size)
+        os.fsync(descriptor)
+
+    monkeypatch.setattr(room, "_SYNC", sync)
+    monkeypatch.setattr(room, "FLUSHED_S", 0.01)
+    with Store.open(url) as store:
+        file = store.address.sqlite
+        assert file is not None
+        with store.checkpoints_beside():
+            store.add_queries(rows(0, 1000))
+            log = file.with_name(file.name + "-wal").stat().st_size
+            assert log > 500_000
+            until = time.monotonic() + 30
+            while log not in brought and time.monotonic() < until:
+                time.sleep(0.01)
+        assert log in brought

@@ -138,6 +138,7 @@ NO_ROWS = {
     "address",
     "close",
     "is_portable",
+    "lanes",
     "open",
     "place",
     "schema_version",

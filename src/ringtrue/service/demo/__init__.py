@@ -6,5 +6,6 @@ sequential tests, rollouts and the sweep are computed, and every decision is the
 """
 
 from ringtrue.service.demo.fill import Filled, demo_settings, fill
+from ringtrue.service.demo.shelf import HYBRID, SHIPPED
 
-__all__ = ["Filled", "demo_settings", "fill"]
+__all__ = ["HYBRID", "SHIPPED", "Filled", "demo_settings", "fill"]

@@ -30,7 +30,7 @@ EVER = timedelta(days=400)
 """Longer than any log is kept."""
 BESIDE = 20
 """Searches of the same session that are shown beside one."""
-_charted = Remembered[LogStats](fresh=5.0, shown=30.0)
+_charted = Remembered[LogStats](fresh=5.0, shown=25.0)
 """The chart above the list counts every search of its time, the list only reads the newest."""
 
 

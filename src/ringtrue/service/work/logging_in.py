@@ -101,13 +101,14 @@ def log_stats(
         said = f"that are more than {MOST_BUCKETS:,} steps of a {chosen}; ask for a shorter time or a longer step"
         raise Refused(422, "invalid_input", said, field="query.step")
     store, project = service.of(caller), caller.project
+    buckets = tuple(store.log_volume(project=project, since=begin, until=end, step=chosen))
     return LogStats(
         since=timestamp(begin),
         until=timestamp(end),
         step=chosen,
-        searches=store.count_queries(project=project, since=begin, until=end),
+        searches=sum(bucket.searches for bucket in buckets),
         tools=tuple(store.tools(project=project)),
-        buckets=tuple(store.log_volume(project=project, since=begin, until=end, step=chosen)),
+        buckets=buckets,
     )
 
 

@@ -100,7 +100,7 @@ class Glance:
         return [one for one in self.slow.alerts if one.state == "firing"]
 
 
-_KNOWN = Remembered[Slow](fresh=15.0, shown=60.0)
+_KNOWN = Remembered[Slow](fresh=15.0, shown=45.0)
 
 
 def glance(service: Service, caller: Caller) -> Glance:
