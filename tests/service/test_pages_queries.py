@@ -84,6 +84,18 @@ def test_the_list_follows_what_is_typed_and_its_address_leads_back_to_it_V_3(bro
         assert "“checkout 5”" in plain.title()
 
 
+def test_who_types_on_does_not_see_the_answer_to_the_first_letters_V_3(browser: Any, log_url: str) -> None:
+    with reading(browser, f"{log_url}/queries") as page:
+        unanswered: list[Any] = []
+        page.route("**/queries?text=check&*", lambda route: unanswered.append(route))
+        with page.expect_request("**/queries?text=check&*"):
+            page.locator("#f-text").press_sequentially("check")
+        page.locator("#f-text").press_sequentially("out 5")
+        page.locator("#told", has_text="11 searches").wait_for()
+        assert page.locator("#toasts .toast").count() == 0
+        assert len(unanswered) == 1
+
+
 def test_every_filter_is_an_address_V_3(browser: Any, log_url: str) -> None:
     with reading(browser, f"{log_url}/queries?session=s3") as page:
         assert len(listed(page)) == 9
