@@ -45,6 +45,10 @@ class MissingInput(InputError):
     """A file, a named set or a column that is not there."""
 
 
+class Unusable(InputError):
+    """A store that is read-only, damaged or none at all: no fault of what was to be stored in it."""
+
+
 class ValidationFailed(RingtrueError):
     """A golden set that breaks its own rules; the problems are listed by the validation report."""
 

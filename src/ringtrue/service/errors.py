@@ -31,6 +31,7 @@ from ringtrue.errors import (
     SpecError,
     TimedOut,
     Unreachable,
+    Unusable,
     ValidationFailed,
 )
 from ringtrue.service.hints import for_rest
@@ -113,8 +114,8 @@ def refused(problem: BaseException) -> Refused:
         return problem
     if isinstance(problem, RingtrueError):
         said = clean(str(problem))
-        if isinstance(problem, SearchFailed) and said.startswith("store"):
-            return Refused(503, "store_unavailable", "the store cannot be reached; try again", headers={"Retry-After": "5"})
+        if isinstance(problem, Unusable) or (isinstance(problem, SearchFailed) and said.startswith("store")):
+            return Refused(503, "store_unavailable", "the store cannot be used now; try again", headers={"Retry-After": "5"})
         status, code = next((status, code) for kind, status, code in KINDS if isinstance(problem, kind))
         return Refused(status, code, said)
     if isinstance(problem, RequestValidationError):

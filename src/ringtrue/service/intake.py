@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ringtrue.errors import RingtrueError, SearchFailed
+from ringtrue.errors import RingtrueError, SearchFailed, Unusable
 from ringtrue.online import Redactor
 from ringtrue.online.lines import Row, storable
 from ringtrue.service.errors import Refused, clean
@@ -42,6 +42,8 @@ PATIENCE = 10.0
 """Seconds that a request waits for a database that does not answer."""
 PAUSES = (0.05, 0.1, 0.3, 1.0)
 """Seconds before the database is tried again, the last for ever after."""
+AWAY = (SearchFailed, Unusable, OSError, MemoryError)
+"""What is the database's fault and not a row's; worth another try."""
 TO_CLOSE = 15.0
 """Seconds that the end of the server waits for the last batch."""
 _LOG = logging.getLogger("ringtrue.service")
@@ -361,7 +363,7 @@ class Intake:
             begun = time.monotonic()
             try:
                 write(waiters)
-            except (SearchFailed, OSError, MemoryError) as problem:
+            except AWAY as problem:
                 self._problem = clean(str(problem)) if isinstance(problem, RingtrueError) else type(problem).__name__
                 late = [one for one in waiters if time.monotonic() - one.since >= self._patience]
                 said = "the store does not take anything at the moment, and nothing of this is stored; try again"
@@ -442,7 +444,7 @@ class Intake:
                 continue
             try:
                 new += add([row for _, row in part])
-            except (SearchFailed, OSError, MemoryError):
+            except AWAY:
                 raise
             except Exception as problem:
                 if len(part) > 1:

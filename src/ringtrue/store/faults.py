@@ -13,17 +13,17 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from ringtrue.errors import AccessDenied, InputError, RingtrueError, Unreachable
+from ringtrue.errors import AccessDenied, InputError, RingtrueError, Unreachable, Unusable
 
 _SQLITE = {
     "database is locked": (Unreachable, "is locked by another program; wait until it ends, or move to PostgreSQL"),
     "database table is locked": (Unreachable, "is locked by another program; wait until it ends, or move to PostgreSQL"),
     "database or disk is full": (Unreachable, "cannot grow, the disk is full; free space, then try again"),
     "disk i/o error": (Unreachable, "cannot be read or written (disk I/O error); check the disk and its free space"),
-    "attempt to write a readonly database": (InputError, "is read-only; check the permissions of the file and its folder"),
-    "unable to open database file": (InputError, "cannot be opened; check that its folder exists and may be written"),
-    "file is not a database": (InputError, "is no SQLite database; name another file"),
-    "database disk image is malformed": (InputError, "is damaged; restore a backup: ringtrue store restore FILE"),
+    "attempt to write a readonly database": (Unusable, "is read-only; check the permissions of the file and its folder"),
+    "unable to open database file": (Unusable, "cannot be opened; check that its folder exists and may be written"),
+    "file is not a database": (Unusable, "is no SQLite database; name another file"),
+    "database disk image is malformed": (Unusable, "is damaged; restore a backup: ringtrue store restore FILE"),
 }
 _ACCESS = ("28000", "28P01")
 _FULL = ("53100", "53200", "53300")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -189,6 +192,25 @@ def test_nothing_is_acknowledged_that_is_not_stored(store: Store, problem: Excep
     assert (intake.figures.stored, intake.figures.waiting, intake.figures.refused) == (0, 0, 1)
     assert intake.figures.problem is not None
     assert intake.close()
+
+
+def test_a_damaged_log_is_no_fault_of_what_is_sent(tmp_path: Path) -> None:
+    """Writes to other tables still go well, so that a refused row seems to blame."""
+    Store.open(tmp_path / "store.sqlite").close()
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as file:
+        (size,) = file.execute("PRAGMA page_size").fetchone()
+        (page,) = file.execute("SELECT rootpage FROM sqlite_master WHERE name = 'eval_queries'").fetchone()
+    with (tmp_path / "store.sqlite").open("r+b") as whole:
+        whole.seek((page - 1) * size)
+        whole.write(b"\xff" * size)
+    damaged = Store.open(tmp_path / "store.sqlite")
+    intake = Intake(damaged, patience=0.1)
+    found = together(intake, lambda: intake.queries([search("eq_1"), search("eq_2")], fresh=True))
+    assert isinstance(found[0], Refused)
+    assert (found[0].status, found[0].code) == (503, "store_unavailable")
+    assert "is damaged; restore a backup" in str(intake.figures.problem)
+    assert intake.close()
+    damaged.close()
 
 
 def test_what_may_not_be_stored_is_taken_out_first(intake: Intake, store: Store) -> None:
