@@ -5,7 +5,8 @@
     RingtrueError                 2
     ├── SpecError                 2   a measure or retriever text that cannot be read
     ├── InputError                2   a file or value that cannot be used as given
-    │   └── MissingInput          2   a file, a set or a column that is not there
+    │   ├── MissingInput          2   a file, a set or a column that is not there
+    │   └── Unusable              2   a store that is read-only or damaged, whatever was to be stored in it
     ├── ValidationFailed          2   a golden set that breaks its own rules
     ├── CannotDecide              3   nothing is malformed, but no honest number exists
     └── SearchFailed              3   a search system did not answer as it should

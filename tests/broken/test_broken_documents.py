@@ -305,7 +305,7 @@ def test_r3_a_heap_of_html_marks_is_read_or_refused_in_time(piece: str, tmp_path
     assert time.process_time() - started < 10
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     content=st.one_of(
         st.binary(max_size=60),

@@ -31,7 +31,7 @@ from ringtrue.golden.overlap import shared_run, words
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 RICH = ("golden-dataset", "test-set", "agent-memory")
-SLOW = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+SLOW = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 tricky = st.sampled_from(

@@ -35,7 +35,7 @@ Answers = dict[str, dict[str, float]]
 DOCS = ["a", "B", "b", "é", "10", "9", "d1", "d10", "_", "~x"]
 QUERIES = ["q1", "q2", "Q3", "4"]
 RANKED = [definition for definition in CATALOGUE if not definition.lists]
-EXAMPLES = settings(deadline=None, max_examples=40)
+EXAMPLES = settings(max_examples=40)
 
 FACTS = Facts(
     documents={
@@ -132,7 +132,7 @@ def test_m3_only_counts_and_unnormalised_gain_are_unbounded() -> None:
     assert unbounded == {"DCG", "NumRet", "NumRel", "NumRelRet", "NumQ"}
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     st.one_of(runs, rankings),
     qrels_of(grades),
@@ -465,7 +465,7 @@ def by_pytrec_eval(run: Answers, qrels: Grades, rel: int) -> dict[str, dict[str,
     return values
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(runs, qrels_of(grades, min_size=1), st.sampled_from([1, 2]))
 def test_m5_equals_pytrec_eval_per_query(run: Answers, qrels: Grades, rel: int) -> None:
     """Holds for AP, P, R, nDCG, RR, Bpref, RPrec, infAP, Success, SetP, F1, the counts, and GMAP as a mean."""

@@ -26,11 +26,18 @@ STORE = serve.DEMO / "store.sqlite"
 WAIT_S = 120
 
 
+def _hear_interrupts() -> None:
+    """What a shell starts in the background, as it may have these tests, does not; and its children do not either."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def started(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """Run the command as a user does, in a folder whose cache holds what is indexed already."""
     command = [str(Path(sys.executable).with_name("ringtrue")), "serve", "--demo", "--port", "0"]
-    process = subprocess.Popen(command, cwd=folder, env=environment(folder), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment(folder), stderr=subprocess.PIPE, text=True, preexec_fn=_hear_interrupts
+    )
     assert process.stderr is not None
     try:
         yield process

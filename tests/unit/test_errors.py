@@ -18,6 +18,7 @@ from ringtrue.errors import (
     SpecError,
     TimedOut,
     Unreachable,
+    Unusable,
     ValidationFailed,
     nearest,
 )
@@ -27,6 +28,7 @@ CODES = {
     SpecError: 2,
     InputError: 2,
     MissingInput: 2,
+    Unusable: 2,
     ValidationFailed: 2,
     CannotDecide: 3,
     SearchFailed: 3,
@@ -50,6 +52,7 @@ def test_b3_the_four_exit_codes_differ() -> None:
 def test_catching_the_base_catches_every_deliberate_error() -> None:
     assert all(issubclass(error, RingtrueError) for error in CODES)
     assert issubclass(MissingInput, InputError)
+    assert issubclass(Unusable, InputError)
     assert not issubclass(CannotDecide, InputError), "an undecidable comparison is not a malformed input"
     assert not issubclass(RingtrueError, ValueError | KeyError)
 

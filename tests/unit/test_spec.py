@@ -107,14 +107,13 @@ def expressions(values: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
 trees = st.recursive(scalars, expressions, max_leaves=12).filter(lambda tree: isinstance(tree, Expression | Pipeline))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(trees)
 def test_m1_parsing_the_text_of_any_expression_gives_it_back(tree: Expression | Pipeline) -> None:
     assert parse(str(tree)) == tree
     assert str(parse(str(tree))) == str(tree)
 
 
-@settings(deadline=None)
 @given(st.one_of(st.text(max_size=30), st.text(alphabet="aP@()[],=>'\"\\0123456789.-+ ", max_size=30)))
 def test_m1_any_text_is_read_or_refused_with_a_spec_error(text: str) -> None:
     try:

@@ -479,7 +479,7 @@ def only_input_errors(content: bytes, kind: Any) -> None:
     assert golden.provisional in (True, False)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_v4_mangled_bytes_are_input_errors_and_nothing_else(data: st.DataObject) -> None:
     content, kind = data.draw(st.sampled_from(SEEDS))
@@ -503,7 +503,7 @@ def swapped(value: Any, data: st.DataObject) -> Any:
     return data.draw(st.sampled_from(ODD))
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=600, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_v4_odd_values_anywhere_are_input_errors_or_sets_that_can_be_kept(data: st.DataObject) -> None:
     form = data.draw(st.sampled_from(["json", "yaml", "jsonl", "zip"]))

@@ -45,7 +45,7 @@ PIECES = [
 texts = st.one_of(st.lists(st.sampled_from(PIECES), max_size=60).map("".join), st.text(max_size=200))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(text=texts, name=st.sampled_from(NAMES), tokens=st.integers(1, 40), data=st.data())
 def test_r3_passages_cover_the_text_in_order_within_their_size(text: str, name: str, tokens: int, data: st.DataObject) -> None:
     expression = f"{name}(tokens={tokens})"
@@ -71,7 +71,7 @@ def test_r3_passages_cover_the_text_in_order_within_their_size(text: str, name: 
     assert spans(expression, text) == found, "the same text is cut the same way"
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(text=texts)
 def test_none_keeps_the_text_whole(text: str) -> None:
     assert cut("none", text) == ([text.strip()] if text.strip() else [])

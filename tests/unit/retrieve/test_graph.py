@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ringtrue.errors import InputError
@@ -17,8 +17,6 @@ from ringtrue.retrieve.channels.graph import EDGES, Graph
 from ringtrue.retrieve.collection import Collection
 from ringtrue.retrieve.protocol import Scope
 from ringtrue.testing.retrievers import RetrieverSuite, raises
-
-calm = settings(deadline=None)  # the machine may be busy
 
 
 class Finds:
@@ -276,7 +274,6 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 names = st.sampled_from("abcdefg")
 
 
-@calm
 @given(
     out=st.dictionaries(names, st.lists(names, max_size=4), min_size=1),
     seeds=st.lists(names, unique=True, max_size=5),

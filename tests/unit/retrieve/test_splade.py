@@ -206,7 +206,7 @@ def test_no_model_and_a_wrong_model_are_refused_with_the_cure(tmp_path: Path) ->
             Splade(made, model=tiny_bert(tmp_path / str(head), head)).search("pool")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(st.lists(st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.25]), min_size=6, max_size=6), min_size=1, max_size=8), st.data()
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ringtrue.errors import InputError, MissingInput
@@ -19,7 +19,6 @@ from ringtrue.retrieve.protocol import Scope, check_k
 from ringtrue.retrieve.stages import Mmr, Recency, Step, Threshold, Tier, Top, relevance
 from ringtrue.testing.retrievers import RetrieverSuite, raises
 
-calm = settings(deadline=None)  # the machine may be busy
 NOW = "2026-11-15"
 
 
@@ -73,7 +72,6 @@ falling = st.lists(st.floats(0, 1e6, allow_nan=False), max_size=12).map(lambda s
 
 
 @pytest.mark.parametrize("place", range(len(STAGE_NAMES)), ids=STAGE_NAMES)
-@calm
 @given(scores=falling, k=st.integers(1, 15))
 def test_a_stage_invents_nothing_and_repeats_nothing(place: int, scores: list[float], k: int) -> None:
     stage, hits = every_stage()[place], hits_of(*scores)
@@ -169,7 +167,6 @@ def test_relevance_goes_by_rank_where_scores_cannot_say(scores: tuple[float, ...
     assert relevance(hits_of(*scores)).tolist() == [1.0, 0.75, 0.5, 0.25]
 
 
-@calm
 @given(st.lists(st.floats(), max_size=12))
 def test_relevance_never_rises_and_stays_between_0_and_1(scores: list[float]) -> None:
     found = relevance(hits_of(*scores))
@@ -180,7 +177,6 @@ def test_relevance_never_rises_and_stays_between_0_and_1(scores: list[float]) ->
 # Maximal marginal relevance
 
 
-@calm
 @given(st.lists(st.floats(allow_infinity=False), max_size=12), st.randoms(use_true_random=False))
 def test_mmr_of_weight_1_keeps_the_incoming_order_exactly(scores: list[float], shuffle: Any) -> None:
     ids = [f"d{n:02}" for n in range(len(scores))]
@@ -206,7 +202,6 @@ def slow_mmr(hits: Sequence[Hit], weight: float, k: int) -> list[str]:
     return chosen
 
 
-@calm
 @given(st.lists(st.integers(0, 20), max_size=10), st.sampled_from([0.0, 0.3, 0.5, 0.7, 0.9]), st.integers(1, 12))
 def test_mmr_chooses_as_its_definition_says(scores: list[int], weight: float, k: int) -> None:
     hits = hits_of(*sorted(map(float, scores), reverse=True))
@@ -444,7 +439,6 @@ def test_threshold_keeps_what_is_good_enough(options: dict[str, float], kept: in
     assert ids_of(Threshold(**options).apply("pool", hits, k=10)) == ids_of(hits)[:kept]
 
 
-@calm
 @given(
     falling,
     st.integers(1, 12),
@@ -461,7 +455,6 @@ def test_a_larger_k_only_lengthens_what_a_threshold_keeps(scores: list[float], k
     assert ids_of(stage.apply("pool", hits[: stage.depth(k)], k=k)) == everything[:k]
 
 
-@calm
 @given(falling, st.floats(0, 1), st.sampled_from([0.25, 2.0, 1024.0]))
 def test_a_share_does_not_care_about_the_scale_of_scores(scores: list[float], share: float, scale: float) -> None:
     scores = [math.floor(score) for score in scores]  # times a power of two, these stay exact

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ringtrue.errors import InputError
@@ -17,7 +17,6 @@ from ringtrue.retrieve.collection import Collection
 from ringtrue.retrieve.kept import Followed
 from ringtrue.testing.retrievers import RetrieverSuite, raises
 
-calm = settings(deadline=None)  # the machine may be busy
 PHRASES: dict[str, Any] = {
     "users": ["user id", "account number"],
     "login": ["user", "sign in"],
@@ -160,13 +159,11 @@ def test_marks_belong_to_the_word(tmp_path: Path) -> None:
     assert found(trigger, "cafe") == []
 
 
-@calm
 @given(st.lists(st.sampled_from(["pool", "Spa", "user_id", "Ünder", "4"]), min_size=1, max_size=8))
 def test_words_are_the_same_however_they_are_joined(words: list[str]) -> None:
     assert words_of(" ".join(words)) == words_of(", ".join(words).upper()) == words_of("—".join(words))
 
 
-@calm
 @given(st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
 @example("", "\u0301a", "")
 @example("한", "ᅡ", "")
@@ -196,7 +193,6 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("naive")
 
 
-@calm
 @given(phrases=st.dictionaries(st.sampled_from("abcde"), st.lists(text_of_words, max_size=4), max_size=5), text=text_of_words)
 def test_the_lookup_finds_what_a_scan_finds(shared_folder: Path, phrases: dict[str, list[str]], text: str) -> None:
     collection = Collection.create(shared_folder)
