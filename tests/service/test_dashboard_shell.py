@@ -133,7 +133,7 @@ def opened(browser: Any, address: str, *, width: int = 1280, **options: Any) -> 
     """Open the page of all parts; whatever the browser complains about fails the test."""
     context = browser.new_context(viewport={"width": width, "height": 900}, **options)
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(20_000)
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -194,8 +194,7 @@ def test_keys_lead_to_every_section_and_do_nothing_while_somebody_types_V_3(brow
 
         for section in shell.SECTIONS:
             page.goto(f"{address}/parts")
-            page.keyboard.press("g")
-            page.keyboard.press(section.letter)
+            page.keyboard.type(f"g{section.letter}")  # the second has to follow soon
             page.wait_for_url(f"{address}{section.href}")
 
 
@@ -219,8 +218,13 @@ def test_on_a_phone_the_navigation_is_a_menu_and_nothing_runs_over_the_edge_V_3(
 
 def test_copying_puts_the_command_on_the_clipboard(browser: Any, address: str) -> None:
     with opened(browser, address, permissions=["clipboard-read", "clipboard-write"]) as page:
+        # That it is copied is shown for a moment only.
+        page.evaluate(
+            "new MutationObserver(() => { window.shown ||= document.querySelector('.copied') !== null; })"
+            ".observe(document.body, { attributes: true, subtree: true })"
+        )
         page.click(".command >> nth=-1 >> button")
-        page.wait_for_selector(".copied")
+        page.wait_for_function("() => window.shown")
         assert page.evaluate("navigator.clipboard.readText()") == "ringtrue serve"
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -62,8 +63,11 @@ def test_filters_and_search_are_in_the_address_and_lead_to_a_pair(browser: Any, 
         page.goto(queue[0].url + "/backlog?state=pending_review")
         page.keyboard.press("/")
         page.keyboard.type(wanted.query)
+        # The first letters may leave this pair alone already; the list still changes with every further answer.
+        page.wait_for_url(lambda url: parse_qs(urlsplit(url).query).get("q") == [wanted.query])
         page.get_by_text("1–1 of 1").wait_for()
-        page.locator("#rows").get_by_role("link", name=re.compile("^Judge")).click()
+        # A slow press leaves the field long before it is a click: nothing may move under it.
+        page.locator("#rows").get_by_role("link", name=re.compile("^Judge")).click(delay=500)
         page.wait_for_url(f"**/review/{wanted.item_key}")
         page.goto(queue[0].url + "/backlog?q=nothing-like-this")
         page.get_by_text("No pair is like this").wait_for()

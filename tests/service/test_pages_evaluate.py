@@ -77,6 +77,7 @@ def test_cancel_stops_a_job_and_nothing_of_it_is_kept_V_3(browser: Any, empty_ur
         page.wait_for_selector("[data-field=done]:text-is('3')")
         page.get_by_role("button", name="Cancel").click()
         page.wait_for_selector(".badge:has-text('Cancelled')")
+        page.wait_for_load_state()  # what follows the badge
 
         assert "nothing of it is kept" in page.inner_text("main")
         assert page.get_by_role("button", name="Cancel").count() == 0
@@ -108,8 +109,11 @@ def test_what_cannot_be_evaluated_is_said_and_the_form_keeps_what_was_written(
         assert page.input_value(f"#f-{field}") == value
 
 
-def test_a_part_of_a_fused_search_is_evaluated_alone_as_over_rest(browser: Any, empty_url: str) -> None:
-    """The channels of the search that is written are offered, and what is chosen is what ?components= asks for."""
+def test_a_part_of_a_fused_search_is_evaluated_alone_as_over_rest(browser: Any, empty_url: str, brake: Brake) -> None:
+    """The channels of the search that is written are offered, and what is chosen is what ?components= asks for.
+
+    The job is held: once it is done the page goes on to its result.
+    """
     with reading(browser, f"{empty_url}/evaluate?golden=hotel&retriever=bm25") as page:
         page.get_by_text("More settings").click()
         assert page.locator("#channels input").count() == 0

@@ -182,6 +182,7 @@ def test_experiments_are_brought_in_all_or_none_X_1(browser: Any, empty_url: str
             page.set_input_files("#f-file", given)
             page.get_by_role("button", name="Bring them in").click()
             page.wait_for_selector("[role=alert]")
+            page.wait_for_load_state()
             assert words in page.inner_text("[role=alert]")
             assert "Nothing was tried yet" in page.inner_text("main")
             page.goto(f"{empty_url}/experiments")

@@ -32,8 +32,8 @@ def front_desk(version: str, *, hostile: bool = False, grade: int = 3) -> bytes:
 def send(page: Any, url: str, name: str, content: bytes) -> None:
     page.goto(f"{url}/golden")
     page.set_input_files("#f-file", {"name": name, "mimeType": "application/octet-stream", "buffer": content})
-    page.get_by_role("button", name="Upload").click()
-    page.wait_for_load_state()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Upload").click()
 
 
 def test_a_set_is_uploaded_validated_and_its_versions_are_told_apart_G_3(browser: Any, empty_url: str) -> None:
@@ -46,6 +46,7 @@ def test_a_set_is_uploaded_validated_and_its_versions_are_told_apart_G_3(browser
 
         send(page, empty_url, "desk.json", front_desk("1.1.0", grade=1))
         page.get_by_role("link", name="What changed").click()
+        page.wait_for_url("**/golden/front-desk/diff?**")
         changed = page.locator("#judgments tbody tr")
         assert changed.count() == 1
         assert [text.split()[-1] for text in changed.locator(".grade").all_inner_texts()] == ["3", "1"]
@@ -58,6 +59,7 @@ def test_hostile_and_long_and_right_to_left_texts_stay_texts_V_4(browser: Any, e
         assert HOSTILE in page.inner_text("main")
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         page.locator("#queries tbody th a").nth(1).click()
+        page.wait_for_url("**/queries/q/2**")
         assert RIGHT_TO_LEFT in page.inner_text("h1")
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         page.keyboard.press("k")
@@ -103,6 +105,7 @@ def test_queries_are_found_by_text_and_kind_and_shown_with_their_judgments_V_3(b
 def test_the_demonstration_shows_a_reworded_question_and_a_new_one_G_3(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/golden") as page:
         page.locator("tr:has-text('hotel')").filter(has_text="2.0.0").get_by_role("link", name="what changed").click()
+        page.wait_for_url("**/golden/hotel/diff")
         queries = page.inner_text("#queries")
         assert "added" in queries
         assert page.locator("#queries del").count() == 1

@@ -15,6 +15,15 @@ def ticked(page: Any) -> list[bool]:
     return [bool("done" in (one.get_attribute("class") or "")) for one in page.locator(".steps > li").all()]
 
 
+def result(page: Any, address: str) -> None:
+    """Wait for what came of a job: its page leads there, and has a link where the job was done before it was shown."""
+    link = page.get_by_role("link", name="Open the result")
+    link.or_(page.locator(".verdict-box")).wait_for()
+    if link.count():
+        link.click()
+    page.wait_for_url(address)
+
+
 def test_a_new_user_comes_from_an_empty_store_to_the_first_verdict_by_clicking_V_3(browser: Any, empty_url: str) -> None:
     with reading(browser, f"{empty_url}/") as page:
         page.set_default_timeout(60_000)
@@ -23,13 +32,14 @@ def test_a_new_user_comes_from_an_empty_store_to_the_first_verdict_by_clicking_V
 
         page.get_by_role("button", name="Use the shipped hotel set").click()
         page.wait_for_selector(".step.done")
+        page.wait_for_load_state()
         assert ticked(page) == [True, False, False, False]
 
         page.locator(".steps").get_by_role("link", name="Evaluate").click()
         page.wait_for_url("**/evaluate")
         page.fill("#f-retriever", "bm25")
         page.get_by_role("button", name="Evaluate", exact=True).click()
-        page.wait_for_url("**/runs/full-*")
+        result(page, "**/runs/full-*")
         assert page.locator("h1").inner_text() == "bm25"
         assert "MEASURED" in page.inner_text(".verdict-box").upper()
 
@@ -39,11 +49,12 @@ def test_a_new_user_comes_from_an_empty_store_to_the_first_verdict_by_clicking_V
         page.wait_for_selector(".steps > li:nth-child(3).done")
 
         page.get_by_role("link", name="Evaluate a change").click()
+        page.wait_for_url("**/evaluate?**")
         assert page.input_value("#f-baseline") == "production"
         # Short answers find less than the standard does.
         page.fill("#f-retriever", "fts5")
         page.get_by_role("button", name="Evaluate", exact=True).click()
-        page.wait_for_url("**/runs/regression-*")
+        result(page, "**/runs/regression-*")
 
         said = page.inner_text(".verdict-box h2")
         assert said in ("PASS", "FAIL", "UNDECIDED")

@@ -114,6 +114,15 @@ def test_choosing_a_time_draws_its_chart_V_3(browser: Any, log_url: str) -> None
     with reading(browser, f"{log_url}/queries?tool=web") as page:
         assert page.locator("#volume canvas").count() == 1
         assert "64 searches in 30 days" in page.inner_text("main")
+        # It brings another page; the list, which follows the form, does not hear of it.
+        heard = """() => {
+            const span = document.getElementById("f-span");
+            let heard = false;
+            span.form.addEventListener("input", () => { heard = true; });
+            span.dispatchEvent(new Event("input", { bubbles: true }));
+            return heard;
+        }"""
+        assert page.evaluate(heard) is False
         page.select_option("#f-span", "all")
         page.wait_for_url("**/queries?tool=web&span=all")
         page.wait_for_selector("#volume canvas")

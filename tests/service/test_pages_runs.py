@@ -22,11 +22,17 @@ def failed_run(page: Any, demo_url: str) -> None:
     page.wait_for_url("**/runs/regression-*")
 
 
+def unjudged_run(page: Any, demo_url: str) -> None:
+    page.goto(f"{demo_url}/runs?retriever=bm25")
+    page.locator("#rows tbody tr", has_not_text="figures only").get_by_role("link", name="bm25", exact=True).first.click()
+    page.wait_for_url("**/runs/*-20*")
+
+
 def test_the_list_is_sorted_and_filtered_and_its_address_says_how_V_3(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/runs") as page:
         every = page.locator("#rows tbody tr").count()
         page.get_by_role("link", name="nDCG@10").click()
-        assert "sort=-ndcg" in page.url
+        page.wait_for_url("**sort=-ndcg**")
         assert numbers(page, "nDCG@10") == sorted(numbers(page, "nDCG@10"), reverse=True)
 
         page.fill("#f-retriever", "hybrid")
@@ -38,26 +44,36 @@ def test_the_list_is_sorted_and_filtered_and_its_address_says_how_V_3(browser: A
         page.fill("#f-retriever", "nothing like it")
         page.wait_for_selector("#rows .empty")
         page.get_by_role("link", name="Show all runs").click()
+        page.wait_for_url(f"{demo_url}/runs")
         assert page.locator("#rows tbody tr").count() == every
 
 
 def test_a_run_shows_intervals_slices_components_losses_and_latency_V_3(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/runs?retriever=norm%3D%27z%27&gate=pass") as page:
         page.locator("#rows tbody th a").first.click()
+        page.wait_for_url("**/runs/regression-*")
         assert "0.8" in page.inner_text("#measures")
-        assert " to " in page.locator("#measures td[data-name='95 % interval']").first.inner_text()
+        assert page.locator("#measures td[data-name='Change']").count() > 4, "it was held against a baseline"
         assert page.locator("#slices tbody tr").count() > 4
         assert {"bm25", "dense"} <= {text.split("\n")[0] for text in page.locator("#components th").all_inner_texts()}
         losses = page.inner_text("#losses")
         assert "Relevant documents" in losses
         assert "Found in the first 10" in losses
         assert "ms" in page.inner_text("#latency")
+        unjudged_run(page, demo_url)
+        assert " to " in page.locator("#measures td[data-name='95 % interval']").first.inner_text()
 
 
 def test_a_run_is_judged_by_a_baseline_and_the_checks_name_their_queries_B_2(browser: Any, demo_url: str) -> None:
     with reading(browser, demo_url) as page:
         failed_run(page, demo_url)
         assert page.inner_text(".verdict-box h2") == "FAIL", "as the gate said it then"
+        assert "nothing is recorded" not in page.inner_text(".verdict-box")
+        page.locator("#checks a.mono").first.click()
+        page.wait_for_url("**/queries/q0*")
+
+        unjudged_run(page, demo_url)
+        assert page.locator("#checks").count() == 0
         page.select_option("#f-baseline", "production")
         page.get_by_role("button", name="Preview").click()
         page.wait_for_url("**baseline=production")
@@ -85,6 +101,7 @@ def test_a_query_shows_which_stage_lost_a_document_and_its_ranks_on_the_way_E_4(
         page.locator("#losses").get_by_role("link").click()
         assert "sort=lost" in page.url
         page.locator("#rows tbody th a").first.click()
+        page.wait_for_url("**/queries/*")
         lost = page.inner_text("#lost")
         assert "Cut by fusion" in lost
         assert "On the way: bm25" in lost
@@ -135,6 +152,7 @@ def test_the_pages_of_a_run_can_be_read_without_a_script_V_3(browser: Any, demo_
         page.locator("#rows tbody th a").first.click()
         page.select_option("#f-baseline", "production")
         page.get_by_role("button", name="Preview").click()
+        page.wait_for_url("**baseline=production")
         assert page.inner_text(".verdict-box h2") in ("PASS", "FAIL", "UNDECIDED")
 
 

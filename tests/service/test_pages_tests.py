@@ -69,6 +69,7 @@ def test_a_test_is_paused_and_resumed_with_a_reason_in_the_audit_trail_V_4(brows
         page.goto(f"{demo_url}/tests/tuned-fusion")
         page.get_by_role("button", name="Resume").click()
         page.wait_for_selector("h1 .badge.live")
+        page.wait_for_load_state()
         assert page.get_by_role("button", name="Resume").count() == 0
 
 

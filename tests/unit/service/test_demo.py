@@ -138,11 +138,15 @@ def test_evaluations_are_spread_over_a_month_and_keep_their_runs(store: Store, e
         assert one.losses
 
 
-def test_two_were_gated_one_passed_and_one_failed(evaluations: list[StoredResult]) -> None:
+def test_two_were_gated_one_passed_and_one_failed(store: Store, evaluations: list[StoredResult]) -> None:
     gated = [one for one in evaluations if one.gate is not None]
     assert [one.gate for one in gated] == ["pass", "fail"]
     assert all(one.control_run_id == "baseline 2.0.0" for one in gated)
     assert gated[1].deltas["R@5"] < -0.05
+    for one in gated:
+        (entry,) = store.audit(subject=one.run_id, what="gate.verdict")
+        statuses = {check["status"] for check in entry.detail["checks"]}
+        assert (entry.detail["verdict"], "fail" in statuses) == (one.gate, one.gate == "fail")
 
 
 def test_the_stored_baseline_gives_the_stored_verdicts_again(store: Store, evaluations: list[StoredResult]) -> None:

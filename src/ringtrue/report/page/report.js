@@ -352,6 +352,7 @@
     if (next !== undefined) open(queries[next][ID]);
   }
   detail.addEventListener("close", () => {
+    if (detail.open) return; // the browser tells of a closing a moment later: another query may be open by then
     opened = null;
     if (location.hash.startsWith("#q=")) history.replaceState(null, "", location.pathname + location.search);
   });

@@ -22,6 +22,7 @@ from ringtrue.online import record_evaluation
 from ringtrue.records import GoldenSet, Judgment, Query
 from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate
 from ringtrue.service.demo.scene import Scene
+from ringtrue.service.work.gating import VERDICT, Gated, verdict_record
 from ringtrue.store import StoredBaseline, StoredGoldenSet, StoredResult, timestamp
 from ringtrue.verdict import Baseline, Policy, baseline_of, baseline_record, compare, gate
 from ringtrue.verdict.reachable import with_measures
@@ -130,11 +131,12 @@ class Shelf:
         )
 
     def gated(self, expression: str, at: datetime) -> None:
-        """Evaluate a retriever, hold it against the baseline, and store both."""
+        """Evaluate a retriever, hold it against the baseline, and store both, and every check as the service does."""
         found = self.evaluation(expression, at)
         verdict = gate(found, POLICY, baseline=self.baseline)
         row = record_evaluation(self.scene.store, found, now=at, verdict=verdict, project=self.scene.project)
         self._add(row, expression)
+        self.scene.note(at, VERDICT, row.run_id, **verdict_record(Gated(verdict, found, row.run_id)), by=BASELINE)
 
     def keep_baseline(self, expression: str, version: str, at: datetime, *, reason: str) -> None:
         """Make an evaluation the standard."""

@@ -53,12 +53,12 @@
     if (event.key === "/") {
       const field = document.querySelector("[data-search]");
       if (field) { event.preventDefault(); field.focus(); field.select(); }
-    } else if (performance.now() < going) {
+    } else if (event.timeStamp < going) { // when it was pressed: a busy page comes to it later
       going = 0;
       const link = all("[data-jump]").find((one) => one.dataset.jump === event.key);
       if (link) { event.preventDefault(); location.assign(link.href); }
     } else if (event.key === "g") {
-      going = performance.now() + 1500;
+      going = event.timeStamp + 1500;
     } else if (event.key.startsWith("Arrow")) {
       rove(event);
     }

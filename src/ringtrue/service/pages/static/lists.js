@@ -21,7 +21,8 @@
     const given = event.detail.parameters;
     for (const name of Object.keys(given)) if (given[name] === "") delete given[name];
   });
-  // A choice that changes more of the page than its list asks for the page anew.
+  // A choice that changes more of the page than its list asks for the page anew, and not for the list as well.
+  document.addEventListener("input", (event) => { if (event.target.matches("[data-submit]")) event.stopPropagation(); }, true);
   document.addEventListener("change", (event) => {
     if (!event.target.matches("[data-submit]")) return;
     lean(event.target.form);

@@ -19,7 +19,7 @@
     for (const form of [keyed, unsettle]) form?.addEventListener("submit", (event) => { if (sent) event.preventDefault(); sent = true; });
     addEventListener("pageshow", () => { sent = false; });
     addEventListener("keydown", (event) => {
-      if (!plainKey(event) || typing(event.target) || open() || performance.now() - since < QUIET_MS) return;
+      if (!plainKey(event) || typing(event.target) || open() || event.timeStamp - since < QUIET_MS) return;
       const button = event.key === "u" ? unsettle?.querySelector("button") : keyed?.querySelector(`[data-grade="${CSS.escape(event.key)}"]`);
       if (button) { event.preventDefault(); button.click(); }
     });
@@ -205,17 +205,18 @@
   };
 
   // --- what keys and buttons do
-  const settled = () => current && performance.now() - since >= QUIET_MS;
+  // For a key it counts when it was pressed: a busy page comes to it later.
+  const settled = (at = performance.now()) => current && at - since >= QUIET_MS;
   const address = (what) => `/review/${encodeURIComponent(current.key)}/${what}`;
-  const judge = (grade) => {
-    if (!settled()) return;
+  const judge = (grade, at) => {
+    if (!settled(at)) return;
     const fields = { grade, note: byId("note").value.trim() };
     const [to, key] = [address("judge"), current.key];
     forward(`Graded ${grade}.`);
     send("judge", to, fields, { key });
   };
-  const skip = () => {
-    if (!settled()) return;
+  const skip = (at) => {
+    if (!settled(at)) return;
     const [to, key] = [address("skip"), current.key];
     passing = [...passing.filter((one) => one !== key), key].slice(-200);
     forward("Skipped.");
@@ -261,9 +262,9 @@
     if (!plainKey(event) || typing(event.target) || open() || !verdict) return;
     if (down.has(event.key) && "0123".includes(event.key)) return;
     down.add(event.key);
-    const act = { s: skip, u: undo, n: note, h: () => { guidelines.open = !guidelines.open; }, x: () => { if (settled()) { byId("reject-dialog").showModal(); why(); } } }[event.key];
-    if (["0", "1", "2", "3"].includes(event.key)) { event.preventDefault(); judge(event.key); }
-    else if (act) { event.preventDefault(); act(); }
+    const act = { s: skip, u: undo, n: note, h: () => { guidelines.open = !guidelines.open; }, x: (at) => { if (settled(at)) { byId("reject-dialog").showModal(); why(); } } }[event.key];
+    if (["0", "1", "2", "3"].includes(event.key)) { event.preventDefault(); judge(event.key, event.timeStamp); }
+    else if (act) { event.preventDefault(); act(event.timeStamp); }
     else if (scroll(event)) event.preventDefault();
   });
   addEventListener("keyup", (event) => down.delete(event.key));
