@@ -165,7 +165,9 @@ def _limits(found: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
                 one["per_second"] >= SUSTAINED and lost == 0 and refused == 0,
             )
         )
-        limits.append(limit(f"p99, {name}", f"< {P99_MS:g} ms", f"{one['p99']:.1f} ms", one["p99"] < P99_MS))
+        # A machine on which an endpoint that does nothing takes as long says little about this one.
+        beside = f" (bare FastAPI {found['bare']['p99']:.1f} ms)" if "bare" in found else ""
+        limits.append(limit(f"p99, {name}", f"< {P99_MS:g} ms", f"{one['p99']:.1f} ms{beside}", one["p99"] < P99_MS))
         if "pages" in one:
             worst = max(one["pages"].items(), key=lambda item: item[1]["p95"])
             slowest = max(page["worst"] for page in one["pages"].values())
