@@ -50,7 +50,7 @@ from common import (
     source_version,
     table,
 )
-from databases import fresh_database, postgres
+from databases import fresh_database, postgres, settle
 
 # The limits of requirement W-3 and of the issue that asks for it.
 SUSTAINED = 2_000
@@ -124,6 +124,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                 url = f"{folder}/store.sqlite" if name == "sqlite" else fresh_database(str(server))
                 say(f"{NAMES[name]}: {options.logged:,} searches into the log")
                 key = _worker("prepare", options, environment, url=url)["key"]
+                if name == "postgresql":
+                    settle(url)
             say(f"{NAMES[name]}: {options.rate:,} searches a second for {options.seconds} s")
             with _serving("bare" if name == "bare" else "serve", url, environment) as (address, process):
                 busy, used = busy_seconds(), sum(map(_used, _family(process.pid)))
@@ -313,6 +315,7 @@ def prepare(options: argparse.Namespace) -> None:
                     )
                 )
             store.add_queries(rows)
+        store.survey()  # as PostgreSQL would have done by itself, had these come in two weeks
         _, token = store.create_key("bench", ["admin"], now=now)
     print(json.dumps({"key": token}))
 

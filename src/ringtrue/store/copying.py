@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, LargeBinary, Table, delete, func, select
+from sqlalchemy import Connection, LargeBinary, Table, delete, func, select, text
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import schema
@@ -98,10 +98,21 @@ class Copying(Base):
             found = ((table, _rows(connection, table, str(source.address))) for table in TABLES)
             return self._take(found, replace=replace)
 
+    def survey(self) -> None:
+        """Let PostgreSQL look at once at what its tables hold, after many rows were added; on SQLite nothing.
+
+        It plans by what it saw last. Left to itself it looks a minute or more later, and reads a whole log until then where an
+        index would do.
+        """
+        with self._writing() as connection:
+            _survey(connection)
+
     def _take(self, tables: Iterator[tuple[Table, Iterator[Values]]], *, replace: bool) -> dict[str, int]:
         with self._writing() as connection:
             _make_room(connection, str(self.address), replace=replace)
-            return {table.name: _fill(connection, table, rows) for table, rows in tables}
+            counts = {table.name: _fill(connection, table, rows) for table, rows in tables}
+            _survey(connection)
+            return counts
 
     def _dumped(self, now: str, counts: dict[str, int]) -> Iterator[str]:
         with self._reading() as connection:
@@ -187,6 +198,11 @@ def _make_room(connection: Connection, place: str, *, replace: bool) -> None:
             connection.execute(delete(table))
         elif connection.execute(select(func.count()).select_from(table)).scalar_one():
             raise InputError(f"store {place} has rows in {table.name}; take an empty one, or replace them with --replace")
+
+
+def _survey(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("ANALYZE " + ", ".join(table.name for table in TABLES)))
 
 
 def _fill(connection: Connection, table: Table, rows: Iterator[Values]) -> int:

@@ -142,6 +142,7 @@ NO_ROWS = {
     "open",
     "place",
     "schema_version",
+    "survey",
     "upgrade",
 }
 """What gives and takes no row of any project."""

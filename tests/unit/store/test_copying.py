@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import Store
@@ -49,6 +50,24 @@ def test_a_store_is_copied_to_either_database_and_compared_W_1(store: Store, oth
         assert target.copy_from(store, replace=True) == store.counts()
         with pytest.raises(InputError, match="itself"):
             target.copy_from(target)
+
+
+def test_postgresql_knows_at_once_how_much_a_store_holds_that_was_copied_to_it_W_1(
+    store: Store, empty: Callable[[str], str]
+) -> None:
+    store.add_queries([replace(PLAIN_QUERY, query_id=f"eq_{i}") for i in range(300)])
+    with Store.open(empty("postgresql")) as target:
+        target.copy_from(store)
+        assert _planned_for(target) == 300
+        target.add_queries([replace(PLAIN_QUERY, query_id=f"more_{i}") for i in range(50)])
+        target.survey()
+        assert _planned_for(target) == 350
+
+
+def _planned_for(store: Store) -> int:
+    """Return how many rows PostgreSQL believes the log to have."""
+    with store._reading() as connection:
+        return int(connection.execute(text("SELECT reltuples FROM pg_class WHERE relname = 'eval_queries'")).scalar_one())
 
 
 def test_bytes_survive_a_backup_and_a_move_however_many_they_are_W_1(store: Store, other: str, tmp_path: Path) -> None:
