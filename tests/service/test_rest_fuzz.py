@@ -420,6 +420,8 @@ def _answer(line: socket.socket) -> tuple[int, bytes, bool]:
         if not part:
             raise EOFError
         body += part
+    if length is not None:
+        body = body[: int(length)]  # what is behind it answers what was sent behind the request, and may come along with it
     return int(lines[0].split()[1]), body, length is not None and headers.get("connection", "").lower() != "close"
 
 
