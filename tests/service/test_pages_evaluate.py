@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -68,6 +69,29 @@ def test_progress_moves_by_itself_and_leads_to_the_result_V_3(browser: Any, empt
         assert "Done" in page.locator("tbody tr").first.inner_text()
 
 
+def test_going_back_from_a_result_leads_to_what_was_before_the_waiting(browser: Any, empty_url: str, brake: Brake) -> None:
+    with reading(browser, f"{empty_url}/evaluate?golden=hotel") as page:
+        begin(page, "bm25(title=4)")
+        brake.open.set()
+        page.wait_for_url("**/runs/full-*")
+        page.go_back()
+        page.wait_for_url("**/evaluate?golden=hotel")
+
+
+def test_a_job_that_is_done_before_its_page_comes_leads_to_its_result_too(browser: Any, empty_url: str, brake: Brake) -> None:
+    brake.open.set()
+    with reading(browser, f"{empty_url}/evaluate?golden=hotel") as page:
+        page.fill("#f-retriever", "bm25(title=6)")
+        page.get_by_role("button", name="Evaluate", exact=True).click()
+        page.wait_for_url("**/runs/full-*")
+        job = page.request.get(f"{empty_url}/v1/jobs").json()["items"][0]["job_id"]
+        page.goto(f"{empty_url}/jobs/{job}?watch=1")  # where starting one leads
+        assert urlsplit(page.url).path.startswith("/runs/full-")
+        page.goto(f"{empty_url}/jobs/{job}")
+        assert urlsplit(page.url).path == f"/jobs/{job}"
+        assert page.get_by_role("link", name="Open the result").count() == 1
+
+
 def test_cancel_stops_a_job_and_nothing_of_it_is_kept_V_3(browser: Any, empty_url: str, brake: Brake) -> None:
     with reading(browser, f"{empty_url}/runs") as page:
         before = page.locator("#rows tbody tr").count()
@@ -124,7 +148,7 @@ def test_a_part_of_a_fused_search_is_evaluated_alone_as_over_rest(browser: Any, 
         page.get_by_label("fts5", exact=True).check()
         page.get_by_role("button", name="Evaluate", exact=True).click()
         page.wait_for_url("**/jobs/job_*")
-        job = page.request.get(f"{empty_url}/v1/jobs/{page.url.rpartition('/')[2]}").json()
+        job = page.request.get(f"{empty_url}/v1/jobs/{urlsplit(page.url).path.rpartition('/')[2]}").json()
         body = {"golden": "hotel", "retriever": "rrf(bm25, fts5)", "wait": False}
         asked = page.request.post(f"{empty_url}/v1/evaluate?components=fts5", data=body)
         there = page.request.get(f"{empty_url}{asked.headers['location']}").json()

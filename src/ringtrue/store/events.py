@@ -98,11 +98,20 @@ class Events(Base):
         project: str = DEFAULT_PROJECT,
         query_ids: Sequence[str] | None = None,
         source: JudgmentSource | None = None,
+        annotator: str | None = None,
+        after: Sequence[str] | None = None,
+        limit: int | None = None,
     ) -> list[StoredJudgment]:
-        """Return judgments by query, item, source and annotator."""
+        """Return judgments by query, item, source and annotator, in the order that the database gives to texts.
+
+        ``after`` goes on behind the judgment with these four, which need not be there any more.
+        """
         table = JUDGMENT.table
-        found = self._among(table, project, query_id=query_ids) + _equal(table, source=source)
-        return self._all(JUDGMENT, select(table).where(*found).order_by(*(table.c[name] for name in JUDGMENT.key)))
+        order = [table.c[name] for name in JUDGMENT.key if name != "project"]
+        found = self._among(table, project, query_id=query_ids) + _equal(table, source=source, annotator=annotator)
+        if after is not None:
+            found.append(tuple_(*order) > tuple_(*map(words, after)))
+        return self._all(JUDGMENT, select(table).where(*found).order_by(*order).limit(limit))
 
     def delete_judgments(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import and_, delete, func, or_, select, tuple_, update
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store.base import Base, among, insert
@@ -34,11 +34,20 @@ class Reviews(Base):
         return self._add(REVIEW, rows)
 
     def review_items(
-        self, *, project: str = DEFAULT_PROJECT, state: ReviewState | None = None, limit: int | None = None
+        self,
+        *,
+        project: str = DEFAULT_PROJECT,
+        state: ReviewState | None = None,
+        after: tuple[float, str, str] | None = None,
+        limit: int | None = None,
     ) -> list[ReviewItem]:
-        """Return pairs, the most urgent first, then the oldest."""
+        """Return pairs, the most urgent first, then the oldest; ``after`` goes on behind a priority, a time and a key."""
         table = REVIEW.table
         found = select(table).where(table.c.project == words(project)).limit(limit)
+        if after is not None:
+            priority, created_at, key = after
+            behind = tuple_(table.c.created_at, table.c.item_key) > tuple_(words(created_at), words(key))
+            found = found.where(or_(table.c.priority < priority, and_(table.c.priority == priority, behind)))
         if state is not None:
             found = found.where(table.c.state == state)
         return self._all(REVIEW, found.order_by(table.c.priority.desc(), table.c.created_at, table.c.item_key))

@@ -124,9 +124,10 @@ class Trials(Base):
         subject: str | None = None,
         what: str | None = None,
         since: str | datetime | None = None,
+        until: str | datetime | None = None,
         limit: int | None = None,
     ) -> list[AuditEntry]:
-        """Return who changed what, the newest first: all, of one subject, of one kind, from a time on."""
+        """Return who changed what, the newest first: all, of one subject, of one kind, from a time on, up to a time."""
         table = AUDIT.table
         found = select(table).where(table.c.project == words(project)).limit(limit)
         if subject is not None:
@@ -135,6 +136,8 @@ class Trials(Base):
             found = found.where(table.c.what == words(what))
         if since is not None:
             found = found.where(table.c.at >= timestamp(since))
+        if until is not None:
+            found = found.where(table.c.at <= timestamp(until))
         return self._all(AUDIT, found.order_by(table.c.at.desc(), table.c.id.desc()))
 
 

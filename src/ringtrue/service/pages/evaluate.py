@@ -170,7 +170,7 @@ def start(
         job = _started(service, caller, plan, baseline or None)
     except (RingtrueError, Refused) as problem:
         return _form(request, service, caller, asked, problem=refused(problem))
-    return RedirectResponse(f"/jobs/{job.job_id}", 303)
+    return RedirectResponse(f"/jobs/{job.job_id}?watch=1", 303)
 
 
 def _started(service: Service, caller: Caller, plan: Plan, baseline: str | None) -> StoredJob:
@@ -216,9 +216,17 @@ def job_list(
 
 
 @router.get("/jobs/{job_id}")
-def job_page(request: Request, service: Here, caller: PageReader, job_id: JobId) -> Response:
-    """Show a job as it stands; while it runs its numbers move by themselves."""
+def job_page(
+    request: Request,
+    service: Here,
+    caller: PageReader,
+    job_id: JobId,
+    watch: Annotated[str, Query(max_length=10)] = "",
+) -> Response:
+    """Show a job as it stands; while it runs its numbers move by themselves. Whoever watches it is led to its result."""
     job = service.jobs.get(job_id, caller.project)
+    if watch and _run_of(job) is not None:  # it was done before the page came
+        return job_result(service, caller, job_id)
     again = {name: str(job.request[name]) for name in ("golden", "retriever", "baseline") if job.request.get(name)}
     return page(
         request, caller, "job.html.jinja", active="evaluate", job=job, over=job.state in ENDED, again=again,
@@ -226,12 +234,18 @@ def job_page(request: Request, service: Here, caller: PageReader, job_id: JobId)
     )  # fmt: skip
 
 
+def _run_of(job: StoredJob) -> str | None:
+    """Return the run that a job has left; None where it has none, or not yet."""
+    run_id = None if job.result is None else job.result.get("run_id")
+    return run_id if isinstance(run_id, str) else None
+
+
 @router.get("/jobs/{job_id}/result")
 def job_result(service: Here, caller: PageReader, job_id: JobId) -> Response:
     """Lead to what came of a job: its run, with the verdict where it was judged."""
     job = service.jobs.get(job_id, caller.project)
-    run_id = None if job.result is None else job.result.get("run_id")
-    if not isinstance(run_id, str):
+    run_id = _run_of(job)
+    if run_id is None:
         return RedirectResponse(f"/jobs/{job_id}", 303)
     judged = job.request.get("baseline")
     return RedirectResponse(f"/runs/{quote(run_id)}" + (f"?baseline={quote(str(judged))}" if judged else ""), 303)

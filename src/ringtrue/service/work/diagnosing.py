@@ -126,19 +126,19 @@ def audit_trail(
     since: str | None = None,
 ) -> tuple[list[AuditEntry], str | None]:
     """Return who changed what, the newest first, and the cursor behind them where there are more."""
-    rows = service.of(caller).audit(project=caller.project, subject=subject, what=what, since=since)
+    at, seen = None, 0
     if before is not None:
-        at, mark, seen = before.rpartition("~")
-        if not mark or not is_moment(at) or not seen.isdecimal() or len(seen) > 9:
+        at, mark, count = before.rpartition("~")
+        if not mark or not is_moment(at) or not count.isdecimal() or len(count) > 6:
             raise bad_cursor()
-        older = [row for row in rows if row.at <= at]
-        # Entries have no number of their own: of those at the same moment, so many were shown.
-        rows = older[min(int(seen), sum(row.at == at for row in older)) :]
-        begun = {at: int(seen)}
-    else:
-        begun = {}
+        seen = int(count)
+    # Entries have no number of their own: of those at the moment of the cursor, so many were shown.
+    rows = service.of(caller).audit(
+        project=caller.project, subject=subject, what=what, since=since, until=at, limit=seen + limit + 1
+    )
+    rows = rows[min(seen, sum(row.at == at for row in rows)) :][: limit + 1]
     shown = rows[:limit]
     if len(rows) <= limit:
         return shown, None
     last = shown[-1].at
-    return shown, f"{last}~{begun.get(last, 0) + sum(row.at == last for row in shown)}"
+    return shown, f"{last}~{(seen if last == at else 0) + sum(row.at == last for row in shown)}"

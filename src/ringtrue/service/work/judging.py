@@ -33,16 +33,16 @@ def judgments_after(
 ) -> tuple[list[StoredJudgment], str | None]:
     """Return judgments by query, item, source and annotator, and the cursor behind them where there are more."""
     place = None if after is None else _place(after)
-    rows = service.of(caller).judgments(
-        project=caller.project, query_ids=None if query_id is None else [query_id], source=source
+    found = service.of(caller).judgments(
+        project=caller.project,
+        query_ids=None if query_id is None else [query_id],
+        source=source,
+        annotator=annotator,
+        after=place,
+        limit=limit + 1,
     )
-    found = sorted(
-        (row for row in rows if annotator is None or row.annotator == annotator),
-        key=_place_of,  # as the database sorts them, whatever its collation
-    )
-    left = found if place is None else [row for row in found if _place_of(row) > place]
-    shown = left[:limit]
-    return shown, _cursor(_place_of(shown[-1])) if len(left) > limit else None
+    shown = found[:limit]
+    return shown, _cursor(_place_of(shown[-1])) if len(found) > limit else None
 
 
 def judge_by_hand(service: Service, caller: Caller, rows: Sequence[StoredJudgment]) -> list[StoredJudgment]:

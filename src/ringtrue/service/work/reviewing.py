@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,29 +34,25 @@ def pairs_after(
 ) -> tuple[list[ReviewItem], str | None]:
     """Return pairs, the most urgent first, and the cursor behind them where there are more."""
     place = None if after is None else _place(after)
-    found = service.of(caller).review_items(project=caller.project, state=state)
-    left = found if place is None else [item for item in found if _place_of(item) > place]
-    shown = left[:limit]
-    if len(left) <= limit:
+    found = service.of(caller).review_items(project=caller.project, state=state, after=place, limit=limit + 1)
+    shown = found[:limit]
+    if len(found) <= limit:
         return shown, None
-    urgent, created_at, key = _place_of(shown[-1])
-    return shown, f"{-urgent!r}~{created_at}~{key}"
-
-
-def _place_of(item: ReviewItem) -> tuple[float, str, str]:
-    return -item.priority, item.created_at, item.item_key
+    last = shown[-1]
+    return shown, f"{last.priority!r}~{last.created_at}~{last.item_key}"
 
 
 def _place(cursor: str) -> tuple[float, str, str]:
+    """Return priority, time and key of the last pair that was shown."""
     priority, _, rest = cursor.partition("~")
     created_at, mark, key = rest.partition("~")
     try:
         number = float(priority)
     except ValueError:
         raise bad_cursor() from None
-    if not mark:
+    if not mark or not math.isfinite(number):
         raise bad_cursor()
-    return -number, created_at, key
+    return number, created_at, key
 
 
 @dataclass(frozen=True, slots=True)

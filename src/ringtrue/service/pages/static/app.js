@@ -208,7 +208,8 @@
       if (running && job.state === "running") { box.querySelector("[data-badge]").replaceChildren(running.content); running.remove(); }
       if (OVER.includes(job.state)) {
         source.close();
-        if (job.state === "done" && box.dataset.then) location.assign(box.dataset.then); else location.reload();
+        // In the place of this page: whoever goes back from the result wants what was before the waiting.
+        if (job.state === "done" && box.dataset.then) location.replace(box.dataset.then); else location.reload();
       }
     };
     for (const name of ["message", "progress", "end"]) source.addEventListener(name, (event) => { if (event.data) tell(event); });
