@@ -51,6 +51,8 @@ GATHERED_S = 0.002
 """So long requests are gathered before they are sent next door together."""
 HEAD = 4
 """Bytes of a message's length."""
+TO_OPEN = 10.0
+"""Seconds that the start of the server waits for the writer, which loads its modules and opens the store."""
 PAUSE_S, SHORT_S = 1.0, 3.0
 """Before a writer that died young is started again, and what is young."""
 TURN_S = 0.0002
@@ -109,12 +111,20 @@ class WriterProcess:
         self._line: asyncio.Transport | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._again: asyncio.Task[None] | None = None
         self._ended: asyncio.Event | None = None
+        self._heard_of = asyncio.Event()
+        """Set once the writer takes what comes, or has ended before it could."""
 
     async def open(self) -> None:
-        """Start the process, and use it from this event loop."""
+        """Start the process, and use it from this event loop; returns when it takes what comes, unless that takes too long.
+
+        What is given to it before waits there, so that nothing is lost; but the first who log would wait as well.
+        """
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
         await self._connect()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._heard_of.wait(), TO_OPEN)
 
     def lend(self, connection: int, peer: str, brought: bytes) -> bool:
         """Let a connection (its descriptor), with what it brought so far, be answered next door; False where that cannot be.
@@ -201,11 +211,13 @@ class WriterProcess:
         """Take nothing more, have everything stored that was taken, and end; False where that did not succeed in time."""
         self._closed = True
         self._flush()
-        if self._line is not None:
+        if self._again is not None:
+            self._again.cancel()
+        if self._line is not None:  # without one there is nobody to wait for
             self._line.write(_framed(None))
-        assert self._ended is not None
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._ended.wait(), timeout)
+            assert self._ended is not None
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), timeout)
         done = not self._waiting
         self._fail("this server is stopping, and nothing of this is stored; try again")
         if self._line is not None:
@@ -258,6 +270,7 @@ class WriterProcess:
 
     def _heard(self, message: tuple[list[Answered], dict[str, Any], list[Observed], list[tuple[int, bytes]]]) -> None:
         answers, figures, observed, back = message
+        self._heard_of.set()
         self._figures = IntakeFigures(**figures)
         self._observed(observed)
         for number, rest in back:
@@ -273,6 +286,7 @@ class WriterProcess:
     def _cut(self) -> None:
         """The line has ended: as it should, or because the writer died, and then another one is started."""
         self._line = None
+        self._heard_of.set()
         if self._handle is not None and self._loop is not None:
             self._loop.remove_reader(self._handle)
             self._handle.close()
@@ -422,6 +436,7 @@ class Desk:
             gc.collect()
             gc.freeze()  # what was imported stays, and is not looked through again and again
             gc.set_threshold(*COLLECTED)
+            self._tell()  # that it is open
             ticking = self._loop.create_task(self._tick())
             await self._ending.wait()
             await self._close()

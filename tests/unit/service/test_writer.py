@@ -57,6 +57,16 @@ def test_what_is_acknowledged_is_in_the_store(url: str) -> None:
         assert [one.event_id for one in store.feedback()] == ["ev_1"]
 
 
+def test_whoever_opened_it_need_not_wait_for_its_start_W_3(url: str) -> None:
+    """A server says that it listens when its writer does: the first who log would wait for half a second otherwise."""
+
+    async def go() -> None:
+        async with writing(url) as writer:
+            assert writer._heard_of.is_set(), "it has said that the store is open"
+
+    asyncio.run(go())
+
+
 def test_many_at_once_are_all_stored_and_each_is_told(url: str) -> None:
     async def go() -> list[int]:
         async with writing(url) as writer:
