@@ -80,6 +80,7 @@ def test_a_flag_is_made_set_and_rolled_back_and_each_move_is_written_down_V_4(br
         page.wait_for_selector("h1 .badge.unsure")
         page.wait_for_load_state()
         assert "It is paused at 0 %" in page.inner_text("main")
+        assert page.get_by_role("button", name="Roll back").count() == 0, "there is nothing left to take back"
         page.goto(f"{demo_url}/settings/audit")
         newest = [row.inner_text() for row in page.locator("tbody tr").all()[:3]]
         assert all("short-answers" in line for line in newest)

@@ -218,7 +218,8 @@ def _others(service: Service, caller: Caller, row: StoredResult) -> list[tuple[s
 
 def run_words(row: StoredResult) -> str:
     """Return a run in one line, for a list to choose from."""
-    return f"{short(row.retriever)[:80]} on {row.golden or 'unknown'}, {row.created_at[:16].replace('T', ' ')}"
+    # The time first: it tells runs of one search apart, and a narrow list cuts off the end.
+    return f"{row.created_at[:16].replace('T', ' ')}, {short(row.retriever)[:80]} on {row.golden or 'unknown'}"
 
 
 @router.post("/runs/{run_id}/baseline")
