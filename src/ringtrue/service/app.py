@@ -32,12 +32,12 @@ started with `--keys`. A key belongs to one project and sees nothing of any othe
 """
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """Return the application; the store is opened when it starts and closed when it stops."""
+def create_app(settings: Settings, opened: Service | None = None) -> FastAPI:
+    """Return the application; unless it is opened already, the store is when it starts, and closed when it stops."""
 
     @asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
-        service = await run_in_threadpool(Service, settings)
+        service = await run_in_threadpool(Service, settings) if opened is None else opened
         app.state.service = service
         await service.start()
         try:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringtrue.config import cache_folder
-from ringtrue.errors import MissingInput, RingtrueError
+from ringtrue.errors import InputError, MissingInput, RingtrueError, SpecError
 from ringtrue.golden import load
 from ringtrue.records import Hit
 from ringtrue.retrieve import Collection, Seen, as_expression, build, canonical, indexes_of, names_documents, observing
@@ -57,6 +57,24 @@ class _Kept:
         self.subject: Subject | None = None
 
 
+def check_settings(settings: Settings) -> None:
+    """Raise InputError, naming the option, for a search that cannot be read or a set that is not there.
+
+    Asked before a server listens: its first caller would be told otherwise, who can do nothing about it.
+    """
+    written = [("--retriever", settings.retriever), *(("--allow-retriever", one) for one in settings.expressions)]
+    if settings.folder is None and settings.golden is not None:
+        try:
+            load(settings.golden)
+        except InputError as problem:
+            raise type(problem)(f"--golden: {problem}") from None
+    for option, text in written:
+        try:
+            canonical(text)
+        except (SpecError, InputError) as problem:
+            raise InputError(f"{option}: {problem}") from None
+
+
 class Searches:
     """The documents and retrievers of one server; any thread may use it."""
 
@@ -88,7 +106,10 @@ class Searches:
                 raise MissingInput("the server's folder holds no documents; its operator must run `ringtrue ingest` first")
             return found
         if self.settings.golden is not None:
-            return corpus_of(load(self.settings.golden), cache_folder() / "corpora")
+            try:
+                return corpus_of(load(self.settings.golden), cache_folder() / "corpora")
+            except MissingInput:  # which would name the files that lie beside it
+                raise MissingInput("the server's golden set is not there any more; its operator must bring it back") from None
         raise MissingInput("the server has no documents to search; start it with --in FOLDER or --golden NAME")
 
     def retriever(self, text: str | None = None) -> Subject:

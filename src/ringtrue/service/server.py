@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +19,8 @@ from ringtrue.service.settings import Settings
 GRACE_S = 20
 """Seconds that requests under way have to end when the server is told to stop."""
 MOST_AT_ONCE = 1_000
+BACKLOG = 2_048
+"""Connections that the system may hold until they are taken."""
 TURN_S = 0.00005
 """How long a thread that draws a page or evaluates may compute while answers wait."""
 COLLECTED = (20_000, 20, 20)
@@ -65,13 +69,15 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
     """Serve until a signal ends it; ``ready`` is told the address once it listens.
 
     What was acknowledged is in the store by then; what is under way gets a few seconds. Raises InputError where the server's
-    packages are missing or the address cannot be had.
+    packages are missing, the address cannot be had, or a setting names what is not there, and what opening the store raises.
     """
     try:
         import uvicorn
 
         from ringtrue.service.app import create_app
+        from ringtrue.service.context import Service
         from ringtrue.service.express import for_server
+        from ringtrue.service.searches import check_settings
     except ImportError as problem:
         raise InputError(f"the service needs {problem.name}; pip install 'ringtrue[service]'") from problem
 
@@ -80,28 +86,38 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
             await super().startup(sockets)  # type: ignore[arg-type]
             if self.started:
                 _settle()
-                port = next((socket.getsockname()[1] for one in self.servers for socket in one.sockets), settings.port)
+                port = listener.getsockname()[1]
                 name = f"[{settings.host}]" if ":" in settings.host else settings.host
                 ready(f"http://{name}:{port}")
 
-    app = create_app(replace(settings, writer="process"))
-    config = uvicorn.Config(
-        app,
-        http=for_server(app),
-        host=settings.host,
-        port=settings.port,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        proxy_headers=False,
-        date_header=True,
-        limit_concurrency=MOST_AT_ONCE,
-        timeout_graceful_shutdown=GRACE_S,
-        timeout_keep_alive=30,
-    )
-    server = Announced(config)
-    with _ending_well():
-        server.run()
+    # All that may fail is done before Uvicorn runs, which would tell where in the program it failed instead of why.
+    check_settings(settings)
+    with _listening(settings.host, settings.port) as listener:
+        app = create_app(settings, Service(replace(settings, writer="process")))
+        config = uvicorn.Config(
+            app,
+            http=for_server(app),
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            proxy_headers=False,
+            date_header=True,
+            limit_concurrency=MOST_AT_ONCE,
+            timeout_graceful_shutdown=GRACE_S,
+            timeout_keep_alive=30,
+        )
+        with _ending_well():
+            Announced(config).run([listener])
     gc.unfreeze()  # or libraries that count what was not given back at the end (DuckDB's does) complain about all of it
-    if not server.started:
-        raise InputError(f"cannot listen on {settings.host} port {settings.port}; is it in use? choose another with --port")
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    """Yield a socket at an address; raises InputError where it cannot be had."""
+    try:
+        found = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG)
+    except OSError as problem:
+        said = f"cannot listen on {host} port {port}: {os.strerror(problem.errno or 0)}"
+        raise InputError(f"{said}; choose another with --port, or another --host") from None
+    with found:
+        yield found
