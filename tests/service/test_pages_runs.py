@@ -104,7 +104,7 @@ def test_a_query_shows_which_stage_lost_a_document_and_its_ranks_on_the_way_E_4(
         page.wait_for_url("**/queries/*")
         lost = page.inner_text("#lost")
         assert "Cut by fusion" in lost
-        assert "On the way: bm25" in lost
+        assert "Its ranks: bm25" in lost
         assert page.locator("#answer .grade").count() >= 10
         assert page.locator("#elsewhere tbody tr").count() >= 2
 

@@ -128,7 +128,7 @@ def _losses(store: Store, project: str, now: datetime) -> Part:
 def _evaluation(results: list[StoredResult]) -> Part:
     newest = next((one for one in results if one.run_type in ("full", "regression")), None)
     if newest is None:
-        return Part("evaluation", "unknown", "nothing was evaluated yet; run `ringtrue eval --store URL`")
+        return Part("evaluation", "unknown", "nothing was evaluated yet; run `ringtrue eval`")
     shown = []
     for measure, value in list(newest.metrics.items())[:3]:
         low, high = newest.intervals.get(measure, (math.nan, math.nan))
@@ -151,7 +151,8 @@ def _gate(results: list[StoredResult]) -> Part:
     if newest is None:
         whose = _of(results[0]) if results else ""
         says = f"no run{whose} was gated yet" if whose else "nothing was gated yet"
-        return Part("gate", "unknown", f"{says}; run `ringtrue gate --store URL`")
+        about = {"retriever": results[0].retriever, "golden": results[0].golden} if results else {}
+        return Part("gate", "unknown", f"{says}; run `ringtrue gate`, or evaluate with a baseline", about)
     states: dict[str, State] = {"pass": "ok", "fail": "wrong"}
     figures = {
         "verdict": newest.gate, "at": newest.created_at, "run_id": newest.run_id, "retriever": newest.retriever,

@@ -15,6 +15,7 @@ from ringtrue.report.story import (
     BY_WEIGHT,
     PERCENTILES,
     against_baseline,
+    alike,
     comparison_of,
     depth,
     place,
@@ -104,7 +105,7 @@ def _line(name: str, current: float, checks: list[Check], known: Mapping[str, fl
         status=next((status for status in BY_WEIGHT if status in statuses), None),
         word=found.word if found else None,
         diff_interval=(found.low, found.high) if found else None,
-        same=found is not None and found.ties == found.n > 0 and found.diff == 0,
+        same=found is not None and alike(found),
     )
 
 

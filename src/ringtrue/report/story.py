@@ -133,7 +133,12 @@ def against_baseline(report: Report) -> Comparison | None:
 
 def same(comparison: Comparison) -> bool:
     """True where both sides scored every query alike by every measure: there is then nothing left open."""
-    return all(found.ties == found.n > 0 and found.diff == 0 for found in comparison.measures.values())
+    return all(map(alike, comparison.measures.values()))
+
+
+def alike(found: MeasureComparison) -> bool:
+    """True where both sides scored every query alike by this measure."""
+    return found.ties == found.n > 0 and found.diff == 0
 
 
 def adjusted(found: MeasureComparison) -> float:

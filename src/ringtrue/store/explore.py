@@ -53,7 +53,7 @@ class Exploring(Base):
     ) -> list[LoggedQuery]:
         """Return logged searches, the newest first; ``before`` goes on behind a query id.
 
-        ``text`` is part of what was searched for, in upper or lower case (on SQLite only letters of ASCII have two).
+        ``text`` is part of what was searched for, in upper or lower case.
         ``trouble`` takes those that found nothing, fell back or were degraded; ``slower_than`` is in milliseconds. Raises
         MissingInput where there is no such query to go on behind.
         """
@@ -113,8 +113,11 @@ class Exploring(Base):
 
     def _contains(self, text: str) -> ColumnElement[bool]:
         column, part = QUERY.table.c.query, words(text)
-        # LIKE of SQLite knows no case; to have it turn every query to lower case would double its work.
-        return column.contains(part, autoescape=True) if self.address.sqlite else column.icontains(part, autoescape=True)
+        # LIKE of SQLite knows no case of ASCII's letters; to have every query turned to lower case would double its work. Of
+        # other letters neither database knows it in every locale: they are told how people write them.
+        forms = {part} if part.isascii() else {part, part.lower(), part.upper(), part.capitalize(), part.title()}
+        has = column.contains if self.address.sqlite else column.icontains
+        return or_(*(has(form, autoescape=True) for form in sorted(forms)))
 
 
 def _mine(project: str, since: Moment | None, until: Moment | None) -> list[ColumnElement[bool]]:

@@ -128,6 +128,8 @@ def test_runs_that_scored_alike_are_called_the_same() -> None:
     one = evaluation(golden)
     words = text_of(html(Report(one, WHEN, comparison=compare(one, replace(one, name="again"), resamples=1000))))
     assert "The same “again” and “bm25” scored alike: every difference is 0, by all 8 measures over 20 queries." in words
+    assert words.count("= the same") >= 8, "by every measure"
+    assert "~ not enough evidence" not in words
 
 
 def test_numbers_of_one_kind_have_the_same_number_of_decimals() -> None:

@@ -73,6 +73,12 @@ def test_searches_are_filtered_by_text_tool_session_time_trouble_and_latency_V_3
     assert _ids(log, trouble=True, tool="mcp", slower_than=3, before="eq_07") == [5]
 
 
+@pytest.mark.parametrize("text", ["früh", "FRÜH", "Früh anreisen", "élève", "ÉLÈVE", "Élève", "%ü"])
+def test_letters_beyond_ascii_are_found_in_upper_and_lower_case_V_3(log: Store, text: str) -> None:
+    log.add_queries([replace(PLAIN_QUERY, query_id="eq_50", query="Früh ANREISEN, 9%Ü, Élève")])
+    assert _ids(log, text=text) == [50]
+
+
 def test_searches_are_counted_V_3(log: Store) -> None:
     assert (log.count_queries(), log.count_queries(project="shop"), log.count_queries(project="other")) == (12, 12, 0)
     assert log.count_queries(since="2026-03-01T12:10:00Z", until="2026-03-01T12:30:00Z") == 4

@@ -19,12 +19,11 @@ from ringtrue.report.lines import STAGES, ComponentLine, component_lines
 from ringtrue.report.lines import notes as notes_of
 from ringtrue.report.page.sides import Sides
 from ringtrue.report.page.words import lower_is_better, number, percent, probability, signed
-from ringtrue.report.story import DASH, adjusted, counted, milliseconds, portion, signed_milliseconds, terms, tests_of
+from ringtrue.report.story import DASH, adjusted, alike, counted, milliseconds, portion, signed_milliseconds, terms, tests_of
 from ringtrue.run import DEFAULT_MEASURES, Evaluation
 from ringtrue.verdict import Check, MeasureComparison
 
 Row = Mapping[str, Any]
-TONES = {"better": "good", "worse": "bad", "not enough evidence": "unsure"}
 STATUS = {
     "fail": ("bad", "✕", "Fail"),
     "undecided": ("unsure", "?", "Undecided"),
@@ -40,7 +39,7 @@ WORDS = {
 WHY_LOST = {
     "not in corpus": "the index does not hold it",
     "not in any list": "no channel found it",
-    "cut by fusion": "a channel found it, fusion left it out",
+    "cut by fusion": "a channel has it in its list, but fusion not among the first k",
     "wrong chunk": "another passage of its document answered",
     "cut by threshold": "its score fell below the threshold",
     "demoted by rerank": "the reranker moved it out of the first k",
@@ -63,6 +62,11 @@ def certain_tone(measure: str, diff: float, found: MeasureComparison | None) -> 
     return tone_of(measure, diff) if found is None or found.word != "not enough evidence" else "plain"
 
 
+def word_of(found: MeasureComparison) -> tuple[str, str, str]:
+    """Return tone, glyph and text of what was found; where every query scored alike no evidence is wanting."""
+    return ("plain", "=", "the same") if alike(found) else WORDS[found.word]
+
+
 def tiles(sides: Sides) -> list[Row]:
     """Return the headline numbers: the first measures and the 95th percentile of latency."""
     rows: list[Row] = []
@@ -75,7 +79,7 @@ def tiles(sides: Sides) -> list[Row]:
             "delta": signed(now - before) if math.isfinite(now - before) else "",
             "before": number(before) if math.isfinite(before) else "",
             "tone": certain_tone(measure, now - before, found),
-            "open": found is not None and found.word == "not enough evidence",
+            "open": found is not None and found.word == "not enough evidence" and not alike(found),
         })  # fmt: skip
     now, before = sides.now.latency.p95, latency(sides.before_latencies.values()).p95
     if math.isfinite(now):
@@ -201,8 +205,8 @@ def _measure(sides: Sides, name: str, found: MeasureComparison | None, scale: ch
         "word": None,
     }
     if found:
-        tone, glyph, word = WORDS[found.word]
-        more = f"{found.word}; {found.reason}"
+        tone, glyph, word = word_of(found)
+        more = f"{word}; {found.reason}"
         row |= {
             "interval": f"{signed(found.low)} to {signed(found.high)}" if math.isfinite(found.low) else DASH,
             "p": probability(adjusted(found)),
@@ -216,7 +220,7 @@ def _measure(sides: Sides, name: str, found: MeasureComparison | None, scale: ch
     if scale and bounded and (found or not differences):
         value = found.diff if found else now
         words = f"{name}: {row['diff'] if found else row['now']}, interval {row['interval']}"
-        tone = TONES[found.word] if found else "plain"
+        tone = word_of(found)[0] if found else "plain"
         row["chart"] = charts.interval(
             scale, value, low, high, tone=tone, label=words, zero=0.0 if found else None, before=None if found else before
         )
@@ -267,7 +271,7 @@ def _panel(
             "mean": summary.mean,
             "diff": signed(diff),
             "tone": certain_tone(sides.primary, diff, found),
-            "word": WORDS[found.word] if found else None,
+            "word": word_of(found) if found else None,
             "chart": charts.interval(
                 scale, summary.mean, math.nan, math.nan, tone="plain", label=words, zero=None, before=was
             ) if scale else Markup(""),

@@ -13,7 +13,7 @@ from fastapi.responses import Response
 
 from ringtrue.errors import RingtrueError
 from ringtrue.report import charts
-from ringtrue.report.page.sections import TONES, WORDS
+from ringtrue.report.page.sections import word_of
 from ringtrue.report.page.words import headline, lower_is_better
 from ringtrue.report.records import Report
 from ringtrue.report.story import adjusted, same
@@ -181,10 +181,9 @@ def _measures(found: Comparison) -> list[dict[str, Any]]:
     scale = charts.Scale.over([value for one in known for value in (one.low, one.high, one.diff)], around=(-0.02, 0.02))
     for name, one in found.measures.items():
         words = f"{name}: difference {one.diff:+.3f}, interval {one.low:+.3f} to {one.high:+.3f}"
-        chart = (
-            charts.interval(scale, one.diff, one.low, one.high, tone=TONES[one.word], label=words, zero=0.0) if scale else ""
-        )
-        rows.append({"one": one, "p": adjusted(one), "word": WORDS[one.word], "chart": chart})
+        word = word_of(one)
+        chart = charts.interval(scale, one.diff, one.low, one.high, tone=word[0], label=words, zero=0.0) if scale else ""
+        rows.append({"one": one, "p": adjusted(one), "word": word, "chart": chart})
     return rows
 
 

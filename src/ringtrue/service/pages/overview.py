@@ -102,6 +102,8 @@ def _part(part: Part) -> dict[str, Any]:
         said += f"{_of(figures)}, measured"
     if part.name == "gate" and figures.get("verdict"):
         said = f"{figures['verdict']}{_of(figures)}"
+    elif part.name == "gate" and figures.get("retriever"):
+        said = f"{_of(figures).removeprefix(': ')} was not judged by a baseline yet"
     if part.name == "backlog" and isinstance(figures.get("oldest_pending_at"), str):
         said, at = said.partition(", the oldest")[0] + ", the oldest since", figures["oldest_pending_at"]
     said = said.replace(" %", "\N{NO-BREAK SPACE}%")
