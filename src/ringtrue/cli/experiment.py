@@ -61,8 +61,8 @@ def add(
     from ringtrue.cli import show
     from ringtrue.config import load_config
     from ringtrue.experiment import ExperimentFile, check_verdict, commit_of, experiment_of, given_change, open_arm
-    from ringtrue.run import Evaluation, open_run
-    from ringtrue.verdict import Policy, baseline_of
+    from ringtrue.run import open_run
+    from ringtrue.verdict import Policy
 
     before = baseline or (BASELINE if BASELINE.is_file() else None)
     if before is None and not verdict:
@@ -83,9 +83,6 @@ def add(
         run=_from(file, run),
         compared_with=None if before is None else _from(file, before),
     )
-    if isinstance(arm, Evaluation) and not verdict:
-        # A run is judged against as if it were a baseline; whoever reads the verdict looks for it under its own name.
-        made = replace(made, verdict=made.verdict.replace(baseline_of(arm).name, f"run {made.baseline}"))
     (added,) = ExperimentFile(file).add([made])
     if commit is not None:
         show.note(f"a run does not say which commit it was made with; written is the one checked out now, {_commit(commit)}")

@@ -46,6 +46,9 @@ def experiment_of(
         config_changes = {} if setup is None else changes(setup, evaluation.setup)
     if not verdict and before is not None:
         verdict = judge(evaluation, before, measure=measure, policy=policy)
+        if isinstance(before, Evaluation):
+            # It is judged against as if it were a baseline; whoever reads the verdict looks for it under its own name.
+            verdict = verdict.replace(baseline_of(before).name, f"run {compared_with or before.name}")
     return Experiment(
         "",
         on.isoformat(),
