@@ -6,7 +6,9 @@ Nothing is computed here, and nothing below here prints or exits. Heavy imports 
 
 from __future__ import annotations
 
-import signal
+import contextlib
+import os
+import select
 import sys
 import traceback
 from collections.abc import Mapping
@@ -69,6 +71,8 @@ app = typer.Typer(
 NO_SETTINGS = {"install_completion", "show_completion"}
 """Options that do something at once; none is a setting."""
 
+UNREAD = 141
+"""Exit code where the reader of the output went away: that of a program which the signal ends."""
 ABOUT_OUTPUT = {"out", "reports", "no_report", "html", "json"}
 """Options of ``eval`` that say nothing about what is evaluated."""
 
@@ -94,10 +98,35 @@ def common(
 
 
 def script() -> None:
-    """The installed program: like other tools it ends quietly when the reader of its output goes away."""
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    main()
+    """The installed program: like other tools it ends quietly when the reader of its output goes away.
+
+    Where it writes, that is an error like any other, and not a signal (SIGPIPE), which would end it just as well where a caller
+    of the service goes away, or a search that it asks.
+    """
+    try:
+        main()
+    except BrokenPipeError:
+        pass
+    except SystemExit as end:
+        # The parser of commands ends with 1 for it, which stands for a check that failed here.
+        if not (isinstance(end.__context__, BrokenPipeError) and _unread()):
+            raise
+    # What is left in the buffers goes nowhere, as it would anyway, but without an error at the very end.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())
+    sys.exit(UNREAD)
+
+
+def _unread() -> bool:
+    """True where nobody reads what is printed any more."""
+    if not hasattr(select, "poll"):  # Windows
+        return False
+    watched = select.poll()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or no file at all
+            watched.register(stream.fileno(), 0)
+    return any(event & select.POLLERR for _, event in watched.poll(0))
 
 
 def main() -> None:
@@ -119,6 +148,8 @@ def main() -> None:
     except Exception as problem:
         if debug:
             traceback.print_exc()
+        if isinstance(problem, BrokenPipeError) and _unread():
+            raise
         code, message = _explain(problem)
         if message:
             print("ringtrue: " + " ".join(message.splitlines()), file=sys.stderr)
