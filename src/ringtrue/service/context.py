@@ -69,7 +69,9 @@ class Service:
 
     async def start(self) -> None:
         """Begin what runs in the background."""
+        # What was at work when a server died is at work no more.
         await run_in_threadpool(self.store.interrupt_jobs, now=self.now())
+        await run_in_threadpool(self.store.drop_claims)
         if isinstance(self.intake, WriterProcess):
             await self.intake.open()
         else:

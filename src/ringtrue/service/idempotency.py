@@ -1,14 +1,20 @@
 """``Idempotency-Key`` on writes (V-1): sent twice, carried out once, answered twice.
 
 The answer is kept with the caller's project for two days. The same key with another request is an error, and so is a second
-request while the first is still at work.
+request while the first is still at work. Work goes on when the time of its request is up; its answer is for whoever asks again.
+
+Where the writer died nobody knows whether it had written. Rows that come without an id get one from the key and their place,
+so that a second try writes the same rows, and not more of them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-from dataclasses import replace
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,10 +23,11 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ringtrue.errors import RingtrueError
 from ringtrue.service.auth import Caller, caller_of
 from ringtrue.service.errors import Refused, answer
 from ringtrue.service.limits import UNSAFE, replayed
-from ringtrue.store import Reply, timestamp
+from ringtrue.store import Reply, Store, timestamp
 
 HEADER = "idempotency-key"
 LONGEST = 255
@@ -31,6 +38,31 @@ NOT_KEPT = {401, 403, 408, 409, 413, 429}
 SECRETS = "/v1/keys"
 """Their answers hold tokens, which are written down nowhere."""
 KEPT_HEADERS = (b"content-type", b"location")
+TRIES = (0.0, 1.0, 3.0, 10.0, 30.0, 60.0)
+"""Seconds before each try to write down what became of a request, while the store is away."""
+_LOG = logging.getLogger("ringtrue.service")
+
+
+def sent_with_key(request: Request) -> bool:
+    """True for a write that may be sent again, and is to be carried out once."""
+    return "once" in request.scope["state"]
+
+
+def name_once(request: Request, kind: str, place: int) -> str | None:
+    """Return the id of the row at a place of this request, the same whenever it is sent; None for one without a key."""
+    once = request.scope["state"].get("once")
+    return None if once is None else f"{kind}_{hashlib.sha256(f'{once}:{place}'.encode()).hexdigest()[:32]}"
+
+
+@dataclass
+class _Seen:
+    """The answer to a request as far as it has come."""
+
+    status: int = 0
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    body: bytes = b""
+    alone: bool = False
+    """Nobody waits for it any more."""
 
 
 class Idempotency:
@@ -38,6 +70,7 @@ class Idempotency:
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
+        self._tasks: set[asyncio.Future[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] not in UNSAFE or not scope["path"].startswith("/v1/"):
@@ -68,30 +101,72 @@ class Idempotency:
         if there is not None:
             await _again(there, fresh)(scope, receive, send)
             return
-        seen: dict[str, Any] = {"status": 0, "headers": [], "body": b""}
+        scope["state"]["once"] = hashlib.sha256("\0".join((caller.project, key, fresh.fingerprint)).encode()).hexdigest()
+        seen = _Seen()
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
-                seen["status"], seen["headers"] = message["status"], message.get("headers", [])
+                seen.status, seen.headers = message["status"], list(message.get("headers", []))
             elif message["type"] == "http.response.body":
-                seen["body"] += message.get("body", b"")
-            await send(message)
+                seen.body += message.get("body", b"")
+            if not seen.alone:
+                await send(message)
 
+        work = asyncio.ensure_future(self.app(scope, replayed(body, receive), sent))
         try:
-            await self.app(scope, replayed(body, receive), sent)
-        finally:
-            # A text that is no UTF-8 is no answer of ours: reports and the like are not written, and not kept.
-            if 200 <= seen["status"] < 500 and seen["status"] not in NOT_KEPT:
-                kept = {
-                    "headers": {
-                        name.decode(): value.decode("latin-1") for name, value in seen["headers"] if name in KEPT_HEADERS
-                    },
-                    "body": seen["body"].decode("utf-8", "replace"),
-                }
-                done = replace(fresh, status=seen["status"], body=json.dumps(kept).encode())
-                await run_in_threadpool(store.keep_reply, done)
-            else:
-                await run_in_threadpool(store.drop_reply, key, project=caller.project)
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            seen.alone = True
+            self._goes_on(work, store, fresh, seen)
+            raise
+        except BaseException:
+            await self._settle(store, fresh, seen)
+            raise
+        await self._settle(store, fresh, seen)
+
+    def _goes_on(self, work: asyncio.Future[None], store: Store, fresh: Reply, seen: _Seen) -> None:
+        """Let work whose request is over come to its end, and keep what it answers."""
+
+        async def to_the_end() -> None:
+            try:
+                await work
+            except Exception as problem:  # nobody is left to be told
+                _LOG.error("a request that took too long failed: %s", type(problem).__name__)
+            await self._settle(store, fresh, seen)
+
+        self._beside(to_the_end())
+
+    async def _settle(self, store: Store, fresh: Reply, seen: _Seen) -> None:
+        """Keep the answer, or give the key up where none says anything; beside the request where the store is away."""
+        try:
+            await run_in_threadpool(_write_down, store, fresh, seen)
+        except RingtrueError:
+            self._beside(self._settle_later(store, fresh, seen))
+
+    async def _settle_later(self, store: Store, fresh: Reply, seen: _Seen) -> None:
+        for pause in TRIES[1:]:
+            await asyncio.sleep(pause)
+            try:
+                await run_in_threadpool(_write_down, store, fresh, seen)
+                return
+            except RingtrueError as problem:
+                said = type(problem).__name__
+        _LOG.error("what became of a request could not be written down: %s; its key is free in %s", said, ABANDONED)
+
+    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _write_down(store: Store, fresh: Reply, seen: _Seen) -> None:
+    # A text that is no UTF-8 is no answer of ours: reports and the like are not written, and not kept.
+    if 200 <= seen.status < 500 and seen.status not in NOT_KEPT:
+        headers = {name.decode(): value.decode("latin-1") for name, value in seen.headers if name in KEPT_HEADERS}
+        kept = {"headers": headers, "body": seen.body.decode("utf-8", "replace")}
+        store.keep_reply(replace(fresh, status=seen.status, body=json.dumps(kept).encode()))
+    else:
+        store.drop_reply(fresh.key, project=fresh.project)
 
 
 def _again(there: Reply, fresh: Reply) -> ASGIApp:

@@ -5,7 +5,7 @@ The server's own process and the one that writes read with the same model, so th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -118,11 +118,18 @@ class Incoming:
     """Their ids were made here, so that none can be in the log."""
 
     @classmethod
-    def read(cls, body: bytes, project: str) -> Incoming:
-        """Return what a body holds; raises Refused or RequestValidationError where it cannot be logged."""
+    def read(cls, body: bytes, project: str, *, name: Callable[[int], str | None] | None = None) -> Incoming:
+        """Return what a body holds; raises Refused or RequestValidationError where it cannot be logged.
+
+        ``name`` gives an id to a search at a place that comes without one, and the same whenever the body is sent.
+        """
         searches = BODY.parse(body)
-        fresh = all(search.query_id is None for search in searches)
-        return cls([search_row(dict(search.__dict__), project) for search in searches], fresh)
+        found = [dict(search.__dict__) for search in searches]
+        if name is not None:
+            for place, values in enumerate(found):
+                values["query_id"] = values["query_id"] or name(place)
+        fresh = all(values["query_id"] is None for values in found)
+        return cls([search_row(values, project) for values in found], fresh)
 
     def receipt(self, stored: int) -> Receipt:
         """Return what is answered when they are in the log and so many of them are new."""

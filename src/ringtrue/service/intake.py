@@ -366,8 +366,7 @@ class Intake:
             except AWAY as problem:
                 self._problem = clean(str(problem)) if isinstance(problem, RingtrueError) else type(problem).__name__
                 late = [one for one in waiters if time.monotonic() - one.since >= self._patience]
-                said = "the store does not take anything at the moment, and nothing of this is stored; try again"
-                self._fail(late, Refused(503, "store_unavailable", said, headers={"Retry-After": "5"}))
+                self._fail(late, Refused(503, "store_unavailable", self._unsure(), headers={"Retry-After": "5"}))
                 waiters = [one for one in waiters if one not in late]
                 if waiters:
                     time.sleep(PAUSES[min(tries, len(PAUSES) - 1)])
@@ -375,6 +374,14 @@ class Intake:
             else:
                 self._note(waiters, begun)
                 return
+
+    def _unsure(self) -> str:
+        """Return what is known of rows that a database did not take: of one on another machine only that it did not answer."""
+        away = "the store does not take anything at the moment, and"
+        if self._store.address.sqlite is not None:
+            return f"{away} nothing of this is stored; try again"
+        once = "with ids or an Idempotency-Key of your own it is stored once"
+        return f"{away} it is not certain that this is stored; try again: {once}"
 
     def _note(self, waiters: Sequence[_Waiter], since: float) -> None:
         self._problem = None

@@ -81,6 +81,11 @@ class Jobs(Base):
         with self._writing() as connection:
             return bool(connection.execute(delete(table).where(*this)).rowcount)
 
+    def drop_claims(self) -> int:
+        """Give up the claims of all projects that have no answer, when nobody is at work; return how many there were."""
+        with self._writing() as connection:
+            return int(connection.execute(delete(REPLY.table).where(REPLY.table.c.status.is_(None))).rowcount)
+
     def forget_replies(self, *, before: datetime | str) -> int:
         """Delete the replies of all projects that are older than a time; return how many there were."""
         old = REPLY.table.c.created_at < timestamp(before)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
 from rest_service import problem, serving
+from ringtrue.errors import Unreachable
+from ringtrue.service import idempotency
+from ringtrue.service.errors import Refused
 from ringtrue.service.idempotency import ABANDONED
 from ringtrue.store import Reply, Store, timestamp
 
@@ -127,6 +132,100 @@ def test_a_request_that_died_with_its_server_is_carried_out_again(client: TestCl
     for key, age, status in (("dead", ABANDONED + timedelta(seconds=5), 201), ("alive", timedelta(seconds=5), 422)):
         store.claim_reply(Reply(key, "POST /v1/queries", "x", None, b"", timestamp(datetime.now(UTC) - age)))
         assert client.post("/v1/queries", json=SEARCH, headers={"idempotency-key": key}).status_code == status
+
+
+def test_what_was_at_work_when_a_server_died_is_so_no_more(tmp_path: Path) -> None:
+    with serving(tmp_path) as client:
+        store: Store = client.app.state.service.store  # type: ignore[attr-defined]
+        store.claim_reply(Reply("a-1", "POST /v1/queries", "x", None, b"", timestamp(datetime.now(UTC))))
+        store.claim_reply(Reply("a-2", "POST /v1/queries", "x", 201, b"{}", timestamp(datetime.now(UTC))))
+    with serving(tmp_path) as client:
+        assert client.post("/v1/queries", json=SEARCH, headers=KEY).status_code == 201
+        assert problem(client.post("/v1/queries", json=SEARCH, headers={"idempotency-key": "a-2"}))["code"] == "key_reused"
+
+
+def test_work_that_outlives_its_request_is_carried_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A 504 does not end what is at work in a thread: its key stays claimed, and its answer is for whoever asks again."""
+    go_on, flags, done = threading.Event(), Store.set_flag, []
+
+    def slow(self: Store, *given: object, **more: object) -> bool:
+        assert go_on.wait(20)
+        done.append(flags(self, *given, **more))  # type: ignore[arg-type]
+        return done[-1]
+
+    monkeypatch.setattr(Store, "set_flag", slow)
+    with serving(tmp_path, time_limit=0.5) as client:
+
+        def put() -> Any:
+            return client.put("/v1/flags/x", json={"rollout": 0.0}, headers=KEY)
+
+        assert put().status_code == 504
+        assert problem(put())["code"] == "in_progress"
+        go_on.set()
+        answer = put()
+        for _ in range(200):
+            if answer.status_code != 409:
+                break
+            time.sleep(0.05)
+            answer = put()
+        assert answer.status_code < 300
+        assert answer.headers["idempotent-replayed"] == "true"
+    assert len(done) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "lists"),
+    [
+        ("/v1/queries", [SEARCH, SEARCH, {**SEARCH, "query_id": "own"}], "/v1/queries"),
+        ("/v1/feedback", [{"event_type": "click", "session_id": "s", "item_id": "a"}] * 2, "/v1/feedback"),
+    ],
+)
+def test_rows_of_which_nobody_knows_whether_they_are_stored_are_stored_once(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, path: str, body: list[dict[str, Any]], lists: str
+) -> None:
+    """As where the writer dies between its commit and its answer, and the client does what it is told: send it again."""
+    intake = client.app.state.service.intake  # type: ignore[attr-defined]
+    method = "queries" if path == "/v1/queries" else "feedback"
+    real = getattr(intake, method)
+
+    async def dies(rows: Any, **more: Any) -> int:
+        await real(rows, **more)
+        raise Refused(503, "store_unavailable", "it is not certain that this is stored; send it again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(intake, method, dies)
+        assert client.post(path, json=body, headers=KEY).status_code == 503
+    again = client.post(path, json=body, headers=KEY)
+    assert (again.status_code, again.json()["accepted"], again.json()["stored"]) == (201, len(body), 0)
+    assert len(client.get(lists).json()["items"]) == len(body)
+    other = client.post(path, json=body, headers={"idempotency-key": "a-2"}).json()
+    assert other["stored"] == len([one for one in body if "query_id" not in one]), "another key is another write"
+
+
+def test_a_key_is_given_up_when_the_store_is_back(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idempotency, "TRIES", (0.0, 0.05, 0.05))
+    real, away = Store.drop_reply, [True, True]
+
+    def drop(self: Store, *given: Any, **more: Any) -> bool:
+        if away:
+            away.pop()
+            raise Unreachable("the database is away")
+        return real(self, *given, **more)
+
+    def broken(self: object, *given: object, **more: object) -> None:
+        raise Unreachable("the database is away")
+
+    monkeypatch.setattr(Store, "drop_reply", drop)
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "set_flag", broken)
+        assert client.put("/v1/flags/x", json={"rollout": 0.0}, headers=KEY).status_code >= 500
+    for _ in range(200):
+        answer = client.put("/v1/flags/x", json={"rollout": 0.0}, headers=KEY)
+        if answer.status_code != 409:
+            break
+        time.sleep(0.05)
+    assert answer.status_code < 300
+    assert not away
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "tab\there"])

@@ -84,6 +84,7 @@ CALLS: dict[str, Callable[[Store, Path], Any]] = {
     "delete_judgments": lambda store, _: store.delete_judgments(project=OTHERS, source="manual"),
     "delete_rating": lambda store, _: store.delete_rating(REVIEW.item_key, "ann", project=OTHERS),
     "delete_user": lambda store, _: store.delete_user("u1", project=OTHERS, now=LATER),
+    "drop_claims": lambda store, _: store.drop_claims(),
     "drop_reply": lambda store, _: store.drop_reply(REPLY.key, project=OTHERS),
     "experiment": lambda store, _: store.experiment(EXPERIMENT.experiment_id, project=OTHERS),
     "experiments": lambda store, _: store.experiments(project=OTHERS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -11,7 +12,8 @@ from ringtrue.service.auth import Reader, allowed, caller_of
 from ringtrue.service.context import Here, Service
 from ringtrue.service.direct import Direct
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.incoming import BODY, EXAMPLES, At, Stage
+from ringtrue.service.idempotency import name_once, sent_with_key
+from ringtrue.service.incoming import BODY, EXAMPLES, At, Incoming, Stage
 from ringtrue.service.models import Answer, Cursor, Limit, Page, paged
 from ringtrue.service.work.logging_in import Step, log_stats, newest_searches, one_search
 from ringtrue.store import LoggedQuery
@@ -92,7 +94,12 @@ async def log_searches(request: Request) -> Response:
     """Log one search, or up to 1,000 at once. The answer comes when they are stored, and they survive whatever follows."""
     caller = allowed(await caller_of(request), "write")
     service: Service = request.app.state.service
-    logged = await service.intake.log(await BODY.taken(request), caller.project)
+    body = await BODY.taken(request)
+    if sent_with_key(request):
+        found = Incoming.read(body, caller.project, name=partial(name_once, request, "eq"))
+        logged = found.receipt(await service.intake.queries(found.rows, size=len(body)))
+    else:
+        logged = await service.intake.log(body, caller.project)
     service.telemetry.observe_searches(caller.project, logged.spent)
     return Response(logged.body, 201, media_type="application/json")
 
