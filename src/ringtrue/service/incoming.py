@@ -115,7 +115,7 @@ class Incoming:
 
     rows: Sequence[LoggedQuery]
     fresh: bool
-    """Their ids were made here, so that none can be in the log."""
+    """Their ids were made here, so that none can be in the log but from an earlier try of this very request."""
 
     @classmethod
     def read(cls, body: bytes, project: str, *, name: Callable[[int], str | None] | None = None) -> Incoming:
@@ -125,10 +125,10 @@ class Incoming:
         """
         searches = BODY.parse(body)
         found = [dict(search.__dict__) for search in searches]
+        fresh = all(values["query_id"] is None for values in found)
         if name is not None:
             for place, values in enumerate(found):
                 values["query_id"] = values["query_id"] or name(place)
-        fresh = all(values["query_id"] is None for values in found)
         return cls([search_row(values, project) for values in found], fresh)
 
     def receipt(self, stored: int) -> Receipt:

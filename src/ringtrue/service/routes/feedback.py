@@ -14,7 +14,7 @@ from ringtrue.service.auth import Reader, allowed, caller_of
 from ringtrue.service.context import Here, Service
 from ringtrue.service.direct import Direct, OneOrMany
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.idempotency import name_once, sent_with_key
+from ringtrue.service.idempotency import name_once
 from ringtrue.service.incoming import At
 from ringtrue.service.models import Answer, Cursor, Free, Limit, Name, Page, Strict
 from ringtrue.service.work.logging_in import event_cursor, linked, newest_feedback
@@ -109,7 +109,7 @@ async def take_feedback(request: Request) -> Response:
         for place, event in enumerate(events)
     ]
     found = await run_in_threadpool(linked, service, caller, rows)
-    fresh = not sent_with_key(request) and all(event.event_id is None for event in events)
+    fresh = all(event.event_id is None for event in events)
     stored = await service.intake.feedback(found, size=size, fresh=fresh)
     told = [{"event_id": row.event_id, "query_id": row.query_id, "rank_in_results": row.rank_in_results} for row in found]
     return Response(_json({"accepted": len(found), "stored": stored, "events": told}), 201, media_type="application/json")

@@ -97,7 +97,7 @@ async def log_searches(request: Request) -> Response:
     body = await BODY.taken(request)
     if sent_with_key(request):
         found = Incoming.read(body, caller.project, name=partial(name_once, request, "eq"))
-        logged = found.receipt(await service.intake.queries(found.rows, size=len(body)))
+        logged = found.receipt(await service.intake.queries(found.rows, size=len(body), fresh=found.fresh))
     else:
         logged = await service.intake.log(body, caller.project)
     service.telemetry.observe_searches(caller.project, logged.spent)
