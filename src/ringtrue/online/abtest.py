@@ -449,6 +449,11 @@ def _reason(test: ABTest) -> str:
             f"about by chance {odds}; once in {wanted:.3g} is wanted"
         )
     text = f"continue: evidence {evidence:+.2f}, decided at {test.upper_bound:+.2f} or {test.lower_bound:+.2f}"
+    if n and (between := _interval(test)) is not None:
+        # What its picture shows, and what it is decided by: the interval, not a sum of evidence.
+        mean = test.sums["differences"] / n
+        text = f"continue: mean difference {mean:+.3f}, so far between {between[0]:+.3f} and {between[1]:+.3f}"
+        text += f"; decided once that leaves out 0 or {test.delta:+g}"
     bound = test.upper_bound if evidence > 0 else test.lower_bound
     # A forecast from next to no evidence would be a number without a meaning.
     if evidence / bound > 0.1:

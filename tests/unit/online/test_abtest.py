@@ -343,3 +343,13 @@ def test_s2_simulate_checks_its_promises(ringtrue: Callable[..., Any]) -> None:
     assert too_short.code == 1
     assert "power, at least 80 % wanted" in too_short.err
     assert "no variance" in too_short.out
+
+
+def test_s2_a_confidence_sequence_tells_its_interval_and_not_a_sum_of_evidence(
+    ringtrue: Callable[..., Any], tmp_path: Path
+) -> None:
+    where = ("--store", tmp_path / "store.sqlite")
+    ringtrue("test", "create", "rerank", "--method", "confidence-sequence", *where)
+    ringtrue("test", "update", "rerank", "--query", "x", "--control", "0.5", "--treatment", "0.5", *where)
+    said = ringtrue("test", "status", "rerank", *where, "--json").json["reason"]
+    assert said.startswith("continue: mean difference +0.000, so far between -1.000 and +1.000; decided once that leaves out 0")
