@@ -6,6 +6,7 @@ not hold: a path of this machine, an address with a password, a traceback.
 
 from __future__ import annotations
 
+import logging
 import re
 import tempfile
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from fastapi.routing import iter_route_contexts
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
+from starlette.types import Scope
 
 from ringtrue.errors import (
     AccessDenied,
@@ -36,6 +38,7 @@ from ringtrue.errors import (
 )
 from ringtrue.service.hints import for_rest
 
+LOG = logging.getLogger("ringtrue.service")
 KINDS: tuple[tuple[type[RingtrueError], int, str], ...] = (
     (MissingInput, 404, "not_found"),
     (SpecError, 422, "invalid_expression"),
@@ -66,7 +69,7 @@ class Problem(BaseModel):
     field: str | None = None
     """The part of the request that is wrong."""
     request_id: str
-    """To be found again in the server's log."""
+    """To be found again in the server's log, where the fault is the server's (5xx)."""
 
 
 class ErrorAnswer(BaseModel):
@@ -175,6 +178,12 @@ def request_id_of(request: Request) -> str:
     return str(request.scope.get("state", {}).get("request_id", "-"))
 
 
+def note_failure(scope: Scope, status: int, problem: BaseException) -> None:
+    """Write down why a request failed here, under its id: the answer may say less, and its page leads to the log."""
+    request_id = scope.get("state", {}).get("request_id", "-")
+    LOG.warning("request %s got %d: %s %s: %s", request_id, status, scope["method"], clean(scope["path"]), clean(str(problem)))
+
+
 def is_page(path: str) -> bool:
     """True for addresses that people read."""
     return not path.startswith(("/v1/", "/metrics", "/healthz", "/readyz")) and path != "/v1"
@@ -196,7 +205,11 @@ def install(app: FastAPI) -> None:
         known = refused(problem)
         if known.status == 405:
             known.headers["Allow"] = ", ".join(_methods(app, request.url.path))
-        if is_page(request.url.path):
+        paged = is_page(request.url.path)
+        # A program that is turned away, thousands of times a second where the log is full, was told all there is to say.
+        if known.status >= 500 and (paged or not isinstance(problem, Refused)):
+            note_failure(request.scope, known.status, problem)
+        if paged:
             from ringtrue.service.pages.shell import error_page
 
             return error_page(request, known)

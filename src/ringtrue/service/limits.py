@@ -14,7 +14,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ringtrue.service.errors import Refused, answer, is_page
+from ringtrue.service.errors import Refused, answer, is_page, note_failure
 from ringtrue.service.settings import Rates, Settings
 
 BURST_S = 2.0
@@ -199,7 +199,9 @@ class Bodies:
             await self._tell(problem, scope, receive, send, begun=begun)
         except TimeoutError:
             said = f"this took longer than {self.seconds:g} s; larger evaluations go as jobs: Prefer: respond-async"
-            await self._tell(Refused(504, "timed_out", said), scope, receive, send, begun=begun)
+            late = Refused(504, "timed_out", said)
+            note_failure(scope, late.status, late)
+            await self._tell(late, scope, receive, send, begun=begun)
 
     async def _tell(self, problem: Refused, scope: Scope, receive: Receive, send: Send, *, begun: bool) -> None:
         if begun:

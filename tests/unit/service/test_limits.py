@@ -60,7 +60,9 @@ def test_what_is_no_json_is_a_clear_error(tmp_path: Path, body: bytes) -> None:
             problem(answer)
 
 
-def test_a_request_that_takes_too_long_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_takes_too_long_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     import time
 
     from ringtrue.store import Store
@@ -69,7 +71,9 @@ def test_a_request_that_takes_too_long_is_told_so(tmp_path: Path, monkeypatch: p
         monkeypatch.setattr(Store, "flags", lambda self, **given: time.sleep(1) or [])
         answer = client.get("/v1/flags")
         assert answer.status_code == 504
-        assert problem(answer)["code"] == "timed_out"
+        found = problem(answer)
+        assert found["code"] == "timed_out"
+        assert f"request {found['request_id']} got 504" in caplog.text
 
 
 def test_one_figure_rules_how_many_values_json_may_hold() -> None:
@@ -79,7 +83,9 @@ def test_one_figure_rules_how_many_values_json_may_hold() -> None:
         read_set(content, "json")
 
 
-def test_what_breaks_says_nothing_of_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_breaks_says_nothing_of_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     from ringtrue.store import Store
 
     def broken(self: object, **given: object) -> None:
@@ -94,6 +100,29 @@ def test_what_breaks_says_nothing_of_itself(tmp_path: Path, monkeypatch: pytest.
         assert found["code"] == "internal"
         assert found["request_id"] == answer.headers["x-request-id"]
         assert "secret" not in answer.text
+        assert f"request {found['request_id']} failed" in caplog.text
+
+
+@pytest.mark.parametrize("path", ["/v1/flags", "/flags"])
+def test_a_store_that_is_away_is_told_in_the_log_under_the_request_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    from ringtrue.errors import Unreachable
+    from ringtrue.store import Store
+
+    def away(self: object, **given: object) -> None:
+        raise Unreachable("store: the disk is gone")
+
+    with serving(tmp_path) as client:
+        monkeypatch.setattr(Store, "flags", away)
+        answer = client.get(path)
+        assert answer.status_code == 503
+        assert "disk" not in answer.text
+        assert f"request {answer.headers['x-request-id']} got 503: GET {path}: store: the disk is gone" in caplog.text
+        caplog.clear()
+        missing = client.get("/v1/runs/none")
+        assert missing.status_code == 404
+        assert missing.headers["x-request-id"] not in caplog.text
 
 
 def test_messages_hold_no_path_of_this_machine(tmp_path: Path) -> None:

@@ -279,6 +279,14 @@ def test_an_error_is_a_page_with_cause_way_out_and_request_id() -> None:
     assert 'role="alert"' in answer.text
 
 
+@pytest.mark.parametrize(("status", "logged"), [(404, False), (422, False), (500, True), (503, True)])
+def test_only_a_fault_of_the_server_leads_to_its_log(status: int, logged: bool) -> None:
+    answer = client(lambda request, _: shell.error_page(request, Refused(status, "x", "no"))).get("/runs/x")
+
+    assert "Request <code>" in answer.text
+    assert ("the server's log has more" in answer.text) is logged
+
+
 def test_for_htmx_an_error_is_only_the_box() -> None:
     answer = client(lambda request, _: shell.error_page(request, PROBLEM)).get("/runs/x", headers={"HX-Request": "true"})
 
