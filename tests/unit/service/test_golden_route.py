@@ -35,6 +35,7 @@ def test_a_set_is_kept_once_and_told_what_is_wrong_with_it(client: TestClient) -
     shown = client.get("/v1/golden/once", params={"content": True}).json()
     assert shown["content"]["id"] == "once"
     assert len(shown["content"]["entities"]) == 2
+    assert sent(client, shown["content"]).json()["new"] is False, "its content can be uploaded again"
     service = client.app.state.service  # type: ignore[attr-defined]
     assert [entry.what for entry in service.store.audit(subject="once@1.0.0")] == ["golden.upload"]
 
