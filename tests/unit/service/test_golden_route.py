@@ -49,6 +49,24 @@ def test_a_version_never_changes(client: TestClient) -> None:
     assert problem(answer)["code"] == "version_taken"
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"id": "x" * 121},
+            "the name of the set, 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…', has 121 characters; use one of at most 120",
+        ),
+        ({"version": "1." + "0" * 200}, "the version of the set, '1.0000000000000000000000000000…', has 202 characters"),
+        ({"id": "a/b"}, "use a name without / @ ? # %"),
+    ],
+)
+def test_a_name_that_cannot_be_kept_is_told_why(client: TestClient, changes: dict[str, str], said: str) -> None:
+    answer = sent(client, TEST_SET, **changes)
+    assert answer.status_code == 422
+    assert said in problem(answer)["message"]
+    assert sent(client, TEST_SET, id="x" * 120).status_code in (200, 201)
+
+
 def test_versions_and_their_difference(client: TestClient) -> None:
     sent(client, TEST_SET, id="moving")
     later = deepcopy(TEST_SET)

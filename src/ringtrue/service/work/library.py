@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from ringtrue.service.auth import Caller
     from ringtrue.service.context import Service
 
-NAME = re.compile(r"[^\s/@\\?#%\x00-\x1f\x7f](?:[^/@\\?#%\x00-\x1f\x7f]{0,118}[^\s/@\\?#%\x00-\x1f\x7f])?")
+LONGEST = 120
+"""Characters of a name or a version."""
+NAME = re.compile(rf"[^\s/@\\?#%\x00-\x1f\x7f](?:[^/@\\?#%\x00-\x1f\x7f]{{0,{LONGEST - 2}}}[^\s/@\\?#%\x00-\x1f\x7f])?")
 """What a golden set or a baseline may be called: anything that an address can hold."""
 
 UPDATE = "baseline.update"
@@ -149,6 +151,11 @@ def keep_golden(service: Service, caller: Caller, golden: GoldenSet) -> KeptSet:
     A version never changes: raises Refused (409) where another one of this number is there, and InputError for a name that no
     address can hold.
     """
+    for what, text in (("name", golden.id), ("version", golden.version)):
+        if len(text) > LONGEST:
+            raise InputError(
+                f"the {what} of the set, '{text[:30]}…', has {len(text):,} characters; use one of at most {LONGEST}"
+            )
     if not NAME.fullmatch(golden.id) or not NAME.fullmatch(golden.version):
         raise InputError(
             f"the set calls itself '{golden.id[:60]}' version '{golden.version[:30]}'; use a name without / @ ? # % and "
