@@ -36,6 +36,8 @@ _TOKEN = re.compile(
 )
 _CONSTANTS: dict[str, bool | None] = {"True": True, "true": True, "False": False, "false": False, "None": None}
 _DEEPEST = 50
+LIKE = "nDCG@10, P(rel=2)@10 or rrf(bm25, dense, k=60)"
+"""How an expression is written, where nobody knows what it is to name."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +75,15 @@ def show_value(value: Value) -> str:
     return str(value) if isinstance(value, Expression | Pipeline) else repr(value)
 
 
-def parse(text: str) -> Expression | Pipeline:
-    """Return the expression written in ``text``.
+def parse(text: str, *, like: str = LIKE) -> Expression | Pipeline:
+    """Return the expression written in ``text``; ``like`` are examples of what is wanted there, for who wrote it wrong.
 
     >>> str(parse("P( rel = 2 )@5"))
     'P(rel=2)@5'
 
     Raises SpecError, which shows the text, the place and what was expected there.
     """
-    reader = _Reader(text)
+    reader = _Reader(text, like)
     found = reader.pipeline()
     reader.expect_end()
     return found
@@ -90,8 +92,8 @@ def parse(text: str) -> Expression | Pipeline:
 class _Reader:
     """Recursive descent over the tokens of one text."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, like: str) -> None:
+        self.text, self.like = text, like
         self.tokens: list[tuple[str, str, int]] = []
         self.at = 0
         self.depth = 0
@@ -106,10 +108,7 @@ class _Reader:
             position = match.end()
 
     def error(self, problem: str, position: int) -> SpecError:
-        return SpecError(
-            f"cannot read {self.text[:200]!r}: {problem} at character {position + 1}; "
-            "write it like nDCG@10, P(rel=2)@10 or rrf(bm25, dense, k=60)"
-        )
+        return SpecError(f"cannot read {self.text[:200]!r}: {problem} at character {position + 1}; write it like {self.like}")
 
     def peek(self, ahead: int = 0) -> tuple[str, str, int]:
         place = self.at + ahead

@@ -102,6 +102,7 @@ def test_bounds_show_both_ends(ringtrue, files) -> None:
     [
         (["score", "{qrels}", "{run}", "nDGC@10"], 2, "did you mean 'nDCG'"),
         (["score", "{qrels}", "{run}", "nDCG@"], 2, "write it like nDCG@10"),
+        (["eval", "--golden", "hotel", "--retriever", "rrf(bm25,"], 2, "write it like bm25, rrf(bm25, dense) or hybrid >> mmr"),
         (["score", "{qrels}", "{run}", "P"], 2, "needs a cut-off"),
         (["score", "{qrels}", "{run}", "RR", "--zero-relevant", "null"], 2, "zero_relevant"),
         (["score", "{qrels}", "{run}", "RR", "-M", "0"], 2, "depth"),

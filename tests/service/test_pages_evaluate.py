@@ -113,6 +113,7 @@ def test_cancel_stops_a_job_and_nothing_of_it_is_kept_V_3(browser: Any, empty_ur
     ("field", "value", "said"),
     [
         ("retriever", "bm52", "did you mean bm25"),
+        ("retriever", "rrf(bm25,", "write it like bm25, rrf(bm25, dense) or hybrid"),
         ("retriever", "dense(model='/etc/passwd')", "may not be named here"),
         ("measures", "nDGC@10", "nDCG"),
         ("k", "5000", "no number of hits"),

@@ -7,6 +7,7 @@ import hashlib
 from pathlib import Path
 
 from ringtrue.retrieve import Collection
+from ringtrue.retrieve.chunk import LIKE
 from ringtrue.spec import parse
 
 FOLDER = "chunked"
@@ -28,7 +29,7 @@ class Variants:
         """Return the documents cut by this chunker, those of the base where none is named; raises SpecError for a wrong one."""
         if chunks is None:
             return self.base
-        text = str(parse(chunks))
+        text = str(parse(chunks, like=LIKE))
         if text not in self._open:
             self._open[text] = self._made(text)
         self._share(self._open[text])

@@ -35,6 +35,8 @@ FORMS = {
     "semantic": "semantic(tokens=512, threshold=95)",
     "none": "none",
 }
+LIKE = f"{FORMS['fixed']}, {FORMS['markdown']} or none"
+"""Examples for who wrote a chunker that cannot be read."""
 _SETTINGS = {
     "fixed": ("tokens", "overlap"),
     "sentence": ("tokens",),
@@ -357,7 +359,7 @@ def chunker(expression: Expression | str, *, embed: Embed | None = None) -> Chun
     >>> [(span.start, span.end) for span in split("one two three four five")]
     [(0, 13), (8, 23)]
     """
-    parsed = parse(expression) if isinstance(expression, str) else expression
+    parsed = parse(expression, like=LIKE) if isinstance(expression, str) else expression
     if not isinstance(parsed, Expression):
         raise SpecError(f"cannot chunk by '{parsed}'; write one chunker like {FORMS['fixed']}")
     name = parsed.name

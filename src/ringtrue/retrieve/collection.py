@@ -23,7 +23,7 @@ from typing import Any
 
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
 from ringtrue.records import Document, check_id
-from ringtrue.retrieve.chunk import Chunker, chunker
+from ringtrue.retrieve.chunk import LIKE, Chunker, chunker
 from ringtrue.retrieve.protocol import Retriever, Scope, plain, scope_of
 from ringtrue.retrieve.storage import PATIENCE, commits, connected, explained, locked, opened, transaction
 from ringtrue.spec import Expression, parse
@@ -84,7 +84,7 @@ class Collection:
     def create(cls, folder: Path | str, *, chunks: str | None = None) -> Collection:
         """Return the collection in a folder, made where there is none; raises InputError when it is chunked otherwise."""
         folder = Path(folder)
-        expression = parse(chunks or DEFAULT_CHUNKS)
+        expression = parse(chunks or DEFAULT_CHUNKS, like=LIKE)
         if not isinstance(expression, Expression):
             raise InputError(f"cannot chunk by '{chunks}'; write one chunker like fixed(tokens=512, overlap=50)")
         chunker(expression)  # refuses a wrong one before anything is written

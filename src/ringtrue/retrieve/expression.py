@@ -190,6 +190,8 @@ NAMES: Mapping[str, Name] = {
 }
 
 ALL: Mapping[str, Name] = {**NAMES, **STAGES}
+LIKE = "bm25, rrf(bm25, dense) or hybrid >> mmr(0.5)"
+"""Examples for who wrote a retriever that cannot be read."""
 
 
 def as_expression(source: Source) -> Expression | Pipeline:
@@ -199,7 +201,7 @@ def as_expression(source: Source) -> Expression | Pipeline:
     'weighted(bm25, dense, w=[0.3, 0.7])'
     """
     if isinstance(source, str):
-        return parse(source)
+        return parse(source, like=LIKE)
     if isinstance(source, Expression | Pipeline):
         return source
     if isinstance(source, Mapping):
@@ -232,7 +234,7 @@ def _from_config(config: Mapping[str, Any]) -> Expression | Pipeline:
         options += [("norm", config["normalization"])] if "normalization" in config else []
     if not isinstance(channels, list | tuple) or not all(isinstance(name, str) for name in channels):
         raise SpecError(f"the channels {channels!r:.60} cannot be read; write a list like ['bm25', 'dense']")
-    found = Expression(method, tuple(parse(name) for name in channels), tuple(options))
+    found = Expression(method, tuple(parse(name, like=LIKE) for name in channels), tuple(options))
     if "rerank" not in config:
         return found
     if not isinstance(config["rerank"], str):

@@ -300,6 +300,7 @@ def test_semantic_uses_the_encoder_it_names() -> None:
 @pytest.mark.parametrize(
     ("expression", "complaint"),
     [
+        ("fixed(tokens=", "write it like fixed(tokens=512, overlap=50), markdown(tokens=512) or none"),
         ("fixd", "there is no chunker 'fixd'; use 'fixed'"),
         ("fixed(tokens=0)", "fixed cannot have tokens=0; write a whole number from 1 up"),
         ("fixed(tokens=2.5)", "tokens=2.5"),

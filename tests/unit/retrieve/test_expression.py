@@ -87,6 +87,7 @@ def test_r2_dict_configurations_are_the_same_expressions(config: dict[str, objec
         ("dense('no-such-model')", "no-such-model"),
         ("splade", "model"),
         ("", "name"),
+        ("rrf(bm25,", "at character 10; write it like bm25, rrf(bm25, dense) or hybrid >> mmr(0.5)"),
         ("hybrid(depth=10)", "weighted("),
         ("sparse(depth=1)", "'model'"),
         ("rrf(bm25, fts5, depth=0)", "depth=100"),

@@ -146,6 +146,7 @@ def test_where_keys_part_projects_nothing_comes_from_a_shared_cache(tmp_path: An
         ({"golden": "hotel", "test_set": TEST_SET}, 422, "give one of them"),
         ({"golden": "hotel", "retriever": "splade('/etc')"}, 422, "may not be named here"),
         ({"golden": "hotel", "retriever": "connect('shop')"}, 422, "is not described on the server"),
+        ({"golden": "hotel", "retriever": "rrf(bm25,"}, 422, "write it like bm25, rrf(bm25, dense) or hybrid >> mmr(0.5)"),
         ({"golden": "hotel", "measures": ["nDGC@10"]}, 422, "did you mean 'nDCG'"),
         ({"golden": "hotel", "measures": ["R@100000"]}, 422, "1000 is the last one"),
         ({"golden": "hotel", "k": 0}, 422, "body.k"),

@@ -143,6 +143,7 @@ def test_connections_are_those_of_the_servers_settings_file(tmp_path: Path, monk
         ("bm52", "did you mean 'bm25'"),
         ("dense(fields=['title', 'title'])", "names a value twice"),
         ("", "cannot read"),
+        ("bm25 +", "write it like bm25, rrf(bm25, dense) or hybrid >> mmr(0.5)"),
     ],
 )
 def test_what_is_too_large_or_unreadable_is_refused_in_words(text: str, says: str) -> None:
