@@ -136,6 +136,10 @@ def _invalid(problem: RequestValidationError) -> Refused:
     if first["type"] == "json_invalid":
         reason = first.get("ctx", {}).get("error", first["msg"])
         return Refused(400, "invalid_json", f"the body is no JSON: {reason}; send one JSON value in UTF-8", field="body")
+    lacking = [str(one["loc"][-1]) for one in problem.errors() if one["type"] == "missing" and one["loc"][0] == "query"]
+    if lacking and first["type"] == "missing":
+        added = "&".join(f"{name}=…" for name in lacking)
+        return Refused(422, "invalid_input", f"the address lacks {' and '.join(lacking)}; add {added} to it", field=place)
     more = len(problem.errors()) - 1
     others = f" ({more} more like this)" if more else ""
     given = first.get("input")

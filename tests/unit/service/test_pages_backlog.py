@@ -63,3 +63,11 @@ def test_what_cannot_be_queued_is_said(client: TestClient, form: dict[str, str],
 
 def test_an_address_that_somebody_wrote_tells_nothing(client: TestClient) -> None:
     assert "in the queue now" not in client.get("/backlog?queued=1-2-<b>").text
+
+
+@pytest.mark.parametrize("headers", [{}, {"HX-Request": "true"}])
+def test_a_state_that_is_none_is_said_and_does_not_show_everything(client: TestClient, headers: dict[str, str]) -> None:
+    answer = client.get("/backlog?state=bogus", headers=headers)
+    assert answer.status_code == 422
+    assert "there is no state &#39;bogus&#39;; choose pending_review, approved, rejected, published" in answer.text
+    assert client.get("/backlog?state=approved").status_code == client.get("/backlog?state=").status_code == 200

@@ -77,3 +77,16 @@ def test_a_page_that_is_not_there_names_no_address_of_rest(client: TestClient, p
     answer = client.get(path)
     assert answer.status_code == 404
     assert "/v1" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/compare/query?a=1", "the address lacks b and q; add b=…&amp;q=… to it"),
+        ("/compare/query?a=1&b=2", "the address lacks q; add q=… to it"),
+    ],
+)
+def test_what_an_address_lacks_is_named(client: TestClient, path: str, said: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 422
+    assert said in answer.text

@@ -142,3 +142,10 @@ def test_the_audit_trail_speaks_one_grammar_V_4(client: TestClient, service: Ser
     assert ">flag set</td>" in text
     assert ">set flag</td>" not in text
     assert not any("." in word for word in DEEDS.values())
+
+
+def test_a_list_of_jobs_in_a_state_that_is_none_is_refused(client: TestClient) -> None:
+    answer = client.get("/jobs?state=bogus")
+    assert answer.status_code == 422
+    assert "there is no state &#39;bogus&#39;; choose queued, running" in answer.text
+    assert client.get("/jobs?state=interrupted").status_code == 200

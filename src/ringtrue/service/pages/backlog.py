@@ -40,8 +40,10 @@ def overview(
     run: Annotated[str, Query(max_length=200)] = "", queued: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:  # fmt: skip
     """Show the queue as a whole, and its pairs."""
+    if state and state not in STATES:
+        raise InputError(f"there is no state '{state}'; choose {', '.join(STATES)}, or leave it out")
     found = work.snapshot(service, caller)
-    rows = work.chosen(found, state=state if state in STATES else "", golden=golden, text=q, sort=sort)
+    rows = work.chosen(found, state=state, golden=golden, text=q, sort=sort)
     shown, first, behind = work.part(rows, after=cursor, limit=SHOWN)
     last = first + len(shown) - 1
     values: dict[str, Any] = {

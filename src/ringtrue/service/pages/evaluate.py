@@ -203,7 +203,9 @@ def job_list(
     state: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
     """List the project's jobs, the newest first."""
-    chosen: Any = state if state in get_args(State) else None
+    if state and state not in get_args(State):
+        raise InputError(f"there is no state '{state}'; choose {', '.join(get_args(State))}, or leave it out")
+    chosen: Any = state or None
     try:
         rows = service.of(caller).jobs(project=caller.project, limit=JOBS + 1, before=cursor, state=chosen)
     except MissingInput:
