@@ -21,6 +21,7 @@ from ringtrue.service.context import Service
 from ringtrue.service.jobs import Progress
 from ringtrue.service.pages.filters import title
 from ringtrue.service.pages.settings import DEEDS
+from ringtrue.service.work.library import keep_shipped
 from ringtrue.store import Store
 
 PAGES = (
@@ -149,3 +150,13 @@ def test_a_list_of_jobs_in_a_state_that_is_none_is_refused(client: TestClient) -
     assert answer.status_code == 422
     assert "there is no state &#39;bogus&#39;; choose queued, running" in answer.text
     assert client.get("/jobs?state=interrupted").status_code == 200
+
+
+@pytest.mark.parametrize(("served", "chosen"), [("hotel", "hotel"), ("hotel@1.0.0", "hotel"), (None, "agent-280")])
+def test_the_form_begins_with_the_set_that_the_server_serves_unless_there_is_an_own_one(
+    tmp_path: Path, served: str | None, chosen: str
+) -> None:
+    with serving(tmp_path, golden=served) as app:
+        assert f'<option value="{chosen}" selected>' in app.get("/evaluate").text
+        keep_shipped(app.app.state.service, Caller("default", "tester", ("admin",)), "precedents")  # type: ignore[attr-defined]
+        assert '<option value="precedents" selected>' in app.get("/evaluate").text

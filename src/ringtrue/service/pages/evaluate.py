@@ -136,7 +136,9 @@ def _form(request: Request, service: Service, caller: Caller, asked: Asked, *, p
     for chosen, listed in ((asked.golden, choices), (asked.baseline, standards)):
         if chosen and chosen not in dict(listed):
             listed.append((chosen, chosen.replace("@", " ")))
-    first = next((one.name for one in sets if not one.shipped), sets[0].name if sets else "")
+    # Without a set of one's own: that whose documents the server searches, for another's it may know no answers.
+    shipped = sorted((one.name for one in sets), key=lambda name: name != (settings.golden or "").partition("@")[0])
+    first = next((one.name for one in sets if not one.shipped), shipped[0] if shipped else "")
     return page(
         request, caller, "evaluate.html.jinja", status=422 if problem else 200,
         asked=replace(asked, golden=asked.golden or first, retriever=asked.retriever or settings.retriever),
