@@ -142,6 +142,22 @@ def test_what_cannot_be_a_filter_is_said_where_the_list_was_V_3(browser: Any, lo
         assert "there is no span 'century'" in page.inner_text("main")
 
 
+def test_a_text_that_is_too_long_is_said_and_no_count_of_others_stays_V_3(browser: Any, log_url: str) -> None:
+    with reading(browser, f"{log_url}/queries", expects=["422"]) as page:
+        assert page.inner_text("#told")
+        assert page.get_attribute("#f-text", "maxlength") == "500"
+        page.evaluate("document.querySelector('#f-text').removeAttribute('maxlength')")
+        page.fill("#f-text", "w" * 501)
+        page.wait_for_selector("#rows .problem")
+        assert "501 characters are too many for words to look for; write at most 500" in page.inner_text("#rows")
+        assert page.inner_text("#told") == ""
+        page.fill("#f-text", "late checkout 1")
+        page.wait_for_selector("#rows tbody tr")
+        assert page.inner_text("#told") == "11 searches"
+        page.goto(f"{log_url}/queries?session={'s' * 201}")
+        assert "201 characters are too many for a session to look for" in page.inner_text("main")
+
+
 def test_a_text_that_fits_nothing_leads_back_to_everything_V_3(browser: Any, log_url: str) -> None:
     with reading(browser, f"{log_url}/queries?text=xylophone") as page:
         assert "No search fits" in page.inner_text("#rows")

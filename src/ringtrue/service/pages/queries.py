@@ -14,6 +14,7 @@ from fastapi.responses import Response, StreamingResponse
 from ringtrue.errors import InputError
 from ringtrue.service.auth import Caller, PageReader
 from ringtrue.service.context import Here, Service
+from ringtrue.service.errors import refused
 from ringtrue.service.models import Cursor, paged
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.work.exporting import MOST, as_csv, as_json, exported
@@ -28,6 +29,8 @@ SPAN_WORDS = (("hour", "the last hour"), ("day", "24 hours"), ("week", "7 days")
 STEPS: dict[str, Step] = {"hour": "minute", "day": "hour", "week": "hour", "month": "day", "all": "day"}
 EVER = timedelta(days=400)
 """Longer than any log is kept."""
+LONGEST = {"text": 500, "session": 200}
+"""Characters of what is written into the fields of the filter."""
 BESIDE = 20
 """Searches of the same session that are shown beside one."""
 _charted = Remembered[LogStats](fresh=5.0, shown=25.0)
@@ -47,6 +50,9 @@ class Filters:
 
     def asked(self, now: datetime) -> dict[str, Any]:
         """Return the same as the store is asked; raises InputError for what cannot be."""
+        for what, given, most in (("words", self.text, LONGEST["text"]), ("a session", self.session, LONGEST["session"])):
+            if len(given) > most:
+                raise InputError(f"{len(given):,} characters are too many for {what} to look for; write at most {most}")
         if self.span not in STEPS:
             raise InputError(f"there is no span '{self.span:.20}'; choose {', '.join(STEPS)}")
         return {
@@ -74,13 +80,14 @@ class Filters:
 
 
 def _filters(
-    text: Annotated[str, Query(max_length=500)] = "",
+    text: str = "",
     tool: Annotated[str, Query(max_length=200)] = "",
-    session: Annotated[str, Query(max_length=200)] = "",
+    session: str = "",
     span: Annotated[str, Query(max_length=10)] = "month",
     trouble: bool = False,
-    slower: Annotated[str, Query(max_length=12)] = "",
+    slower: str = "",
 ) -> Filters:
+    # What somebody writes is looked at in ``asked``, which says in words what is wrong with it.
     return Filters(text, tool, session, span, trouble, slower)
 
 
@@ -91,17 +98,25 @@ Wanted = Annotated[Filters, Depends(_filters)]
 def explorer(request: Request, service: Here, caller: PageReader, wanted: Wanted, cursor: Cursor = None) -> Response:
     """Show the searches that fit, the newest first, and how many there were."""
     now = service.now()
-    asked = wanted.asked(now)
+    try:
+        asked = wanted.asked(now)
+    except InputError as problem:
+        if not wants_fragment(request):
+            raise
+        # Beside the reason nothing may stay that was true of the filters before.
+        told: dict[str, Any] = {"rows": [], "next": None, "cursor": None, "wanted": wanted, "most": MOST}
+        said = refused(problem).message
+        return fragment(request, caller, "queries.html.jinja", "rows", status=422, **told, part=True, problem=said)
     found = newest_searches(service, caller, limit=SHOWN + 1, before=cursor, **asked)
     rows, following = paged(found, SHOWN, "query_id")
-    values: dict[str, Any] = {"rows": rows, "next": following, "cursor": cursor, "wanted": wanted, "most": MOST}
+    values: dict[str, Any] = {"rows": rows, "next": following, "cursor": cursor, "wanted": wanted, "most": MOST, "problem": ""}
     if wants_fragment(request):
         return fragment(request, caller, "queries.html.jinja", "rows", **values, part=True)
     stats = _stats(service, caller, wanted.span, now)
     return page(
         request, caller, "queries.html.jinja", **values, part=False, stats=stats, volume=_volume(stats, now),
         tools=[(name, name) for name in stats.tools], spans=SPAN_WORDS,
-        plain=replace(wanted, span="month") == Filters() and cursor is None,
+        plain=replace(wanted, span="month") == Filters() and cursor is None, longest=LONGEST,
     )  # fmt: skip
 
 
