@@ -10,7 +10,9 @@ from service.served import WIDE_AND_NARROW, browser, demo_template, demo_url, re
 
 __all__ = ["browser", "demo_template", "demo_url"]
 
-BEYOND = """() => [...document.querySelectorAll("main .card")].flatMap((card) => {
+BEYOND = """() => [...document.querySelectorAll("main .tabs")].filter((one) => one.scrollWidth > one.clientWidth + 1)
+  .map((one) => `${one.getAttribute("aria-label")}: ${one.scrollWidth} in ${one.clientWidth}`)
+  .concat([...document.querySelectorAll("main .card")].flatMap((card) => {
   const edge = card.getBoundingClientRect().right + 0.5;
   const cut = [...card.querySelectorAll(".scroll")].filter((one) => one.scrollWidth > one.clientWidth + 1)
     .map((one) => `${one.getAttribute("aria-label")}: ${one.scrollWidth} in ${one.clientWidth}`);
@@ -21,8 +23,8 @@ BEYOND = """() => [...document.querySelectorAll("main .card")].flatMap((card) =>
     return box.width > 0 && box.right > edge;
   }).map((one) => `${one.tagName}.${one.className}: ${one.textContent.trim().slice(0, 40)}`);
   return [...cut, ...out];
-})"""
-"""What is wider than the card that it stands in, or than the frame of its table."""
+}))"""
+"""What is wider than the card that it stands in, or than the frame of its table; tabs that are wider than their line."""
 
 
 def compared(page: Any, url: str) -> str:
@@ -31,12 +33,19 @@ def compared(page: Any, url: str) -> str:
     return url + str(page.locator("main .plain-list a").first.get_attribute("href"))
 
 
+def judged(page: Any, url: str) -> str:
+    """Return the address of a run that the gate has compared: its tables have a column for what changed."""
+    page.goto(f"{url}/runs?gate=fail")
+    return url + str(page.locator("#rows tbody th a").first.get_attribute("href"))
+
+
 @pytest.mark.parametrize("width", WIDE_AND_NARROW)
-@pytest.mark.parametrize("what", ["compare", "/review/agreement"])
+@pytest.mark.parametrize("what", ["compare", "judged", "/review/agreement", "/backlog", "/jobs", "/settings/audit"])
 def test_no_column_is_cut_V_3(browser: Any, demo_url: str, what: str, width: int) -> None:
+    ways = {"compare": compared, "judged": judged}
     with reading(browser, demo_url, width=width) as page:
         page.set_default_timeout(60_000)
-        page.goto(compared(page, demo_url) if what == "compare" else demo_url + what)
-        assert page.locator("main .card table tbody tr").count() > 3
+        page.goto(ways[what](page, demo_url) if what in ways else demo_url + what)
+        assert page.locator("main .card table tbody tr").count() > (1 if what == "/jobs" else 3)
         assert page.evaluate(BEYOND) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
