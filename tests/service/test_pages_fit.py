@@ -49,3 +49,31 @@ def test_no_column_is_cut_V_3(browser: Any, demo_url: str, what: str, width: int
         assert page.locator("main .card table tbody tr").count() > (1 if what == "/jobs" else 3)
         assert page.evaluate(BEYOND) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+BESIDE = """(parts) => [...document.querySelectorAll(parts)].filter((one) => one.getBoundingClientRect().width > 0)
+  .map((one) => one.getBoundingClientRect().top - one.closest("td").getBoundingClientRect().top)"""
+"""How far parts of cells stand below the line that the cell begins with."""
+
+
+@pytest.mark.parametrize(("path", "parts"), [("/runs", "#rows td.n .sub"), ("/settings/audit", "td > details")])
+def test_on_a_phone_an_interval_and_a_detail_stand_beside_their_names_V_3(
+    browser: Any, demo_url: str, path: str, parts: str
+) -> None:
+    with reading(browser, demo_url + path, width=390) as page:
+        found = page.evaluate(BESIDE, parts)
+        assert found
+        assert max(found) < 8, found
+        named = page.locator("td[data-name]:visible").all_inner_texts()
+        assert all(text.strip() for text in named), "a name with nothing behind it is left out"
+
+
+def test_on_a_phone_no_stroke_of_the_breadcrumbs_stands_alone_V_3(browser: Any, demo_url: str) -> None:
+    with reading(browser, demo_url, width=390) as page:
+        page.goto(compared(page, demo_url))
+        page.goto(demo_url + str(page.locator("a[href^='/compare/query']").first.get_attribute("href")))
+        tops = page.evaluate(
+            "[...document.querySelectorAll('.crumbs li')].map((one) => [...one.getClientRects()].map((box) => box.top))"
+        )
+        assert len(tops) == 3
+        assert tops[0][0] == tops[1][0], "what follows begins on the line of what was before, as words do"
