@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -104,7 +105,12 @@ def test_cancel_stops_a_job_and_nothing_of_it_is_kept_V_3(browser: Any, empty_ur
         page.wait_for_load_state()  # what follows the badge
 
         assert "nothing of it is kept" in page.inner_text("main")
+        unit = {"stopped while indexing": "index entries", "stopped while searching": "queries"}
+        counted = unit[page.inner_text("[data-field=says]")]
+        assert re.fullmatch(rf"3 of [\d,]+ {counted}", page.inner_text("[data-of]"))
         assert page.get_by_role("button", name="Cancel").count() == 0
+        page.goto(f"{empty_url}/jobs?state=cancelled")
+        assert re.search(rf"3 of [\d,]+ {counted}", page.inner_text("main tbody"))
         page.goto(f"{empty_url}/runs")
         assert page.locator("#rows tbody tr").count() == before
 

@@ -30,12 +30,19 @@ BEAT_S = 15.0
 ENDED = ("done", "failed", "cancelled", "interrupted")
 STOPPING = "stopping…"
 """What a job says from the moment somebody cancels it until it has stopped."""
+COUNTED = {"indexing": "index entries", "searching": "queries"}
+"""What the steps of a part of the work are."""
 
 Work = Callable[["Progress"], Mapping[str, Any]]
 
 
 class Cancelled(Exception):
     """Somebody cancelled the job, or the server stops."""
+
+
+def unit_of(job: StoredJob) -> str:
+    """Return what a job counts, by what it says it does or was stopped at; empty where that is not known."""
+    return COUNTED.get((job.says or "").rpartition(" ")[2], "")
 
 
 class Progress:
@@ -60,6 +67,12 @@ class Progress:
             now = (self._says, self._done, self._total)
         self.check()
         self._tell(*now)
+
+    @property
+    def at(self) -> str:
+        """What is being done; empty before anything is."""
+        with self._lock:
+            return self._says
 
     def check(self) -> None:
         """Raise Cancelled where the work is no longer wanted."""
@@ -163,6 +176,7 @@ class Jobs:
 
     def _run(self, job_id: str, work: Work) -> None:
         stop, saved = self._stops[job_id], time.monotonic()
+        progress: Progress | None = None
 
         def tell(says: str, done: int, total: int) -> None:
             nonlocal saved
@@ -175,12 +189,18 @@ class Jobs:
             if stop.is_set():
                 raise Cancelled
             self._store.save_job(self._change(job_id, state="running"))
-            result = work(Progress(tell, stop))
+            progress = Progress(tell, stop)
+            result = work(progress)
             # What came from a cache took no steps: whoever waits for the last one must see it all the same.
             total = self._alive[job_id].total or 1
             ended: dict[str, Any] = {"state": "done", "result": dict(result), "says": "done", "done": total, "total": total}
         except Cancelled:
-            ended = {"state": "interrupted" if self._closing else "cancelled", "says": "stopped"}
+            # Its numbers stay, and mean nothing without what was counted.
+            at = "" if progress is None else progress.at
+            ended = {
+                "state": "interrupted" if self._closing else "cancelled",
+                "says": f"stopped while {at}" if at else "stopped",
+            }
         except Exception as problem:
             if not isinstance(problem, RingtrueError | Refused):
                 import logging

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.service.auth import Caller
 from ringtrue.service.errors import Refused
-from ringtrue.service.jobs import MOST_WAITING, Jobs, Progress
+from ringtrue.service.jobs import MOST_WAITING, Jobs, Progress, unit_of
 from ringtrue.store import Store, StoredJob
 
 CALLER = Caller("default", "tester", ("admin",))
@@ -85,7 +86,16 @@ def test_a_cancelled_job_says_at_once_that_it_stops(jobs: Jobs) -> None:
     assert (jobs.get(job.job_id, "default").state, jobs.get(job.job_id, "default").says) == ("running", "stopping…")
     going.set()
     ended = watched(jobs, job.job_id)[-1]
-    assert (ended.state, ended.says) == ("cancelled", "stopped")
+    assert (ended.state, ended.says) == ("cancelled", "stopped while walking")
+
+
+@pytest.mark.parametrize(
+    ("says", "unit"),
+    [("stopped while indexing", "index entries"), ("searching", "queries"), ("stopped", ""), ("stopping…", ""), (None, "")],
+)
+def test_what_a_job_counts_is_known_by_what_it_was_at(jobs: Jobs, says: str | None, unit: str) -> None:
+    job = jobs.start("x", CALLER, {}, lambda progress: {})
+    assert unit_of(replace(job, says=says)) == unit
 
 
 def test_a_cancelled_job_stops_at_its_next_step(jobs: Jobs) -> None:

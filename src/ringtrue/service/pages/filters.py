@@ -18,6 +18,7 @@ from ringtrue.report.page.words import number, probability, signed
 from ringtrue.report.page.words import percent as in_percent
 from ringtrue.report.story import DASH, counted, milliseconds, signed_milliseconds
 from ringtrue.service.hints import for_pages
+from ringtrue.service.jobs import unit_of
 
 NO_BREAK = "\u00a0"
 _MINUS, _PERCENT = re.compile(r"(?<![\w.)\]-])-(?=\d)"), re.compile(r"(?<=\d) ?%")
@@ -165,5 +166,6 @@ FILTERS = {
     "number": number, "signed": signed, "percent": percent, "probability": probability, "milliseconds": milliseconds,
     "signed_milliseconds": signed_milliseconds, "moment": moment, "seconds": seconds, "ago": ago_here, "count": count,
     "code": code, "data": as_data, "attributes": attributes, "hint": for_pages, "signs": signs, "title_text": title,
+    "unit": unit_of,
 }  # fmt: skip
 """What templates may write behind a bar."""
