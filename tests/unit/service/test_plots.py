@@ -104,6 +104,21 @@ def test_a_sparkline_ends_in_its_last_known_value_and_leaves_gaps() -> None:
     assert float(dot.get("cx", "")[:-1]) < 80  # of five places the fourth
 
 
+@pytest.mark.parametrize(
+    ("apart", "names"),
+    [
+        (timedelta(seconds=20), ["2 Nov 08:00"]),
+        (timedelta(minutes=1), ["2 Nov 08:00", "2 Nov 08:01"]),
+        (timedelta(days=2), ["2 Nov 08:00", "4 Nov 08:00"]),
+        (timedelta(days=10), ["2 Nov", "7 Nov", "12 Nov"]),
+    ],
+)
+def test_names_of_times_that_would_touch_or_repeat_are_left_out(apart: timedelta, names: list[str]) -> None:
+    began = datetime(2026, 11, 2, 8, tzinfo=UTC)
+    picture = plots.trend([Point(began, 0.5), Point(began + apart / 3, 0.6), Point(began + apart, 0.7)], label="x")
+    assert re.findall(r">(\d+ Nov[^<:]*(?::\d\d)?)</text>", picture) == names
+
+
 def test_a_trend_shows_order_interval_threshold_and_links() -> None:
     points = [
         Point(point.at, point.value, 0.6, 0.9, href=f"/runs/{place}") for place, point in enumerate(days([0.8, 0.7, 0.75]))

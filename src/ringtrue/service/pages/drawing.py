@@ -139,8 +139,12 @@ def ticks(across: Scale, body: int, y: int, *, unit: str = "", lines: bool = Tru
 
 
 def days(first: datetime, last: datetime, across: Scale, height: int) -> list[str]:
-    """The first and the last day under a picture of time, and the middle where there is room for it."""
-    if first == last:
+    """The first and the last day under a picture of time, and the middle where there is room for it.
+
+    Within a few days the hour belongs to it, and three such names touch in a narrow picture: the middle is left out. What is
+    named alike to the minute is named once.
+    """
+    if (last - first).days < 1 and day(first) == day(last):
         return [f'<text class="tick" x="50%" y="{height - 5}" text-anchor="middle">{day(first)}</text>']
     short = (last - first).days < 3
     middle = first + (last - first) / 2
@@ -149,6 +153,7 @@ def days(first: datetime, last: datetime, across: Scale, height: int) -> list[st
         f'<text class="tick" x="{x:.2f}%" y="{height - 5}" text-anchor="{anchor}">'
         f"{day(when) if short else f'{when.day} {when:%b}'}</text>"
         for when, anchor, x in named
+        if not short or anchor != "middle"
     ]
 
 
