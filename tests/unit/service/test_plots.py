@@ -119,6 +119,19 @@ def test_names_of_times_that_would_touch_or_repeat_are_left_out(apart: timedelta
     assert re.findall(r">(\d+ Nov[^<:]*(?::\d\d)?)</text>", picture) == names
 
 
+def test_values_on_different_versions_of_a_set_are_not_joined() -> None:
+    """A change of the questions is no change of the search."""
+    kinds = ["hotel-v1.0.0", "hotel-v1.0.0", "hotel-v2.0.0", "hotel-v2.0.0"]
+    points = [Point(START + timedelta(days=day), 0.5, 0.4, 0.6, kind=kind) for day, kind in enumerate(kinds)]
+    picture = plots.trend(points, label="x")
+    assert 'class="thread"' in picture
+    line = picture.partition('class="thread"')[2].partition(' d="')[2].partition('"')[0]
+    assert (line.count("M"), line.count("L")) == (2, 2)
+    assert "from here on hotel-v2.0.0" in picture
+    assert picture.count('class="cut"') == 1
+    assert 'class="cut"' not in plots.trend(points[:2], label="x")
+
+
 def test_a_trend_shows_order_interval_threshold_and_links() -> None:
     points = [
         Point(point.at, point.value, 0.6, 0.9, href=f"/runs/{place}") for place, point in enumerate(days([0.8, 0.7, 0.75]))

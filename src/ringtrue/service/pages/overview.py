@@ -141,7 +141,15 @@ def _trend(series: Series, measure: str) -> Any:
         judged = f", gate: {row.gate}" if row.gate else ""
         said = "" if value is None else f"{row.created_at[:10]}: {value:.3f} on {row.golden}{judged}"
         points.append(
-            Point(datetime.fromisoformat(row.created_at), value, low, high, href=f"/runs/{quote(row.run_id)}", title=said)
+            Point(
+                datetime.fromisoformat(row.created_at),
+                value,
+                low,
+                high,
+                href=f"/runs/{quote(row.run_id)}",
+                title=said,
+                kind=row.golden or "",
+            )
         )
     return trend(points, label=f"{measure} of {short(series.retriever)} on {series.golden}, every evaluation", height=170)
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby, islice, pairwise
 
 from markupsafe import Markup, escape
 
@@ -40,6 +41,8 @@ class Point:
     high: float | None = None
     href: str = ""
     title: str = ""
+    kind: str = ""
+    """What it was measured on; values of different kinds are not joined by a line."""
 
 
 @dataclass(frozen=True)
@@ -108,15 +111,26 @@ def trend(
         return drawing.none(label, height)
     across = Scale(*(drawing.reach(drawing.stamp(point.at) for point in shown) or (0.0, 1.0)))
     parts = [*drawing.levels(scale), *drawing.days(shown[0].at, shown[-1].at, across, height)]
-    banded = [point for point in shown if drawing.known(point.low) and drawing.known(point.high)]
-    if len(banded) > 1:
-        upper = [(across.at(drawing.stamp(point.at)), scale.at(drawing.sure(point.high))) for point in banded]
-        lower = [(across.at(drawing.stamp(point.at)), scale.at(drawing.sure(point.low))) for point in reversed(banded)]
-        parts.append(drawing.stretched(drawing.area([*upper, *lower]), body))
+    # Values of different kinds are not joined: what lies between them is no change of what was measured.
+    alike = [list(group) for _, group in groupby(shown, key=lambda point: point.kind)]
+    for group in alike:
+        banded = [point for point in group if drawing.known(point.low) and drawing.known(point.high)]
+        if len(banded) > 1:
+            upper = [(across.at(drawing.stamp(point.at)), scale.at(drawing.sure(point.high))) for point in banded]
+            lower = [(across.at(drawing.stamp(point.at)), scale.at(drawing.sure(point.low))) for point in reversed(banded)]
+            parts.append(drawing.stretched(drawing.area([*upper, *lower]), body))
+    for before, after in pairwise(alike):
+        x = (across.at(drawing.stamp(before[-1].at)) + across.at(drawing.stamp(after[0].at))) / 2
+        parts.append(
+            f'<g class="cut"><title>from here on {escape(after[0].kind)}</title>'
+            f'<line x1="{x:.2f}%" x2="{x:.2f}%" y1="0" y2="{body}"/></g>'
+        )
     if drawing.known(threshold):
         parts.append(drawing.limit(scale.at(threshold), threshold_name, "bad"))
     places = [(across.at(drawing.stamp(point.at)), scale.at(drawing.sure(point.value))) for point in shown]
-    parts.append(drawing.stretched(drawing.thread(places, "thread"), body))
+    left = iter(places)
+    joined = [place for group in alike for place in (*islice(left, len(group)), None)]
+    parts.append(drawing.stretched(drawing.thread(joined, "thread"), body))
     # Dots of a long history would hide it; its numbers are a table's business.
     if len(shown) <= 60:
         for point, (x, y) in zip(shown, places, strict=True):
