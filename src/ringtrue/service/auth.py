@@ -7,6 +7,7 @@ and nobody asked for keys, callers need none.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -34,6 +35,8 @@ LOCAL = "local"
 REMEMBERED_S = 1.0
 """How long a key that was found is believed without asking the store again: so long may a revoked one still open."""
 MOST_REMEMBERED = 10_000
+LOOKED_UP_AT_ONCE = 4
+"""Keys that nobody has seen open anything: whoever sends them in masses takes so many of the server's threads, not all."""
 COOKIE = "ringtrue_session"
 SESSION = timedelta(hours=12)
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -70,6 +73,7 @@ class Keyring:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: dict[bytes, _Remembered] = {}
+        self._turn = asyncio.Semaphore(LOOKED_UP_AT_ONCE)
 
     def remembered(self, token: str, *, renew: Callable[[str], None] | None = None) -> ApiKey | None:
         """Return a key that was found a moment ago, without asking the store.
@@ -95,6 +99,13 @@ class Keyring:
                 self._known.clear()
             self._known[_digest(token)] = _Remembered(time.monotonic() + REMEMBERED_S, key)
         return key
+
+    async def look_up(self, token: str, *, now: datetime) -> ApiKey | None:
+        """Return ``find``, beside the requests; a key that opened something does not queue behind those that never did."""
+        if _digest(token) in self._known:
+            return await run_in_threadpool(self.find, token, now=now)
+        async with self._turn:
+            return await run_in_threadpool(self.find, token, now=now)
 
     def named(self, key_id: str, project: str, *, now: datetime) -> ApiKey | None:
         """Return a key by its id where it still opens something."""
@@ -129,10 +140,9 @@ async def caller_of(request: Request) -> Caller:
         raise Refused(401, "no_key", "Authorization must read: Bearer rt_…", headers=CHALLENGE)
     key = service.keyring.remembered(token.strip())
     if key is None:
-        service.rates.check_attempt(client_of(request))
-        key = await run_in_threadpool(service.keyring.find, token.strip(), now=service.now())
+        key = await service.keyring.look_up(token.strip(), now=service.now())
         if key is None:
-            service.rates.count_failure(client_of(request))
+            service.rates.failed(client_of(request))
             raise Refused(
                 401, "no_key", "this key is unknown, expired or revoked; make one: ringtrue keys create", headers=CHALLENGE
             )

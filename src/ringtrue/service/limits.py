@@ -73,15 +73,15 @@ class RateLimits:
             bucket = self._buckets[kind, who] = Bucket(most, now)
         return bucket.take(rate, most, now)
 
-    def check_attempt(self, who: str) -> None:
-        """Raise Refused for an address that tried too many keys."""
-        bucket = self._buckets.get(("login", who))
-        if bucket is not None and bucket.left + (time.monotonic() - bucket.at) * self._rates["login"] < 1:
-            raise too_many(1 / self._rates["login"])
+    def failed(self, who: str) -> None:
+        """Count a key that does not exist; raises Refused for an address that tried too many.
 
-    def count_failure(self, who: str) -> None:
-        """Count a key that does not exist."""
-        self.take("login", who)
+        Called when the key was looked up: behind a proxy all callers have one address, and a key that opens something is not
+        refused for what others tried.
+        """
+        wait = self.take("login", who)
+        if wait:
+            raise too_many(wait)
 
     def _forget(self, now: float) -> None:
         """Drop those that have been quiet; where nobody is, all begin anew: memory stays bounded either way."""
@@ -133,8 +133,8 @@ class Doorkeeper:
         writes = scope["method"] in UNSAFE
         kind = "other"
         if writes:
-            kind = "log" if path in LOGGED else "heavy" if path.startswith(HEAVY) else "login" if path == "/login" else "other"
-        who = headers.get("authorization") if kind != "login" else None
+            kind = "log" if path in LOGGED else "heavy" if path.startswith(HEAVY) else "other"
+        who = headers.get("authorization")
         if who is None:
             who = scope["client"][0] if scope.get("client") else "unknown"
         wait = scope["app"].state.service.rates.take(kind, who)

@@ -27,7 +27,7 @@ class Rates:
     """Evaluations, comparisons, gates and uploads."""
     other: float = 500.0
     login: float = 0.2
-    """Attempts to sign in, and keys that do not exist, by address."""
+    """Keys that do not exist, by address, those that somebody tries to sign in with included; ten may come at once."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -104,7 +106,50 @@ def test_guessing_keys_is_slowed_down(tmp_path: Path) -> None:
         codes = [client.get("/v1/health", headers={"authorization": f"Bearer rt_{n}"}).status_code for n in range(30)]
         assert codes[0] == 401
         assert codes[-1] == 429
-        assert client.get("/v1/health", headers=key(client, "read")).status_code == 429, "the address waits, whatever it brings"
+        assert client.get("/v1/health", headers=key(client, "read")).status_code == 200, "others' wrong keys shut nobody out"
+        signed_in(client, "read")
+        form = {"key": "rt_wrong", "csrf": csrf_of(client, "/login")}
+        refused = client.post("/login", data=form)
+        assert refused.status_code == 429, "one address, whether it sends keys to the pages or to /v1"
+        assert int(refused.headers["retry-after"]) >= 1
+
+
+def test_signing_in_is_no_failure(tmp_path: Path) -> None:
+    with serving(tmp_path, keys=True, rates=Rates(login=0.01)) as client:
+        for _ in range(15):
+            signed_in(client, "read")
+        assert client.get("/v1/health", headers={"authorization": "Bearer rt_wrong"}).status_code == 401, (
+            "the first that failed"
+        )
+
+
+def test_wrong_keys_are_looked_up_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sends thousands takes no more of the threads than that, and a key that opened something does not queue."""
+    inside, most, known = 0, 0, "rt_known"
+
+    def find(self: auth.Keyring, token: str, *, now: datetime) -> None:
+        nonlocal inside, most
+        if token == known:
+            return
+        with lock:
+            inside += 1
+            most = max(most, inside)
+        go_on.wait(10)
+        with lock:
+            inside -= 1
+
+    async def ask() -> None:
+        ring = auth.Keyring(Store.__new__(Store))
+        ring._known[auth._digest(known)] = auth._Remembered(0.0, None)  # type: ignore[arg-type]
+        masses = [asyncio.create_task(ring.look_up(f"rt_{n}", now=NOW)) for n in range(30)]
+        await asyncio.wait_for(ring.look_up(known, now=NOW), 5)
+        go_on.set()
+        await asyncio.gather(*masses)
+
+    lock, go_on = threading.Lock(), threading.Event()
+    monkeypatch.setattr(auth.Keyring, "find", find)
+    asyncio.run(ask())
+    assert 1 <= most <= auth.LOOKED_UP_AT_ONCE
 
 
 def test_too_many_requests_are_told_to_wait(tmp_path: Path) -> None:

@@ -41,10 +41,9 @@ async def sign_in(
 ) -> Response:
     """Begin a session with a key."""
     await check_csrf(request, service, request.state.session)
-    service.rates.check_attempt(client_of(request))
-    found = await run_in_threadpool(service.keyring.find, key.strip(), now=service.now()) if key.strip() else None
+    found = await service.keyring.look_up(key.strip(), now=service.now()) if key.strip() else None
     if found is None:
-        service.rates.count_failure(client_of(request))
+        service.rates.failed(client_of(request))
         return login_page(request, local_path(next), problem="This key is unknown, expired or revoked.")
     # A new session, so that nobody can sign somebody else in under a session they know.
     request.state.session = service.sessions.begin(found, now=service.now())
