@@ -63,7 +63,8 @@ class _Remembered:
     renewed: bool = False
 
 
-def _digest(token: str) -> bytes:
+def digest(token: str) -> bytes:
+    """Return what a token is remembered by: as long as any other, and of no use to who finds it."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -81,7 +82,7 @@ class Keyring:
         ``renew`` is called, once, with one that will soon be forgotten: who calls ``find`` for it in time keeps a caller who
         asks thousands of times a second from waiting for the store together with all their requests.
         """
-        known, now = self._known.get(_digest(token)), time.monotonic()
+        known, now = self._known.get(digest(token)), time.monotonic()
         if known is None or known.until <= now:
             return None
         if renew is not None and not known.renewed and known.until - now < REMEMBERED_S / 2:
@@ -93,16 +94,16 @@ class Keyring:
         """Return the key of a token; None where there is none, or it expired or was revoked."""
         key = self._store.verify_key(token, now=now)
         if key is None:
-            self._known.pop(_digest(token), None)
+            self._known.pop(digest(token), None)
         else:
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
-            self._known[_digest(token)] = _Remembered(time.monotonic() + REMEMBERED_S, key)
+            self._known[digest(token)] = _Remembered(time.monotonic() + REMEMBERED_S, key)
         return key
 
     async def look_up(self, token: str, *, now: datetime) -> ApiKey | None:
         """Return ``find``, beside the requests; a key that opened something does not queue behind those that never did."""
-        if _digest(token) in self._known:
+        if digest(token) in self._known:
             return await run_in_threadpool(self.find, token, now=now)
         async with self._turn:
             return await run_in_threadpool(self.find, token, now=now)
@@ -135,12 +136,12 @@ async def caller_of(request: Request) -> Caller:
             request.scope["state"]["project"] = service.local.project
             return service.local
         raise Refused(401, "no_key", "this service needs a key; send Authorization: Bearer rt_…", headers=CHALLENGE)
-    kind, _, token = given.partition(" ")
-    if kind.lower() != "bearer" or not token.strip():
+    token = token_of(given)
+    if token is None:
         raise Refused(401, "no_key", "Authorization must read: Bearer rt_…", headers=CHALLENGE)
-    key = service.keyring.remembered(token.strip())
+    key = service.keyring.remembered(token)
     if key is None:
-        key = await service.keyring.look_up(token.strip(), now=service.now())
+        key = await service.keyring.look_up(token, now=service.now())
         if key is None:
             service.rates.failed(client_of(request))
             raise Refused(
@@ -148,6 +149,12 @@ async def caller_of(request: Request) -> Caller:
             )
     request.scope["state"]["project"] = key.project
     return Caller(key.project, key.name, key.scopes, key.key_id)
+
+
+def token_of(given: str) -> str | None:
+    """Return the token in an Authorization header, however the word before it is spelled; None where there is none."""
+    kind, _, token = given.partition(" ")
+    return token.strip() or None if kind.lower() == "bearer" else None
 
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="ringtrue"'}

@@ -14,6 +14,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ringtrue.service.auth import digest, token_of
 from ringtrue.service.errors import Refused, answer, is_page, note_failure
 from ringtrue.service.settings import Rates, Settings
 
@@ -60,9 +61,9 @@ class RateLimits:
 
     def __init__(self, rates: Rates) -> None:
         self._rates = {"log": rates.log, "heavy": rates.heavy, "other": rates.other, "login": rates.login}
-        self._buckets: dict[tuple[str, str], Bucket] = {}
+        self._buckets: dict[tuple[str, str | bytes], Bucket] = {}
 
-    def take(self, kind: str, who: str) -> float:
+    def take(self, kind: str, who: str | bytes) -> float:
         """Count one request; return 0, or the seconds to wait."""
         rate, now = self._rates[kind], time.monotonic()
         most = max(10.0, rate * BURST_S)
@@ -134,9 +135,10 @@ class Doorkeeper:
         kind = "other"
         if writes:
             kind = "log" if path in LOGGED else "heavy" if path.startswith(HEAVY) else "other"
-        who = headers.get("authorization")
-        if who is None:
-            who = scope["client"][0] if scope.get("client") else "unknown"
+        # Pages ask for no key: by one that was made up each of their requests would be another caller's.
+        token = None if is_page(path) else token_of(headers.get("authorization", ""))
+        address = scope["client"][0] if scope.get("client") else "unknown"
+        who = address if token is None else digest(token)
         wait = scope["app"].state.service.rates.take(kind, who)
         if wait:
             raise too_many(wait)

@@ -140,7 +140,7 @@ def test_wrong_keys_are_looked_up_a_few_at_a_time(monkeypatch: pytest.MonkeyPatc
 
     async def ask() -> None:
         ring = auth.Keyring(Store.__new__(Store))
-        ring._known[auth._digest(known)] = auth._Remembered(0.0, None)  # type: ignore[arg-type]
+        ring._known[auth.digest(known)] = auth._Remembered(0.0, None)  # type: ignore[arg-type]
         masses = [asyncio.create_task(ring.look_up(f"rt_{n}", now=NOW)) for n in range(30)]
         await asyncio.wait_for(ring.look_up(known, now=NOW), 5)
         go_on.set()
@@ -160,6 +160,20 @@ def test_too_many_requests_are_told_to_wait(tmp_path: Path) -> None:
     assert last.status_code == 429
     assert problem(last)["code"] == "too_many_requests"
     assert int(last.headers["retry-after"]) >= 1
+
+
+def test_a_key_is_one_caller_however_it_is_spelled(tmp_path: Path) -> None:
+    with serving(tmp_path, keys=True, rates=Rates(other=0.01)) as client:
+        token = key(client, "read")["authorization"].removeprefix("Bearer ")
+        spelled = [f"{word}{' ' * n}{token}" for word in ("Bearer", "bearer", "BEARER", "bEARER") for n in (1, 2, 3, 4)]
+        codes = [client.get("/v1/flags", headers={"authorization": one}).status_code for one in spelled]
+        assert codes == [200] * 10 + [429] * 6
+
+
+def test_a_key_that_is_made_up_makes_no_other_reader(tmp_path: Path) -> None:
+    with serving(tmp_path, rates=Rates(other=0.01)) as client:
+        codes = [client.get("/flags", headers={"authorization": f"Bearer rt_{n}"}).status_code for n in range(16)]
+        assert codes == [200] * 10 + [429] * 6
 
 
 def test_another_host_name_is_turned_away(tmp_path: Path) -> None:
