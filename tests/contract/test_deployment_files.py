@@ -102,6 +102,7 @@ def test_the_server_starts_as_its_variables_say(ringtrue, monkeypatch, tmp_path)
     (settings,) = seen
     assert (settings.host, settings.port, settings.keys, settings.open) == ("127.0.0.1", 8080, True, False)
     assert settings.hosts == ("search.example.org", "quality.example.org")
+    assert settings.proxies == ("127.0.0.1",)
     assert (settings.https, settings.secret, settings.retriever) == (True, "given", "hybrid")
     assert settings.folder == tmp_path / "documents"
 

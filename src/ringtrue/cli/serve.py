@@ -36,6 +36,10 @@ def serve_command(
     allow_host: Annotated[
         list[str] | None, typer.Option("--allow-host", help="A name under which the service is called. Repeatable.")
     ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option("--trusted-proxy", help="Address or network of a proxy whose X-Forwarded-For is believed. Repeatable."),
+    ] = None,
     https: Annotated[bool, typer.Option("--https", help="A proxy in front speaks TLS; cookies are for TLS only.")] = False,
     secret: Annotated[
         str, typer.Option("--secret", help="Signs browser sessions, so that they outlive a restart.", show_default=False)
@@ -62,8 +66,9 @@ def serve_command(
     from ringtrue.service import Settings, run
 
     settings = Settings(
-        store=store, host=host, port=port, project=project, keys=keys, hosts=tuple(allow_host or ()), https=https,
-        secret=secret, retriever=retriever, folder=folder, golden=golden, expressions=tuple(expression or ()),
+        store=store, host=host, port=port, project=project, keys=keys, hosts=tuple(allow_host or ()),
+        proxies=tuple(trusted_proxy or ()), https=https, secret=secret, retriever=retriever, folder=folder, golden=golden,
+        expressions=tuple(expression or ()),
         prefix=prefix, gauges=load_config().gauges, at_once=at_once,
     )  # fmt: skip
     if folder is not None and not folder.is_dir():

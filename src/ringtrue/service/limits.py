@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import math
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
@@ -102,6 +103,7 @@ class Doorkeeper:
 
     def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
         self.app, self.hosts, self.open = app, settings.own_hosts, settings.open
+        self.trusted = settings.trusted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -109,6 +111,8 @@ class Doorkeeper:
             return
         try:
             headers = Headers(scope=scope)
+            if self.trusted and scope.get("client"):
+                scope["client"] = (asked_for(scope["client"][0], headers.getlist("x-forwarded-for"), self.trusted), 0)
             self._check_host(headers)
             if self.open and any(name in headers for name in PASSED_ON):
                 said = "this request was passed on by a proxy, and callers need no key here; start the server with --keys"
@@ -142,6 +146,44 @@ class Doorkeeper:
         wait = scope["app"].state.service.rates.take(kind, who)
         if wait:
             raise too_many(wait)
+
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def asked_for(peer: str, passed_on: Sequence[str], trusted: Sequence[Network]) -> str:
+    """Return the address of who asks, where a proxy that is believed says so; whatever anybody else says is not looked at.
+
+    Each proxy adds at the right whom it was asked by, so the first from there that is no such proxy is who asked; what stands
+    left of it anybody may have written.
+
+    >>> nets = [ipaddress.ip_network("10.0.0.0/24")]
+    >>> asked_for("10.0.0.1", ["1.2.3.4, 203.0.113.7", "10.0.0.9"], nets), asked_for("203.0.113.7", ["1.2.3.4"], nets)
+    ('203.0.113.7', '203.0.113.7')
+    """
+    found = peer
+    said = [part for line in passed_on for part in line.split(",")]
+    while (address := _address(found)) is not None and any(address in net for net in trusted) and said:
+        before = _address(said.pop())
+        if before is None:  # no address: the proxy that passed it on is as far as anybody can see
+            break
+        found = str(before)
+    return found
+
+
+def _address(text: str) -> Address | None:
+    """Return an address, also of one with a port; IPv4 as such, also where a socket for both calls it ``::ffff:1.2.3.4``."""
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
 
 
 def host_of(value: str) -> str:

@@ -44,6 +44,8 @@ class Settings:
     """Keys are needed on loopback, too."""
     hosts: tuple[str, ...] = ()
     """Names under which the service may be called, beside its own address."""
+    proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies that are believed when they say for whom they ask (``X-Forwarded-For``)."""
     https: bool = False
     """A proxy in front speaks TLS: cookies are for TLS only, and browsers are told to insist on it."""
     secret: str = field(default="", repr=False)
@@ -81,6 +83,7 @@ class Settings:
             raise InputError("host is empty; write 127.0.0.1, or 0.0.0.0 to listen everywhere")
         if not 0 <= self.port <= 65_535:
             raise InputError(f"port {self.port} does not exist; write a number from 1 to 65535, or 0 for any that is free")
+        _ = self.trusted  # raises for what is no address
         for name in (self.prefix, *self.gauges, *self.gauges.values()):
             if not METRIC_NAME.fullmatch(name):
                 raise InputError(f"'{name}' cannot be a metric's name; use letters, digits and _, and no digit in front")
@@ -99,9 +102,21 @@ class Settings:
     def open(self) -> bool:
         """True where callers need no key: this machine alone reaches the server, and nothing says otherwise.
 
-        A name that others call it by means that a proxy passes on what they ask.
+        A name that others call it by, or a proxy that is believed, means that one passes on what they ask.
         """
-        return self.loopback and not self.keys and not self.hosts
+        return self.loopback and not self.keys and not self.hosts and not self.proxies
+
+    @cached_property
+    def trusted(self) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+        """The networks of ``proxies``; raises InputError for what is none."""
+        found = []
+        for one in self.proxies:
+            try:
+                found.append(ipaddress.ip_network(one, strict=False))
+            except ValueError:
+                said = f"'{one}' is no address of a proxy; write one such as 127.0.0.1, or a network such as 10.0.0.0/24"
+                raise InputError(said) from None
+        return tuple(found)
 
     @property
     def own_hosts(self) -> frozenset[str]:

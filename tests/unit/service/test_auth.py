@@ -54,11 +54,14 @@ def test_beyond_loopback_nothing_is_open() -> None:
     assert Settings().open
     assert Settings(host="::1").open
     assert not Settings(keys=True).open
+    assert not Settings(proxies=("127.0.0.1",)).open
     for host in ("0.0.0.0", "192.168.1.7", "::", "search.example.org"):
         assert not Settings(host=host).open
 
 
-@pytest.mark.parametrize("given", [{"host": " "}, {"port": 70_000}, {"prefix": "9lives"}, {"gauges": {"a": "b-c"}}])
+@pytest.mark.parametrize(
+    "given", [{"host": " "}, {"port": 70_000}, {"prefix": "9lives"}, {"gauges": {"a": "b-c"}}, {"proxies": ("nginx",)}]
+)
 def test_settings_that_cannot_be_are_refused(given: dict[str, object]) -> None:
     with pytest.raises(InputError):
         Settings(**given)  # type: ignore[arg-type]
@@ -199,6 +202,42 @@ def test_without_keys_nothing_is_passed_on_by_a_proxy(tmp_path: Path, header: st
         assert problem(refused)["code"] == "proxied"
     with serving(tmp_path, keys=True) as client:
         assert client.get("/v1/health", headers={header: "203.0.113.7", **key(client, "read")}).status_code == 200
+
+
+def behind(client: TestClient, peer: str) -> TestClient:
+    """Return a client that calls from an address."""
+    return TestClient(client.app, base_url="http://127.0.0.1:8080", client=(peer, 50_000))
+
+
+def tries(client: TestClient, count: int, *passed_on: str) -> list[int]:
+    """Send wrong keys, with these lines of X-Forwarded-For, and return how they were answered."""
+    lines = [("x-forwarded-for", line) for line in passed_on]
+    return [client.get("/v1/flags", headers=[("authorization", f"Bearer rt_{n}"), *lines]).status_code for n in range(count)]
+
+
+def test_a_proxy_that_is_believed_says_who_asks(tmp_path: Path) -> None:
+    with serving(tmp_path, keys=True, proxies=("10.0.0.0/24", "::1"), rates=Rates(login=0.001)) as client:
+        proxy = behind(client, "10.0.0.1")
+        assert tries(proxy, 11, "203.0.113.7") == [401] * 10 + [429]
+        assert tries(proxy, 1, "203.0.113.8") == [401], "somebody else"
+        assert tries(proxy, 1, "203.0.113.7, 10.0.0.9") == [429], "through two of them"
+        assert tries(proxy, 1, "203.0.113.7", "10.0.0.9") == [429], "each in a line of its own"
+        assert tries(proxy, 1, "203.0.113.7:4711") == [429]
+        assert tries(behind(client, "::1"), 1, "::ffff:203.0.113.7") == [429]
+
+
+def test_what_a_caller_says_of_its_address_is_not_believed(tmp_path: Path) -> None:
+    with serving(tmp_path, keys=True, proxies=("10.0.0.1",), rates=Rates(login=0.001)) as client:
+        caller = behind(client, "203.0.113.7")
+        assert [tries(caller, 1, f"198.51.100.{n}")[0] for n in range(11)] == [401] * 10 + [429], "it is no proxy"
+        proxy = behind(client, "10.0.0.1")
+        codes = [tries(proxy, 1, f"198.51.100.{n}, 203.0.113.9")[0] for n in range(11)]
+        assert codes == [401] * 10 + [429], "the proxy added the last, and the caller all before"
+        codes = [tries(proxy, 1, f"198.51.100.{n}, nonsense")[0] for n in range(11)]
+        assert codes == [401] * 10 + [429], "behind what is no address nothing is believed"
+    with serving(tmp_path, keys=True, rates=Rates(login=0.001)) as client:
+        codes = [tries(behind(client, "127.0.0.1"), 1, f"198.51.100.{n}")[0] for n in range(11)]
+        assert codes == [401] * 10 + [429], "nobody is believed unasked"
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,7 @@ def diagnosis(service: Service, caller: Caller) -> Diagnosis:
             "keys": not settings.open,
             "https": settings.https,
             "hosts": list(settings.hosts),
+            "proxies": list(settings.proxies),
             "retriever": settings.retriever,
             "serves_folder": settings.folder is not None,
             "serves_golden": settings.golden is not None,
