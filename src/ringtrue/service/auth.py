@@ -39,6 +39,8 @@ LOOKED_UP_AT_ONCE = 4
 """Keys that nobody has seen open anything: whoever sends them in masses takes so many of the server's threads, not all."""
 COOKIE = "ringtrue_session"
 SESSION = timedelta(hours=12)
+MOST_ENDED = 100_000
+"""Sessions that somebody signed out of and that are remembered until they would have ended."""
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 
@@ -208,6 +210,8 @@ class Sessions:
 
     def __init__(self, secret: str) -> None:
         self._secret = (secret or secrets.token_hex(32)).encode()
+        self._ended: dict[str, float] = {}
+        """Until when the cookies of those who signed out would have opened something; those of nobody open nothing anyway."""
 
     def begin(self, key: ApiKey | None = None, *, now: datetime, name: str | None = None) -> Session:
         """Return a new session, of a key or of nobody."""
@@ -215,6 +219,18 @@ class Sessions:
         if key is None:
             return Session(secrets.token_urlsafe(18), until, name=name)
         return Session(secrets.token_urlsafe(18), until, key.key_id, key.project)
+
+    def end(self, session: Session, *, now: datetime) -> None:
+        """Let the cookie of a session open nothing any more, whoever kept a copy of it."""
+        if session.key_id is None:
+            return
+        if len(self._ended) >= MOST_ENDED:
+            moment = now.timestamp()
+            # Where all are still needed, the one goes that would have ended first.
+            over = [nonce for nonce, until in self._ended.items() if until <= moment]
+            for nonce in over or [min(self._ended, key=self._ended.__getitem__)]:
+                del self._ended[nonce]
+        self._ended[session.nonce] = session.until
 
     def called(self, session: Session, name: str) -> Session:
         """Return the session of somebody who gave a name."""
@@ -226,12 +242,12 @@ class Sessions:
         return f"{body}.{self._sign('session', body)}"
 
     def read(self, cookie: str, *, now: datetime) -> Session | None:
-        """Return the session of a cookie; None where it is not ours or has ended."""
+        """Return the session of a cookie; None where it is not ours, has ended, or somebody signed out of it."""
         body, _, signature = cookie.rpartition(".")
         if not body or not hmac.compare_digest(signature.encode(), self._sign("session", body).encode()):
             return None
         found = Session(**json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
-        return found if found.until > now.timestamp() else None
+        return found if found.until > now.timestamp() and found.nonce not in self._ended else None
 
     def csrf(self, session: Session) -> str:
         """Return the token that requests of this session's pages carry."""

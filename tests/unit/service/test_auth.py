@@ -280,6 +280,46 @@ def test_a_session_ends_with_its_key(keyed: TestClient, monkeypatch: pytest.Monk
     assert keyed.get("/settings", follow_redirects=False).status_code == 303
 
 
+def test_who_signs_out_leaves_no_cookie_behind(keyed: TestClient) -> None:
+    form = signed_in(keyed, "admin")
+    copied = keyed.cookies[auth.COOKIE]
+    other = TestClient(keyed.app, base_url="http://127.0.0.1:8080", cookies={auth.COOKIE: copied})
+    second = TestClient(keyed.app, base_url="http://127.0.0.1:8080")
+    signed_in(second, "admin")
+    assert other.get("/settings", follow_redirects=False).status_code == 200
+    assert keyed.post("/logout", data={"csrf": form}, follow_redirects=False).status_code == 303
+    other.cookies.clear()
+    assert other.get("/settings", headers={"cookie": f"{auth.COOKIE}={copied}"}, follow_redirects=False).status_code == 303
+    assert second.get("/settings", follow_redirects=False).status_code == 200, "another session of the same reader goes on"
+
+
+def test_who_signs_in_anew_leaves_no_cookie_behind(keyed: TestClient) -> None:
+    signed_in(keyed, "admin")
+    copied = keyed.cookies[auth.COOKIE]
+    signed_in(keyed, "read")
+    other = TestClient(keyed.app, base_url="http://127.0.0.1:8080")
+    assert other.get("/settings", headers={"cookie": f"{auth.COOKIE}={copied}"}, follow_redirects=False).status_code == 303
+
+
+def test_sessions_that_ended_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auth, "MOST_ENDED", 5)
+    sessions = Sessions("a secret")
+
+    def signed_out(at: datetime) -> str:
+        one = auth.Session(f"nonce {at}", (at + auth.SESSION).timestamp(), "key_1", "default")
+        sessions.end(one, now=at)
+        return sessions.cookie(one)
+
+    for n in range(20):
+        latest = signed_out(NOW + timedelta(minutes=n))
+        assert sessions.read(latest, now=NOW + timedelta(minutes=n)) is None
+        assert len(sessions._ended) <= 5
+    sessions.end(sessions.begin(now=NOW), now=NOW)
+    assert len(sessions._ended) == 5, "a session of nobody opens nothing, and is not remembered"
+    signed_out(NOW + timedelta(days=2))
+    assert len(sessions._ended) == 1, "those that are over anyway are forgotten first"
+
+
 def test_a_wrong_key_signs_nobody_in(keyed: TestClient) -> None:
     form = csrf_of(keyed, "/login")
     answer = keyed.post("/login", data={"key": "rt_wrong", "csrf": form})

@@ -46,6 +46,7 @@ async def sign_in(
         service.rates.failed(client_of(request))
         return login_page(request, local_path(next), problem="This key is unknown, expired or revoked.")
     # A new session, so that nobody can sign somebody else in under a session they know.
+    service.sessions.end(request.state.session, now=service.now())
     request.state.session = service.sessions.begin(found, now=service.now())
     entry = AuditEntry(timestamp(service.now()), found.name, "signed in", found.key_id, found.project)
     await run_in_threadpool(service.store.add_audit, entry)
@@ -54,8 +55,9 @@ async def sign_in(
 
 @router.post("/logout")
 async def sign_out(request: Request, service: Here) -> Response:
-    """End the session."""
+    """End the session, also for whoever has a copy of its cookie."""
     await check_csrf(request, service, request.state.session)
+    service.sessions.end(request.state.session, now=service.now())
     request.state.session = service.sessions.begin(now=service.now())
     return RedirectResponse("/login", 303)
 
