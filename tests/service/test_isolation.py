@@ -32,6 +32,8 @@ SCOPES: tuple[Scope, ...] = ("read", "write", "review", "admin")
 NOW = "2026-03-01T12:00:00Z"
 OTHER_DIGITS = str.maketrans("0123456789abcdef", "56789abcdef01234")
 ADDRESS = "http://127.0.0.1:8080"
+WHOLE_SERVER = ("GET /v1/diagnostics",)
+"""What tells of all projects: keys of the one that the server was started with open it, which A is not."""
 Tables = tuple[tuple[dict[str, Entry], TestClient, dict[str, str]], ...]
 
 
@@ -302,7 +304,7 @@ def test_v4_a_key_opens_what_its_scope_opens_and_nothing_else(two: Two) -> None:
         for table, client, sent in ((REST, two.client, headers), (PAGES, browser, {})):
             for name, entry in table.items():
                 found = asked(client, name.split(" ")[0], entry, entry.asks[0], other, sent, csrf)
-                if (found.status_code == 403) is allowed(entry.needs, scope):
+                if (found.status_code == 403) is (allowed(entry.needs, scope) and name not in WHOLE_SERVER):
                     told.append((name, scope, found.status_code, found.text[:200]))
     assert not told, "\n".join(map(str, told))
 

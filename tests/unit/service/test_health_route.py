@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from fastapi.testclient import TestClient
@@ -9,7 +10,7 @@ from fastapi.testclient import TestClient
 from rest_on_both import ON_ONE, Headers, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
-from rest_service import serving
+from rest_service import problem, serving
 from ringtrue.store import Store
 from stores import kind as kind
 from stores import url as url
@@ -69,3 +70,26 @@ def test_diagnostics_are_for_admins_and_tell_no_secrets(url: str, tmp_path: Path
     assert (found["settings"]["keys"], found["settings"]["serves_golden"]) == (True, True)
     for secret in ("do not tell", str(tmp_path), url, "@"):
         assert secret not in answer.text
+
+
+def test_how_much_all_projects_log_is_told_to_who_runs_the_server_alone(url: str, tmp_path: Path) -> None:
+    with serving(tmp_path, store=url, keys=True, project="ops") as client, Store.open(url) as store:
+
+        def token(project: str) -> str:
+            return store.create_key("ada", ("admin",), now="2026-03-01T12:00:00Z", project=project)[1]
+
+        def shown(key: str) -> str:
+            browser = TestClient(client.app, base_url="http://127.0.0.1:8080")
+            form = re.search(r'name="csrf-token" content="([^"]+)"', browser.get("/login").text)
+            assert form is not None
+            return browser.post("/login", data={"key": key, "csrf": form[1], "next": "/settings"}).text
+
+        ours, theirs = token("ops"), token("shop")
+        ok(client.post("/v1/queries", json={"query": "q", "tool_name": "t"}, headers={"authorization": f"Bearer {ours}"}), 201)
+        assert ok(client.get("/v1/diagnostics", headers={"authorization": f"Bearer {ours}"}))["intake"]["stored"] == 1
+        refused = client.get("/v1/diagnostics", headers={"authorization": f"Bearer {theirs}"})
+        assert refused.status_code == 403
+        assert problem(refused)["code"] == "forbidden"
+        assert "ops" not in refused.text, "nor are they told whose it is"
+        assert "Last commit" in shown(ours)
+        assert "Last commit" not in shown(theirs)

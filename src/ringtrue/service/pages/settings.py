@@ -12,7 +12,7 @@ from ringtrue.service.auth import PageAdmin, PageReader
 from ringtrue.service.context import Here
 from ringtrue.service.models import Cursor
 from ringtrue.service.pages.shell import page
-from ringtrue.service.work.diagnosing import audit_trail, diagnosis
+from ringtrue.service.work.diagnosing import audit_trail, diagnosis, runs_the_server
 from ringtrue.service.work.keyring import create_key, keys, revoke_key
 from ringtrue.store import Scope, timestamp
 
@@ -41,8 +41,8 @@ DEEDS = {
 
 @router.get("/settings")
 def overview(request: Request, service: Here, caller: PageReader) -> Response:
-    """Show who the reader is, what the server serves, and for administrators its state."""
-    found = diagnosis(service, caller) if caller.may("admin") else None
+    """Show who the reader is, what the server serves, and its state to whoever runs it."""
+    found = diagnosis(service, caller) if runs_the_server(service, caller) else None
     return page(request, caller, "settings.html.jinja", tab="server", found=found, settings=service.settings)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringtrue.memory.signals import memory_part
 from ringtrue.online import Health, Part, health_of
-from ringtrue.service.errors import clean
+from ringtrue.service.errors import Refused, clean
 from ringtrue.service.work.logging_in import bad_cursor, is_moment
 from ringtrue.store import AuditEntry, timestamp
 
@@ -70,9 +70,22 @@ class Diagnosis:
     settings: Mapping[str, Any]
 
 
+def runs_the_server(service: Service, caller: Caller) -> bool:
+    """True for an administrator of the project that the server was started with: whoever runs it, among many projects."""
+    return caller.may("admin") and caller.project == service.settings.project
+
+
 def diagnosis(service: Service, caller: Caller) -> Diagnosis:
-    """Return versions, schema, uptime, the intake's figures, jobs by state, and the settings without secrets and places."""
+    """Return versions, schema, uptime, the intake's figures, jobs by state, and the settings without secrets and places.
+
+    The intake is everybody's, and its figures would tell one project how much the others log. Raises Refused for those who
+    do not run the server.
+    """
     settings = service.settings
+    if not runs_the_server(service, caller):
+        raise Refused(
+            403, "forbidden", "this tells of all projects; it needs a key of the one that the server was started with"
+        )
     jobs = Counter(job.state for job in service.of(caller).jobs(project=caller.project, limit=JOBS))
     return Diagnosis(
         versions={"python": platform.python_version(), **dict(_versions())},
