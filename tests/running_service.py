@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,12 +33,17 @@ class Served:
 
 
 @contextmanager
-def running(folder: Path, **settings: Any) -> Iterator[Served]:
-    """Run a server over a store in a folder; its own search is BM25 over the documents of the hotel set."""
+def running(folder: Path, *, connections: Callable[[Any], Any] | None = None, **settings: Any) -> Iterator[Served]:
+    """Run a server over a store in a folder; its own search is BM25 over the documents of the hotel set.
+
+    ``connections`` makes the class of its connections, where Uvicorn's own is not what is wanted.
+    """
     chosen = {"store": str(folder / "store.sqlite"), "golden": "hotel", "retriever": "bm25", "rates": UNHURRIED, **settings}
+    app = create_app(Settings(**chosen))
     config = uvicorn.Config(
-        create_app(Settings(**chosen)), host=LOOPBACK, port=0, log_level="error", access_log=False, timeout_graceful_shutdown=5
-    )
+        app, http="auto" if connections is None else connections(app), host=LOOPBACK, port=0, log_level="error",
+        access_log=False, timeout_graceful_shutdown=5, timeout_keep_alive=30,
+    )  # fmt: skip
     server = uvicorn.Server(config)
     ready = threading.Event()
     startup = server.startup

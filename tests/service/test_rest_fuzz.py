@@ -447,7 +447,9 @@ def wrong(one: Outcome) -> str | None:
         return said if one.attack.whole else None
     if one.status >= 500 or one.status < 200 or one.seconds > ANSWER_S:
         return said
-    if one.status >= 400 and one.body.startswith(b"{"):
+    if one.status >= 400:
+        if not one.body.startswith(b"{"):
+            return said
         told = json.loads(one.body)["error"]
         if (
             set(told) != {"code", "message", "field", "request_id"}
@@ -455,8 +457,6 @@ def wrong(one: Outcome) -> str | None:
             or "/site-packages" in told["message"]
         ):
             return said
-    elif one.status >= 400 and one.body != b"Invalid HTTP request received.":
-        return said
     return None
 
 

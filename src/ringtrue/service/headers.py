@@ -40,20 +40,27 @@ def always(*, https: bool) -> list[tuple[bytes, bytes]]:
     return [*ALWAYS, *([INSIST] if https else [])]
 
 
+_PREFIX, _NUMBERS = f"{secrets.token_hex(4)}-", itertools.count(1)
+
+
+def next_request_id() -> str:
+    """Return the id of a request of this process."""
+    # Drawn once and counted: to draw each would hand the processor to other threads thousands of times a second.
+    return f"{_PREFIX}{next(_NUMBERS):x}"
+
+
 class Envelope:
     """Gives each request an id, times it, and adds the headers that keep browsers from doing harm."""
 
     def __init__(self, app: ASGIApp, *, https: bool) -> None:
         self.app = app
         self.always = always(https=https)
-        self.prefix, self.counter = f"{secrets.token_hex(4)}-", itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        # Drawn once and counted: to draw each would hand the processor to other threads thousands of times a second.
-        request_id = f"{self.prefix}{next(self.counter):x}"
+        request_id = next_request_id()
         scope.setdefault("state", {})["request_id"] = request_id
         began, status = time.perf_counter(), 0
 

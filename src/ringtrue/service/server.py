@@ -18,7 +18,8 @@ from ringtrue.service.settings import Settings
 
 GRACE_S = 20
 """Seconds that requests under way have to end when the server is told to stop."""
-MOST_AT_ONCE = 1_000
+KEPT_FREE = 224
+"""Files that the server may have open beside its connections: the store, indexes, the line to the writer."""
 BACKLOG = 2_048
 """Connections that the system may hold until they are taken."""
 TURN_S = 0.00005
@@ -65,6 +66,25 @@ def _keep_no_memory() -> None:
             library.mallopt(name, GIVEN_BACK)
 
 
+def _connections(most: int) -> int:
+    """Return how many connections the system lets this process have, up to ``most``, after asking it for as many.
+
+    Without a file for one more, nobody could be answered, not even to be told so.
+    """
+    try:
+        import resource
+    except ImportError:  # a system without such limits
+        return most
+    given, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = most + KEPT_FREE
+    if given != resource.RLIM_INFINITY and given < wanted:
+        given = wanted if highest == resource.RLIM_INFINITY else min(wanted, highest)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (given, highest))
+        given = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return most if given == resource.RLIM_INFINITY else max(1, min(most, given - KEPT_FREE))
+
+
 def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) -> None:
     """Serve until a signal ends it; ``ready`` is told the address once it listens.
 
@@ -76,7 +96,7 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
 
         from ringtrue.service.app import create_app
         from ringtrue.service.context import Service
-        from ringtrue.service.express import for_server
+        from ringtrue.service.express import MOST_CONNECTIONS, for_server
         from ringtrue.service.searches import check_settings
     except ImportError as problem:
         raise InputError(f"the service needs {problem.name}; pip install 'ringtrue[service]'") from problem
@@ -96,13 +116,13 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
         app = create_app(settings, Service(replace(settings, writer="process")))
         config = uvicorn.Config(
             app,
-            http=for_server(app),
+            http=for_server(app, https=settings.https, most_connections=_connections(MOST_CONNECTIONS)),
+            ws="none",
             access_log=False,
             log_level="warning",
             server_header=False,
             proxy_headers=False,
             date_header=True,
-            limit_concurrency=MOST_AT_ONCE,
             timeout_graceful_shutdown=GRACE_S,
             timeout_keep_alive=30,
         )
