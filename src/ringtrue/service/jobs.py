@@ -118,8 +118,12 @@ class Jobs:
                 raise Refused(429, "too_many_jobs", said, headers={"Retry-After": "30"})
             self._alive[job.job_id] = job
             self._stops[job.job_id] = threading.Event()
-        self._store.add_job(job)
-        self._pool.submit(self._run, job.job_id, work)
+        try:
+            self._store.add_job(job)
+            self._pool.submit(self._run, job.job_id, work)
+        except BaseException:
+            self._forget(job.job_id)  # what never began must not count as one that waits
+            raise
         return job
 
     def get(self, job_id: str, project: str) -> StoredJob:
@@ -215,9 +219,12 @@ class Jobs:
         try:
             self._store.save_job(replace(self._alive[job_id], updated_at=timestamp(self._now()), **ended))
         finally:
-            with self._lock:
-                self._alive.pop(job_id, None)
-                self._stops.pop(job_id, None)
+            self._forget(job_id)
+
+    def _forget(self, job_id: str) -> None:
+        with self._lock:
+            self._alive.pop(job_id, None)
+            self._stops.pop(job_id, None)
 
     def _change(self, job_id: str, **values: Any) -> StoredJob:
         with self._lock:

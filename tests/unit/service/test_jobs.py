@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtrue.errors import InputError, MissingInput
+from ringtrue.errors import InputError, MissingInput, Unusable
 from ringtrue.service.auth import Caller
 from ringtrue.service.errors import Refused
 from ringtrue.service.jobs import MOST_WAITING, Jobs, Progress, unit_of
@@ -148,6 +148,19 @@ def test_a_project_can_only_have_so_many_and_others_still_can(jobs: Jobs) -> Non
     assert refusal.value.status == 429
     jobs.start("x", Caller("other", "them", ("admin",)), {}, work)
     going.set()
+
+
+def test_a_job_that_the_store_did_not_take_does_not_count(jobs: Jobs, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(job: StoredJob) -> None:
+        raise Unusable("store: locked; try again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "add_job", away)
+        for _ in range(MOST_WAITING + 1):
+            with pytest.raises(Unusable):
+                jobs.start("x", CALLER, {}, lambda progress: {})
+    assert jobs.counts() == {"queued": 0, "running": 0}
+    assert watched(jobs, jobs.start("x", CALLER, {}, lambda progress: {}).job_id)[-1].state == "done"
 
 
 def test_a_job_of_another_project_is_not_there(jobs: Jobs) -> None:
