@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import threading
 import time
@@ -28,10 +29,14 @@ SAVED_EVERY_S = 0.5
 LOOKED_EVERY_S = 0.1
 BEAT_S = 15.0
 ENDED = ("done", "failed", "cancelled", "interrupted")
+SAVED_AGAIN_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""Pauses between the tries to write down how a job ended, while the store does not take it."""
 STOPPING = "stopping…"
 """What a job says from the moment somebody cancels it until it has stopped."""
 COUNTED = {"indexing": "index entries", "searching": "queries"}
 """What the steps of a part of the work are."""
+
+_LOG = logging.getLogger("ringtrue.service")
 
 Work = Callable[["Progress"], Mapping[str, Any]]
 
@@ -94,8 +99,9 @@ class Jobs:
         self._pool = ThreadPoolExecutor(most, thread_name_prefix="ringtrue-job")
         self._lock = threading.Lock()
         self._alive: dict[str, StoredJob] = {}
+        """Those that have not ended, and those whose end the store has not taken yet."""
         self._stops: dict[str, threading.Event] = {}
-        self._closing = False
+        self._closing = threading.Event()
 
     def start(self, kind: str, caller: Caller, request: Mapping[str, Any], work: Work) -> StoredJob:
         """Begin a job and return it as it waits; raises Refused where a project has too many."""
@@ -111,9 +117,9 @@ class Jobs:
             request=request,
         )
         with self._lock:
-            if self._closing:
+            if self._closing.is_set():
                 raise Refused(503, "stopping", "the server stops; try again in a moment", headers={"Retry-After": "5"})
-            if sum(one.project == caller.project for one in self._alive.values()) >= MOST_WAITING:
+            if sum(one.project == caller.project and one.state not in ENDED for one in self._alive.values()) >= MOST_WAITING:
                 said = f"{MOST_WAITING} jobs wait already; cancel some, or wait until they are done"
                 raise Refused(429, "too_many_jobs", said, headers={"Retry-After": "30"})
             self._alive[job.job_id] = job
@@ -138,10 +144,12 @@ class Jobs:
         """Ask a job to stop and return it; it says so at once and stops at its next step. One that has ended stays as it is."""
         found = self.get(job_id, project)
         with self._lock:
-            if job_id in self._alive:
+            alive = self._alive.get(job_id)
+            if alive is not None and alive.state in ENDED:
+                found = alive
+            elif alive is not None:
                 self._stops[job_id].set()
-                changed = replace(self._alive[job_id], updated_at=timestamp(self._now()), says=STOPPING)
-                found = self._alive[job_id] = changed
+                found = self._alive[job_id] = replace(alive, updated_at=timestamp(self._now()), says=STOPPING)
         return found
 
     async def watch(self, job_id: str, project: str) -> AsyncIterator[StoredJob | None]:
@@ -170,13 +178,18 @@ class Jobs:
         return {state: states.count(state) for state in ("queued", "running")}
 
     def close(self) -> None:
-        """Interrupt what runs, and wait until it has stopped."""
+        """Interrupt what runs, wait until it has stopped, and try once more to write down what the store has not taken."""
         with self._lock:
-            self._closing = True
+            self._closing.set()
             stops = list(self._stops.values())
         for stop in stops:
             stop.set()
         self._pool.shutdown(wait=True)
+        left = list(self._alive.values())
+        while left and self._saved(left[-1]):
+            left.pop()
+        if left:
+            _LOG.error("how %d jobs ended could not be written down; they count as interrupted", len(left))
 
     def _run(self, job_id: str, work: Work) -> None:
         stop, saved = self._stops[job_id], time.monotonic()
@@ -202,24 +215,48 @@ class Jobs:
             # Its numbers stay, and mean nothing without what was counted.
             at = "" if progress is None else progress.at
             ended = {
-                "state": "interrupted" if self._closing else "cancelled",
+                "state": "interrupted" if self._closing.is_set() else "cancelled",
                 "says": f"stopped while {at}" if at else "stopped",
             }
         except Exception as problem:
             if not isinstance(problem, RingtrueError | Refused):
-                import logging
-
-                logging.getLogger("ringtrue.service").exception("job %s failed", job_id)
+                _LOG.exception("job %s failed", job_id)
             known = refused(problem)
             ended = {"state": "failed", "error": {"code": known.code, "message": known.message}}
         self._end(job_id, ended)
 
     def _end(self, job_id: str, ended: dict[str, Any]) -> None:
-        """Write down how a job ended; nobody is told before, since what was told must outlive this process."""
+        """Write down how a job ended; nobody is told before, since what was told must outlive this process.
+
+        Where the store does not take it, it is told all the same: who waits must not wait for ever. The thread tries again for
+        a while and takes no other job meanwhile, which would only fail at the same store; then it is left to the next job that
+        ends, and to the end of the server.
+        """
+        with self._lock:
+            left = [job for job in self._alive.values() if job.state in ENDED]
+            job = replace(self._alive[job_id], updated_at=timestamp(self._now()), **ended)
+        for pause in (*SAVED_AGAIN_S, None):
+            if self._saved(job):
+                for one in left:
+                    self._saved(one)
+                return
+            with self._lock:
+                self._alive[job_id] = job
+                self._stops.pop(job_id, None)
+            if pause is None or self._closing.wait(pause):
+                return
+
+    def _saved(self, job: StoredJob) -> bool:
+        """Write down how a job ended, and forget it here; False where the store does not take it."""
         try:
-            self._store.save_job(replace(self._alive[job_id], updated_at=timestamp(self._now()), **ended))
-        finally:
-            self._forget(job_id)
+            self._store.save_job(job)
+        except MissingInput:
+            pass  # it was deleted: there is nothing left to tell it of
+        except Exception as problem:
+            _LOG.warning("the store does not take that job %s is %s (%s)", job.job_id, job.state, type(problem).__name__)
+            return False
+        self._forget(job.job_id)
+        return True
 
     def _forget(self, job_id: str) -> None:
         with self._lock:

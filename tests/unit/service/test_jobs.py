@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ import pytest
 from ringtrue.errors import InputError, MissingInput, Unusable
 from ringtrue.service.auth import Caller
 from ringtrue.service.errors import Refused
-from ringtrue.service.jobs import MOST_WAITING, Jobs, Progress, unit_of
+from ringtrue.service.jobs import ENDED, MOST_WAITING, Jobs, Progress, unit_of
 from ringtrue.store import Store, StoredJob
 
 CALLER = Caller("default", "tester", ("admin",))
@@ -161,6 +162,70 @@ def test_a_job_that_the_store_did_not_take_does_not_count(jobs: Jobs, store: Sto
                 jobs.start("x", CALLER, {}, lambda progress: {})
     assert jobs.counts() == {"queued": 0, "running": 0}
     assert watched(jobs, jobs.start("x", CALLER, {}, lambda progress: {}).job_id)[-1].state == "done"
+
+
+class Locked:
+    """A store that takes no end of a job for a while."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.locked, self._save = True, store.save_job
+        monkeypatch.setattr(store, "save_job", self.save)
+
+    def save(self, job: StoredJob) -> None:
+        if self.locked and job.state in ENDED:
+            raise Unusable("store: secret place is locked; try again")
+        self._save(job)
+
+
+def test_how_a_job_ended_is_told_while_the_store_is_locked_and_written_down_later(
+    jobs: Jobs, store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("ringtrue.service.jobs.SAVED_AGAIN_S", (0.05,) * 400)
+    lock = Locked(store, monkeypatch)
+    job = jobs.start("x", CALLER, {}, lambda progress: {"counted": 3})
+    ended = watched(jobs, job.job_id)[-1]
+    assert (ended.state, ended.result) == ("done", {"counted": 3})
+    assert jobs.get(job.job_id, "default") == jobs.cancel(job.job_id, "default") == ended
+    assert jobs.counts() == {"queued": 0, "running": 0}
+    assert "Unusable" in caplog.text
+    assert "secret" not in caplog.text
+    lock.locked = False
+    until = time.monotonic() + 20
+    while (kept := store.job(job.job_id, project="default")) != ended and time.monotonic() < until:
+        time.sleep(0.02)
+    assert kept == ended
+    assert jobs.get(job.job_id, "default") == ended
+
+
+def test_what_the_store_did_not_take_is_written_down_with_the_next_end(
+    jobs: Jobs, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ringtrue.service.jobs.SAVED_AGAIN_S", ())
+    lock = Locked(store, monkeypatch)
+    several = [jobs.start("x", CALLER, {}, lambda progress: {}).job_id for _ in range(MOST_WAITING)]
+    assert {watched(jobs, job_id)[-1].state for job_id in several} == {"done"}
+    lock.locked = False
+    last = jobs.start("x", CALLER, {}, lambda progress: {}).job_id  # those that ended do not count as waiting
+    watched(jobs, last)
+    jobs.close()
+    assert {job.state for job in store.jobs()} == {"done"}
+
+
+def test_what_the_store_did_not_take_is_written_down_when_the_server_ends(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lock = Locked(store, monkeypatch)
+    for stays_locked, state in ((False, "done"), (True, "running")):
+        lock.locked = True
+        jobs = Jobs(store, now=lambda: datetime.now(UTC), most=1)
+        job = jobs.start("x", CALLER, {}, lambda progress: {})
+        assert watched(jobs, job.job_id)[-1].state == "done"
+        lock.locked = stays_locked
+        jobs.close()  # it does not wait for the pause to be over
+        kept = store.job(job.job_id, project="default")
+        assert kept is not None
+        assert kept.state == state
+        assert ("could not be written down" in caplog.text) is stays_locked
 
 
 def test_a_job_of_another_project_is_not_there(jobs: Jobs) -> None:
