@@ -43,6 +43,8 @@ LOOK_S = 1.0
 MOST_CONNECTIONS = 1_000
 MOST_HEADS = 4_000
 """Heads that are remembered as read: a program's differ in the length of the body and in nothing else."""
+LONGEST_REMEMBERED = 2 * 1024
+"""A longer head is read each time, so that all that are remembered take 8 MB and no more."""
 Observed = tuple[str, int, float, tuple[float, ...]]
 """Project, status, seconds, and how long the searches themselves took: for the metrics, which the server tells."""
 
@@ -118,7 +120,7 @@ class Counter:
         self.observed: list[Observed] = []
         self.closing = False
         self._store = store
-        self._heads: dict[bytes, Head | None] = {}
+        self._heads: dict[bytes, Head] = {}
         self._prefix, self._numbers = f"{secrets.token_hex(4)}-", itertools.count(1)
         fixed = [*always(https=rules.https), (b"content-security-policy", POLICY.encode()), (b"cache-control", b"no-store")]
         self._fixed = _lines([(b"content-type", b"application/json"), *fixed])
@@ -130,9 +132,12 @@ class Counter:
         try:
             return self._heads[head]
         except KeyError:
-            if len(self._heads) >= MOST_HEADS:
-                self._heads.clear()
-            found = self._heads[head] = read_head(head, self.rules.hosts)
+            found = read_head(head, self.rules.hosts)
+            # One that is not plain takes its connection along and is not asked for again: strangers would fill the memory.
+            if found is not None and len(head) <= LONGEST_REMEMBERED:
+                if len(self._heads) >= MOST_HEADS:
+                    self._heads.clear()
+                self._heads[head] = found
             return found
 
     def renew(self, token: str) -> asyncio.Future[bool]:
@@ -220,7 +225,7 @@ class Connection(asyncio.Protocol):
             if len(got) > LONGEST_HEAD or not (got.startswith(BEGINNING) or BEGINNING.startswith(bytes(got[: len(BEGINNING)]))):
                 self.give_back()
             return
-        head = self.counter.head(bytes(got[:end]))
+        head = self.counter.head(bytes(got[:end])) if end <= LONGEST_HEAD else None
         if head is None:
             self.give_back()
             return
