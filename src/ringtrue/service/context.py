@@ -62,7 +62,8 @@ class Service:
     def _observe(self, found: Sequence[Observed]) -> None:
         for project, status, seconds, spent in found:
             self.telemetry.observe_request("POST", PATH, status, seconds, project=project)
-            self.telemetry.observe_searches(project, spent)
+            if project is not None:
+                self.telemetry.observe_searches(project, spent)
 
     def _queue(self) -> Queue:
         return Queue(self.intake.figures.waiting, MOST_ROWS)

@@ -45,8 +45,8 @@ MOST_HEADS = 4_000
 """Heads that are remembered as read: a program's differ in the length of the body and in nothing else."""
 LONGEST_REMEMBERED = 2 * 1024
 """A longer head is read each time, so that all that are remembered take 8 MB and no more."""
-Observed = tuple[str, int, float, tuple[float, ...]]
-"""Project, status, seconds, and how long the searches themselves took: for the metrics, which the server tells."""
+Observed = tuple[str | None, int, float, tuple[float, ...]]
+"""Project, where it is known, status, seconds, and how long the searches took: for the metrics, which the server tells."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Connection(asyncio.Protocol):
         self.counter, self.peer, self.brought = counter, peer, brought
         self.got = bytearray()
         self.since = time.monotonic()
-        """When the first letter of what is here came, or the last answer went."""
+        """When the first letter of what is here came, the last answer went, or a key began to be looked up."""
         self.waiting: _Asked | None = None
         self.looking_up = self.last = self.gone = False
 
@@ -248,7 +248,7 @@ class Connection(asyncio.Protocol):
         token = head.shown[7:]
         key = counter.keyring.remembered(token, renew=lambda one: counter.renew(one).add_done_callback(_heard))
         if key is None:
-            self.looking_up = True
+            self.looking_up, self.since = True, time.monotonic()
             counter.renew(token).add_done_callback(self._looked_up)
             return None
         if not key.allows("write"):
@@ -264,6 +264,14 @@ class Connection(asyncio.Protocol):
             self._next()
         else:  # unknown, revoked, or the store is away: that is told there
             self.give_back()
+
+    def _not_looked_up(self) -> None:
+        """Answer a request whose key the store does not tell in time, and hang up: the server would wait as long again."""
+        self.waiting, self.last = _Asked(self, None, began=self.since), True
+        limit = self.counter.rules.time_limit
+        said = f"to look up the key took longer than {limit:g} s, and nothing is stored; try again"
+        self.waiting.set_exception(Refused(504, "timed_out", said))
+        self.gone = True
 
     def _ask(self, body: bytes, project: str, head: Head) -> None:
         counter = self.counter
@@ -310,7 +318,10 @@ class Connection(asyncio.Protocol):
                     f"this took longer than {limit:g} s, and it is not certain that it is stored; send it again with a query_id"
                 )
                 self.waiting.set_exception(Refused(504, "timed_out", said))
-        elif self.got and not self.looking_up:
+        elif self.looking_up:
+            if now - self.since > self.counter.rules.time_limit:
+                self._not_looked_up()
+        elif self.got:
             if now - self.since > BODY_S:
                 self.give_back()
         elif now - self.since > IDLE_S:
@@ -334,8 +345,9 @@ class _Asked:
 
     __slots__ = ("began", "connection", "found", "over", "project", "request_id")
 
-    def __init__(self, connection: Connection, project: str) -> None:
-        self.connection, self.project, self.began = connection, project, time.monotonic()
+    def __init__(self, connection: Connection, project: str | None, *, began: float | None = None) -> None:
+        self.connection, self.project = connection, project
+        self.began = time.monotonic() if began is None else began
         self.request_id = connection.counter.request_id()
         self.found: Incoming | None = None
         self.over = False

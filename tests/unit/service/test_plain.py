@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
@@ -115,3 +116,31 @@ def test_only_short_plain_heads_are_remembered(at_desk: Callable[..., None]) -> 
         assert len(remembered) <= MOST_HEADS
 
     at_desk(check)
+
+
+def test_who_waits_for_a_key_to_be_looked_up_is_answered(at_desk: Callable[..., None]) -> None:
+    async def check(desk: Desk) -> None:
+        counter, limit = desk.counter, desk.counter.rules.time_limit
+        hangs: list[asyncio.Future[bool]] = []
+
+        def renew(token: str) -> asyncio.Future[bool]:
+            hangs.append(counter.loop.create_future())
+            return hangs[-1]
+
+        counter.renew = renew  # type: ignore[method-assign]
+        connection, wire = desk.open(request("Authorization: Bearer rt_x"))
+        connection.look(time.monotonic() + limit - 1)
+        assert (wire.sent, wire.closed, desk.returned) == (b"", False, [])
+        connection.look(time.monotonic() + limit + 1)
+        head, _, body = wire.sent.partition(HEAD_END)
+        assert head.startswith(b"HTTP/1.1 504 ")
+        assert b"connection: close" in head
+        assert json.loads(body)["error"]["code"] == "timed_out"
+        assert wire.closed
+        [(project, status, _, spent)] = counter.take_observed()
+        assert (project, status, spent) == (None, 504, ())
+        hangs[0].set_result(True)  # at last: nobody waits for it any more
+        await asyncio.sleep(0)
+        assert (wire.sent.count(b"HTTP/1.1"), desk.returned, counter.take_observed()) == (1, [], [])
+
+    at_desk(check, keys=True)
