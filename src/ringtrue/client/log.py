@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ringtrue.client.wire import Wire, given, segment
+from ringtrue.errors import MissingInput
 
 Actor = Literal["person", "agent", "unknown"]
 Step = Literal["minute", "hour", "day"]
@@ -166,6 +167,8 @@ class Queries:
 
     def get(self, query_id: str) -> LoggedSearch:
         """Return one search; raises MissingInput where the log has none of that id."""
+        if query_id == "stats":  # the address of ``stats``, and so of no search
+            raise MissingInput(f"{self._wire.who}: the log has no search 'stats'")
         return self._wire.get_as(LoggedSearch, f"/v1/queries/{segment(query_id, 'query_id')}")
 
     def stats(self, *, since: str | None = None, until: str | None = None, step: Step | None = None) -> LogStats:

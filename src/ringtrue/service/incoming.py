@@ -21,6 +21,8 @@ from ringtrue.store import LoggedQuery, timestamp
 MOST = 1_000
 """Searches of one request."""
 MOST_RESULTS = 1_000
+UNREACHABLE = frozenset([".", "..", "stats"])
+"""What leads elsewhere behind ``/v1/queries/``; a search of any other name has its address there."""
 
 
 def _readable(moment: str) -> str:
@@ -28,6 +30,12 @@ def _readable(moment: str) -> str:
         return timestamp(moment)
     except InputError as problem:
         raise ValueError(str(problem)) from None
+
+
+def _within_reach(query_id: str) -> str:
+    if query_id in UNREACHABLE or "\n" in query_id:  # which no address takes
+        raise ValueError("must be no word of the address itself and have no line break, or the search is not found again")
+    return query_id
 
 
 At = Annotated[Moment, AfterValidator(_readable), Field(json_schema_extra={"format": "date-time"})]
@@ -51,7 +59,9 @@ class Search(Strict):
 
     query: Text
     tool_name: Name
-    query_id: Name | None = Field(None, description="Given where it is missing. Sent twice, the first one stays.")
+    query_id: Annotated[Name, AfterValidator(_within_reach)] | None = Field(
+        None, description="Given where it is missing. Sent twice, the first one stays."
+    )
     created_at: At | None = Field(None, description="When it was searched; now where it is missing.")
     intent: Line | None = None
     mode: Name | None = None

@@ -59,6 +59,18 @@ def test_projects_do_not_see_each_other(guarded: Served) -> None:
             other.queries.get(query_id)
 
 
+def test_a_search_is_found_under_the_id_that_a_program_gave_it(served: Served) -> None:
+    with Client(served.url) as client:
+        for query_id in ("a/b", "ü/ß", "../x", "a?b#c%2F", "stats/x"):
+            assert client.log("pool", tool_name="app", query_id=query_id) == query_id
+            assert client.queries.get(query_id).query_id == query_id
+        for query_id in ("stats", ".", ".."):
+            with pytest.raises(ringtrue.InputError, match="query_id"):
+                client.log("pool", tool_name="app", query_id=query_id)
+        with pytest.raises(ringtrue.MissingInput):
+            client.queries.get("stats")
+
+
 def test_a_revoked_key_opens_nothing_any_more(guarded: Served) -> None:
     with Client(guarded.url, key=key(guarded, "admin")) as admin:
         made = admin.keys.create("laptop", ["read"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
+import pytest
 from fastapi.testclient import TestClient
 
 from rest_on_both import ON_ONE, Headers, examples_of, ok
@@ -88,6 +91,22 @@ def test_a_test_is_started_once_paused_and_begun_anew(client: TestClient) -> Non
     ]
     for given in wrong:
         assert client.post("/v1/tests", json=given).status_code == 422, given
+
+
+@ON_ONE
+@pytest.mark.parametrize("feature", ["a/b", "ü/ß", "../x", "..", ".", "a?b", "50%", " a"])
+def test_a_name_that_no_address_leads_to_is_refused(client: TestClient, feature: str) -> None:
+    answer = client.post("/v1/tests", json={"feature": feature})
+    assert (answer.status_code, problem(answer)["code"]) == (422, "invalid_input")
+    assert "no address leads to it" in problem(answer)["message"]
+    assert ok(client.get("/v1/tests")) == []
+
+
+@ON_ONE
+@pytest.mark.parametrize("feature", ["rerank v2", "ü&ß", "a@b", "...", "a.b", "x" * 200])
+def test_a_test_is_found_under_its_name(client: TestClient, feature: str) -> None:
+    ok(client.post("/v1/tests", json={"feature": feature}), 201)
+    assert ok(client.get(f"/v1/tests/{quote(feature, safe='')}"))["feature"] == feature
 
 
 def test_tests_stay_in_their_project(keyed: tuple[TestClient, Headers]) -> None:

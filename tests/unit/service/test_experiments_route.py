@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from fastapi.testclient import TestClient
 
 from rest_on_both import ON_ONE, Headers, examples_of, ok
@@ -52,6 +53,15 @@ def test_all_of_them_or_none(client: TestClient) -> None:
     told = problem(taken)
     assert (taken.status_code, told["code"], told["field"]) == (409, "conflict", "body.experiments.1.id")
     assert len(ok(client.get("/v1/experiments"))["items"]) == 1
+
+
+@ON_ONE
+@pytest.mark.parametrize("name", ["a/b", "..", "a#b"])
+def test_an_id_that_no_address_leads_to_is_refused(client: TestClient, name: str) -> None:
+    answer = client.post("/v1/experiments", json={"experiments": [row(id="fine"), row(id=name)]})
+    assert (answer.status_code, problem(answer)["code"]) == (422, "invalid_input")
+    assert "no address leads to it" in problem(answer)["message"]
+    assert ok(client.get("/v1/experiments"))["items"] == []
 
 
 def test_pages_from_the_newest_on(client: TestClient) -> None:

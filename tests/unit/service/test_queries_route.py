@@ -6,6 +6,7 @@ import gzip
 import json
 from dataclasses import fields
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
@@ -193,6 +194,22 @@ def test_the_list_can_be_narrowed(client: TestClient) -> None:
 def test_one_that_is_not_there(client: TestClient) -> None:
     answer = client.get("/v1/queries/eq_none")
     assert (answer.status_code, problem(answer)["code"]) == (404, "not_found")
+
+
+@ON_ONE
+@pytest.mark.parametrize("query_id", ["a/b", "ü/ß", "../x", "/", "a/", "/v1/queries", "stats/", "100%", "a?b#c", "...", "x\r"])
+def test_a_search_is_found_under_any_id(client: TestClient, query_id: str) -> None:
+    assert send(client, {**ONE, "query_id": query_id})["query_ids"] == [query_id]
+    assert ok(client.get(f"/v1/queries/{quote(query_id, safe='')}"))["query_id"] == query_id
+    assert client.get(f"/queries/{quote(query_id, safe='')}").status_code == 200
+
+
+@ON_ONE
+@pytest.mark.parametrize("query_id", ["stats", ".", "..", "x\n", "x\ny"])
+def test_an_id_whose_address_leads_elsewhere_is_refused(client: TestClient, query_id: str) -> None:
+    answer = client.post("/v1/queries", json=[ONE, {**ONE, "query_id": query_id}])
+    assert (answer.status_code, problem(answer)["field"]) == (422, "body.1.query_id")
+    assert ok(client.get("/v1/queries"))["items"] == []
 
 
 def test_the_log_in_numbers(client: TestClient) -> None:

@@ -141,7 +141,7 @@ class Shown:
     grade: int | None
 
 
-@router.get("/queries/{query_id}")
+@router.get("/queries/{query_id:path}")
 def one(request: Request, service: Here, caller: PageReader, query_id: str) -> Response:
     """Show one search: its answer, where each result came from, what it cost and what was done with it."""
     row = one_search(service, caller, query_id)

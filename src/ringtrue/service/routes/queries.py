@@ -160,7 +160,7 @@ def stats(
     return Stats.model_validate(found, from_attributes=True)
 
 
-@router.get("/{query_id}")
+@router.get("/{query_id:path}")
 def one(service: Here, caller: Reader, query_id: PathName) -> LoggedSearch:
     """Return one search of the log."""
     return LoggedSearch.of(one_search(service, caller, query_id))

@@ -10,6 +10,7 @@ from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.experiment import Experiment, ExperimentTable
 from ringtrue.formats.text import Place
 from ringtrue.service.errors import Refused
+from ringtrue.service.work.library import check_address
 from ringtrue.service.work.logging_in import bad_cursor
 from ringtrue.store import AuditEntry, timestamp
 
@@ -53,11 +54,13 @@ def one_experiment(service: Service, caller: Caller, experiment_id: str) -> Expe
 def import_experiments(service: Service, caller: Caller, rows: Sequence[Mapping[str, Any]]) -> tuple[Experiment, ...]:
     """Keep experiments, all of them or none, and return them with the ids they got.
 
-    Raises InputError with the place, and Refused (409) for an id that is taken.
+    Raises InputError with the place, or for an id that no address leads to, and Refused (409) for an id that is taken.
     """
     given = []
     for number, row in enumerate(rows):
         named = row.get("id") is not None
+        if named:
+            check_address("an experiment", row["id"])
         read = Experiment.of({**row, "id": row["id"] if named else UNNAMED}, Place("body").at("experiments").at(number))
         given.append(read if named else replace(read, id=""))
     _free(service, caller, given)

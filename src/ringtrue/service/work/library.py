@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
 LONGEST = 120
 """Characters of a name or a version."""
-NAME = re.compile(rf"[^\s/@\\?#%\x00-\x1f\x7f](?:[^/@\\?#%\x00-\x1f\x7f]{{0,{LONGEST - 2}}}[^\s/@\\?#%\x00-\x1f\x7f])?")
-"""What a golden set or a baseline may be called: anything that an address can hold."""
+_EDGE, _INNER = r"[^\s/@\\?#%\x00-\x1f\x7f]", r"[^/@\\?#%\x00-\x1f\x7f]"
+NAME = re.compile(rf"(?!\.{{1,2}}\Z){_EDGE}(?:{_INNER}{{0,{LONGEST - 2}}}{_EDGE})?")
+"""What a golden set or a baseline may be called: anything that an address can hold, without the @ before a version."""
+ADDRESS = re.compile(r"(?!\.{1,2}\Z)(?!\s)[^/\\?#%\x00-\x1f\x7f]+(?<!\s)")
+"""The same for what has no versions."""
 
 UPDATE = "baseline.update"
 """What the audit trail calls it that a run became a baseline."""
@@ -78,6 +81,15 @@ def named(text: str) -> tuple[str, str | None]:
     if not NAME.fullmatch(name) or (at and not NAME.fullmatch(version)):
         raise InputError(f"'{text[:80]}' names nothing that is kept here; write a name, or name@version like hotel@1.0.0")
     return name, version or None
+
+
+def check_address(what: str, name: str) -> None:
+    """Raise InputError for the name of something new that no address would lead to.
+
+    >>> check_address("a feature", "rerank v2")
+    """
+    if not ADDRESS.fullmatch(name):
+        raise InputError(f"'{name[:80]}' cannot be the name of {what}: no address leads to it; leave out / \\ ? # %")
 
 
 # ── golden sets ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -37,6 +37,7 @@ from ringtrue.online import Standing as TestStanding
 from ringtrue.online.abtest import measure_of
 from ringtrue.online.scoring import compared
 from ringtrue.service.errors import Refused
+from ringtrue.service.work.library import check_address
 from ringtrue.store import ABStatus, ABTest, AuditEntry, Flag, ShadowRun, TestPoint, timestamp
 
 if TYPE_CHECKING:
@@ -132,8 +133,10 @@ def tested(service: Service, caller: Caller, feature: str) -> Tested:
 def start_test(service: Service, caller: Caller, feature: str, **options: Any) -> Tested:
     """Start the test of a feature, write down who did it, and return it.
 
-    Raises InputError for options that cannot be, and Refused (409) where the feature has a test and is not begun ``again``.
+    Raises InputError for a name or options that cannot be, and Refused (409) where the feature has a test and is not begun
+    ``again``.
     """
+    check_address("a feature", feature)
     store, now = service.of(caller), timestamp(service.now())
 
     def taken() -> bool:
