@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Query
@@ -54,10 +55,12 @@ Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many at most.
 Cursor = Annotated[str | None, Query(max_length=300, description="`next` of the page before.")]
 
 
-def paged(items: list[Item], limit: int, cursor_of: str) -> tuple[list[Item], str | None]:
+def paged(items: list[Item], limit: int, cursor_of: str | Callable[[Item], str]) -> tuple[list[Item], str | None]:
     """Return the first ``limit`` of ``limit + 1`` items that were asked for, and the cursor behind them, if there are more.
 
-    The cursor is the attribute ``cursor_of`` of the last one shown.
+    The cursor is the attribute ``cursor_of`` of the last one shown, or what that makes of it.
     """
     shown = items[:limit]
-    return shown, str(getattr(shown[-1], cursor_of)) if len(items) > limit else None
+    if len(items) <= limit:
+        return shown, None
+    return shown, str(getattr(shown[-1], cursor_of)) if isinstance(cursor_of, str) else cursor_of(shown[-1])

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import ARRAY, ColumnElement, Text, bindparam, case, cast, func, literal, or_, select, tuple_
 
-from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.errors import InputError, nearest
 from ringtrue.store.base import Base
 from ringtrue.store.records import DEFAULT_PROJECT, LogBucket, LoggedQuery, Step
 from ringtrue.store.rows import QUERY, structure, words
@@ -49,13 +49,12 @@ class Exploring(Base):
         trouble: bool = False,
         slower_than: float | None = None,
         limit: int = 50,
-        before: str | None = None,
+        before: tuple[Moment, str] | None = None,
     ) -> list[LoggedQuery]:
-        """Return logged searches, the newest first; ``before`` goes on behind a query id.
+        """Return logged searches, the newest first; ``before`` goes on behind a time and a query id.
 
-        ``text`` is part of what was searched for, in upper or lower case.
-        ``trouble`` takes those that found nothing, fell back or were degraded; ``slower_than`` is in milliseconds. Raises
-        MissingInput where there is no such query to go on behind.
+        Whether that query is still there does not matter. ``text`` is part of what was searched for, in upper or lower case.
+        ``trouble`` takes those that found nothing, fell back or were degraded; ``slower_than`` is in milliseconds.
         """
         log = QUERY.table.c
         found = _mine(project, since, until)
@@ -69,16 +68,10 @@ class Exploring(Base):
             found.append(or_(log.result_count == 0, log.degraded == 1, log.fallback.is_not(None)))
         if slower_than is not None:
             found.append(log.total_latency_ms > float(slower_than))
+        if before is not None:
+            found.append(tuple_(log.created_at, log.query_id) < tuple_(timestamp(before[0]), words(before[1])))
+        newest = select(QUERY.table).where(*found).order_by(log.created_at.desc(), log.query_id.desc()).limit(limit)
         with self._reading() as connection:
-            if before is not None:
-                place = select(log.created_at).where(log.project == words(project), log.query_id == words(before))
-                at = connection.execute(place).scalar()
-                if at is None:
-                    raise MissingInput(
-                        f"the log of project {project!r} has no query {before!r} to go on behind; ask for the first"
-                    )
-                found.append(tuple_(log.created_at, log.query_id) < tuple_(at, words(before)))
-            newest = select(QUERY.table).where(*found).order_by(log.created_at.desc(), log.query_id.desc()).limit(limit)
             return [QUERY.read(row) for row in connection.execute(newest).mappings()]
 
     def log_volume(self, *, project: str = DEFAULT_PROJECT, since: Moment, until: Moment, step: Step) -> list[LogBucket]:

@@ -160,8 +160,22 @@ def test_pages_go_from_the_newest_to_the_oldest_without_gaps(client: TestClient)
     assert len(seen) == len(set(seen)) == 25
     times = [ok(client.get(f"/v1/queries/{name}"))["created_at"] for name in seen]
     assert times == sorted(times, reverse=True)
-    answer = client.get("/v1/queries", params={"cursor": "nobody gave this"})
-    assert (answer.status_code, problem(answer)["code"]) == (422, "invalid_cursor")
+    for wrong in ("nobody gave this", "eq_1", "~", "~eq_1", "2026-03-01T12:00:00.000000Z~", "2026-03-01~eq_1", "now~eq_1"):
+        answer = client.get("/v1/queries", params={"cursor": wrong})
+        assert (answer.status_code, problem(answer)["code"]) == (422, "invalid_cursor"), wrong
+
+
+def test_the_next_page_follows_also_where_the_last_search_of_this_one_was_deleted(client: TestClient, url: str) -> None:
+    rows = [{"query_id": f"eq~{n}", "created_at": f"2026-03-01T12:00:{n:02}Z", "user_id": f"u{n}"} for n in range(9)]
+    send(client, [{**ONE, **row} for row in rows])
+    first = ok(client.get("/v1/queries", params={"limit": 4}))
+    assert [row["query_id"] for row in first["items"]][-1] == "eq~5"
+    with Store.open(url) as store:
+        assert store.delete_user("u5") == 1
+    for path in ("/v1/queries", "/queries"):
+        assert client.get(path, params={"cursor": first["next"]}).status_code == 200
+    second = ok(client.get("/v1/queries", params={"limit": 4, "cursor": first["next"]}))
+    assert [row["query_id"] for row in second["items"]] == ["eq~4", "eq~3", "eq~2", "eq~1"]
 
 
 def test_the_list_can_be_narrowed(client: TestClient) -> None:

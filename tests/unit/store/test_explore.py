@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import event
 
-from ringtrue.errors import InputError, MissingInput
+from ringtrue.errors import InputError
 from ringtrue.store import LogBucket, LoggedQuery, Store
 from ringtrue.store.explore import _spans
 from store_contents import PLAIN_QUERY
@@ -51,13 +51,15 @@ def test_the_newest_searches_come_first_and_in_pages_V_3(log: Store) -> None:
     pages, before = [], None
     while page := log.newest_queries(limit=5, before=before):
         pages.append([query.query_id for query in page])
-        before = page[-1].query_id
+        before = (page[-1].created_at, page[-1].query_id)
     assert [len(page) for page in pages] == [5, 5, 2]
     assert [query_id for page in pages for query_id in page] == [query.query_id for query in reversed(_log())]
-    with pytest.raises(MissingInput, match="gone"):
-        log.newest_queries(before="gone")
-    with pytest.raises(MissingInput, match="eq_03"):
-        log.newest_queries(before="eq_03", project="other")
+    fourth = _log()[3]
+    assert log.newest_queries(before=(fourth.created_at, fourth.query_id), project="other") == []
+    gone = (fourth.created_at, fourth.query_id + "x")
+    assert [query.query_id for query in log.newest_queries(before=gone, limit=1)] == ["eq_03"]
+    with pytest.raises(InputError):
+        log.newest_queries(before=("gone", "eq_03"))
 
 
 def test_searches_are_filtered_by_text_tool_session_time_trouble_and_latency_V_3(log: Store) -> None:
@@ -70,7 +72,7 @@ def test_searches_are_filtered_by_text_tool_session_time_trouble_and_latency_V_3
     assert _ids(log, trouble=True) == [7, 5, 3]
     assert _ids(log, slower_than=9) == [11, 10]
     assert _ids(log, since="2026-03-01T12:10:00Z", until="2026-03-01T12:30:00Z") == [5, 4, 3, 2]
-    assert _ids(log, trouble=True, tool="mcp", slower_than=3, before="eq_07") == [5]
+    assert _ids(log, trouble=True, tool="mcp", slower_than=3, before=(_log()[7].created_at, "eq_07")) == [5]
 
 
 @pytest.mark.parametrize("text", ["früh", "FRÜH", "Früh anreisen", "élève", "ÉLÈVE", "Élève", "%ü"])

@@ -18,7 +18,7 @@ from ringtrue.service.errors import refused
 from ringtrue.service.models import Cursor, paged
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.work.exporting import MOST, as_csv, as_json, exported
-from ringtrue.service.work.logging_in import LogStats, Step, log_stats, newest_searches, one_search
+from ringtrue.service.work.logging_in import LogStats, Step, log_stats, newest_searches, one_search, search_cursor
 from ringtrue.service.work.remembered import Remembered
 from ringtrue.store import FeedbackEvent, LoggedQuery
 
@@ -108,7 +108,7 @@ def explorer(request: Request, service: Here, caller: PageReader, wanted: Wanted
         said = refused(problem).message
         return fragment(request, caller, "queries.html.jinja", "rows", status=422, **told, part=True, problem=said)
     found = newest_searches(service, caller, limit=SHOWN + 1, before=cursor, **asked)
-    rows, following = paged(found, SHOWN, "query_id")
+    rows, following = paged(found, SHOWN, search_cursor)
     values: dict[str, Any] = {"rows": rows, "next": following, "cursor": cursor, "wanted": wanted, "most": MOST, "problem": ""}
     if wants_fragment(request):
         return fragment(request, caller, "queries.html.jinja", "rows", **values, part=True)

@@ -15,7 +15,7 @@ from ringtrue.service.errors import ERRORS
 from ringtrue.service.idempotency import name_once, sent_with_key
 from ringtrue.service.incoming import BODY, EXAMPLES, At, Incoming, Stage
 from ringtrue.service.models import Answer, Cursor, Limit, Page, paged
-from ringtrue.service.work.logging_in import Step, log_stats, newest_searches, one_search
+from ringtrue.service.work.logging_in import Step, log_stats, newest_searches, one_search, search_cursor
 from ringtrue.store import LoggedQuery
 
 router = APIRouter(prefix="/v1/queries", tags=["queries"], responses=ERRORS)
@@ -143,7 +143,7 @@ def list_searches(
         trouble=trouble,
         slower_than=slower_than,
     )
-    shown, behind = paged(rows, limit, "query_id")
+    shown, behind = paged(rows, limit, search_cursor)
     return Page[LoggedSearch](items=[LoggedSearch.of(row) for row in shown], next=behind)
 
 

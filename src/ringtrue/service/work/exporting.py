@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ringtrue.service.work.logging_in import newest_searches
+from ringtrue.service.work.logging_in import newest_searches, search_cursor
 from ringtrue.store import LoggedQuery
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def exported(service: Service, caller: Caller, **filters: Any) -> Iterator[Logge
         left -= len(rows)
         if len(rows) < AT_A_TIME:
             return
-        before = rows[-1].query_id
+        before = search_cursor(rows[-1])
 
 
 def as_csv(rows: Iterator[LoggedQuery]) -> Iterator[bytes]:

@@ -49,11 +49,14 @@ def search_row(values: dict[str, Any], project: str) -> LoggedQuery:
 def newest_searches(
     service: Service, caller: Caller, *, limit: int, before: str | None = None, **filters: Any
 ) -> list[LoggedQuery]:
-    """Return the newest searches of the log that fit; raises Refused for a cursor that is none."""
-    try:
-        return service.of(caller).newest_queries(project=caller.project, limit=limit, before=before, **filters)
-    except MissingInput:
-        raise bad_cursor() from None
+    """Return the newest searches of the log that fit; ``before`` is a ``search_cursor``, raises Refused for none."""
+    place = None if before is None else _place(before)
+    return service.of(caller).newest_queries(project=caller.project, limit=limit, before=place, **filters)
+
+
+def search_cursor(row: LoggedQuery) -> str:
+    """Return what stands for a search's place in a list, also when the search is deleted."""
+    return f"{row.created_at}~{row.query_id}"
 
 
 def one_search(service: Service, caller: Caller, query_id: str) -> LoggedQuery:
@@ -152,7 +155,7 @@ def newest_feedback(
 ) -> list[FeedbackEvent]:
     """Return the newest events that fit, one more than ``limit`` if there are more; ``before`` is an ``event_cursor``."""
     store, take = service.of(caller), limit + 1
-    place = None if before is None else _event_place(before)
+    place = None if before is None else _place(before)
     # The database cuts at a time; events of the same microsecond as the cursor's are sorted out here.
     ends = [] if until is None else [timestamp(until)]
     if place is not None:
@@ -180,11 +183,11 @@ def event_cursor(event: FeedbackEvent) -> str:
     return f"{event.created_at}~{event.event_id}"
 
 
-def _event_place(cursor: str) -> tuple[str, str]:
-    at, mark, event_id = cursor.partition("~")
-    if not mark or not is_moment(at):
+def _place(cursor: str) -> tuple[str, str]:
+    at, mark, name = cursor.partition("~")
+    if not mark or not name or not is_moment(at):
         raise bad_cursor()
-    return at, event_id
+    return at, name
 
 
 def is_moment(text: str) -> bool:
