@@ -19,11 +19,11 @@ from ringtrue.client.log import Feedback, Logged, Queries
 from ringtrue.client.monitoring import Alerts, Diagnostics, HealthState, History
 from ringtrue.client.reading import read
 from ringtrue.client.reviews import Reviews
-from ringtrue.client.runs import QueryItem, QueryOfRun, RunFigures, RunItem, Runs
+from ringtrue.client.runs import Excuse, QueryItem, QueryOfRun, RunFigures, RunItem, Runs
 from ringtrue.client.searching import Found
 from ringtrue.client.shadow import Shadow
 from ringtrue.client.tests import SequentialTests
-from ringtrue.client.wire import Reply, Wire, encoded, given
+from ringtrue.client.wire import Reply, Wire, encoded, given, several
 from ringtrue.errors import BadAnswer, InputError
 
 TAKEN_ON = 202
@@ -116,7 +116,7 @@ class Client:
         *,
         golden: str | None = None,
         retriever: str | None = None,
-        components: Sequence[str] = (),
+        components: str | Sequence[str] = (),
         wait: Literal[True] = True,
         on_progress: Watching | None = None,
         **options: Any,
@@ -129,7 +129,7 @@ class Client:
         *,
         golden: str | None = None,
         retriever: str | None = None,
-        components: Sequence[str] = (),
+        components: str | Sequence[str] = (),
         wait: Literal[False],
         on_progress: Watching | None = None,
         **options: Any,
@@ -141,7 +141,7 @@ class Client:
         *,
         golden: str | None = None,
         retriever: str | None = None,
-        components: Sequence[str] = (),
+        components: str | Sequence[str] = (),
         wait: bool = True,
         on_progress: Watching | None = None,
         **options: Any,
@@ -159,7 +159,7 @@ class Client:
         """
         body = _request(test_set, golden, retriever, options) | ({} if wait else {"wait": False})
         reply = self._wire.send(
-            "POST", "/v1/evaluate", params={"components": ",".join(components) or None}, content=encoded(body)
+            "POST", "/v1/evaluate", params={"components": ",".join(several(components)) or None}, content=encoded(body)
         )
         if not wait:
             return self._job(reply)
@@ -185,11 +185,11 @@ class Client:
         a: str,
         b: str,
         *,
-        measures: Sequence[str] = (),
+        measures: str | Sequence[str] = (),
         primary: str | None = None,
         alpha: float = 0.05,
         correction: Literal["holm", "benjamini-hochberg", "none"] = "holm",
-        by: Sequence[str] = (),
+        by: str | Sequence[str] = (),
         allow_different_sets: bool = False,
     ) -> Compared:
         """Return whether run ``b`` is better than run ``a``, over the queries that both answered, and how certain that is.
@@ -198,7 +198,8 @@ class Client:
         and CannotDecide where the two cannot be compared.
         """
         body = {
-            "a": a, "b": b, "measures": [*measures], "primary": primary, "alpha": alpha, "correction": correction, "by": [*by],
+            "a": a, "b": b, "measures": several(measures), "primary": primary, "alpha": alpha, "correction": correction,
+            "by": several(by),
             "allow_different_sets": allow_different_sets,
         }  # fmt: skip
         return self._wire.write_as(Compared, "POST", "/v1/compare", body)
@@ -248,8 +249,8 @@ class Client:
         *,
         golden: str,
         name: str | None = None,
-        measures: Sequence[str] = (),
-        allow: Sequence[Literal["documents", "ids", "depth"]] = (),
+        measures: str | Sequence[str] = (),
+        allow: Excuse | Sequence[Excuse] = (),
     ) -> Evaluated:
         """Score answers that were made elsewhere and return the evaluation, which is kept.
 
@@ -370,7 +371,8 @@ def _request(
     if test_set is not None and golden is not None:
         raise InputError("test_set and golden both name the golden set; give one of them")
     said = {"test_set": None if test_set is None else dict(test_set), "golden": golden, "retriever": retriever}
-    return given({**said, **options})
+    listed = {name: several(options[name]) for name in ("measures", "allow") if isinstance(options.get(name), str)}
+    return given({**said, **options, **listed})
 
 
 def _job_id(reply: Reply) -> str:

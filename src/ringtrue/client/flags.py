@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ringtrue.client.reading import read
-from ringtrue.client.wire import Wire, given, segment
+from ringtrue.client.wire import Wire, given, segment, several
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +130,12 @@ class Flags:
         )  # fmt: skip
         return self._wire.write_as(FlagState, "PUT", self._path(name), body)
 
-    def step(self, name: str, *, breaches: Sequence[str] = ()) -> FlagDecision:
+    def step(self, name: str, *, breaches: str | Sequence[str] = ()) -> FlagDecision:
         """Take a feature one stage further where the evidence allows it, back where a guardrail is broken; else say why not.
 
         Each of ``breaches``, found by a watch of one's own, rolls the feature back.
         """
-        return self._wire.write_as(FlagDecision, "POST", f"{self._path(name)}/step", {"breaches": [*breaches]})
+        return self._wire.write_as(FlagDecision, "POST", f"{self._path(name)}/step", {"breaches": several(breaches)})
 
     def roll_back(self, name: str, *, why: str) -> FlagState:
         """Take a feature away from everybody at once, pause it, and return it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ringtrue.client.reading import read
-from ringtrue.client.wire import Wire, encoded, given, segment
+from ringtrue.client.wire import Wire, encoded, given, segment, several
 
 Scope = Literal["read", "write", "review", "admin"]
 
@@ -54,13 +54,13 @@ class Keys:
         """Return the keys of the project, those that ended or were revoked too."""
         return read(tuple[KeyState, ...], self._wire.get("/v1/keys"))
 
-    def create(self, name: str, scopes: Sequence[Scope], *, expires_at: str | None = None) -> MadeKey:
+    def create(self, name: str, scopes: Scope | Sequence[Scope], *, expires_at: str | None = None) -> MadeKey:
         """Make a key and return it with its token.
 
         This request is sent once and carries no Idempotency-Key: for that the service would have to keep its answer, and the
         token with it.
         """
-        body = encoded(given({"name": name, "scopes": [*scopes], "expires_at": expires_at}))
+        body = encoded(given({"name": name, "scopes": several(scopes), "expires_at": expires_at}))
         return read(MadeKey, self._wire.send("POST", "/v1/keys", content=body, again=False).json)
 
     def revoke(self, key_id: str) -> KeyState:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ringtrue.client.wire import Wire, given, segment
+from ringtrue.client.wire import Wire, given, segment, several
 
 ReviewState = Literal["pending_review", "approved", "rejected", "published"]
 
@@ -145,9 +145,9 @@ class Reviews:
         body = given({"pairs": [given(pair) for pair in pairs], "wanted": wanted, "golden": golden})
         return self._wire.write_as(AddedPairs, "POST", "/v1/reviews", body)
 
-    def next(self, *, passing: Sequence[str] = (), minutes: float | None = None) -> NextPair:
+    def next(self, *, passing: str | Sequence[str] = (), minutes: float | None = None) -> NextPair:
         """Return a pair to judge, kept for the caller for a while; keys in ``passing`` are passed over."""
-        body = given({"passing": [*passing], "minutes": minutes})
+        body = given({"passing": several(passing), "minutes": minutes})
         return self._wire.write_as(NextPair, "POST", "/v1/reviews/next", body)
 
     def judge(self, key: str, grade: Literal[0, 1, 2, 3], *, note: str = "") -> Pair:

@@ -8,7 +8,10 @@ from typing import Any, Literal
 
 from ringtrue.client.evaluations import Evaluated, Figures, Gated
 from ringtrue.client.reading import read
-from ringtrue.client.wire import Wire, encoded, segment
+from ringtrue.client.wire import Wire, encoded, segment, several
+
+Excuse = Literal["documents", "ids", "depth"]
+"""What may be amiss with answers that were made elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +151,15 @@ class Runs:
         *,
         golden: str,
         name: str | None = None,
-        measures: Sequence[str] = (),
-        allow: Sequence[Literal["documents", "ids", "depth"]] = (),
+        measures: str | Sequence[str] = (),
+        allow: Excuse | Sequence[Excuse] = (),
     ) -> Evaluated:
         """Return the evaluation of answers that were made elsewhere, as ``Client.upload_run`` says."""
         trec = isinstance(run, bytes)
         reply = self._wire.send(
             "POST",
             "/v1/runs",
-            params={"golden": golden, "name": name, "measure": [*measures], "allow": [*allow]},
+            params={"golden": golden, "name": name, "measure": several(measures), "allow": several(allow)},
             content=run if isinstance(run, bytes) else encoded({query: dict(hits) for query, hits in run.items()}),
             headers={"Content-Type": "text/plain" if trec else "application/json"},
         )

@@ -11,7 +11,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, TypeVar
@@ -196,6 +196,15 @@ class Wire:
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was given: values that are None are left out."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+def several(names: str | Iterable[str]) -> list[str]:
+    """Return names as a list, also a single one, which is a sequence of its letters to Python.
+
+    >>> several("bm25"), several(("bm25", "dense"))
+    (['bm25'], ['bm25', 'dense'])
+    """
+    return [names] if isinstance(names, str) else [*names]
 
 
 def encoded(body: Any) -> bytes:

@@ -503,3 +503,27 @@ def test_the_client_loads_no_other_room() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["client", "errors", "False", "False"]
+
+
+# ── names ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("call", "sent"),
+    [
+        (lambda client: client.evaluate(components="bm25"), "components=bm25"),
+        (lambda client: client.evaluate(components=["bm25", "dense"]), "components=bm25%2Cdense"),
+        (lambda client: client.evaluate(measures="RR", allow="ids"), '"measures":["RR"],"allow":["ids"]'),
+        (lambda client: client.compare("a", "b", measures="RR", by="intent"), '"measures":["RR"]'),
+        (lambda client: client.compare("a", "b", measures="RR", by="intent"), '"by":["intent"]'),
+        (lambda client: client.upload_run({}, golden="hotel", measures="RR", allow="ids"), "measure=RR&allow=ids"),
+        (lambda client: client.keys.create("laptop", "read"), '"scopes":["read"]'),
+        (lambda client: client.flags.step("mv", breaches="p95 doubled"), '"breaches":["p95 doubled"]'),
+        (lambda client: client.reviews.next(passing="q1"), '"passing":["q1"]'),
+    ],
+)
+def test_a_single_name_is_no_list_of_letters(server: Scripted, client: Client, call: Any, sent: str) -> None:
+    server.will(refusal(422, "invalid_input"))
+    with pytest.raises(ringtrue.InputError):
+        call(client)
+    assert sent in f"{server.asked[0].path} {server.asked[0].body!r}"
