@@ -23,6 +23,11 @@ _PAGES: Words = (
 _REST: Words = (
     (re.compile(r"allow it \(--allow-different-sets, allow_different_sets=True\)"), 'send "allow_different_sets": true'),
     (re.compile(r"accept it with --allow ([\w-]+)"), r'send "allow": ["\1"]'),
+    (re.compile(r"ringtrue test create \S+ --again"), 'POST /v1/tests with "again": true'),
+    (re.compile(r"ringtrue test create(?: \S+)?"), "POST /v1/tests"),
+    (re.compile(r"`ringtrue flag set (\S+) --state running`"), r'PUT /v1/flags/\1 with "state": "running"'),
+    (re.compile(r"`ringtrue flag set`"), "PUT /v1/flags/{name}"),
+    (re.compile(r"ringtrue flag set .+"), "PUT /v1/flags/{name}"),
     (re.compile(r"map them with --id-pattern '[^']*'"), "name the documents of the set as the search does"),
 )
 

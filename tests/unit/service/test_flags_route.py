@@ -75,6 +75,23 @@ def test_the_checklist_says_what_is_missing_and_changes_nothing(client: TestClie
     assert page["flag"] == ok(client.get("/v1/flags/mv"))["flag"]
 
 
+@ON_ONE
+def test_what_helps_is_told_as_a_request_and_not_as_a_command(client: TestClient) -> None:
+    told = [problem(client.get("/v1/flags/nobody"))["message"], problem(client.get("/v1/tests/nobody"))["message"]]
+    assert told[0].endswith("set one: PUT /v1/flags/{name}")
+    assert told[1].endswith("start it: POST /v1/tests")
+    for state, helps in (("paused", 'PUT /v1/flags/mv with "state": "running"'), ("rejected", "PUT /v1/flags/{name}")):
+        ok(client.put("/v1/flags/mv", json={"state": state}))
+        following = ok(client.get("/v1/flags/mv"))["next"]
+        assert following["why"].endswith(helps)
+        assert helps in following["page"]
+        test = next(check for check in following["checks"] if check["name"] == "sequential test")
+        assert test["says"] == "there is none; start it: POST /v1/tests"
+        told.append(str(following))
+    assert "ringtrue flag" not in " ".join(told)
+    assert "ringtrue test" not in " ".join(told)
+
+
 def test_a_breach_takes_the_feature_away(client: TestClient) -> None:
     ok(client.put("/v1/flags/mv", json={"rollout": 25}))
     found = ok(client.post("/v1/flags/mv/step", json={"breaches": ["error rate doubled"]}))

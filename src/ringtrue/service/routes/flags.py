@@ -11,6 +11,7 @@ from ringtrue.online import Check, Decision, explain
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
+from ringtrue.service.hints import for_rest
 from ringtrue.service.models import Answer, Line, Strict
 from ringtrue.service.routes.queries import PathName
 from ringtrue.service.work import rollout
@@ -53,7 +54,7 @@ class CheckAnswer(Answer):
 
     @classmethod
     def of(cls, check: Check) -> CheckAnswer:
-        return cls.model_validate(check, from_attributes=True)
+        return cls(name=check.name, holds=check.holds, says=for_rest(check.says))
 
 
 class DecisionAnswer(Answer):
@@ -72,13 +73,13 @@ class DecisionAnswer(Answer):
     def of(cls, found: Decision) -> DecisionAnswer:
         return cls(
             action=found.action,
-            why=found.why,
+            why=for_rest(found.why),
             moved=found.moved,
             before=FlagAnswer.of(found.before),
             flag=FlagAnswer.of(found.flag),
             checks=[CheckAnswer.of(check) for check in found.checks],
             breaches=list(found.breaches),
-            page=explain(found),
+            page=for_rest(explain(found)),
         )
 
 
