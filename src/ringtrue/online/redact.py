@@ -17,7 +17,7 @@ SALT_VARIABLE = "RINGTRUE_LOG_SALT"
 ERROR = "error: "
 """How a reason begins where the search raised; the type of the error follows."""
 DEPTH = 8
-"""How deep metadata may be nested; what lies deeper is left out, not stored unread."""
+"""Lists and objects that may lie in each other; those that lie deeper are left out, not stored unread."""
 SWITCHES = frozenset(["on", "off", "control", "treatment"])
 """What a flag says where it is no plain yes or no; it tells nothing about a question."""
 ID_NAMES = frozenset(["repeats", "opened_below", "linked_by", "retriever", "feature", "items", "action"])
@@ -153,14 +153,14 @@ class Redactor:
     def _data(self, value: Any, depth: int = 0) -> Any:
         if isinstance(value, str):
             return self.text(value)
+        if isinstance(value, bool | int | float) or value is None:
+            return value
         if depth >= DEPTH:
             return None
         if isinstance(value, Mapping):
             return {self.text(str(name)): self._named(name, item, depth) for name, item in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
             return [self._data(item, depth + 1) for item in value]
-        if isinstance(value, bool | int | float) or value is None:
-            return value
         return self.text(str(value))
 
     def _named(self, name: object, item: Any, depth: int) -> Any:
@@ -175,7 +175,7 @@ class Redactor:
         """Return a structure with its numbers and ids, and with hashes in the place of its texts."""
         if isinstance(value, bool | int | float) or value is None:
             return value
-        if depth >= DEPTH:
+        if depth >= DEPTH and not isinstance(value, str):
             return None
         if isinstance(value, Mapping):
             return {

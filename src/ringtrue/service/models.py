@@ -9,6 +9,8 @@ from typing import Annotated, Any, Generic, TypeVar
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from ringtrue.online.redact import DEPTH
+
 Item = TypeVar("Item")
 MOST_ITEMS = 200
 
@@ -25,7 +27,16 @@ def _modest(value: dict[str, Any]) -> dict[str, Any]:
     # Nothing else bounds what lies inside, and the log keeps it with every row.
     if value and len(json.dumps(value, allow_nan=False)) > MOST_FREE:
         raise ValueError(f"must be shorter than {MOST_FREE:,} letters of JSON")
+    if _deeper(value, DEPTH):  # which would be left out on the way to the store, without a word
+        raise ValueError(f"must not be nested deeper than {DEPTH} levels")
     return value
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """True where more than so many lists and objects lie in each other."""
+    if not isinstance(value, dict | list):
+        return False
+    return levels == 0 or any(_deeper(one, levels - 1) for one in (value.values() if isinstance(value, dict) else value))
 
 
 Free = Annotated[dict[Name, Any], AfterValidator(_modest)]

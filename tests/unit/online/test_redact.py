@@ -12,6 +12,7 @@ import pytest
 from made_secrets import harmless, planted
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.online import Redactor
+from ringtrue.online.redact import DEPTH
 from ringtrue.store import FeedbackEvent, LoggedQuery
 
 NOW = "2026-03-01T12:00:00.000000Z"
@@ -102,6 +103,17 @@ def test_l3_metadata_that_is_no_plain_data_becomes_text_and_what_nests_without_e
     made = Redactor().feedback(event).metadata
     assert made["odd"] == "[email]"
     assert str(made["endless"]).count("again") < 10
+
+
+@pytest.mark.parametrize("cleaner", [Redactor(), Redactor(hash_only=True, salt="pepper")], ids=["plain", "hashed"])
+def test_l3_what_lies_in_the_deepest_level_that_is_kept_is_kept(cleaner: Redactor) -> None:
+    deepest: Any = {"item_id": "d1", "rank": 3, "on": True, "none": None}
+    flags: Any = deepest
+    for _ in range(DEPTH - 1):
+        flags = {"a": flags}
+    kept: Any = cleaner.query(LoggedQuery("eq", "pool", "t", NOW, flags=flags)).flags
+    assert kept == flags
+    assert cleaner.query(LoggedQuery("eq", "pool", "t", NOW, flags={"a": flags})).flags != {"a": flags}
 
 
 def test_l3_custom_patterns_and_functions() -> None:

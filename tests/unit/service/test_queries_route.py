@@ -15,6 +15,7 @@ from rest_on_both import ON_ONE, Headers, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
+from ringtrue.online.redact import DEPTH
 from ringtrue.service.incoming import EXAMPLES, Search
 from ringtrue.service.routes.queries import LoggedSearch
 from ringtrue.store import LoggedQuery, Store
@@ -115,6 +116,25 @@ def test_what_is_wrong_is_named_and_nothing_is_stored(client: TestClient) -> Non
         assert said["code"] == "invalid_input"
         assert said["field"].removeprefix("body").lstrip(".") == field
     assert ok(client.get("/v1/queries"))["items"] == []
+
+
+@ON_ONE
+@pytest.mark.parametrize("innermost", [1, True, None, "text"])
+def test_flags_are_kept_as_deep_as_they_are_taken(client: TestClient, innermost: Any) -> None:
+    def nested(levels: int) -> Any:
+        found: Any = innermost
+        for level in range(levels):
+            found = {"a": found} if level % 2 else [found]
+        return found
+
+    flags = {"deep": nested(DEPTH - 1)}
+    [name] = send(client, {**ONE, "flags": flags})["query_ids"]
+    assert ok(client.get(f"/v1/queries/{name}"))["flags"] == flags
+    for levels in (DEPTH, 150):
+        answer = client.post("/v1/queries", json={**ONE, "flags": {"deep": nested(levels)}})
+        assert (answer.status_code, problem(answer)["field"]) == (422, "body.flags")
+        event = {"event_type": "click", "session_id": "s", "item_id": "a", "metadata": {"deep": nested(levels)}}
+        assert client.post("/v1/feedback", json=event).status_code == 422
 
 
 @ON_ONE
