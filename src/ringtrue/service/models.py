@@ -25,9 +25,13 @@ MOST_FREE = 20_000
 
 def _modest(value: dict[str, Any]) -> dict[str, Any]:
     # Nothing else bounds what lies inside, and the log keeps it with every row.
-    if value and len(json.dumps(value, allow_nan=False)) > MOST_FREE:
+    if not value:
+        return value
+    text = json.dumps(value, allow_nan=False)
+    if len(text) > MOST_FREE:
         raise ValueError(f"must be shorter than {MOST_FREE:,} letters of JSON")
-    if _deeper(value, DEPTH):  # which would be left out on the way to the store, without a word
+    # What lies deeper would be left out on the way to the store, without a word. Most are flat, as their brackets tell.
+    if text.count("{") + text.count("[") > DEPTH and _deeper(value, DEPTH):
         raise ValueError(f"must not be nested deeper than {DEPTH} levels")
     return value
 
