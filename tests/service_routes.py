@@ -124,7 +124,7 @@ REST: dict[str, Entry] = {
     ),
     "GET /v1/queries": _read("/v1/queries", {"cursor": "{search}"}, {"session_id": "{session}"}),
     "GET /v1/queries/stats": _read("/v1/queries/stats"),
-    "GET /v1/queries/{query_id}": _read("/v1/queries/{search}"),
+    "GET /v1/queries/{query_id:path}": _read("/v1/queries/{search}"),
     "POST /v1/feedback": _send(
         "write",
         "/v1/feedback",
@@ -206,7 +206,7 @@ PAGES: dict[str, Entry] = {
     "POST /flags": _form("write", "/flags", {"name": "{feature}", "why": "ours"}),
     "GET /queries": _read("/queries", {"cursor": "{search}"}, {"session": "{session}"}, {"tool": "{session}"}),
     "GET /queries/export.{kind}": _read("/queries/export.csv", {"session": "{session}"}),
-    "GET /queries/{query_id}": _read("/queries/{search}"),
+    "GET /queries/{query_id:path}": _read("/queries/{search}"),
     "GET /settings": _read("/settings"),
     "GET /settings/keys": Entry("admin", "/settings/keys"),
     "POST /settings/keys": _form("admin", "/settings/keys", {"name": "{annotator}", "scopes": "read", "days": "1"}),
