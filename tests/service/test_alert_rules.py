@@ -194,7 +194,7 @@ def test_v2_alerts_and_history_of_a_server(client: TestClient) -> None:
         ({"series": "ringtrue_gate", "label": "k"}, "query.label.0", "match pattern"),
         ({"series": "ringtrue_gate", "since": "yesterday"}, "query.since", "cannot read the time 'yesterday'"),
         ({"series": "ringtrue_gate", "points": "0"}, "query.points", "greater than or equal to 1"),
-        ({}, "query.series", "required"),
+        ({}, "query.series", "the address lacks series; add series=…"),
     ],
 )
 def test_history_that_cannot_be_asked_for_is_refused(client: TestClient, asked: dict[str, str], field: str, says: str) -> None:
