@@ -178,6 +178,20 @@ def answer(request_id: str, problem: Refused) -> JSONResponse:
     return JSONResponse({"error": body}, problem.status, problem.headers)
 
 
+def shown(request: Request, problem: Refused) -> Response:
+    """Return the answer of a refusal: a page where a person reads, else JSON."""
+    request_id = request_id_of(request)
+    if not is_page(request.url.path):
+        return answer(request_id, problem)
+    from ringtrue.service.pages.shell import error_page
+
+    try:
+        return error_page(request, problem)
+    except Exception:  # what is wrong may be wrong with every page
+        LOG.exception("request %s: the page of its error cannot be shown", request_id)
+        return answer(request_id, problem)
+
+
 def request_id_of(request: Request) -> str:
     return str(request.scope.get("state", {}).get("request_id", "-"))
 
@@ -213,11 +227,7 @@ def install(app: FastAPI) -> None:
         # A program that is turned away, thousands of times a second where the log is full, was told all there is to say.
         if known.status >= 500 and (paged or not isinstance(problem, Refused)):
             note_failure(request.scope, known.status, problem)
-        if paged:
-            from ringtrue.service.pages.shell import error_page
-
-            return error_page(request, known)
-        return answer(request_id_of(request), known)
+        return shown(request, known)
 
     async def sign_in(request: Request, _: Exception) -> Response:
         from ringtrue.service.pages.shell import to_login

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ringtrue.service.auth import COOKIE, SESSION, Session
-from ringtrue.service.errors import answer, clean, is_page, refused
+from ringtrue.service.errors import clean, is_page, refused, shown
 
 LOG = logging.getLogger("ringtrue.service")
 POLICY = (
@@ -87,7 +87,7 @@ class Envelope:
             LOG.exception("request %s failed: %s %s", request_id, scope["method"], clean(scope["path"]))
             if status:  # the answer has begun; cutting it off tells the caller that it is not whole
                 raise
-            await answer(request_id, refused(problem))(scope, receive, sent)
+            await shown(Request(scope), refused(problem))(scope, receive, sent)
         finally:
             service = getattr(scope["app"].state, "service", None)
             if service is not None:

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ringtrue.service.auth import digest, token_of
-from ringtrue.service.errors import Refused, answer, is_page, note_failure
+from ringtrue.service.errors import Refused, is_page, note_failure, shown
 from ringtrue.service.settings import Rates, Settings
 
 BURST_S = 2.0
@@ -121,7 +121,7 @@ class Doorkeeper:
                 _check_origin(headers)
             self._check_rate(scope, headers)
         except Refused as problem:
-            await answer(scope["state"]["request_id"], problem)(scope, receive, send)
+            await shown(Request(scope), problem)(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
@@ -250,12 +250,7 @@ class Bodies:
     async def _tell(self, problem: Refused, scope: Scope, receive: Receive, send: Send, *, begun: bool) -> None:
         if begun:
             raise problem
-        if is_page(scope["path"]):
-            from ringtrue.service.pages.shell import error_page
-
-            await error_page(Request(scope), problem)(scope, receive, send)
-            return
-        await answer(scope["state"]["request_id"], problem)(scope, receive, send)
+        await shown(Request(scope), problem)(scope, receive, send)
 
     def _arriving(self, headers: Headers, receive: Receive) -> Receive:
         announced = headers.get("content-length", "0")

@@ -103,6 +103,34 @@ def test_what_breaks_says_nothing_of_itself(
         assert f"request {found['request_id']} failed" in caplog.text
 
 
+def test_whoever_reads_pages_is_told_of_what_breaks_by_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ringtrue.service.pages import shell
+    from ringtrue.store import Store
+
+    def broken(*given: object, **more: object) -> None:
+        raise RuntimeError("secret words at /etc/passwd")
+
+    with serving(tmp_path) as client:
+        quiet = TestClient(client.app, base_url="http://127.0.0.1:8080", raise_server_exceptions=False)
+        monkeypatch.setattr(Store, "flags", broken)
+        page = quiet.get("/flags")
+        assert page.status_code == 500
+        assert page.headers["content-type"].startswith("text/html")
+        assert page.headers["x-request-id"] in page.text
+        assert "secret" not in page.text
+        # Where no page can be shown at all the one shape is left.
+        monkeypatch.setattr(shell, "error_page", broken)
+        assert problem(quiet.get("/flags"))["code"] == "internal"
+
+
+def test_whoever_reads_pages_is_turned_away_by_a_page(tmp_path: Path) -> None:
+    with serving(tmp_path) as client:
+        turned = client.post("/golden/shipped", data={"name": "hotel"}, headers={"origin": "https://elsewhere.example"})
+        assert turned.status_code == 403
+        assert turned.headers["content-type"].startswith("text/html")
+        assert problem(client.post("/v1/golden/shipped", json={}, headers={"origin": "https://elsewhere.example"}))["code"]
+
+
 @pytest.mark.parametrize("path", ["/v1/flags", "/flags"])
 def test_a_store_that_is_away_is_told_in_the_log_under_the_request_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, path: str

@@ -127,7 +127,8 @@ def _tile(series: Series, measure: str) -> dict[str, Any]:
     row = series.last
     value, before = figure(row, measure), series.before_last(measure)
     ends = row.intervals.get(measure)
-    known = [point for one in series.rows if (point := figure(one, measure)) is not None]
+    # On this version of the set: where the questions changed, a line would say that the search did.
+    known = [point for one in series.rows if one.golden == row.golden and (point := figure(one, measure)) is not None]
     # A line through one evaluation would say that nothing changed, where nothing is known.
     plot = sparkline(known, label=f"{measure} of the last {len(known)} evaluations") if len(known) > 1 else ""
     return {"name": measure, "value": value, "before": before, "ends": ends, "plot": plot, "run_id": row.run_id}
