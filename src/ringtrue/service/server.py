@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
 import signal
 import socket
 import sys
@@ -137,7 +136,8 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
     try:
         found = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG)
     except OSError as problem:
-        said = f"cannot listen on {host} port {port}: {os.strerror(problem.errno or 0)}"
+        why = str(problem.strerror).partition(" (while ")[0]  # Python adds the address, which is named already
+        said = f"cannot listen on {host} port {port}: {why}"
         raise InputError(f"{said}; choose another with --port, or another --host") from None
     with found:
         yield found
