@@ -77,6 +77,7 @@ def test_going_back_from_a_result_leads_to_what_was_before_the_waiting(browser: 
         page.wait_for_url("**/runs/full-*")
         page.go_back()
         page.wait_for_url("**/evaluate?golden=hotel")
+        assert urlsplit(page.url).path == "/evaluate"
 
 
 def test_a_job_that_is_done_before_its_page_comes_leads_to_its_result_too(browser: Any, empty_url: str, brake: Brake) -> None:

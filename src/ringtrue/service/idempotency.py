@@ -38,8 +38,8 @@ NOT_KEPT = {401, 403, 408, 409, 413, 429}
 SECRETS = "/v1/keys"
 """Their answers hold tokens, which are written down nowhere."""
 KEPT_HEADERS = (b"content-type", b"location")
-TRIES = (0.0, 1.0, 3.0, 10.0, 30.0, 60.0)
-"""Seconds before each try to write down what became of a request, while the store is away."""
+PAUSES = (1.0, 3.0, 10.0, 30.0, 60.0)
+"""Seconds between the tries to write down what became of a request, while the store is away."""
 _LOG = logging.getLogger("ringtrue.service")
 
 
@@ -144,7 +144,7 @@ class Idempotency:
             self._beside(self._settle_later(store, fresh, seen))
 
     async def _settle_later(self, store: Store, fresh: Reply, seen: _Seen) -> None:
-        for pause in TRIES[1:]:
+        for pause in PAUSES:
             await asyncio.sleep(pause)
             try:
                 await run_in_threadpool(_write_down, store, fresh, seen)

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ringtrue.service.auth import digest, token_of
 from ringtrue.service.errors import Refused, is_page, note_failure, shown
-from ringtrue.service.settings import Rates, Settings
+from ringtrue.service.settings import Network, Rates, Settings
 
 BURST_S = 2.0
 """A caller may save up so many seconds' worth of requests."""
@@ -149,7 +149,6 @@ class Doorkeeper:
 
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def asked_for(peer: str, passed_on: Sequence[str], trusted: Sequence[Network]) -> str:

@@ -17,6 +17,9 @@ MIB = 1024 * 1024
 METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
 @dataclass(frozen=True)
 class Rates:
     """Requests that one caller may make in a second, by what they cost."""
@@ -107,7 +110,7 @@ class Settings:
         return self.loopback and not self.keys and not self.hosts and not self.proxies
 
     @cached_property
-    def trusted(self) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    def trusted(self) -> tuple[Network, ...]:
         """The networks of ``proxies``; raises InputError for what is none."""
         found = []
         for one in self.proxies:

@@ -207,7 +207,7 @@ def test_rows_of_which_nobody_knows_whether_they_are_stored_are_stored_once(
 
 
 def test_a_key_is_given_up_when_the_store_is_back(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idempotency, "TRIES", (0.0, 0.05, 0.05))
+    monkeypatch.setattr(idempotency, "PAUSES", (0.05, 0.05))
     real, away = Store.drop_reply, [True, True]
 
     def drop(self: Store, *given: Any, **more: Any) -> bool:

@@ -83,13 +83,14 @@ def test_one_figure_rules_how_many_values_json_may_hold() -> None:
         read_set(content, "json")
 
 
+def broken(*given: object, **more: object) -> None:
+    raise RuntimeError("secret words at /etc/passwd")
+
+
 def test_what_breaks_says_nothing_of_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from ringtrue.store import Store
-
-    def broken(self: object, **given: object) -> None:
-        raise RuntimeError("secret words at /etc/passwd")
 
     with serving(tmp_path) as client:
         quiet = TestClient(client.app, base_url="http://127.0.0.1:8080", raise_server_exceptions=False)
@@ -106,9 +107,6 @@ def test_what_breaks_says_nothing_of_itself(
 def test_whoever_reads_pages_is_told_of_what_breaks_by_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ringtrue.service.pages import shell
     from ringtrue.store import Store
-
-    def broken(*given: object, **more: object) -> None:
-        raise RuntimeError("secret words at /etc/passwd")
 
     with serving(tmp_path) as client:
         quiet = TestClient(client.app, base_url="http://127.0.0.1:8080", raise_server_exceptions=False)

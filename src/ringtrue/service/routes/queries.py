@@ -95,7 +95,7 @@ async def log_searches(request: Request) -> Response:
     caller = allowed(await caller_of(request), "write")
     service: Service = request.app.state.service
     body = await BODY.taken(request)
-    if sent_with_key(request):
+    if sent_with_key(request):  # read here, where the key is known that names them
         found = Incoming.read(body, caller.project, name=partial(name_once, request, "eq"))
         logged = found.receipt(await service.intake.queries(found.rows, size=len(body), fresh=found.fresh))
     else:
