@@ -25,7 +25,7 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (["--in", "nowhere"], 2, "--in nowhere: there is no such folder"),
         (["--store", "postgresql://nobody@127.0.0.1:1/none"], 3, "PostgreSQL did not answer"),
         (["--host", "192.0.2.1"], 2, "cannot listen on 192.0.2.1 port 0: "),
-        (["--host", "no such host"], 2, "cannot listen on no such host port 0: Name or service not known; choose another"),
+        (["--host", "no such host"], 2, "cannot listen on no such host port 0: "),
     ],
 )
 def test_what_cannot_be_served_is_said_in_one_line(
@@ -35,6 +35,7 @@ def test_what_cannot_be_served_is_said_in_one_line(
     assert done.code == code
     assert said in done.err
     assert len(done.err.splitlines()) == 1, done.err
+    assert "Unknown error" not in done.err, "the system has words for it"
 
 
 def test_a_damaged_store_is_named_and_left_as_it_is(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
