@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
 from rest_service import client as client
-from rest_service import problem
+from rest_service import problem, serving
 from ringtrue.golden import load
 from ringtrue.run import evaluate
 from ringtrue.service.routes.evaluate import TEST_SET
@@ -27,30 +28,46 @@ def evaluated(client: TestClient, **body: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def runs(client: TestClient) -> list[str]:
-    """Four runs, the oldest first."""
+    return four_runs(client)
+
+
+def four_runs(client: TestClient) -> list[str]:
+    """Make four runs and return their ids, oldest first."""
     first = [evaluated(client, retriever=text)["run_id"] for text in ("bm25", "fts5", "rrf(bm25, fts5)")]
     return [*first, client.post("/v1/evaluate", json=TEST_SET).json()["run_id"]]
 
 
-def test_runs_are_listed_page_by_page_the_newest_first(client: TestClient, runs: list[str]) -> None:
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory, client: TestClient) -> Iterator[TestClient]:
+    """A server with the same cache to which no other test adds a run."""
+    with serving(tmp_path_factory.mktemp("alone")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def its_runs(alone: TestClient) -> list[str]:
+    return four_runs(alone)
+
+
+def test_runs_are_listed_page_by_page_the_newest_first(alone: TestClient, its_runs: list[str]) -> None:
     seen: list[str] = []
     cursor = None
     while True:
-        page = client.get("/v1/runs", params={"limit": 3, **({"cursor": cursor} if cursor else {})}).json()
+        page = alone.get("/v1/runs", params={"limit": 3, **({"cursor": cursor} if cursor else {})}).json()
         seen += [item["run_id"] for item in page["items"]]
         cursor = page["next"]
         if cursor is None:
             break
-    assert seen == runs[::-1]
+    assert seen == its_runs[::-1]
 
 
-def test_runs_are_filtered(client: TestClient, runs: list[str]) -> None:
+def test_runs_are_filtered(alone: TestClient, its_runs: list[str]) -> None:
     def listed(**params: Any) -> list[str]:
-        return [item["run_id"] for item in client.get("/v1/runs", params=params).json()["items"]]
+        return [item["run_id"] for item in alone.get("/v1/runs", params=params).json()["items"]]
 
-    assert listed(golden="front-desk") == [runs[3]]
-    assert listed(golden="hotel-v1.0.0", limit=2) == [runs[2], runs[1]]
-    assert listed(retriever="fts5", golden="hotel") == [runs[1]]
+    assert listed(golden="front-desk") == [its_runs[3]]
+    assert listed(golden="hotel-v1.0.0", limit=2) == [its_runs[2], its_runs[1]]
+    assert listed(retriever="fts5", golden="hotel") == [its_runs[1]]
     assert listed(golden="hot") == []
     assert listed(since="2999-01-01T00:00:00Z") == []
 
