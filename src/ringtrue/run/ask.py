@@ -69,7 +69,8 @@ def ask_all(
 ) -> list[Answer]:
     """Return one answer per question, in their order; ``done`` hears of each as it comes, in this thread.
 
-    Raises CannotDecide where nothing comes at all, AccessDenied at once, and whatever says that the question itself is wrong.
+    ``retries`` are further attempts at a search that has no setting ``retries`` of its own. Raises CannotDecide if nothing is
+    answered, AccessDenied at once, and any error that says that the question itself is wrong.
     """
     waiting: deque[_Turn] = deque(_Turn(question, 1) for question in questions)
     jobs: queue.SimpleQueue[_Turn | None] = queue.SimpleQueue()
@@ -141,12 +142,17 @@ def _again(
     wrong_question = isinstance(problem, RingtrueError) and not isinstance(problem, SearchFailed)
     if wrong_question or isinstance(problem, AccessDenied):
         raise problem
-    if isinstance(problem, PASSING) and turn.attempt <= retries:
+    if isinstance(problem, PASSING) and turn.attempt <= retries and not _retries_itself(turn.question.retriever):
         waiting.append(_Turn(turn.question, turn.attempt + 1))
         return
     said = str(problem) if isinstance(problem, RingtrueError) else f"{type(problem).__name__}: {problem}"
     tried = f" (tried {turn.attempt} times)" if turn.attempt > 1 else ""
     finish(turn, Answer(Ranking(turn.question.query_id, (), error=" ".join(said.split()) + tried)))
+
+
+def _retries_itself(retriever: Any) -> bool:
+    """True if a part of the retriever has a setting ``retries`` of its own: a connection that says 0 is asked once."""
+    return hasattr(retriever, "retries") or any(_retries_itself(part) for part in getattr(retriever, "parts", ()))
 
 
 def _work(

@@ -11,7 +11,8 @@ import pytest
 
 from ringtrue.errors import AccessDenied, CannotDecide, InputError, TimedOut, Unreachable
 from ringtrue.records import Hit
-from ringtrue.retrieve import as_retriever
+from ringtrue.retrieve import Staged, as_retriever
+from ringtrue.retrieve.connectors.base import Connector
 from ringtrue.run.ask import Question, ask_all
 
 
@@ -83,6 +84,24 @@ def test_trouble_that_may_pass_is_tried_again_a_bounded_number_of_times(problem:
     assert answers[2].ranking.error is not None
     assert "tried 3 times" in answers[2].ranking.error
     assert (asked.count("once"), asked.count("always")) == (2, 3)
+
+
+@pytest.mark.parametrize(("retries", "attempts", "said"), [(0, 1, "gone"), (1, 2, "gone (tried 2 times)")])
+def test_a_connection_is_tried_as_often_as_its_own_setting_says(retries: int, attempts: int, said: str) -> None:
+    asked: list[str] = []
+
+    class Flaky(Connector):
+        def ask(self, text: str, *, k: int, scope: Any) -> list[str]:
+            asked.append(text)
+            if text == "down":
+                raise Unreachable("gone")
+            return [text]
+
+    for retriever in (Flaky(retries=retries), Staged(Flaky(retries=retries), [])):
+        asked.clear()
+        both = [Question(text, text, retriever, {"k": 3}) for text in ("fine", "down")]
+        answers = ask_all(both, retries=1)
+        assert (answers[1].ranking.error, asked.count("down")) == (said, attempts)
 
 
 def test_an_error_of_the_program_is_not_tried_again() -> None:
