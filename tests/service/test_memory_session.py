@@ -126,7 +126,8 @@ def test_a5_a9_f1_a_session_from_the_prompt_to_the_health_figures(host: Host) ->
     store = str(host.project / "store.sqlite")
     brought = json.loads(ringtrue("memory", "sync", "--store", store, "--json", cwd=host.project))
     assert brought["brought"] == {
-        "queries": 2, "new_queries": 2, "feedback": 2, "new_feedback": 2, "left": {"prompt skipped": 1},
+        "queries": 2, "new_queries": 2, "feedback": 2, "new_feedback": 2, "tasks": 0, "new_tasks": 0,
+        "left": {"prompt skipped": 1},
     }  # fmt: skip
     again = json.loads(ringtrue("memory", "sync", "--store", store, "--json", cwd=host.project))
     assert (again["brought"]["new_queries"], again["brought"]["new_feedback"]) == (0, 0)

@@ -25,11 +25,12 @@ def sync_command(
     project: Project = "default",
     json: Json = False,
 ) -> None:
-    """Bring what the hooks noted (prompts, what they were shown, reads, quotations, validations) into the store.
+    """Copy what the memory noted into the store: prompts, what they were shown, reads, quotations, validations and tasks.
 
-    Doing it again adds nothing. Secrets and personal data are taken out first. Afterwards `ringtrue feedback derive --mixed
-    separate`, `ringtrue log stats --tool memory_hook` and `ringtrue health` know about the memory: the hook, searches over MCP
-    and each strategy are settings of their own, and a read after one says nothing about the ranks of another.
+    Running it again adds only what is new. Secrets and personal data are redacted first. Afterwards `ringtrue feedback derive
+    --mixed separate`, `ringtrue log stats --tool memory_hook` and `ringtrue health` include the memory, and `ringtrue sessions`
+    joins each session with the outcome of its tasks. The hook, searches over MCP and each strategy count as separate settings:
+    a read after one says nothing about the ranks of another.
 
     \b
     Example: ringtrue memory sync
@@ -53,7 +54,7 @@ def sync_command(
         )
         return
     print(f"{brought.queries:,} searches, {brought.new_queries:,} of them new; {brought.feedback:,} events, "
-          f"{brought.new_feedback:,} new")  # fmt: skip
+          f"{brought.new_feedback:,} new; {brought.tasks:,} tasks, {brought.new_tasks:,} new")  # fmt: skip
     rates = ("silent_rate", "read_rate", "reference_rate", "false_inject_rate")
     rows = [
         [name.replace("_", " "), "not known" if (value := getattr(found, name)) is None else f"{value:.1%}"] for name in rates

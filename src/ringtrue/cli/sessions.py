@@ -27,7 +27,7 @@ def sessions_command(
     until: Until = None,
     outcomes: Annotated[
         Path | None,
-        typer.Option("--outcomes", help="How tasks ended: JSON lines with session_id, knowledge_delta, learning_index …"),
+        typer.Option("--outcomes", help="How tasks ended: JSON lines with session_id, knowledge_delta, learning_index (-1 to 1)."),
     ] = None,
     source: Annotated[
         list[str] | None, typer.Option("--source", help="Judgments behind the mean RR; repeatable. manual when none.")
@@ -37,7 +37,9 @@ def sessions_command(
     project: Project = "default",
     json: Json = False,
 ) -> None:
-    """Summarise sessions, and show how their searches go with the outcome of their tasks.
+    """Summarise sessions, and show how their searches correlate with the outcome of their tasks.
+
+    Outcomes come from the store (`ringtrue memory sync` puts those of the agent memory there) and from --outcomes, which wins.
 
     \b
     Example: ringtrue sessions --since 7d
@@ -46,7 +48,7 @@ def sessions_command(
     import numpy as np
 
     from ringtrue.cli import show
-    from ringtrue.online import correlations, session_summaries
+    from ringtrue.online import correlations, session_summaries, stored_outcomes
     from ringtrue.store import JudgmentSource
 
     sources: list[JudgmentSource] = []
@@ -61,7 +63,9 @@ def sessions_command(
         searches = opened.queries(project=project, since=start, until=end)
         events = opened.feedback(project=project, since=start, until=end)
         judged = [one for name in sources for one in opened.judgments(project=project, source=name)]
-    found = session_summaries(searches, events, judgments=judged, outcomes=given)
+        told = {one.session_id for one in given}
+        stored = [one for one in stored_outcomes(opened, project=project, since=start) if one.session_id not in told]
+    found = session_summaries(searches, events, judgments=judged, outcomes=[*given, *stored])
     related = correlations(found, rng=np.random.default_rng(seed))
     strangers = sorted({outcome.session_id for outcome in given} - {one.session_id for one in found})
     if json:
@@ -141,9 +145,8 @@ def read_outcomes(path: Path) -> list[TaskOutcome]:
             raise InputError(f"{place}: not JSON: {problem}; write one object on each line") from problem
         if not isinstance(row, dict) or not isinstance(row.get("session_id"), str):
             raise InputError(f"{place}: has no session_id; write {{'session_id': 's-1', 'learning_index': 0.4}}")
-        for name in OUTCOMES:
-            value = row.get(name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise InputError(f"{place}: {name} is {value!r:.40}; write a number, or leave it out")
-        found.append(TaskOutcome(row["session_id"], str(row.get("task_id", "")), *(row.get(name) for name in OUTCOMES)))
+        try:
+            found.append(TaskOutcome(row["session_id"], str(row.get("task_id", "")), *(row.get(name) for name in OUTCOMES)))
+        except InputError as problem:
+            raise InputError(f"{place}: {problem}") from None
     return found

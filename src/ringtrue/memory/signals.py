@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ringtrue.memory.tasks import validations
-from ringtrue.online import Redactor, link_all
+from ringtrue.memory.tasks import outcomes, validations
+from ringtrue.online import Redactor, TaskOutcome, link_all, task_points
 from ringtrue.online.derive import SELECTING
 from ringtrue.online.feedback import WINDOW, stable_id
 from ringtrue.online.identify import imported_id, iso
@@ -48,6 +48,9 @@ class Brought:
     new_queries: int
     feedback: int
     new_feedback: int
+    tasks: int
+    """Tasks that ended; their outcomes go into the store's history."""
+    new_tasks: int
     left: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -67,8 +70,24 @@ def bring_journal(
     searches, feedback, left = rows_of(root, project=project, since=since)
     queries = [cleaner.query(row) for row in searches]
     events = [cleaner.feedback(row) for row in feedback]
-    new_queries = sum(store.add_queries(page) for page in _pages(queries))
-    return Brought(len(queries), new_queries, len(events), sum(store.add_feedback(page) for page in _pages(events)), left)
+    not_ended: Counter[str] = Counter(left)
+    ended = outcomes(root, since=since, left=not_ended)
+    return Brought(
+        len(queries),
+        sum(store.add_queries(page) for page in _pages(queries)),
+        len(events),
+        sum(store.add_feedback(page) for page in _pages(events)),
+        len(ended),
+        sum(_add_task(store, outcome, at, project, cleaner) for at, outcome in ended),
+        dict(not_ended),
+    )
+
+
+def _add_task(store: Store, outcome: TaskOutcome, at: float, project: str, cleaner: Redactor) -> bool:
+    """Store how a task ended; return whether that is new. Its id is a text that somebody wrote, so it is redacted as well."""
+    named = cleaner.hashed(outcome.task_id, project) if cleaner.hash_only else cleaner.text(outcome.task_id)
+    points = task_points(replace(outcome, task_id=named), at=iso(round(at * 1_000_000)), project=project)
+    return store.add_history(points) > 0
 
 
 def rows_of(

@@ -6,7 +6,8 @@ difference is what it learned; ``learning_index`` is the mean of knowledge gaine
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +20,7 @@ from ringtrue.store import FeedbackEvent
 
 TASK, VALIDATE = "task", "validate"
 BEFORE, AFTER = "preflight", "postflight"
+FIGURES = ("knowledge_delta", "uncertainty_reduction", "learning_index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class State:
         for name in ("knowledge", "uncertainty"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-                raise InputError(f"{name} is {value!r}; write a number from 0 to 1")
+                raise InputError(f"{name} is {value!r}; write a number from 0 to 1, such as 0.7 for 70 of 100")
 
 
 def outcome_of(session_id: str, task_id: str, before: State, after: State) -> TaskOutcome:
@@ -70,25 +72,29 @@ def postflight(root: str, *, session_id: str, task_id: str, state: State, now: f
         cure = f"did you mean {nearest(task_id, known)}?" if known else "call task_preflight when a task begins"
         raise InputError(f"task '{task_id}' of session '{session_id}' has no preflight; {cure}")
     outcome = outcome_of(session_id, task_id, begun, state)
-    figures = {name: getattr(outcome, name) for name in ("knowledge_delta", "uncertainty_reduction", "learning_index")}
+    figures = {name: getattr(outcome, name) for name in FIGURES}
     _note(root, {"at": now, "event": TASK, "phase": AFTER, **_of(session_id, task_id), **_as_event(state), **figures})
     return outcome
 
 
-def outcomes(root: str, *, since: float = 0.0) -> list[TaskOutcome]:
-    """Return how the tasks of each session ended, one outcome a session: the mean where it had several tasks."""
-    ended: dict[str, list[Mapping[str, Any]]] = {}
+def outcomes(root: str, *, since: float = 0.0, left: Counter[str] | None = None) -> list[tuple[float, TaskOutcome]]:
+    """Return when each task ended and what it taught; ``left`` counts the others by why they have no outcome."""
+    ended: list[tuple[float, TaskOutcome]] = []
+    begun: set[tuple[Any, Any]] = set()
+    left = Counter() if left is None else left
     for event in _tasks(root, since=since):
-        if event.get("phase") == AFTER:
-            ended.setdefault(str(event.get("session_id")), []).append(event)
-    return [
-        TaskOutcome(
-            session_id,
-            ", ".join(str(one.get("task_id")) for one in mine),
-            *(_mean(mine, name) for name in ("knowledge_delta", "uncertainty_reduction", "learning_index")),
-        )
-        for session_id, mine in ended.items()
-    ]
+        task = event.get("session_id"), event.get("task_id")
+        if event.get("phase") != AFTER:
+            begun.add(task)
+            continue
+        begun.discard(task)
+        try:
+            ended.append((event["at"], TaskOutcome(str(task[0]), str(task[1]), *(event.get(name) for name in FIGURES))))
+        except InputError:
+            left["unreadable"] += 1
+    if begun:
+        left["task without a postflight"] += len(begun)
+    return ended
 
 
 def validate(
@@ -180,11 +186,6 @@ def _of(session_id: str, task_id: str) -> dict[str, str]:
 
 def _as_event(state: State) -> dict[str, float]:
     return {"knowledge": state.knowledge, "uncertainty": state.uncertainty}
-
-
-def _mean(mine: Sequence[Mapping[str, Any]], name: str) -> float | None:
-    values = [float(one[name]) for one in mine if isinstance(one.get(name), int | float)]
-    return round(sum(values) / len(values), 9) if values else None
 
 
 def _note(root: str, event: Mapping[str, Any]) -> None:

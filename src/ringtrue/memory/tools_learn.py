@@ -113,8 +113,8 @@ class Learning:
     def task_postflight(
         self,
         task_id: Annotated[Id, Field(min_length=1)],
-        knowledge: Share,
-        uncertainty: Share,
+        knowledge: Annotated[Share, Field(description="How much is known now, 0 to 1 as in task_preflight.")],
+        uncertainty: Annotated[Share, Field(description="How unsure the outcome is now, 0 to 1.")],
         useful: Annotated[Words, Field(description="Ids of memories that helped.")] = [],  # noqa: B006
         not_useful: Annotated[Words, Field(description="Ids of memories that did not.")] = [],  # noqa: B006
         session_id: SessionId = "",

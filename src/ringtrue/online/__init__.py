@@ -60,7 +60,15 @@ if TYPE_CHECKING:
         grades_of,
         scorer,
     )
-    from ringtrue.online.sessions import Correlation, SessionSummary, TaskOutcome, correlations, session_summaries
+    from ringtrue.online.sessions import (
+        Correlation,
+        SessionSummary,
+        TaskOutcome,
+        correlations,
+        session_summaries,
+        stored_outcomes,
+        task_points,
+    )
     from ringtrue.online.shadow import Shadow, ShadowCounts
     from ringtrue.online.spans import queries_in_spans
     from ringtrue.online.summary import ShadowSummary, summarise
@@ -177,7 +185,9 @@ _HOME = {
     "detect": ("DetectionRules", "file_read", "re_searches", "references", "scroll_pasts"),
     "feedback": ("FeedbackEvent", "check_event", "link", "link_all", "record_feedback"),
     "precedence": ("qrels", "winning"),
-    "sessions": ("Correlation", "SessionSummary", "TaskOutcome", "correlations", "session_summaries"),
+    "sessions": (
+        "Correlation", "SessionSummary", "TaskOutcome", "correlations", "session_summaries", "stored_outcomes", "task_points",
+    ),
     "triggers": (
         "LearnedTriggers",
         "Lesson",
@@ -330,7 +340,9 @@ __all__ = [
     "standing",
     "standing_phrases",
     "step",
+    "stored_outcomes",
     "summarise",
+    "task_points",
     "to_validate",
     "trigger_log",
     "validate_batch",

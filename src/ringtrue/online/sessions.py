@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ringtrue.errors import InputError
@@ -13,10 +13,12 @@ from ringtrue.online.derive import SELECTING, VALIDATING, text_key, variant_of
 from ringtrue.online.detect import OPENING, Encode, re_searches
 from ringtrue.online.feedback import WINDOW, instant, link_all
 from ringtrue.online.precedence import winning_by_words
-from ringtrue.store import FeedbackEvent, LoggedQuery, StoredJudgment
+from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, HistoryPoint, LoggedQuery, StoredJudgment
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from ringtrue.store import Store
 
 RELEVANT = 2
 """From this grade on an item answers its query."""
@@ -24,17 +26,27 @@ FEWEST = 10
 """Sessions below which no interval of a correlation is worth printing."""
 QUALITIES = ("mean_rr", "re_search_rate", "selected_rate")
 OUTCOMES = ("knowledge_delta", "uncertainty_reduction", "learning_index")
+SERIES = "task_"
+"""What precedes the name of such a figure in the store's history."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """How the task of a session ended, in the numbers of whoever ran it; None where one was not measured."""
+    """How the task of a session ended. Each figure is a difference of two shares, so from -1 to 1; None if not measured."""
 
     session_id: str
     task_id: str = ""
     knowledge_delta: float | None = None
     uncertainty_reduction: float | None = None
     learning_index: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in OUTCOMES:
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not -1 <= value <= 1:
+                raise InputError(f"{name} is {value!r:.40}; write a number from -1 to 1 (0.12 for 12 of 100), or leave it out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,31 @@ class Correlation:
     low: float | None = None
     high: float | None = None
     why: str = ""
+
+
+def task_points(outcome: TaskOutcome, *, at: str, project: str = DEFAULT_PROJECT) -> list[HistoryPoint]:
+    """Return how the store keeps the outcome of a task: a point in the history for each figure that was measured."""
+    labels = {"session_id": outcome.session_id, "task_id": outcome.task_id}
+    measured = ((name, getattr(outcome, name)) for name in OUTCOMES)
+    return [HistoryPoint(at, SERIES + name, value, labels, project) for name, value in measured if value is not None]
+
+
+def stored_outcomes(
+    store: Store, *, project: str = DEFAULT_PROJECT, since: str | datetime | None = None
+) -> list[TaskOutcome]:
+    """Return the outcomes in the store, one per session: the mean if a session had several tasks."""
+    found: dict[str, tuple[dict[str, None], dict[str, list[float]]]] = {}
+    for name in OUTCOMES:
+        for point in store.history(SERIES + name, project=project, since=since):
+            tasks, figures = found.setdefault(point.labels["session_id"], ({}, {}))
+            tasks[point.labels["task_id"]] = None
+            figures.setdefault(name, []).append(point.value)
+    return [
+        TaskOutcome(
+            session_id, ", ".join(tasks), **{name: round(sum(values) / len(values), 9) for name, values in figures.items()}
+        )
+        for session_id, (tasks, figures) in found.items()
+    ]
 
 
 def session_summaries(

@@ -360,6 +360,30 @@ def test_f_1_sync_and_derive_run_where_hook_and_mcp_both_searched(ringtrue, proj
     assert ringtrue("feedback", "derive", "--retriever", "memory('fts5_bm25', threshold='null')", *where).code == 0
 
 
+def test_sync_copies_finished_tasks_and_sessions_shows_their_outcome(ringtrue, project, tmp_path) -> None:
+    from time import time
+
+    from ringtrue.memory.tasks import State, postflight, preflight
+    from ringtrue.recall.journal import record
+
+    ringtrue(*ADD)
+    root, now = str(project / ".claude" / "memory"), time() - 100
+    hit = {"id": "sessions-are-jwt", "path": "", "rank": 1, "score": 2.0}
+    facts = {"session_id": "s1", "query": "how are sessions signed", "strategy": "fts5_bm25"}
+    assert record(root, {"at": now, "event": "search", "tool": "memory_search", "results": [hit], **facts})
+    preflight(root, session_id="s1", task_id="login", state=State(0.2, 0.8), now=now)
+    postflight(root, session_id="s1", task_id="login", state=State(0.7, 0.4), now=now + 60)
+    where = ("--store", tmp_path / "store.sqlite")
+    assert "1 tasks, 1 new" in ringtrue("memory", "sync", *where).out
+    assert "1 tasks, 0 new" in ringtrue("memory", "sync", *where).out
+    (session,) = ringtrue("sessions", *where, "--json").json["sessions"]
+    assert (session["session_id"], session["outcome"]["learning_index"]) == ("s1", 0.45)
+    other = tmp_path / "tasks.jsonl"
+    other.write_text('{"session_id": "s1", "learning_index": 0.1}', encoding="utf-8")
+    (session,) = ringtrue("sessions", *where, "--outcomes", other, "--json").json["sessions"]
+    assert session["outcome"]["learning_index"] == 0.1
+
+
 def test_the_false_inject_rate_is_the_same_wherever_it_is_shown(ringtrue, project, tmp_path) -> None:
     from time import time
 

@@ -295,7 +295,7 @@ def test_f_3_f_6_a_task_from_beginning_to_end(call: Call, folder: Path) -> None:
     assert (found["knowledge_delta"], found["uncertainty_reduction"], found["learning_index"]) == (0.6, 0.6, 0.6)
     assert found["to_validate"] == ["vat"]
     assert [(one["id"], one["confidence"]) for one in found["memories"]] == [("jwt", 0.6)]
-    assert [one.learning_index for one in outcomes(str(folder))] == [0.6]
+    assert [one.learning_index for _, one in outcomes(str(folder))] == [0.6]
 
 
 def test_f_6_a_wrong_verdict_leaves_the_task_open(call: Call) -> None:

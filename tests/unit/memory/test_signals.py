@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ringtrue.memory.signals import HOOK, bring_journal, count, figures, figures_in, memory_part, rows_of
-from ringtrue.memory.tasks import validate
-from ringtrue.online import Redactor, derive_into
+from ringtrue.memory.tasks import State, postflight, preflight, validate
+from ringtrue.online import Redactor, TaskOutcome, derive_into, session_summaries, stored_outcomes
 from ringtrue.recall.journal import record
 from ringtrue.recall.memory import Memory
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store, StoredJudgment
@@ -127,6 +127,37 @@ def test_f1_searches_of_the_server_come_under_their_tool(journal: Journal, store
     assert (row.tool_name, row.retriever, row.intent) == ("memory_search", "memory('hybrid')", "find_decision")
     (event,) = store.feedback()
     assert event.query_id == row.query_id
+
+
+def task(journal: Journal, name: str, *, ended: bool = True) -> None:
+    of = {"session_id": "s1", "task_id": name, "now": journal.at}
+    preflight(journal.root, state=State(0.2, 0.8), **of)
+    if ended:
+        postflight(journal.root, state=State(0.7, 0.4), **of)
+
+
+def test_ended_tasks_come_into_the_store_once_and_join_the_searches_of_their_session(journal: Journal, store: Store) -> None:
+    journal.prompt("p1", "jwt")
+    task(journal, "login form")
+    task(journal, "still going", ended=False)
+    first, again = (bring_journal(journal.root, store, project="shop") for _ in range(2))
+    assert (first.tasks, first.new_tasks, again.tasks, again.new_tasks) == (1, 1, 1, 0)
+    assert first.left == {"task without a postflight": 1}
+    outcomes = stored_outcomes(store, project="shop")
+    assert outcomes == [TaskOutcome("s1", "login form", 0.5, 0.4, 0.45)]
+    assert stored_outcomes(store) == []
+    (session,) = session_summaries(store.queries(project="shop"), [], outcomes=outcomes)
+    assert session.outcome == outcomes[0]
+
+
+def test_names_of_tasks_are_redacted_as_queries_are(journal: Journal, store: Store, tmp_path: Path) -> None:
+    task(journal, "answer ada@example.org")
+    bring_journal(journal.root, store)
+    assert [one.task_id for one in stored_outcomes(store)] == ["answer [email]"]
+    with Store.open(tmp_path / "hashed.sqlite") as hashed:
+        bring_journal(journal.root, hashed, cleaner=Redactor(hash_only=True, salt="pepper"))
+        (one,) = stored_outcomes(hashed)
+        assert one.task_id.startswith("h_")
 
 
 def test_l3_secrets_and_people_are_taken_out_and_hash_only_leaves_no_word(journal: Journal, tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from made_memories import memory
 from ringtrue.errors import InputError
+from ringtrue.memory.signals import bring_journal
 from ringtrue.memory.tasks import State, outcomes, postflight, preflight, to_validate, validate, validations
-from ringtrue.online import TaskOutcome, session_summaries
+from ringtrue.online import TaskOutcome, session_summaries, stored_outcomes
 from ringtrue.recall.journal import record
-from ringtrue.store import LoggedQuery
+from ringtrue.store import LoggedQuery, Store
 
 NOW = 1_800_000_000.0
 
@@ -71,12 +72,14 @@ def test_a_state_outside_0_to_1_is_refused(value: object) -> None:
         State(value, 0.5)  # type: ignore[arg-type]
 
 
-def test_f_6_a_session_has_one_outcome_the_mean_of_its_tasks_and_joins_its_searches(tmp_path: Path) -> None:
+def test_a_session_has_one_stored_outcome_the_mean_of_its_tasks_and_joins_its_searches(tmp_path: Path) -> None:
     begin(tmp_path, task="a", knowledge=0.1)
     begin(tmp_path, task="b", knowledge=0.5)
     end(tmp_path, task="a")
     end(tmp_path, task="b")
-    (found,) = outcomes(str(tmp_path))
+    with Store.open(tmp_path / "store.sqlite") as store:
+        bring_journal(str(tmp_path), store)
+        (found,) = stored_outcomes(store)
     assert (found.task_id, found.knowledge_delta) == ("a, b", 0.4)
     search = LoggedQuery("eq_1", "why jwt", "memory_search", "2027-01-15T08:00:00Z", session_id="s", result_ids=("jwt",))
     (summary,) = session_summaries([search], [], outcomes=[found])

@@ -78,7 +78,7 @@ def test_f6_mean_rr_is_over_judged_searches_only() -> None:
 
 
 def test_f6_outcomes_join_their_session_once() -> None:
-    outcome = TaskOutcome("s", "task-1", 12.0, 0.3, 0.5)
+    outcome = TaskOutcome("s", "task-1", 0.2, 0.3, 0.25)
     assert session_summaries(SEARCHES, EVENTS, outcomes=[outcome])[0].outcome == outcome
     with pytest.raises(InputError, match="two outcomes"):
         session_summaries(SEARCHES, EVENTS, outcomes=[outcome, outcome])
@@ -92,7 +92,7 @@ def summaries(n: int, *, noise: float, seed: int = 1):
         results = [f"w{place}" for place in range(1, 6)]
         results[rank - 1] = "right"
         searches.append(search(f"q{number}", session=f"s{number}", minutes=number, result_ids=tuple(results)))
-        outcomes.append(TaskOutcome(f"s{number}", learning_index=1 / rank + noise * float(rng.normal())))
+        outcomes.append(TaskOutcome(f"s{number}", learning_index=(1 / rank + noise * float(rng.normal())) / 1e9))
     return session_summaries(searches, [], judgments=[by_hand("q0", "right", 3)], outcomes=outcomes)
 
 
@@ -154,7 +154,7 @@ def test_sessions_prints_a_line_per_session(ringtrue, place) -> None:
 def test_sessions_json_has_figures_and_correlations(ringtrue, place, tmp_path) -> None:
     tasks = tmp_path / "tasks.jsonl"
     tasks.write_text(
-        '{"session_id": "s", "learning_index": 0.4}\n\n{"session_id": "gone", "knowledge_delta": 3}\n', encoding="utf-8"
+        '{"session_id": "s", "learning_index": 0.4}\n\n{"session_id": "gone", "knowledge_delta": 0.3}\n', encoding="utf-8"
     )
     record = ringtrue("sessions", "--store", place, "--outcomes", tasks, "--json").json
     assert [one["session_id"] for one in record["sessions"]] == ["s", "t"]
@@ -170,7 +170,11 @@ def test_sessions_json_has_figures_and_correlations(ringtrue, place, tmp_path) -
     [
         ("{", "tasks.jsonl:1: not JSON"),
         (json.dumps({"learning_index": 1}), "has no session_id"),
-        (json.dumps({"session_id": "s", "learning_index": "high"}), "learning_index is 'high'"),
+        (json.dumps({"session_id": "s", "learning_index": "high"}), "tasks.jsonl:1: learning_index is 'high'"),
+        (
+            json.dumps({"session_id": "s", "knowledge_delta": 12}),
+            "tasks.jsonl:1: knowledge_delta is 12; write a number from -1 to 1 (0.12 for 12 of 100)",
+        ),
     ],
 )
 def test_sessions_names_the_line_that_is_wrong(ringtrue, place, tmp_path, line, says) -> None:
