@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import CannotDecide, InputError
+from ringtrue.memory.documents import documents_of
 from ringtrue.memory.engine import constitutional, guaranteed
 from ringtrue.memory.search import HYBRID, MemoryHit, answer_from
+from ringtrue.memory.tasks import check_known
+from ringtrue.recall.files import load
 from ringtrue.recall.index import Found, Index
 from ringtrue.recall.memory import Memory
 from ringtrue.recall.respond import CANDIDATES, enriched
-from ringtrue.recall.settings import Settings
+from ringtrue.recall.settings import Settings, read_settings
 from ringtrue.recall.threshold import decide, null_level
 
 if TYPE_CHECKING:
@@ -89,6 +92,20 @@ def bench(golden: GoldenSet, arms: Sequence[Arm] = ARMS, *, folder: Path | None 
     memories = [as_memory(document) for document in golden.documents]
     with _kept(folder) as place:
         return [_row(golden, arm, memories, place) for arm in arms]
+
+
+def over_folder(golden: GoldenSet, root: str) -> GoldenSet:
+    """Return a set that brings no documents with the memories of a folder.
+
+    Raises InputError for a file that holds no memory and for a judged memory that the folder does not have.
+    """
+    loaded = load(root, read_settings(root)[0])
+    if loaded.faults:
+        path, fault = loaded.faults[0]
+        raise InputError(f"{path}: {fault} (`ringtrue memory doctor` lists every such file)")
+    documents = tuple(documents_of(loaded.memories))
+    check_known((judgment.doc_id for judgment in golden.judgments), loaded.memories)
+    return replace(golden, documents=documents)
 
 
 def questions_of(golden: GoldenSet, settings: Settings) -> dict[str, str]:

@@ -274,11 +274,29 @@ class locked:
         os.close(self._handle)
 
 
+def category_of_folder(name: str) -> str:
+    """Return the category that a folder is named after; empty if it is none.
+
+    >>> category_of_folder("decisions"), category_of_folder("tech-debt"), category_of_folder("auth")
+    ('decision', 'tech_debt', '')
+    """
+    plain = name.lower().replace("-", "_")
+    singular = "session_summary" if plain in ("sessions", "session_summaries") else plain.removesuffix("s")
+    return next((one for one in (plain, singular) if one in CATEGORIES), "")
+
+
 def path_of(root: str, memory: Memory) -> str:
-    """Return where a memory is written: its own file where it has one in this root, else ``<category>/<id>.json``."""
+    """Return where a memory is written: its own file if it has one in this root, else ``<category>/<id>.json``.
+
+    A folder of the category that is there already under another name, such as ``decisions``, is used.
+    """
     if memory.path and memory.path.endswith(".json") and inside(root, memory.path):
         return memory.path
-    return os.path.join(root, memory.category, f"{memory.id}.json")
+    folder = os.path.join(root, memory.category)
+    if not os.path.isdir(folder) and os.path.isdir(root):
+        same = (name for name in sorted(os.listdir(root)) if category_of_folder(name) == memory.category)
+        folder = next((path for name in same if os.path.isdir(path := os.path.join(root, name))), folder)
+    return os.path.join(folder, f"{memory.id}.json")
 
 
 def write(root: str, memory: Memory, *, new: bool = False) -> str:

@@ -45,6 +45,26 @@ def test_the_first_screen_of_the_guide_works(ringtrue) -> None:
     assert re.split(r"\s{2,}", found[1])[:3] == ["decision", "Sessions are JWT", "auth"]
 
 
+def test_bench_asks_questions_of_ones_own_over_ones_own_memory_folder(ringtrue, project) -> None:
+    ringtrue(*ADD)
+    ringtrue("memory", "add", "runbook", "Redis is full", "raise maxmemory")
+    questions = project / "questions.jsonl"
+    row = {"query": "how are sessions signed with JWT?", "expected_relevant": [".claude/memory/decision/sessions-are-jwt.json"]}
+    questions.write_text(json.dumps(row), encoding="utf-8")
+    bench = ("memory", "bench", "--golden", "questions.jsonl", "--strategy", "fts5_bm25")
+    (fixed, null) = ringtrue(*bench, "--json").json["rows"]
+    assert (fixed["queries"], fixed["measures"]["RR"], null["measures"]["RR"]) == (1, 1.0, 1.0)
+    assert "Constitutional" not in ringtrue(*bench).out
+    questions.write_text(json.dumps(row | {"expected_relevant": ["decision/session-are-jwt.json"]}), encoding="utf-8")
+    refused = ringtrue(*bench)
+    assert (refused.code, refused.err.strip()) == (
+        2,
+        "ringtrue: there is no memory 'session-are-jwt'; did you mean 'sessions-are-jwt'?",
+    )
+    (project / ".claude/memory/decision/torn.json").write_text("{", encoding="utf-8")
+    assert "torn.json: the file is not JSON" in ringtrue(*bench).err
+
+
 def test_every_command_has_help_with_an_example(ringtrue) -> None:
     for name in COMMANDS:
         outcome = ringtrue("memory", name, "--help")

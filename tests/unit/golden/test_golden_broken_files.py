@@ -268,6 +268,10 @@ FOLDERS: dict[str, tuple[dict[str, str], list[str]]] = {
         {"queries.jsonl": ASK.replace("decision/", "runbook/"), "memories/decision/use-redis.json": MEMORY},
         ["queries.jsonl:1", "expected_relevant[0]", "runbook/use-redis.json", "decision/use-redis.json"],
     ),
+    "path names another folder than the real one": (
+        {"queries.jsonl": ASK.replace("decision/", "auth/"), "memories/decisions/use-redis.json": MEMORY},
+        ["queries.jsonl:1", "auth/use-redis.json", "write 'decisions/use-redis.json'"],
+    ),
     "path nearly right": (
         {"queries.jsonl": ASK.replace("use-redis", "use-rediss"), "memories/decision/use-redis.json": MEMORY},
         ["queries.jsonl:1", "use-rediss", "did you mean 'use-redis'?"],

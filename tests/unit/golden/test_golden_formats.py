@@ -166,6 +166,20 @@ def test_g1_memory_bench_writes_the_memory_files_back(put: Put, tmp_path: Path) 
     assert json.loads((tmp_path / "n/memories/decision/use-redis.json").read_text()) == MEMORY
 
 
+def test_memory_bench_reads_a_memory_folder_in_use_with_its_settings_and_caches(put: Put, tmp_path: Path) -> None:
+    put("p/.claude/memory/decisions/use-redis.json", json.dumps(MEMORY))
+    put("p/.claude/memory/auth/no-orm.json", json.dumps(MEMORY | {"id": "no-orm", "title": "No ORM"}))
+    put("p/.claude/memory/memory-config.json", '{"retrieval": {"max_inject": 3}}')
+    put("p/.claude/memory/.ringtrue/null.json", '{"key": "x"}')
+    put("p/eval/golden.json", '{"format": "memory-bench", "corpus": "../.claude/memory"}')
+    named = ["decisions/use-redis.json", "decision/use-redis.json", ".claude/memory/decisions/use-redis.json", "auth/no-orm.json"]
+    rows = [{"query_id": f"m{n}", "query": "it?", "expected_relevant": [name]} for n, name in enumerate(named)]
+    put("p/eval/queries.jsonl", lines(*rows))
+    golden = load(tmp_path / "p/eval")
+    assert sorted(document.doc_id for document in golden.documents) == ["no-orm", "use-redis"]
+    assert [judgment.doc_id for judgment in golden.judgments] == ["use-redis", "use-redis", "use-redis", "no-orm"]
+
+
 def test_g1_memory_bench_queries_without_ids_are_numbered(put: Put) -> None:
     path = put("a.jsonl", lines({"query": "a", "expected_relevant": ["x.json"]}, {"query": "b", "expected_relevant": []}))
     assert [query.query_id for query in load(path).queries] == ["q001", "q002"]

@@ -36,6 +36,19 @@ def test_a_new_memory_is_a_file_of_its_category_named_by_its_title(tmp_path) -> 
 
 
 @pytest.mark.parametrize(
+    ("folder", "category"),
+    [("decisions", "decision"), ("tech-debt", "tech_debt"), ("sessions", "session_summary")],
+)
+def test_a_new_memory_goes_into_the_folder_that_holds_its_category_already(tmp_path, folder, category) -> None:
+    (tmp_path / folder).mkdir()
+    (tmp_path / "auth").mkdir()
+    added = add(str(tmp_path), draft(category=category, title="One more", text="text", now=NOW))
+    assert added.path == str(tmp_path / folder / "one-more.json")
+    other = add(str(tmp_path), draft(category="runbook", title="Restart", text="text", now=NOW))
+    assert other.path == str(tmp_path / "runbook" / "restart.json")
+
+
+@pytest.mark.parametrize(
     ("fields", "says"),
     [
         ({"title": "x" * 121}, "title has 121 characters; write at most 120"),

@@ -19,6 +19,8 @@ class Draft:
     queries: dict[str, Query] = field(default_factory=dict)
     documents: dict[str, Document] = field(default_factory=dict)
     judgments: dict[tuple[str, str], Judgment] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    """Where documents lie that are files: document id → path below the folder of the corpus."""
     _places: dict[tuple[str, ...], Place] = field(default_factory=dict)
 
     def add_query(self, query: Query, place: Place) -> None:

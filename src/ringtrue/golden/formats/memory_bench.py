@@ -30,7 +30,9 @@ from ringtrue.golden.formats.fields import (
 )
 from ringtrue.golden.formats.header import Header
 from ringtrue.golden.formats.output import judged, write_json
+from ringtrue.recall.files import category_of_folder, scan
 from ringtrue.recall.memory import BODY_FIELDS, body_of
+from ringtrue.recall.settings import Settings
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 RELEVANT, IRRELEVANT, FORBIDDEN = "expected_relevant", "expected_irrelevant", "forbidden"
@@ -59,10 +61,17 @@ def _read_corpus(path: Path, draft: Draft, name: str, header: Header) -> None:
     if not path.is_dir():
         read_documents(path, draft)
         return
-    for file in sorted(path.rglob("*.json")):
-        place = Place(str(file))
+    # A folder in use also holds settings and caches; the hook's own listing leaves them out.
+    listing = scan(str(path), Settings())
+    for where, fault in listing.faults:
+        with draft.complaints.about(Place(where)):
+            raise InputError(f"{where}: {fault}")
+    for name in sorted(listing.stamps):
+        place = Place(str(path / name))
         with draft.complaints.about(place):
-            draft.add_document(_memory(file, place), place)
+            memory = _memory(path / name, place)
+            draft.add_document(memory, place)
+            draft.files[memory.doc_id] = name
 
 
 def _memory(path: Path, place: Place) -> Document:
@@ -101,7 +110,10 @@ def _read_queries(path: Path, draft: Draft, threshold: int) -> None:
 
 
 def _doc_id(text: str, draft: Draft, place: Place) -> str:
-    """Return the memory id in a path such as ``decision/x.json``; a folder that is not its category is an error."""
+    """Return the memory id in a path such as ``decision/x.json`` or ``decisions/x.json``.
+
+    Raises InputError if its folder is neither the one that the memory lies in nor one of the memory's category.
+    """
     path = PurePosixPath(text.replace("\\", "/"))
     doc_id = path.stem if path.suffix == ".json" else path.name
     document = draft.documents.get(doc_id)
@@ -110,8 +122,10 @@ def _doc_id(text: str, draft: Draft, place: Place) -> str:
         meant = alike(doc_id, draft.documents)
         if meant is not None:
             raise place.error(f"there is no memory '{text}'", f"did you mean '{meant}'?")
-    if path.parent.name and isinstance(category, str) and path.parent.name != category:
-        raise place.error(f"'{text}' names another folder than the memory's", f"write '{category}/{doc_id}.json'")
+    real = PurePosixPath(draft.files.get(doc_id, f"{category}/{doc_id}.json"))
+    there = path.parts[-len(real.parts) :] == real.parts or category_of_folder(path.parent.name) == category
+    if path.parent.name and isinstance(category, str) and not there:
+        raise place.error(f"'{text}' names another folder than the memory's", f"write '{real}'")
     return doc_id
 
 
