@@ -102,7 +102,10 @@ class IntakeState:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """Versions, schema, uptime, the intake, the project's newest jobs by state, and the settings without secrets."""
+    """Versions, schema, uptime, the intake, jobs by state, settings without secrets, review backlog and newest evaluation.
+
+    ``unknown`` says why the backlog or the evaluation is None.
+    """
 
     versions: Mapping[str, str]
     database: str
@@ -112,3 +115,6 @@ class Diagnostics:
     intake: IntakeState
     jobs: Mapping[str, int]
     settings: Mapping[str, Any]
+    backlog: Mapping[str, Any] | None
+    evaluation: Mapping[str, Any] | None
+    unknown: Mapping[str, str]

@@ -183,3 +183,6 @@ class HealthAnswer(TypedDict):
     strategy: str
     figures: dict[str, Any]
     tokens_saved: int
+    backlog: dict[str, Any] | None
+    evaluation: dict[str, Any] | None
+    unknown: dict[str, str]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ringtrue.errors import RingtrueError
 from ringtrue.recall.journal import events
 
 DAY = 86_400.0
@@ -140,6 +141,23 @@ def health_of(seen: Iterable[Mapping[str, Any]], *, days: float = DAYS) -> Healt
         read=dict(read),
         last_error=last_error,
     )
+
+
+def project_figures() -> dict[str, Any]:
+    """Return the review backlog and the newest evaluation in the configured store; ``unknown`` says why one is None."""
+    from ringtrue.config import project
+    from ringtrue.online import review_and_evaluation
+    from ringtrue.store import Store
+
+    try:
+        file = Store.place().sqlite
+        if file is None or file.exists():  # a command that only looks makes no store
+            with Store.open() as store:
+                return dict(review_and_evaluation(store, project=project()))
+        why = "there is no store yet; run `ringtrue memory sync` or `ringtrue eval` in this project"
+    except RingtrueError as problem:
+        why = str(problem)
+    return {"backlog": None, "evaluation": None, "unknown": dict.fromkeys(("backlog", "evaluation"), why)}
 
 
 class _Asked:

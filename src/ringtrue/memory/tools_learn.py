@@ -15,7 +15,7 @@ from ringtrue.memory.arguments import Id, SessionId, Share, Words
 from ringtrue.memory.desk import Desk
 from ringtrue.memory.doctor import check_up
 from ringtrue.memory.engine import constitutional
-from ringtrue.memory.health import TIMELY
+from ringtrue.memory.health import TIMELY, project_figures
 from ringtrue.memory.marked import visible
 from ringtrue.memory.strict import answer
 from ringtrue.online import Confidence
@@ -61,11 +61,13 @@ class Learning:
 
     def memory_health(self) -> Annotated[CallToolResult, answers.HealthAnswer]:
         """Return whether the memory works, in numbers: prompts, injections, silent, read and false-inject rates, memories that
-        are stale or were never retrieved, tokens saved, and everything the doctor found."""
+        are stale or were never retrieved, tokens saved, everything the doctor found, and from the project's store the review
+        backlog and the newest evaluation."""
         # Comparing meanings may load a model; the doctor on the command line has the time for it.
         found = check_up(self.desk.root, now=self.desk.clock(), home=Path.home(), meaning=False)
         ids = {kind: {name for one in found.findings if one.kind == kind for name in one.ids} for kind in REPORTED}
         figures = {name: value for name, value in asdict(found.health).items() if name not in ("shown", "read")}
+        project = project_figures()
         figures["last_error"] = visible(found.health.last_error)[:LONGEST_FINDING]
         reply: answers.HealthAnswer = {
             "ok": found.healthy,
@@ -88,6 +90,9 @@ class Learning:
             "strategy": self.desk.engine(None).strategy,
             "figures": figures,
             "tokens_saved": self.desk.sessions.saved(),
+            "backlog": project["backlog"],
+            "evaluation": project["evaluation"],
+            "unknown": project["unknown"],
         }
         return answer(reply)
 

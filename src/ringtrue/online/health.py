@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 State = Literal["ok", "wrong", "unknown", "unused"]
 RECENT = timedelta(hours=24)
+NOT_EVALUATED = "nothing was evaluated yet; run `ringtrue eval`"
 RESULTS = 200
 """Newest evaluations that are looked at."""
 
@@ -57,6 +58,43 @@ class Health:
         return {"ok": OK, "wrong": REGRESSION, "unknown": UNDECIDED, "unused": OK}[self.state]
 
 
+def review_and_evaluation(
+    store: Store, *, project: str = DEFAULT_PROJECT, served: str | None = None
+) -> dict[str, dict[str, Any] | None]:
+    """Return the review ``backlog`` and a summary of the newest ``evaluation`` of the search in production.
+
+    ``unknown`` says why one of them is None. In the summary, None is a figure that the run did not measure.
+    """
+    newest = _newest(_production_results(store, project, served)[1])
+    return {
+        "backlog": dict(store.backlog(project=project)),
+        "evaluation": None if newest is None else _summary(newest),
+        "unknown": {} if newest is not None else {"evaluation": NOT_EVALUATED},
+    }
+
+
+def _summary(row: StoredResult) -> dict[str, Any]:
+    from ringtrue.store import result_columns
+
+    return {
+        "run_id": row.run_id, "run_type": row.run_type, "created_at": row.created_at, "golden": row.golden,
+        "retriever": row.retriever, "gate": row.gate, "query_count": row.query_count, **result_columns(row),
+        "metrics": {name: _finite(value) for name, value in row.metrics.items()},
+        "intervals": {name: [_finite(end) for end in pair] for name, pair in row.intervals.items()},
+    }  # fmt: skip
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _production_results(store: Store, project: str, served: str | None) -> tuple[list[StoredResult], list[StoredResult]]:
+    """Return the newest results about production, and those of the search and golden set that quality is told of."""
+    results = [row for row in store.results(project=project, limit=RESULTS) if of_production(row)]
+    pair = production_pair(store, project=project, served=served)
+    return results, [row for row in results if pair is not None and pair.has(row)]
+
+
 def health_of(
     store: Store,
     *,
@@ -75,9 +113,9 @@ def health_of(
     ours: list[StoredResult] = []
 
     def evaluations() -> list[StoredResult]:
-        results.extend(row for row in store.results(project=project, limit=RESULTS) if of_production(row))
-        pair = production_pair(store, project=project, served=served)
-        ours.extend(row for row in results if pair is not None and pair.has(row))
+        every, chosen = _production_results(store, project, served)
+        results.extend(every)
+        ours.extend(chosen)
         return ours
 
     looks: dict[str, Callable[[], Part]] = {
@@ -125,10 +163,14 @@ def _losses(store: Store, project: str, now: datetime) -> Part:
     return Part("losses", "wrong" if lately.total else "unknown" if ended else "ok", says, figures)
 
 
+def _newest(results: list[StoredResult]) -> StoredResult | None:
+    return next((one for one in results if one.run_type in ("full", "regression")), None)
+
+
 def _evaluation(results: list[StoredResult]) -> Part:
-    newest = next((one for one in results if one.run_type in ("full", "regression")), None)
+    newest = _newest(results)
     if newest is None:
-        return Part("evaluation", "unknown", "nothing was evaluated yet; run `ringtrue eval`")
+        return Part("evaluation", "unknown", NOT_EVALUATED)
     shown = []
     for measure, value in list(newest.metrics.items())[:3]:
         low, high = newest.intervals.get(measure, (math.nan, math.nan))

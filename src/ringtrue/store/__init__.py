@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ringtrue.store.archive import archived_queries
     from ringtrue.store.retention import Pruned, Retention
     from ringtrue.store.reviews import Rating
+    from ringtrue.store.rows import result_columns
     from ringtrue.store.store import Store
 
 __all__ = [
@@ -86,6 +87,7 @@ __all__ = [
     "StoredRun",
     "TestPoint",
     "archived_queries",
+    "result_columns",
     "timestamp",
     "user_mark",
 ]
@@ -96,6 +98,7 @@ _LATE = {
     "Retention": "retention",
     "Store": "store",
     "archived_queries": "archive",
+    "result_columns": "rows",
 }
 """Names that need SQLAlchemy, and the module of each."""
 

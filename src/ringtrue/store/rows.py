@@ -290,6 +290,11 @@ RESULT = Form(
     derived=_RESULT_COLUMNS,
 )  # fmt: skip
 
+def result_columns(result: StoredResult) -> dict[str, float | None]:
+    """Return the aggregate columns of eval_results for a run; None if the run did not measure it."""
+    return {name: read(result) for name, read in _RESULT_COLUMNS.items()}
+
+
 SUM_COLUMNS = ("control_mrr", "treatment_mrr", "control_ndcg", "treatment_ndcg")
 """The running sums that have a column of their own, ``…_sum``; all are kept in ``sums``."""
 

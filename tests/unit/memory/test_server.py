@@ -23,6 +23,7 @@ from ringtrue.memory.tasks import outcomes
 from ringtrue.recall.files import load, write
 from ringtrue.recall.journal import events
 from ringtrue.recall.settings import Settings
+from ringtrue.store import Store, StoredResult
 
 NOW = 1_800_000_000.0
 NAMES = [
@@ -174,6 +175,21 @@ def test_a_7_more_constitutional_memories_than_k_is_a_tool_error_and_an_error_of
     assert not health["ok"]
     assert health["constitutional"] == 11
     assert any(one["kind"] == "constitutional" and one["level"] == "error" for one in health["findings"])
+
+
+def test_health_shows_the_backlog_and_the_newest_evaluation_or_says_why_not(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RINGTRUE_STORE", raising=False)
+    found = call("memory_health")
+    assert (found["backlog"], found["evaluation"]) == (None, None)
+    assert "there is no store yet" in found["unknown"]["backlog"] == found["unknown"]["evaluation"]
+    assert not (tmp_path / ".ringtrue").exists()
+    with Store.open() as store:
+        store.add_result(StoredResult("r1", "full", "2026-03-02T12:00:00Z", 60, {"nDCG@10": 0.8}))
+    found = call("memory_health")
+    assert (found["backlog"]["total"], found["evaluation"]["ndcg_at_10"], found["unknown"]) == (0, 0.8, {})
 
 
 def test_a_7_what_the_session_has_is_not_sent_again_until_it_says_so(call: Call) -> None:

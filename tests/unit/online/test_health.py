@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ringtrue.errors import Unreachable
-from ringtrue.online import QueryLog, change_flag, create_test, health_of, losses, record_scores, roll_back
+from ringtrue.online import QueryLog, change_flag, create_test, health_of, losses, record_scores, review_and_evaluation, roll_back
 from ringtrue.online.missing import missing_entry
 from ringtrue.store import AuditEntry, LoggedQuery, ReviewItem, ShadowRun, Store, StoredBaseline, StoredResult, timestamp
 
@@ -69,6 +69,25 @@ def test_o3_a_store_with_everything_in_order_is_healthy(healthy: Store) -> None:
         "rollout",
         "index",
     }
+
+
+def test_backlog_and_evaluation_are_told_in_the_columns_of_the_store_with_null_for_what_was_not_measured(store: Store) -> None:
+    empty = review_and_evaluation(store)
+    assert empty["backlog"] == {
+        "pending_review": 0, "approved": 0, "rejected": 0, "published": 0, "total": 0, "oldest_pending_at": None,
+    }  # fmt: skip
+    assert empty["evaluation"] is None
+    assert empty["unknown"] == {"evaluation": "nothing was evaluated yet; run `ringtrue eval`"}
+    store.add_result(evaluated(intervals={"nDCG@10": (0.75, float("nan"))}))
+    store.add_result(evaluated(run_id="candidate", created_at=timestamp(NOW), feature_id="new"))
+    store.add_review_items([ReviewItem("k1", "q1", "pool", "d1", LONG_AGO)])
+    found = review_and_evaluation(store)
+    assert (found["unknown"], found["backlog"]["pending_review"], found["backlog"]["total"]) == ({}, 1, 1)
+    assert found["backlog"]["oldest_pending_at"] == LONG_AGO
+    summary = found["evaluation"]
+    assert (summary["run_id"], summary["query_count"], summary["ndcg_at_10"], summary["gate"]) == ("r1", 60, 0.8, "pass")
+    assert (summary["constitutional_surfacing_rate"], summary["mrr_at_5"], summary["cold_start_mrr"]) == (1.0, None, None)
+    assert summary["intervals"] == {"nDCG@10": [0.75, None]}
 
 
 def test_o3_events_that_were_lost_lately_are_wrong(healthy: Store) -> None:

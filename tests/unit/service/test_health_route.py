@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from fastapi.testclient import TestClient
 
 from rest_on_both import ON_ONE, Headers, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem, serving
-from ringtrue.store import Store
+from ringtrue.memory.health import project_figures
+from ringtrue.store import ReviewItem, Store, StoredResult
 from stores import kind as kind
 from stores import url as url
 
@@ -67,9 +69,27 @@ def test_diagnostics_are_for_admins_and_tell_no_secrets(url: str, tmp_path: Path
     assert found["versions"]["ringtrue"]
     assert found["database_schema"] >= "0004"
     assert found["uptime_s"] >= 0
+    assert found["backlog"] == {
+        "pending_review": 0, "approved": 0, "rejected": 0, "published": 0, "total": 0, "oldest_pending_at": None,
+    }  # fmt: skip
+    assert (found["evaluation"], list(found["unknown"])) == (None, ["evaluation"])
     assert (found["settings"]["keys"], found["settings"]["serves_golden"]) == (True, True)
     for secret in ("do not tell", str(tmp_path), url, "@"):
         assert secret not in answer.text
+
+
+def test_diagnostics_and_the_memorys_health_show_the_same_backlog_and_evaluation(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RINGTRUE_STORE", url)
+    with serving(tmp_path, store=url) as client, Store.open(url) as store:
+        store.add_review_items([ReviewItem("k1", "q1", "pool", "d1", "2026-03-01T12:00:00Z")])
+        store.add_result(StoredResult("r1", "full", "2026-03-02T12:00:00Z", 60, {"nDCG@10": 0.8, "RR@10": 0.7}, golden="hotel-v1"))
+        shown = ok(client.get("/v1/diagnostics"))
+    assert shown["backlog"]["pending_review"] == 1
+    assert (shown["evaluation"]["mrr_at_10"], shown["evaluation"]["recall_at_10"], shown["unknown"]) == (0.7, None, {})
+    assert {name: shown[name] for name in ("backlog", "evaluation", "unknown")} == project_figures()
 
 
 def test_how_much_all_projects_log_is_told_to_who_runs_the_server_alone(url: str, tmp_path: Path) -> None:

@@ -32,8 +32,20 @@ class IntakeAnswer(Answer):
     problem: str | None
 
 
+class BacklogAnswer(Answer):
+    """How many pairs are in each state of the review, and since when the oldest one waits."""
+
+    pending_review: int
+    approved: int
+    rejected: int
+    published: int
+    total: int
+    oldest_pending_at: str | None
+
+
 class Diagnostics(Answer):
-    """Versions, schema, uptime, the intake, the project's newest jobs by state, and the settings without secrets."""
+    """Versions, schema, uptime, the intake, the project's newest jobs by state, the settings without secrets, the review
+    backlog and the newest evaluation."""
 
     versions: dict[str, str]
     database: str
@@ -43,6 +55,12 @@ class Diagnostics(Answer):
     intake: IntakeAnswer
     jobs: dict[str, int]
     settings: dict[str, Any]
+    backlog: BacklogAnswer | None
+    evaluation: dict[str, Any] | None = Field(
+        description="Newest evaluation of the search in production: the columns of eval_results, null if not measured, metrics "
+        "and intervals."
+    )
+    unknown: dict[str, str] = Field(description="Why the backlog or the evaluation is null.")
 
 
 @router.get("")
@@ -58,4 +76,7 @@ def look(service: Here, caller: Admin) -> Diagnostics:
         intake=IntakeAnswer.model_validate(dict(found.intake)),
         jobs=dict(found.jobs),
         settings=dict(found.settings),
+        backlog=None if found.backlog is None else BacklogAnswer.model_validate(dict(found.backlog)),
+        evaluation=None if found.evaluation is None else dict(found.evaluation),
+        unknown=dict(found.unknown),
     )

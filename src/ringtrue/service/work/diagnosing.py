@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from ringtrue.memory.signals import memory_part
-from ringtrue.online import Health, Part, health_of
+from ringtrue.online import Health, Part, health_of, review_and_evaluation
 from ringtrue.service.errors import Refused, clean
 from ringtrue.service.work.logging_in import bad_cursor, is_moment
 from ringtrue.store import AuditEntry, timestamp
@@ -68,6 +68,9 @@ class Diagnosis:
     intake: Mapping[str, Any]
     jobs: Mapping[str, int]
     settings: Mapping[str, Any]
+    backlog: Mapping[str, Any] | None
+    evaluation: Mapping[str, Any] | None
+    unknown: Mapping[str, str]
 
 
 def runs_the_server(service: Service, caller: Caller) -> bool:
@@ -76,7 +79,8 @@ def runs_the_server(service: Service, caller: Caller) -> bool:
 
 
 def diagnosis(service: Service, caller: Caller) -> Diagnosis:
-    """Return versions, schema, uptime, the intake's figures, jobs by state, and the settings without secrets and places.
+    """Return versions, schema, uptime, the intake's figures, jobs by state, the settings without secrets and places, and the
+    review backlog and newest evaluation of the caller's project.
 
     The intake is everybody's, and its figures would tell one project how much the others log. Raises Refused for those who
     do not run the server.
@@ -86,6 +90,7 @@ def diagnosis(service: Service, caller: Caller) -> Diagnosis:
         raise Refused(
             403, "forbidden", "this tells of all projects; it needs a key of the one that the server was started with"
         )
+    known = review_and_evaluation(service.of(caller), project=caller.project, served=settings.retriever)
     jobs = Counter(job.state for job in service.of(caller).jobs(project=caller.project, limit=JOBS))
     return Diagnosis(
         versions={"python": platform.python_version(), **dict(_versions())},
@@ -116,6 +121,9 @@ def diagnosis(service: Service, caller: Caller) -> Diagnosis:
             "rates": asdict(settings.rates),
             "demo": settings.demo,
         },
+        backlog=known["backlog"],
+        evaluation=known["evaluation"],
+        unknown=known["unknown"] or {},
     )
 
 
