@@ -14,11 +14,10 @@ __all__ = ["browser", "demo_template", "demo_url", "empty_url"]
 def test_flags_are_listed_with_how_many_they_reach_S_4(browser: Any, demo_url: str) -> None:
     with reading(browser, f"{demo_url}/flags") as page:
         lines = {row.locator("th a").inner_text(): row for row in page.locator("tbody tr").all()}
-        assert set(lines) == {"diverse-results", "graph-scoring", "hybrid-search", "multi-vector", "tuned-fusion"}
+        assert set(lines) == {"diverse-results", "hybrid-search", "tuned-fusion"}
         assert "Graduated" in lines["hybrid-search"].inner_text()
         assert lines["hybrid-search"].locator("meter").get_attribute("value") == "100.0"
         assert "Paused" in lines["diverse-results"].inner_text()
-        assert "not set yet" in lines["multi-vector"].inner_text()
 
 
 def test_the_page_of_a_flag_says_why_it_waits_S_5(browser: Any, demo_url: str) -> None:
@@ -89,9 +88,7 @@ def test_a_flag_is_made_set_and_rolled_back_and_each_move_is_written_down_V_4(br
 
 
 def test_what_needs_a_reason_is_refused_without_one_V_4(browser: Any, demo_url: str) -> None:
-    with reading(browser, f"{demo_url}/flags/multi-vector", expects=["422"]) as page:
-        assert page.get_by_role("button", name="Decide now").count() == 0
-        page.goto(f"{demo_url}/flags/hybrid-search")
+    with reading(browser, f"{demo_url}/flags/hybrid-search", expects=["422"]) as page:
         page.fill("#why-back", "   ")
         page.get_by_role("button", name="Roll back").click()
         page.wait_for_selector("[role=alert]")
@@ -100,12 +97,11 @@ def test_what_needs_a_reason_is_refused_without_one_V_4(browser: Any, demo_url: 
         assert "Graduated" in page.inner_text("h1")
 
 
-def test_an_empty_store_has_the_shipped_flags_and_no_others_S_4(browser: Any, empty_url: str) -> None:
+def test_an_empty_store_has_no_flags(browser: Any, empty_url: str) -> None:
     with reading(browser, f"{empty_url}/flags", bypass_csp=True, expects=["404"]) as page:
-        assert page.locator("tbody tr").count() == 2
+        assert page.locator("tbody tr").count() == 0
+        assert "No flag yet" in page.inner_text("main")
         assert serious(page) == []
-        page.goto(f"{empty_url}/flags/graph-scoring")
-        assert "nobody has set it yet" in page.inner_text("main")
         assert page.goto(f"{empty_url}/flags/nobody").status == 404
 
 

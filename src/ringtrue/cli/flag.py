@@ -18,7 +18,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Flagged = Annotated[str, typer.Argument(metavar="NAME", help="The feature, like multi-vector.")]
+Flagged = Annotated[str, typer.Argument(metavar="NAME", help="The feature, like new-ranking.")]
 Project = Annotated[str, typer.Option("--project", help="The project.")]
 Who = Annotated[
     str | None, typer.Option("--who", help="Who does this, for the audit trail; the user of this machine unless given.")
@@ -55,13 +55,13 @@ def set_flag(
     project: Project = "default",
     json: Json = False,
 ) -> None:
-    """Make a flag or change it. New ones begin as their preset (multi-vector, graph-scoring), or off for everybody.
+    """Create a flag or change it. A new flag starts off for everybody.
 
     RINGTRUE_FLAG_MULTI_VECTOR=on, off or a percentage wins over the store, where it is set.
 
     \b
-    Example: ringtrue flag set multi-vector --rollout 5 --why "first users"
-    Example: ringtrue flag set graph-scoring --min-samples 300 --threshold 0.02
+    Example: ringtrue flag set new-ranking --rollout 5 --why "first users"
+    Example: ringtrue flag set new-ranking --min-samples 300 --threshold 0.02
     """
     from ringtrue.cli import show
     from ringtrue.measures import Measure
@@ -99,28 +99,28 @@ def list_flags(
     project: Project = "default",
     json: Json = False,
 ) -> None:
-    """List the flags, with presets that nobody has set yet and what the environment overrides.
+    """List the flags and what the environment overrides.
 
     \b
     Example: ringtrue flag list
-    Example: ringtrue flag list --audit multi-vector
+    Example: ringtrue flag list --audit new-ranking
     """
     from ringtrue.cli import show
     from ringtrue.cli.store import existing, has_store
-    from ringtrue.online import PRESETS, existing_flag, overrides
+    from ringtrue.online import existing_flag, only_forced, overrides
     from ringtrue.store import AuditEntry, Flag
 
     forced = overrides()
     flags: list[Flag] = []
     trail: list[AuditEntry] = []
-    if audit is not None or has_store(store):  # the presets are there without one
+    if audit is not None or has_store(store):  # looking makes no store
         with existing(store) as opened:
             if audit is not None:
                 existing_flag(opened, audit, project=project)
                 trail = opened.audit(project=project, subject=audit)
             flags = opened.flags(project=project)
     known = {flag.name for flag in flags}
-    shown = [*flags, *(preset for name, preset in PRESETS.items() if name not in known)]
+    shown = [*flags, *only_forced(flags, forced, project=project)]
     if json:
         listed = {
             flag.name: {**show.plain(flag), "preset": flag.name not in known, "override": forced.get(flag.name)}
@@ -132,10 +132,13 @@ def list_flags(
         rows = [[entry.at, entry.who, _change(entry.detail), str(entry.detail.get("why", ""))] for entry in trail]
         show.table(["at", "who", "change", "why"], rows, text_columns=4)
         return
+    if not shown:
+        show.note(f"project '{project}' has no flag; create one: ringtrue flag set NAME")
+        return
     rows = [
         [
             flag.name,
-            flag.state if flag.name in known else "preset, not set",
+            flag.state if flag.name in known else "not set",
             "on" if flag.shadow else "off",
             f"{flag.rollout:g} %" + (f" (environment: {forced[flag.name]:g} %)" if flag.name in forced else ""),
             str(flag.min_samples),
@@ -164,7 +167,7 @@ def graduate(
     Exit code 0: moved on or done; 1: rolled back or rejected; 3: it waits. Run it as often as you like.
 
     \b
-    Example: ringtrue flag graduate multi-vector --dry-run
+    Example: ringtrue flag graduate new-ranking --dry-run
     Example: ringtrue flag graduate --all
     """
     from ringtrue.cli import show
@@ -209,7 +212,7 @@ def rollback(
 ) -> None:
     """Take a feature away from everybody at once and pause it.
 
-    Example: ringtrue flag rollback multi-vector --why "complaints about missing bookings"
+    Example: ringtrue flag rollback new-ranking --why "complaints about missing bookings"
     """
     from ringtrue.cli import show
     from ringtrue.cli.store import existing

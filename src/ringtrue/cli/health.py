@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ringtrue.cli.store import Json, Project, Where, existing, tell_elsewhere
-
-MEMORY_DAYS = timedelta(days=30)
-"""How far back the memory's figures look."""
 
 
 def health_command(
@@ -23,7 +20,9 @@ def health_command(
     project: Project = "default",
     json: Json = False,
 ) -> None:
-    """Show the log, losses, the last evaluation, the gate, reviews, shadow runs, tests, rollouts, indexes, schema and memory.
+    """Show the log, losses, the last evaluation, the gate, reviews, shadow runs, tests, rollouts, indexes and schema.
+
+    The agent memory has lines of its own as soon as you use it.
 
     Exit code 0: healthy; 1: something is wrong; 3: something is not known.
 
@@ -32,14 +31,14 @@ def health_command(
     Example: ringtrue health --index .ringtrue/index --json
     """
     from ringtrue.cli import show
-    from ringtrue.memory.signals import memory_part
-    from ringtrue.online import Health, health_of
+    from ringtrue.memory.signals import health_with_memory
+    from ringtrue.online import health_of
 
     now = datetime.now(UTC)
     with existing(store) as opened:
         tell_elsewhere(opened, project)
         found = health_of(opened, now=now, project=project, index=index, retriever=retriever)
-        found = Health((*found.parts, memory_part(opened, project=project, since=now - MEMORY_DAYS)))
+        found = health_with_memory(found, opened, project=project, now=now)
     if json:
         parts = {part.name: {"state": part.state, "says": part.says, **part.figures} for part in found.parts}
         show.as_json({"state": found.state, "project": project, "parts": parts})

@@ -63,8 +63,8 @@ def start(
     an A/A run: its figures are the noise floor.
 
     \b
-    Example: ringtrue shadow start multi-vector --candidate 'rrf(bm25, dense)' --production bm25 --golden hotel
-    Example: ringtrue shadow start multi-vector --log --since 7d --isolate process --memory 1024
+    Example: ringtrue shadow start new-ranking --candidate 'rrf(bm25, dense)' --production bm25 --golden hotel
+    Example: ringtrue shadow start new-ranking --log --since 7d --isolate process --memory 1024
     Example: ringtrue shadow start noise-floor --candidate hybrid --production hybrid --golden hotel
     """
     from ringtrue.cli import show
@@ -150,7 +150,7 @@ def status(
 
     \b
     Example: ringtrue shadow status
-    Example: ringtrue shadow status multi-vector --json
+    Example: ringtrue shadow status new-ranking --json
     """
     from ringtrue.cli import show
     from ringtrue.cli.store import existing
@@ -180,7 +180,7 @@ def status(
 def stop(name: Flagged, who: Who = None, store: Where = None, project: Project = "default", json: Json = False) -> None:
     """Stop the shadow runs of a feature; live systems follow within seconds. What was stored stays.
 
-    Example: ringtrue shadow stop multi-vector
+    Example: ringtrue shadow stop new-ranking
     """
     from ringtrue.cli import show
     from ringtrue.cli.store import existing

@@ -99,7 +99,7 @@ class Flags:
         self._wire = wire
 
     def list(self) -> tuple[ListedFlag, ...]:
-        """Return the flags by name, with presets that nobody has set yet."""
+        """Return the flags by name, with those that only the server's environment sets."""
         return read(tuple[ListedFlag, ...], self._wire.get("/v1/flags"))
 
     def get(self, name: str) -> FlagPage:

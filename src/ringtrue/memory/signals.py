@@ -25,12 +25,14 @@ from ringtrue.recall.journal import events as journal
 from ringtrue.store import DEFAULT_PROJECT, EventType, FeedbackEvent, LoggedQuery, StoredJudgment
 
 if TYPE_CHECKING:
-    from ringtrue.online import Part
+    from ringtrue.online import Health, Part
     from ringtrue.store import Store
 
 HOOK = "memory_hook"
 TASK_LENGTH = timedelta(days=1)
 """How long after a search a validation of its session may be about it: it comes when a task ends."""
+LOOKED_BACK = timedelta(days=30)
+"""How far back the memory's line of the health looks."""
 PAGE = 2_000
 ENOUGH = 10
 """Injections that must be judged before their share of wrong ones is held against the memory."""
@@ -345,13 +347,20 @@ def count(
     )
 
 
-def memory_part(store: Store, *, project: str = DEFAULT_PROJECT, since: datetime | None = None) -> Part:
-    """Return the memory's line for ``ringtrue health``; 'unused' where the log has no prompt."""
+def health_with_memory(found: Health, store: Store, *, project: str = DEFAULT_PROJECT, now: datetime) -> Health:
+    """Return the health of a project with the memory's line, if the project has prompts of a memory."""
+    part = memory_part(store, project=project, since=now - LOOKED_BACK)
+    return found if part is None else replace(found, parts=(*found.parts, part))
+
+
+def memory_part(store: Store, *, project: str = DEFAULT_PROJECT, since: datetime | None = None) -> Part | None:
+    """Return the memory's line for ``ringtrue health``; None if no prompt was ever synced."""
     from ringtrue.online import Part
 
     found = figures_in(store, project=project, since=since)
     if not found.prompts:
-        return Part("memory", "unused", "no prompt was brought from a memory folder; run `ringtrue memory sync`")
+        ever = store.queries(project=project, tool=HOOK, limit=1)
+        return Part("memory", "unused", "no recent prompt; run `ringtrue memory sync`") if ever else None
     said = [f"{found.prompts:,} prompts, {found.injections:,} with memories", f"silent {found.silent_rate:.0%}"]
     said += [f"read {found.read_rate:.0%}"] if found.read_rate is not None else []
     rate = found.false_inject_rate

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ringtrue.online.exchange import SOURCES, Imported, export_rows, import_files, queries_of
     from ringtrue.online.feedback import check_event, link, link_all, record_feedback
     from ringtrue.online.figures import Figures, LogFigures, Losses, log_figures, losses
-    from ringtrue.online.flags import PRESETS, Flags, change_flag, existing_flag, is_on, overrides
+    from ringtrue.online.flags import PRESETS, Flags, change_flag, existing_flag, is_on, only_forced, overrides
     from ringtrue.online.generator import LlmGenerator
     from ringtrue.online.graduate import NO_CONSTITUTIONAL, Check, Decision, decide, explain, roll_back, step
     from ringtrue.online.health import Health, Part, health_of, review_and_evaluation
@@ -107,6 +107,7 @@ _HOME = {
         "change_flag",
         "existing_flag",
         "is_on",
+        "only_forced",
         "overrides",
     ),
     "graduate": (
@@ -310,6 +311,7 @@ __all__ = [
     "losses",
     "measures_for",
     "missing_of",
+    "only_forced",
     "overrides",
     "pairs_of",
     "propose_from_log",

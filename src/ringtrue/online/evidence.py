@@ -54,6 +54,8 @@ class Evidence:
     off: Side | None = None
     gate: str | None = None
     """pass, fail or undecided: the feature's newest gate."""
+    constitutional: bool = False
+    """The project measures whether constitutional documents surface."""
     breaches: tuple[str, ...] = ()
     """What a watch outside Ringtrue says is wrong."""
 
@@ -104,6 +106,11 @@ def gather(store: EvidenceStore, flag: Flag, *, now: datetime, breaches: Sequenc
         on=on,
         off=off,
         gate=next((one.gate for one in results if one.gate is not None), None),
+        constitutional=any(
+            name.startswith("Constitutional")
+            for one in (*results, *store.results(project=flag.project, limit=200))
+            for name in one.metrics
+        ),
         breaches=tuple(breaches),
     )
 

@@ -1,7 +1,7 @@
 """Flags (S-4): which feature reaches whom. A flag has a percentage; who is in is decided by the bucket of the identity.
 
 Raising the percentage keeps everybody who was in, lowering it lets nobody new in. The environment wins over the store:
-``RINGTRUE_FLAG_MULTI_VECTOR=on``, ``off`` or a percentage.
+``RINGTRUE_FLAG_NEW_RANKING=on``, ``off`` or a percentage.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PRESETS: Mapping[str, Flag] = {
         "graph-scoring", shadow=True, graduation_threshold=0.02, description="Links between documents raise their scores."
     ),
 }
-"""Flags that are shipped: nobody is in, the candidate runs in the shadow."""
+"""What these flags begin with when somebody sets them: nobody is in, the candidate runs in the shadow."""
 TRIES = 20
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _STATES = ("running", "paused", "graduated", "rejected")
@@ -160,12 +160,19 @@ def change_flag(
     raise CannotDecide(f"flag '{name}' is being changed by others all the time; try again")
 
 
+def only_forced(flags: Sequence[Flag], forced: Mapping[str, float], *, project: str = DEFAULT_PROJECT) -> list[Flag]:
+    """Return the flags that the environment overrides and nobody has set yet, as their preset or with nobody in."""
+    known = {flag.name for flag in flags}
+    return [replace(PRESETS.get(name, Flag(name)), project=project) for name in sorted(forced) if name not in known]
+
+
 def existing_flag(store: FlagStore, name: str, *, project: str = DEFAULT_PROJECT) -> Flag:
     """Return a flag; raises MissingInput naming the nearest where there is none."""
     flag = store.flag(name, project=project)
     if flag is None:
-        known: Sequence[str] = [*(one.name for one in store.flags(project=project)), *PRESETS]
-        raise MissingInput(f"there is no flag '{name}'; did you mean {nearest(name, known)}? set one: ringtrue flag set {name}")
+        known = [one.name for one in store.flags(project=project)]
+        meant = f"did you mean {nearest(name, known)}? " if known else ""
+        raise MissingInput(f"there is no flag '{name}'; {meant}set one: ringtrue flag set {name}")
     return flag
 
 
@@ -173,7 +180,7 @@ def checked(flag: Flag) -> Flag:
     """Return a flag that can be used; raises InputError naming the field and its cure."""
     if not _NAME.fullmatch(flag.name) or len(flag.name) > 64:
         raise InputError(
-            f"{flag.name!r} cannot name a flag; write it like multi-vector: small letters, digits and single dashes"
+            f"{flag.name!r} cannot name a flag; write it like new-ranking: small letters, digits and single dashes"
         )
     if f"{VARIABLE}{flag.name.upper().replace('-', '_')}_".startswith(_OPTIONS):
         raise InputError(f"{flag.name!r} begins like a command of `ringtrue flag`; choose another name")

@@ -175,7 +175,7 @@ def _entry(flag: Flag, evidence: Evidence) -> Iterator[Check]:
     yield _improvement(flag, evidence)
     yield _test(flag, evidence)
     yield _samples(flag, evidence)
-    yield _constitutional(flag, evidence)
+    yield from _constitutional(flag, evidence)
     shadow = evidence.shadow
     increase = shadow.p95_increase
     if increase is None or shadow.timed < flag.min_samples:
@@ -248,15 +248,14 @@ def _samples(flag: Flag, evidence: Evidence) -> Check:
     return Check("samples", count >= flag.min_samples, f"{count} judged queries compared; {flag.min_samples} are needed")
 
 
-def _constitutional(flag: Flag, evidence: Evidence) -> Check:
+def _constitutional(flag: Flag, evidence: Evidence) -> Iterator[Check]:
+    """Yield the check of constitutional documents; none if the golden set has none or the project never measures them."""
     name = "constitutional"
     before, after = _surfacing(evidence)
     if before is not None and after is not None:
-        return Check(name, after >= before - 1e-12, f"surfacing {before:.4f} → {after:.4f}; it must not fall")
-    none = flag.metadata.get(NO_CONSTITUTIONAL)
-    if none:
-        return Check(name, True, f"nothing can be lost: {none}")
-    return Check(name, None, "surfacing is not measured on both sides of the golden corpus; measure Constitutional@5")
+        yield Check(name, after >= before - 1e-12, f"surfacing {before:.4f} → {after:.4f}; it must not fall")
+    elif evidence.constitutional and not flag.metadata.get(NO_CONSTITUTIONAL):
+        yield Check(name, None, "surfacing is not measured on both sides of the golden corpus; measure Constitutional@5")
 
 
 def _surfacing(evidence: Evidence) -> tuple[float | None, float | None]:

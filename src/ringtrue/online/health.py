@@ -107,7 +107,8 @@ def health_of(
     """Return the health of a project; ``index`` is a folder of documents whose indexes must be up to date for ``retriever``.
 
     ``served`` is the search that users get, where that is known: evaluation and gate are told of it and not of what somebody
-    tried (``production_pair``). A part that cannot be read is unknown, and the others are still told.
+    tried (``production_pair``). A part that cannot be read is unknown, and the others are still told. What only users of the
+    agent memory have, constitutional documents, is left out until it is measured.
     """
     results: list[StoredResult] = []
     ours: list[StoredResult] = []
@@ -118,7 +119,7 @@ def health_of(
         ours.extend(chosen)
         return ours
 
-    looks: dict[str, Callable[[], Part]] = {
+    looks: dict[str, Callable[[], Part | None]] = {
         "schema": lambda: Part("schema", "ok", f"version {store.schema_version()}", {"version": store.schema_version()}),
         "log": lambda: _log(store, project, now),
         "losses": lambda: _losses(store, project, now),
@@ -134,9 +135,11 @@ def health_of(
     parts = []
     for name, look in looks.items():
         try:
-            parts.append(look())
+            part = look()
         except (RingtrueError, OSError) as problem:
-            parts.append(Part(name, "unknown", said(problem)))
+            part = Part(name, "unknown", said(problem))
+        if part is not None:
+            parts.append(part)
     return Health(tuple(parts))
 
 
@@ -204,13 +207,14 @@ def _gate(results: list[StoredResult]) -> Part:
     return Part("gate", states.get(str(newest.gate), "unknown"), says, figures)
 
 
-def _constitutional(results: list[StoredResult]) -> Part:
+def _constitutional(results: list[StoredResult]) -> Part | None:
+    """Return the part of constitutional documents; None for a project that never measured it."""
     for one in results:
         for measure, value in one.metrics.items():
             if measure.startswith("Constitutional"):
                 state: State = "ok" if value >= 1 else "wrong"
                 return Part("constitutional", state, f"{measure} {value:.4f}; 1 is wanted", {"rate": value, "measure": measure})
-    return Part("constitutional", "unused", "not measured", {"rate": None})
+    return None
 
 
 def _backlog(counts: Mapping[str, Any]) -> Part:

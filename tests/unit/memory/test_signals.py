@@ -264,7 +264,7 @@ def test_a5_a_changed_mind_counts_last() -> None:
 
 
 def test_o3_health_has_a_line_for_the_memory(journal: Journal, store: Store) -> None:
-    assert memory_part(store).state == "unused"
+    assert memory_part(store) is None
     journal.prompt("p1", "jwt")
     journal.read("jwt", prompt_id="p1")
     bring_journal(journal.root, store)

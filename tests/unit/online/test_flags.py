@@ -127,9 +127,14 @@ def test_s4_what_cannot_be_used_is_refused_and_not_stored(name: str, changes: di
     assert store.known == {}
 
 
-def test_s4_a_flag_that_is_not_there_is_named_with_the_nearest() -> None:
+def test_s4_a_flag_that_is_not_there_is_named_with_the_nearest_of_those_that_somebody_set() -> None:
+    store = MemoryStore()
+    with pytest.raises(MissingInput) as refused:
+        existing_flag(store, "multivector")
+    assert str(refused.value) == "there is no flag 'multivector'; set one: ringtrue flag set multivector"
+    change_flag(store, "multi-vector", who="ada", now=NOW)
     with pytest.raises(MissingInput, match="did you mean 'multi-vector'"):
-        existing_flag(MemoryStore(), "multivector")
+        existing_flag(store, "multivector")
 
 
 def test_s4_a_live_system_asks_memory_and_follows_the_store_in_the_background() -> None:
@@ -224,9 +229,13 @@ def test_s4_flags_live_in_the_real_store(tmp_path: Any) -> None:
 
 def test_s4_flags_on_the_command_line(ringtrue: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "s.sqlite"
-    first = ringtrue("flag", "list", "--store", store, "--json").json["flags"]
-    assert {name: flag["preset"] for name, flag in first.items()} == {"multi-vector": True, "graph-scoring": True}
+    assert ringtrue("flag", "list", "--store", store, "--json").json["flags"] == {}
+    assert "project 'default' has no flag; create one: ringtrue flag set NAME" in ringtrue("flag", "list", "--store", store).err
     assert not store.exists()  # looking makes no store
+    with monkeypatch.context() as forced:
+        forced.setenv("RINGTRUE_FLAG_GRAPH_SCORING", "25")
+        listed = ringtrue("flag", "list", "--store", store, "--json").json["flags"]
+    assert {name: (flag["preset"], flag["override"]) for name, flag in listed.items()} == {"graph-scoring": (True, 25.0)}
     made = ringtrue("flag", "set", "multi-vector", "--rollout", "5", "--why", "go", "--who", "ada", "--store", store)
     assert (made.code, made.out) == (0, "multi-vector: 5 %, running, shadow on\n")
     ringtrue("flag", "set", "multi-vector", "--measure", "ndcg@10", "--stage-hours", "2", "--who", "bob", "--store", store)
@@ -263,7 +272,8 @@ def test_s4_flags_on_the_command_line(ringtrue: Any, tmp_path: Any, monkeypatch:
     ],
 )
 def test_s4_bad_input_is_one_line_with_its_cure(ringtrue: Any, tmp_path: Any, arguments: list[str], says: str) -> None:
-    Store.open(tmp_path / "s.sqlite").close()
+    with Store.open(tmp_path / "s.sqlite") as store:
+        change_flag(store, "multi-vector", who="ada", now=NOW)
     outcome = ringtrue("flag", *arguments, "--store", tmp_path / "s.sqlite")
     assert outcome.code == 2
     assert says in outcome.err

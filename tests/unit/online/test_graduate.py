@@ -81,7 +81,7 @@ def test_s5_with_all_evidence_it_goes_through_every_stage_and_graduates() -> Non
         ({"test": replace(trial(), method="beta-binomial")}, "sequential test"),
         ({"test": trial(samples=99)}, "samples"),
         ({"golden": on_golden(surfacing=(1.0, 0.98))[1]}, "constitutional"),
-        ({"control": None}, "constitutional"),
+        ({"control": None, "constitutional": True}, "constitutional"),
         ({"shadow": summarise(rows(treatment=120.0))}, "latency"),
         ({"shadow": summarise(rows(99))}, "latency"),
         ({"shadow": summarise(rows(failed=3))}, "failures"),
@@ -142,11 +142,14 @@ def test_s5_thresholds_and_the_measure_are_the_flags_own() -> None:
     assert decide(replace(FLAG, metadata={"measure": "nDCG@10"}), evidence(golden=golden), NOW).action == "advance"
 
 
-def test_s5_surfacing_that_was_not_measured_is_unknown_unless_there_is_nothing_to_surface() -> None:
+def test_surfacing_is_asked_for_only_where_the_project_measures_it_and_the_golden_set_has_something_to_surface() -> None:
     control, golden = (replace(one, metrics={"RR@10": 0.5}) for one in on_golden())
-    assert failing(decide(FLAG, evidence(golden=golden, control=control), NOW)) == ["constitutional"]
+    used = evidence(golden=golden, control=control, constitutional=True)
+    assert failing(decide(FLAG, used, NOW)) == ["constitutional"]
     told = replace(FLAG, metadata={NO_CONSTITUTIONAL: "hotel has no constitutional documents"})
-    assert decide(told, evidence(golden=golden, control=control), NOW).action == "advance"
+    for decision in (decide(told, used, NOW), decide(FLAG, replace(used, constitutional=False), NOW)):
+        assert decision.action == "advance"
+        assert "constitutional" not in [check.name for check in decision.checks]
 
 
 @pytest.mark.parametrize("percent", STAGES)
@@ -377,10 +380,11 @@ def test_s5_searches_that_do_not_say_which_side_they_were_on_count_on_neither() 
 def test_s5_the_page_says_why_it_waits_in_plain_words() -> None:
     page = explain(decide(FLAG, Evidence(), NOW))
     assert page.splitlines()[0] == "new: 0 %, running"
-    assert "It waits for improvement, sequential test, samples, constitutional, latency, failures." in page
+    assert "It waits for improvement, sequential test, samples, latency, failures." in page
+    assert "constitutional" not in page
     assert "not measured on the golden corpus; run `ringtrue shadow start new --golden SET …`" in page
     assert len(page.splitlines()) < 40
-    for name in ("improvement", "sequential test", "samples", "constitutional", "latency", "failures"):
+    for name in ("improvement", "sequential test", "samples", "latency", "failures"):
         assert f"\n  ?   {name}" in page or f"\n  NO  {name}" in page
     assert "[0] → 1 → 5 → 10 → 25 → 50 → 100 %" in page
     moved = explain(decide(at(5), evidence(), NOW))

@@ -54,6 +54,13 @@ def test_o3_an_empty_store_is_not_healthy_but_unknown(store: Store) -> None:
     assert {part.name for part in found.parts if part.state == "unknown"} == {"log", "evaluation", "gate"}
 
 
+def test_constitutional_documents_have_a_part_once_they_are_measured(store: Store) -> None:
+    store.add_result(evaluated(metrics={"nDCG@10": 0.8}))
+    assert "constitutional" not in states(store)
+    store.add_result(evaluated(run_id="r2"))
+    assert states(store)["constitutional"] == "ok"
+
+
 def test_o3_a_store_with_everything_in_order_is_healthy(healthy: Store) -> None:
     found = health_of(healthy, now=NOW)
     assert (found.state, found.exit_code) == ("ok", 0)

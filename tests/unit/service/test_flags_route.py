@@ -28,12 +28,15 @@ def test_the_examples_run(client: TestClient) -> None:
 
 
 @ON_ONE
-def test_presets_are_listed_until_somebody_sets_them(client: TestClient) -> None:
-    before = {flag["name"]: flag["preset"] for flag in ok(client.get("/v1/flags"))}
-    assert before == {"graph-scoring": True, "multi-vector": True}
+def test_flags_are_listed_once_somebody_or_the_environment_sets_them(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ok(client.get("/v1/flags")) == []
     found = ok(client.put("/v1/flags/multi-vector", json={"rollout": 5}))
     assert (found["rollout"], found["shadow"], found["min_samples"]) == (5, True, 100)  # as the preset has it
-    assert {flag["name"]: flag["preset"] for flag in ok(client.get("/v1/flags"))} == {**before, "multi-vector": False}
+    monkeypatch.setenv("RINGTRUE_FLAG_GRAPH_SCORING", "25")
+    listed = {flag["name"]: flag["preset"] for flag in ok(client.get("/v1/flags"))}
+    assert listed == {"graph-scoring": True, "multi-vector": False}
     assert client.get("/v1/flags/graph-scoring").status_code == 404
 
 

@@ -24,7 +24,8 @@ def test_health_tells_every_part_with_200_whatever_the_state(client: TestClient,
     assert found["state"] == "unknown"  # nothing was ever evaluated
     assert parts["schema"]["state"] == "ok"
     assert parts["log"]["state"] == "unknown"
-    assert {"losses", "evaluation", "gate", "backlog", "shadow", "tests", "rollout", "index", "memory"} <= set(parts)
+    assert {"losses", "evaluation", "gate", "backlog", "shadow", "tests", "rollout", "index"} <= set(parts)
+    assert not {"memory", "constitutional"} & set(parts)  # nobody uses a memory here
     ok(client.post("/v1/queries", json={"query": "pool", "tool_name": "web"}), 201)
     ok(client.put("/v1/flags/mv", json={"rollout": 5}))
     ok(client.post("/v1/flags/mv/rollback", json={"why": "complaints"}))

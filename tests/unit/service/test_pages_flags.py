@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from fastapi.testclient import TestClient
 
 from rest_service import client as client
@@ -64,7 +65,9 @@ def test_a_flag_that_is_there_is_not_made_again_S_4(client: TestClient) -> None:
     assert 'value="second"' in again.text, "what was written stays in the form"
 
 
-def test_a_shipped_flag_is_set_on_its_page_S_4(client: TestClient) -> None:
-    assert "nobody has set it yet" in client.get("/flags/graph-scoring").text
+def test_a_flag_that_only_the_environment_sets_is_set_on_its_page(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert client.get("/flags/graph-scoring").status_code == 404
+    monkeypatch.setenv("RINGTRUE_FLAG_GRAPH_SCORING", "25")
+    assert "Only the environment of the server sets it so far" in client.get("/flags/graph-scoring").text
     assert send(client, "/flags", name="graph-scoring").status_code == 303
     assert "It waits at 0 %" in client.get("/flags/graph-scoring").text

@@ -41,7 +41,7 @@ class FlagAnswer(Answer):
 class ListedFlag(FlagAnswer):
     """A flag as the list shows it."""
 
-    preset: bool = Field(description="Nobody has set it yet; it is as it was shipped.")
+    preset: bool = Field(description="Nobody has set it yet; only the environment of the server does.")
     override: float | None = Field(description="The percentage that the server's environment sets, which wins there.")
 
 
@@ -101,7 +101,7 @@ class FlagPage(Answer):
 
 
 class FlagChange(Strict):
-    """What is to change of a flag; what is left out stays. A new one begins as its preset, or with nobody in."""
+    """What is to change of a flag; what is left out stays. A new one starts with nobody in."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"shadow": True, "min_samples": 200, "why": "a first look"}, {"rollout": 5}]}
@@ -145,7 +145,7 @@ class Variant(Answer):
 
 @router.get("")
 def list_flags(service: Here, caller: Reader) -> list[ListedFlag]:
-    """List the flags by name, with presets that nobody has set yet."""
+    """List the flags by name, with those that only the server's environment sets."""
     return [
         ListedFlag(**FlagAnswer.of(found.flag).model_dump(), preset=found.preset, override=found.override)
         for found in rollout.flags(service, caller)

@@ -36,7 +36,9 @@ class HealthAnswer(Answer):
 
 @router.get("")
 def look(service: Here, caller: Reader) -> HealthAnswer:
-    """Look at the log, losses, evaluation, gate, reviews, shadow, tests, rollout, index, schema and memory.
+    """Look at the log, losses, evaluation, gate, reviews, shadow, tests, rollout, index and schema.
+
+    The parts `constitutional` and `memory` are there as soon as the project uses the agent memory.
 
     The status is 200 whatever the state is; `/healthz` and `/readyz` are for supervisors.
     """

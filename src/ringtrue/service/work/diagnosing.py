@@ -7,11 +7,10 @@ import platform
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from ringtrue.memory.signals import memory_part
+from ringtrue.memory.signals import health_with_memory
 from ringtrue.online import Health, Part, health_of, review_and_evaluation
 from ringtrue.service.errors import Refused, clean
 from ringtrue.service.work.logging_in import bad_cursor, is_moment
@@ -21,20 +20,18 @@ if TYPE_CHECKING:
     from ringtrue.service.auth import Caller
     from ringtrue.service.context import Service
 
-MEMORY_DAYS = timedelta(days=30)
-"""How far back the memory's figures look."""
 PACKAGES = ("ringtrue", "fastapi", "starlette", "uvicorn", "pydantic", "SQLAlchemy", "psycopg", "prometheus_client")
 JOBS = 200
 """The newest jobs that are counted."""
 
 
 def health(service: Service, caller: Caller) -> Health:
-    """Return the health of the caller's project, the documents that are served and the memory included."""
+    """Return the health of the caller's project, with the documents that are served and the memory if it is used."""
     store, settings, now = service.of(caller), service.settings, service.now()
     served = settings.retriever
     found = health_of(store, now=now, project=caller.project, index=settings.folder, retriever=served, served=served)
-    memory = memory_part(store, project=caller.project, since=now - MEMORY_DAYS)
-    return Health(tuple(_public(service, part) for part in (*found.parts, memory)))
+    found = health_with_memory(found, store, project=caller.project, now=now)
+    return Health(tuple(_public(service, part) for part in found.parts))
 
 
 def _public(service: Service, part: Part) -> Part:

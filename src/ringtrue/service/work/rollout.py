@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.online import (
-    PRESETS,
     Decision,
     Recorded,
     Redactor,
@@ -23,6 +22,7 @@ from ringtrue.online import (
     gather,
     grades_by_words,
     is_on,
+    only_forced,
     overrides,
     record_difference,
     record_scores,
@@ -196,17 +196,16 @@ class Listed:
 
     flag: Flag
     preset: bool
-    """Nobody has set it yet; it is as it was shipped."""
+    """Nobody has set it yet; only the environment does."""
     override: float | None
     """The percentage that the server's environment sets, which wins there."""
 
 
 def flags(service: Service, caller: Caller) -> list[Listed]:
-    """Return the flags of the project by name, with presets that nobody has set."""
-    there = {flag.name: flag for flag in service.of(caller).flags(project=caller.project)}
-    presets = {name: replace(flag, project=caller.project) for name, flag in PRESETS.items()}
-    forced = overrides()
-    return [Listed(flag, name not in there, forced.get(name)) for name, flag in sorted({**presets, **there}.items())]
+    """Return the flags of the project by name, with those that only the server's environment sets."""
+    there, forced = service.of(caller).flags(project=caller.project), overrides()
+    found = [(flag, False) for flag in there] + [(flag, True) for flag in only_forced(there, forced, project=caller.project)]
+    return [Listed(flag, unset, forced.get(flag.name)) for flag, unset in sorted(found, key=lambda one: one[0].name)]
 
 
 def checklist(service: Service, caller: Caller, name: str) -> Decision:
