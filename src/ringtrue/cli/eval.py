@@ -55,7 +55,12 @@ Sample = Annotated[float, typer.Option("--sample", help="Share of the queries to
 SplitName = Annotated[str, typer.Option("--split", help="all, tuning or held_out (80 to 20, by kind of query).")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, help="Questions at once (own search 1, connected ones 4).")]
 Timeout = Annotated[float, typer.Option("--timeout", min=0.001, help="Seconds that one search may take.")]
-Retries = Annotated[int, typer.Option("--retries", min=0, help="Further attempts after a lost connection or a timeout; connections use their own setting.")]
+Retries = Annotated[
+    int,
+    typer.Option(
+        "--retries", min=0, help="Further attempts after a lost connection or a timeout; connections use their own setting."
+    ),
+]
 IdPattern = Annotated[
     str | None, typer.Option("--id-pattern", help="Regular expression; its first group is the judged id: '^mem:(.+)$'.")
 ]

@@ -62,12 +62,10 @@ def found_root(given: Path | None) -> str:
     root = str(given.expanduser().absolute()) if given is not None else find_root(str(Path.cwd()), environment_without_tokens())
     if root is None:
         raise MissingInput(
-            f"there is no {IN_PROJECT} here or above; add a memory first (`ringtrue memory add`), or name --root"
+            f"no {IN_PROJECT} found here or in a folder above; add a memory (`ringtrue memory add`), or name one with --root"
         )
     if not Path(root).is_dir():
-        raise MissingInput(
-            f"{root}: there is no such folder; add a memory first (`ringtrue memory add`), or name another --root"
-        )
+        raise MissingInput(f"{root}: no such folder; add a memory (`ringtrue memory add`), or name another folder with --root")
     return root
 
 

@@ -53,13 +53,19 @@ def sync_command(
             {"root": folder, "project": project, "brought": brought, "figures": found.as_record(), "settings": sorted(settings)}
         )
         return
-    print(f"{brought.queries:,} searches, {brought.new_queries:,} of them new; {brought.feedback:,} events, "
-          f"{brought.new_feedback:,} new; {brought.tasks:,} tasks, {brought.new_tasks:,} new")  # fmt: skip
+    counts = {
+        "searches": (brought.queries, brought.new_queries),
+        "reads, quotations, validations": (brought.feedback, brought.new_feedback),
+        "finished tasks": (brought.tasks, brought.new_tasks),
+    }
+    show.table(["", "noted", "new in the store"], [[name, f"{all_:,}", f"{new:,}"] for name, (all_, new) in counts.items()])
+    print()
     rates = ("silent_rate", "read_rate", "reference_rate", "false_inject_rate")
-    rows = [
-        [name.replace("_", " "), "not known" if (value := getattr(found, name)) is None else f"{value:.1%}"] for name in rates
-    ]
-    show.table(["", "share"], [["prompts searched for", f"{found.prompts:,}"], ["injections", f"{found.injections:,}"], *rows])
+    rows = [["prompts searched for", f"{found.prompts:,}"], ["injections", f"{found.injections:,}"]]
+    for name in rates:
+        value = getattr(found, name)
+        rows.append([name.replace("_", " "), "not known" if value is None else f"{value:.1%}"])
+    show.table(["figure", "value"], rows)
     for why, count in sorted(brought.left.items()):
         show.note(f"{count:,} left: {why}")
     if len(settings) > 1:

@@ -27,7 +27,7 @@ def sessions_command(
     until: Until = None,
     outcomes: Annotated[
         Path | None,
-        typer.Option("--outcomes", help="How tasks ended: JSON lines with session_id, knowledge_delta, learning_index (-1 to 1)."),
+        typer.Option("--outcomes", help="How tasks ended: JSON lines with session_id, knowledge_delta, learning_index …"),
     ] = None,
     source: Annotated[
         list[str] | None, typer.Option("--source", help="Judgments behind the mean RR; repeatable. manual when none.")

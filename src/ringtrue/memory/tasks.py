@@ -108,11 +108,7 @@ def validate(
     if not session_id:
         raise InputError("there is no session to vote for; give a session_id")
     known = {memory.id: memory for memory in memories}
-    for name in verdicts:
-        if name not in known:
-            raise InputError(
-                f"there is no memory '{name}'; did you mean {nearest(name, known)}?" if known else "there are none"
-            )
+    check_known(verdicts, known.values())
     for name, useful in verdicts.items():
         _note(root, {"at": now, "event": VALIDATE, "session_id": session_id, "task_id": task_id, "id": name, "useful": useful})
     start = {name: memory.confidence for name, memory in known.items() if memory.confidence is not None}

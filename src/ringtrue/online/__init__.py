@@ -188,7 +188,13 @@ _HOME = {
     "feedback": ("FeedbackEvent", "check_event", "link", "link_all", "record_feedback"),
     "precedence": ("qrels", "winning"),
     "sessions": (
-        "Correlation", "SessionSummary", "TaskOutcome", "correlations", "session_summaries", "stored_outcomes", "task_points",
+        "Correlation",
+        "SessionSummary",
+        "TaskOutcome",
+        "correlations",
+        "session_summaries",
+        "stored_outcomes",
+        "task_points",
     ),
     "triggers": (
         "LearnedTriggers",

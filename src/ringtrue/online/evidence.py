@@ -15,6 +15,8 @@ from ringtrue.store import ABTest, Flag, LoggedQuery, ShadowRun, StoredResult, t
 NEWEST = 20_000
 """So many of the newest rows are looked at, or as many as min_samples needs at the present percentage."""
 MOST = 200_000
+LOOKED_AT = 50
+"""Newest evaluations of the project that show whether it measures constitutional documents."""
 ON = (True, "on", "treatment")
 """How a logged query says that the feature answered it."""
 SINCE = "candidate_since"
@@ -55,7 +57,7 @@ class Evidence:
     gate: str | None = None
     """pass, fail or undecided: the feature's newest gate."""
     constitutional: bool = False
-    """The project measures whether constitutional documents surface."""
+    """One of the newest evaluations measured whether constitutional documents surface."""
     breaches: tuple[str, ...] = ()
     """What a watch outside Ringtrue says is wrong."""
 
@@ -108,7 +110,7 @@ def gather(store: EvidenceStore, flag: Flag, *, now: datetime, breaches: Sequenc
         gate=next((one.gate for one in results if one.gate is not None), None),
         constitutional=any(
             name.startswith("Constitutional")
-            for one in (*results, *store.results(project=flag.project, limit=200))
+            for one in (*results, *store.results(project=flag.project, limit=LOOKED_AT))
             for name in one.metrics
         ),
         breaches=tuple(breaches),

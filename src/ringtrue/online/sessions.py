@@ -107,9 +107,7 @@ def task_points(outcome: TaskOutcome, *, at: str, project: str = DEFAULT_PROJECT
     return [HistoryPoint(at, SERIES + name, value, labels, project) for name, value in measured if value is not None]
 
 
-def stored_outcomes(
-    store: Store, *, project: str = DEFAULT_PROJECT, since: str | datetime | None = None
-) -> list[TaskOutcome]:
+def stored_outcomes(store: Store, *, project: str = DEFAULT_PROJECT, since: str | datetime | None = None) -> list[TaskOutcome]:
     """Return the outcomes in the store, one per session: the mean if a session had several tasks."""
     found: dict[str, tuple[dict[str, None], dict[str, list[float]]]] = {}
     for name in OUTCOMES:

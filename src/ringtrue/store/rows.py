@@ -290,6 +290,7 @@ RESULT = Form(
     derived=_RESULT_COLUMNS,
 )  # fmt: skip
 
+
 def result_columns(result: StoredResult) -> dict[str, float | None]:
     """Return the aggregate columns of eval_results for a run; None if the run did not measure it."""
     return {name: read(result) for name, read in _RESULT_COLUMNS.items()}

@@ -98,8 +98,8 @@ def test_json_is_one_object_for_every_command(ringtrue, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["list"], "there is no .claude/memory here or above"),
-        (["show", "x", "--root", "nowhere"], "there is no such folder"),
+        (["list"], "no .claude/memory found here or in a folder above"),
+        (["show", "x", "--root", "nowhere"], "no such folder"),
         (["add", "decision"], "needs a category and a title"),
         (["add", "decision", "x" * 121, "text"], "write at most 120"),
         (["add", "decision", "Title", "text", "--id", "Not Kebab"], "such as 'not-kebab'"),
@@ -394,8 +394,9 @@ def test_sync_copies_finished_tasks_and_sessions_shows_their_outcome(ringtrue, p
     preflight(root, session_id="s1", task_id="login", state=State(0.2, 0.8), now=now)
     postflight(root, session_id="s1", task_id="login", state=State(0.7, 0.4), now=now + 60)
     where = ("--store", tmp_path / "store.sqlite")
-    assert "1 tasks, 1 new" in ringtrue("memory", "sync", *where).out
-    assert "1 tasks, 0 new" in ringtrue("memory", "sync", *where).out
+    for new in ("1", "0"):
+        lines = [line.split() for line in ringtrue("memory", "sync", *where).out.splitlines()]
+        assert ["finished", "tasks", "1", new] in lines
     (session,) = ringtrue("sessions", *where, "--json").json["sessions"]
     assert (session["session_id"], session["outcome"]["learning_index"]) == ("s1", 0.45)
     other = tmp_path / "tasks.jsonl"

@@ -172,12 +172,13 @@ def test_memory_bench_reads_a_memory_folder_in_use_with_its_settings_and_caches(
     put("p/.claude/memory/memory-config.json", '{"retrieval": {"max_inject": 3}}')
     put("p/.claude/memory/.ringtrue/null.json", '{"key": "x"}')
     put("p/eval/golden.json", '{"format": "memory-bench", "corpus": "../.claude/memory"}')
-    named = ["decisions/use-redis.json", "decision/use-redis.json", ".claude/memory/decisions/use-redis.json", "auth/no-orm.json"]
+    named = ["decisions/use-redis.json", "decision/use-redis.json", "auth/no-orm.json"]
+    named.append(".claude/memory/decisions/use-redis.json")
     rows = [{"query_id": f"m{n}", "query": "it?", "expected_relevant": [name]} for n, name in enumerate(named)]
     put("p/eval/queries.jsonl", lines(*rows))
     golden = load(tmp_path / "p/eval")
     assert sorted(document.doc_id for document in golden.documents) == ["no-orm", "use-redis"]
-    assert [judgment.doc_id for judgment in golden.judgments] == ["use-redis", "use-redis", "use-redis", "no-orm"]
+    assert [judgment.doc_id for judgment in golden.judgments] == ["use-redis", "use-redis", "no-orm", "use-redis"]
 
 
 def test_g1_memory_bench_queries_without_ids_are_numbered(put: Put) -> None:

@@ -14,7 +14,16 @@ from typing import Any
 import pytest
 
 from ringtrue.errors import Unreachable
-from ringtrue.online import QueryLog, change_flag, create_test, health_of, losses, record_scores, review_and_evaluation, roll_back
+from ringtrue.online import (
+    QueryLog,
+    change_flag,
+    create_test,
+    health_of,
+    losses,
+    record_scores,
+    review_and_evaluation,
+    roll_back,
+)
 from ringtrue.online.missing import missing_entry
 from ringtrue.store import AuditEntry, LoggedQuery, ReviewItem, ShadowRun, Store, StoredBaseline, StoredResult, timestamp
 

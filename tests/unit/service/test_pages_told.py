@@ -44,9 +44,7 @@ def token(client: TestClient, path: str) -> str:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_title_names_the_product_once_and_headings_leave_no_step_out(
-    client: TestClient, service: Service, path: str
-) -> None:
+def test_a_title_names_the_product_once_and_headings_leave_no_step_out(client: TestClient, service: Service, path: str) -> None:
     change_flag(service.store, "graph-scoring", who="tester", now=service.now())
     text = client.get(path).text
     (name,) = re.findall(r"<title>(.*?)</title>", text, re.DOTALL)
