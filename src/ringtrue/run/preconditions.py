@@ -25,7 +25,7 @@ from ringtrue.run.subject import Subject
 
 NAMES = ("index", "documents", "cut-off", "ids", "depth")
 ENOUGH = 5
-"""So many answers that all end above a rank are no coincidence."""
+"""Fewer answers of one length may be a coincidence."""
 _GUESSES = (
     (r"^[A-Za-z_-]+[:/](.+)$", "a prefix before the judged id"),
     (r"^.*[:/]([^:/]+)$", "several prefixes before the judged id"),
@@ -230,13 +230,18 @@ def _marks(strangers: Sequence[str], known: Collection[str]) -> Iterator[tuple[s
 
 
 def _depth(rankings: Sequence[Ranking], golden: GoldenSet, deep: int | None) -> Found:
+    """Suspect a limit if answers pile up at one length; answers that end wherever the matches end have many lengths."""
     lengths = Counter(len(ranking.hits) for ranking in rankings if ranking.error is None)
     if deep is None or not lengths:
         return Found("depth", detail="no measure has a cut-off", looked=False)
     longest = max(lengths)
-    times, everything = lengths[longest], len(golden.documents) == longest
-    if 0 < longest < deep and lengths.total() >= ENOUGH and not everything:
-        problem = f"no answer has more than {longest} hits, and {times} of {lengths.total()} have exactly so many"
+    at_longest, elsewhere = lengths.pop(longest), max(lengths.values(), default=0)
+    asked = at_longest + lengths.total()
+    piled = 2 * at_longest >= asked or (at_longest >= ENOUGH and at_longest >= 2 * elsewhere)
+    more = {document.doc_id for document in golden.documents} | {judgment.doc_id for judgment in golden.judgments}
+    more |= {hit.doc_id for ranking in rankings for hit in ranking.hits}
+    if 0 < longest < min(deep, len(more)) and asked >= ENOUGH and piled:
+        problem = f"{at_longest} of {asked} answers end at exactly {longest} hits and none is longer"
         cure = f"let the search return {deep}, or measure down to {longest}"
         return Found("depth", f"{problem}, but measures look down to rank {deep}", cure)
-    return Found("depth", detail=f"up to {max(lengths)} hits an answer")
+    return Found("depth", detail=f"up to {longest} hits an answer")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ringtrue.errors import UNDECIDED, CannotDecide, InputError
-from ringtrue.records import Document, GoldenSet, Judgment
+from ringtrue.records import Document, GoldenSet, Judgment, Query
 from ringtrue.retrieve import Collection
 from ringtrue.run import evaluate
 
@@ -110,13 +110,48 @@ def test_trap_12_answers_that_all_end_at_one_rank_are_refused(golden: GoldenSet)
     """A token budget or a server-side limit shows in the answers only: R@5 of lists of three is no R@5."""
     whole = answering(golden)
     message = refused(lambda text, k: whole(text, k)[:3], golden)
-    assert "no answer has more than 3 hits, and 6 of 6 have exactly so many, but measures look down to rank 5" in message
+    assert "6 of 6 answers end at exactly 3 hits and none is longer, but measures look down to rank 5" in message
+    assert "let the search return 5, or measure down to 3" in message
 
 
 def test_trap_12_a_limit_shows_although_some_answers_are_shorter(golden: GoldenSet) -> None:
     whole = answering(golden)
     message = refused(lambda text, k: whole(text, k)[: 2 if text.startswith("are dogs") else 3], golden)
-    assert "no answer has more than 3 hits, and 5 of 6 have exactly so many" in message
+    assert "5 of 6 answers end at exactly 3 hits and none is longer" in message
+
+
+def sized(sizes: Sequence[int], *, documents: int = 40) -> tuple[GoldenSet, Callable[..., list[str]]]:
+    """A set, and a search whose answers have these lengths."""
+    queries = tuple(Query(f"q{n}", f"question {n}") for n in range(len(sizes)))
+    there = tuple(Document(f"d{n}", f"text {n}") for n in range(documents))
+    golden = GoldenSet("sized", "1.0.0", queries, tuple(Judgment(query.query_id, "d0", 1) for query in queries), there)
+    length = {query.text: size for query, size in zip(queries, sizes, strict=True)}
+    return golden, lambda text, k: [f"d{n}" for n in range(length[text])][:k]
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [range(1, 13), [1, 2, 3, 4] * 12, [1] * 9 + [2] * 6 + [3] * 4 + [9], [5, 6, 7, 8, 8, 9, 9, 9, 10, 10, 10, 11, 11, 12, 12]],
+    ids=["each length once", "each length equally often", "many short ones", "a bell"],
+)
+def test_answers_of_natural_lengths_pass_although_none_reaches_the_deepest_rank(sizes: Sequence[int]) -> None:
+    golden, search = sized(list(sizes))
+    found = evaluate(search, golden, measures=["R@20"], cache=False)
+    assert found.metrics == {"R@20": 1.0}
+    assert {one.name: one.status for one in found.setup.preconditions}["depth"] == "met"
+
+
+@pytest.mark.parametrize("sizes", [range(1, 21), [*range(1, 11), *[30] * 6], [30] * 12], ids=["half", "six of sixteen", "all"])
+def test_a_search_capped_at_10_is_refused_while_measures_look_down_to_rank_20(sizes: Sequence[int]) -> None:
+    golden, search = sized([min(size, 10) for size in sizes])
+    with pytest.raises(CannotDecide, match="answers end at exactly 10 hits .*; let the search return 20, or measure down to 10"):
+        evaluate(search, golden, measures=["R@20"], cache=False)
+    assert evaluate(search, golden, measures=["R@10"], cache=False).metrics == {"R@10": 1.0}
+
+
+def test_answers_that_hold_every_document_there_is_are_not_suspected_of_a_limit() -> None:
+    golden, search = sized([8] * 12, documents=8)
+    assert evaluate(search, golden, measures=["R@20"], cache=False).metrics == {"R@20": 1.0}
 
 
 def test_trap_13_golden_ids_from_another_database_are_refused(golden: GoldenSet, collection: Collection) -> None:
