@@ -77,7 +77,7 @@ def _undefined(definition: Definition) -> str:
         "TierP": "whose answer has no item of the tier",
         "ChainCompleteness": "without a chain",
         "Forbidden": "that forbid nothing",
-        "Top1Chunk": "that declare no chunk",
+        "Top1Chunk": "that declare no chunk or whose answer names none",
         "Constitutional": "when there is no constitutional item",
     }
     return special.get(definition.name, "never")
@@ -110,7 +110,7 @@ def _figures() -> Iterator[str]:
 _FIGURES = {
     "ringtrue.measures": (
         "channel_contribution", "fusion_reorder_rate", "expansion_impact", "latency", "error_rate", "error_rate_by",
-        "top_1_chunk_accuracy", "abstention", "risk_coverage", "calibration", "cold_start", "personalisation_lift",
+        "abstention", "risk_coverage", "calibration", "cold_start", "personalisation_lift",
         "dedup_token_savings",
     ),
     "ringtrue.stats": ("kendall_tau_b", "ranking_tau_b", "spearman_rho", "ranking_spearman", "rbo", "jaccard", "ranking_difference"),

@@ -261,6 +261,8 @@ class Run:
     ordered: bool = False
     name: str = "run"
     answered: frozenset[str] = frozenset()
+    first_chunks: Mapping[str, str] = field(default_factory=dict)
+    """The passage behind the first document of an answer, by query; only live answers name passages."""
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, str, float]], *, name: str = "run") -> Run:
@@ -311,7 +313,8 @@ class Run:
                 docs.append(check_id(hit.doc_id, "document id", answer.query_id))
                 scores.append(-float(rank) if math.isnan(hit.score) else check_score(hit.score, answer.query_id, hit.doc_id))
         query_ids, query = _index(names)
-        run = cls(query_ids, query, IdList(docs), np.asarray(scores, np.float64), ordered=True, name=name)
+        chunks = {answer.query_id: answer.hits[0].chunk for answer in answers if answer.hits and answer.hits[0].chunk}
+        run = cls(query_ids, query, IdList(docs), np.asarray(scores, np.float64), True, name, first_chunks=chunks)
         return run.with_empty_answers(answer.query_id for answer in answers)
 
     def with_empty_answers(self, query_ids: Iterable[str]) -> Run:

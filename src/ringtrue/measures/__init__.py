@@ -16,7 +16,6 @@ from ringtrue.measures.diagnostics import (
     expansion_impact,
     fusion_reorder_rate,
     latency,
-    top_1_chunk_accuracy,
 )
 from ringtrue.measures.lists import TIER_WEIGHTS, Facts
 from ringtrue.measures.memory import (
@@ -66,5 +65,4 @@ __all__ = [
     "personalisation_lift",
     "risk_coverage",
     "score",
-    "top_1_chunk_accuracy",
 ]

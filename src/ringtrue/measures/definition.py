@@ -385,7 +385,7 @@ CATALOGUE: tuple[Definition, ...] = (
     Definition(
         "Top1Chunk",
         lists.top_1_chunk,
-        "1 when the declared best chunk is ranked first.",
+        "1 if the declared best chunk is ranked first; undefined if the search names no chunks.",
         "[first = top_1_chunk]",
         "Ringtrue, requirement M-8",
         "top_1_chunk",

@@ -109,13 +109,3 @@ def error_rate_by(rankings: Iterable[Ranking], facts: Mapping[str, Mapping[str, 
         value = facts.get(ranking.query_id, {}).get(name)
         groups.setdefault("(none)" if value is None else str(value), []).append(ranking)
     return {value: error_rate(members) for value, members in sorted(groups.items())}
-
-
-def top_1_chunk_accuracy(rankings: Iterable[Ranking], declared: Mapping[str, str]) -> float:
-    """Return the share of queries whose declared best chunk is ranked first; nan when none declares one."""
-    right = [
-        bool(ranking.hits) and (ranking.hits[0].chunk or ranking.hits[0].doc_id) == declared[ranking.query_id]
-        for ranking in rankings
-        if ranking.query_id in declared
-    ]
-    return sum(right) / len(right) if right else math.nan

@@ -89,6 +89,8 @@ class Answer:
     query_id: str
     shown: Sequence[str]
     grades: Mapping[str, int]
+    chunk: str | None = None
+    """The passage behind the first document; None if the search names none."""
 
     def optimistic(self, depth: int | None, top_grade: int) -> Answer:
         """Return the same answer as if every unjudged document down to ``depth`` had the highest grade."""
@@ -193,9 +195,16 @@ def top_1_chunk(answers: Sequence[Answer], facts: Facts) -> Floats:
         any(query.get("top_1_chunk") for query in facts.queries.values()), "Top1Chunk", "queries with a 'top_1_chunk'"
     )
 
+    declared = {query_id: str(query["top_1_chunk"]) for query_id, query in facts.queries.items() if query.get("top_1_chunk")}
+    # A run may consist of chunks, whose ids then are the documents of the run.
+    of_chunks = any(not set(declared.values()).isdisjoint(answer.shown) for answer in answers)
+    known = of_chunks or any(answer.chunk is not None for answer in answers)
+
     def value(answer: Answer) -> float:
-        declared = facts.queries.get(answer.query_id, {}).get("top_1_chunk")
-        return np.nan if declared is None else float(bool(answer.shown) and answer.shown[0] == declared)
+        first = answer.shown[0] if of_chunks and answer.shown else answer.chunk
+        if answer.query_id not in declared or not known or (answer.shown and first is None):
+            return np.nan
+        return float(first == declared[answer.query_id])
 
     return _each(answers, value)
 

@@ -184,7 +184,8 @@ def _depth(measure: Measure, depth: int | None) -> int | None:
 def _answers(run: Run, qrels: Qrels, depth: int | None) -> list[Answer]:
     shown = run.rankings(k=depth)
     grades = qrels.to_dict()
-    return [Answer(query_id, shown.get(query_id, []), grades[query_id]) for query_id in qrels.query_ids]
+    chunks = run.first_chunks
+    return [Answer(query_id, shown.get(query_id, []), grades[query_id], chunks.get(query_id)) for query_id in qrels.query_ids]
 
 
 def _names(hits: Aligned, chosen: Any) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from ringtrue.measures import (
     expansion_impact,
     fusion_reorder_rate,
     latency,
-    top_1_chunk_accuracy,
 )
 from ringtrue.records import Hit, Ranking
 
@@ -77,14 +76,3 @@ def test_m8_error_rate_overall_and_per_intent() -> None:
     assert error_rate(answers) == 0.5
     assert error_rate_by(answers, facts, "intent") == {"(none)": 0.0, "fix_bug": 0.5, "understand": 1.0}
     assert math.isnan(error_rate([]))
-
-
-def test_m8_top_1_chunk_accuracy_reads_the_chunk_and_counts_an_empty_answer_as_wrong() -> None:
-    answers = [
-        Ranking("a", (Hit("doc", chunk="doc:chunk:0"),)),
-        Ranking("b", (Hit("doc", chunk="doc:chunk:1"),)),
-        Ranking("c", ()),
-        Ranking("undeclared", (Hit("doc"),)),
-    ]
-    assert top_1_chunk_accuracy(answers, {name: "doc:chunk:0" for name in "abc"}) == 1 / 3  # noqa: C420
-    assert math.isnan(top_1_chunk_accuracy(answers, {}))

@@ -9,7 +9,7 @@ import pytest
 
 from ringtrue.errors import CannotDecide
 from ringtrue.measures import TIER_WEIGHTS, Facts, score
-from ringtrue.records import Document, GoldenSet, Judgment, Query
+from ringtrue.records import Document, GoldenSet, Hit, Judgment, Query, Ranking
 
 TIERS = {
     "c1": "constitutional",
@@ -183,6 +183,26 @@ class TestTopChunk:
         scores = score(run, {query: {"d1": 1} for query in run}, ["Top1Chunk"], facts=self.FACTS)
         assert np.array_equal(scores.of("Top1Chunk"), [1.0, 0.0, math.nan, 0.0], equal_nan=True)
         assert scores["Top1Chunk"] == pytest.approx(1 / 3)
+
+    def test_the_chunk_of_the_first_hit_counts_if_answers_name_documents(self) -> None:
+        run = [
+            Ranking("q1", (Hit("d1", chunk="d1#2"), Hit("d2", chunk="d2#0"))),
+            Ranking("q2", (Hit("d1", chunk="d1#1"),)),
+            Ranking("q3", (Hit("d1", chunk="d1#2"),)),
+            Ranking("q4", ()),
+        ]
+        scores = score(run, {one.query_id: {"d1": 1} for one in run}, ["Top1Chunk"], facts=self.FACTS)
+        assert np.array_equal(scores.of("Top1Chunk"), [1.0, 0.0, math.nan, 0.0], equal_nan=True)
+
+    def test_a_search_that_names_no_chunks_has_no_value_and_not_0(self) -> None:
+        run = {"q1": ["d1"], "q2": ["d2", "d1"], "q3": ["d1"], "q4": []}
+        scores = score(run, {query: {"d1": 1} for query in run}, ["Top1Chunk"], facts=self.FACTS)
+        assert np.isnan(scores.of("Top1Chunk")).all()
+
+    def test_a_first_hit_without_a_chunk_has_no_value_among_others_that_have_one(self) -> None:
+        run = [Ranking("q1", (Hit("d1", chunk="d1#2"),)), Ranking("q2", (Hit("d1"),))]
+        scores = score(run, {one.query_id: {"d1": 1} for one in run}, ["Top1Chunk"], facts=self.FACTS)
+        assert np.array_equal(scores.of("Top1Chunk"), [1.0, math.nan], equal_nan=True)
 
 
 @pytest.mark.parametrize(

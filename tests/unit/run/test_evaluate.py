@@ -50,6 +50,24 @@ def test_every_measure_of_the_requirement_is_there_per_query_with_mean_median_an
     assert set(found.scores.by("query_type", "RR")) == {"facts", "house"}
 
 
+def test_top_1_chunk_is_measured_on_the_shipped_hotel_set_if_the_search_names_its_passages() -> None:
+    hotel = ringtrue.load("hotel")
+    best = {query.text: query.metadata["top_1_chunk"] for query in hotel.queries}
+    half = {query.text for query in hotel.queries[::2]}
+
+    def search(text: str, k: int) -> list[dict[str, str]]:
+        document = best[text].split(":chunk:")[0]
+        return [{"id": document, "chunk": best[text] if text in half else f"{document}:chunk:9"}]
+
+    assert evaluate(search, hotel, measures=["Top1Chunk"]).metrics == {"Top1Chunk": 0.5}
+
+
+def test_top_1_chunk_is_undefined_for_a_search_over_whole_documents() -> None:
+    found = evaluate("bm25", "hotel", measures=["Top1Chunk", "RR"])
+    assert np.isnan(found.metrics["Top1Chunk"])
+    assert found.metrics["RR"] > 0
+
+
 def test_the_numbers_are_those_of_score_on_the_answers_that_serve(golden: GoldenSet, collection: Collection) -> None:
     """Trap 17: the harness calls what serves. Its rankings are those of search, one by one and in batches."""
     found = evaluate("rrf(bm25, fts5)", golden, collection=collection)
