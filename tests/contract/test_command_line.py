@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -121,6 +122,44 @@ def test_errors_name_value_and_cure_and_exit_with_their_code(ringtrue, files, ar
     assert says in outcome.err
     assert "Traceback" not in outcome.err
     assert outcome.out == ""
+
+
+@pytest.mark.parametrize("command", [["score"], ["score", "-c", "--json"], ["compare", "--golden"]])
+def test_a_run_that_does_not_match_its_judgments_gets_no_number(ringtrue, files, tmp_path, command) -> None:
+    for name, rows, says in (
+        ("queries", "z1 Q0 d1 1 2.0 r\nz2 Q0 d2 1 1.0 r\n", "share no query (run: 'z1', 'z2'; judged: 'q1', 'q2'"),
+        ("documents", "q1 Q0 x1 1 2.0 r\nq2 Q0 x2 1 1.0 r\n", "no document of the run is judged for any query (run: 'x1', 'x2'; "),
+    ):
+        (tmp_path / name).write_text(rows)
+        runs = [tmp_path / name, tmp_path / name] if command[0] == "compare" else [tmp_path / name]
+        outcome = ringtrue(*command, files[0], *runs)
+        assert (outcome.code, outcome.out) == (3, ""), outcome.err
+        assert says in outcome.err
+        assert "check that both use the same" in outcome.err
+
+
+def test_a_run_whose_documents_are_judged_for_other_queries_scores_0_as_in_trec_eval(ringtrue, tmp_path) -> None:
+    (tmp_path / "qrels").write_text("q1 0 d1 1\nq2 0 d2 1\n")
+    (tmp_path / "run").write_text("q1 Q0 d2 1 2.0 r\nq2 Q0 d1 1 1.0 r\n")
+    outcome = ringtrue("score", tmp_path / "qrels", tmp_path / "run", "RR")
+    assert (outcome.code, outcome.out.split()) == (0, ["RR", "all", "0.0000"])
+
+
+def test_eval_refuses_a_grade_outside_the_scale_as_golden_validate_does(ringtrue, tmp_path) -> None:
+    def written(**declared: Any) -> Path:
+        labels = {"relevant_entities": ["e1"], "relevance_labels": {"e1": 7, "e2": 0}}
+        entities = [{"entity_id": name, "title": name, "content": f"an indoor pool of {name}"} for name in ("e1", "e2")]
+        queries = [{"query_id": "q1", "query_text": "swim in the pool", "expected_results": labels}]
+        path = tmp_path / f"{len(declared)}.json"
+        path.write_text(json.dumps({"id": "t", "version": "1.0.0", "entities": entities, "queries": queries, **declared}))
+        return path
+
+    says = "grade 7 of document 'e1' is outside 0 to 3; use 0 to 3, or declare another scale"
+    assert says in ringtrue("golden", "validate", written()).out
+    outcome = ringtrue("eval", "--golden", written(), "--retriever", "bm25", "--no-report")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"golden set 't', query 'q1': {says}" in outcome.err
+    assert ringtrue("eval", "--golden", written(scale=[0, 7]), "--retriever", "bm25", "--no-report").code == 0
 
 
 def test_a_deliberate_error_is_one_line(ringtrue, files) -> None:

@@ -129,12 +129,14 @@ def _opened(run: str, measures: Sequence[str]) -> Evaluation:
 def _scored(run: str, judgments: Qrels | GoldenSet, measures: Sequence[str]) -> Scored:
     """Return the scores of a run against judgments; queries that it lacks are absent, not 0."""
     from ringtrue.formats import read_run
-    from ringtrue.measures import score
+    from ringtrue.measures import check_documents, score
     from ringtrue.records import GoldenSet
     from ringtrue.run import DEFAULT_MEASURES, Origin, open_run
     from ringtrue.verdict import Scored
 
-    scores: Scores = score(read_run(run), judgments, measures or DEFAULT_MEASURES, average_over="common")
+    answers = read_run(run)
+    scores: Scores = score(answers, judgments, measures or DEFAULT_MEASURES, average_over="common")
+    check_documents(answers, judgments, scores)
     origin = Origin.of(judgments) if isinstance(judgments, GoldenSet) else None
     if (Path(run) / "run.json").is_file():
         measured = open_run(run)

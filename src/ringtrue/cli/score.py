@@ -72,7 +72,7 @@ def score_command(
     from ringtrue.cli import show
     from ringtrue.cli.looks import count_look
     from ringtrue.formats import BULK, read_run
-    from ringtrue.measures import score
+    from ringtrue.measures import check_documents, score
 
     named = [*(measures or []), *(one for text in more or [] for one in _usual(text))]
     wanted = [measure for text in named or USUAL for measure in _measures(text)]
@@ -83,8 +83,9 @@ def score_command(
     if run != "-" and Path(run).is_file() and Path(run).stat().st_size > BULK:
         _keep_freed_memory()
     judgments = judgments_in(qrels)
+    answers = read_run(run)
     scores = score(
-        read_run(run),
+        answers,
         judgments,
         wanted,
         rel=level,
@@ -93,6 +94,7 @@ def score_command(
         unjudged="bounds" if bounds else "irrelevant",
         depth=depth,
     )
+    check_documents(answers, judgments, scores)
     record = _record(scores, per_query=per_query, bounds=bounds, by=by or [], worst=worst) | _origin(judgments)
     count_look(judgments, qrels, who="ringtrue score", what=run)
     if json:

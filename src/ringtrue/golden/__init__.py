@@ -32,6 +32,7 @@ from ringtrue.golden.ratings import RULES, Dispute, Rating, Rule, agreement, by_
 from ringtrue.golden.record import golden_from, record_of
 from ringtrue.golden.refresh import Proposal, Refreshed, age_in_days, age_warning, propose, refresh
 from ringtrue.golden.report import Problem, Report
+from ringtrue.golden.rules import check_grades
 from ringtrue.golden.slices import slice_fields, slice_of
 from ringtrue.golden.split import Leak, Look, leakage, ledger_beside, looks, read_looks, record_look, split
 from ringtrue.golden.traffic import Asked, Coverage, Question, Search, choose, coverage, questions
@@ -93,6 +94,7 @@ __all__ = [
     "age_warning",
     "agreement",
     "by_pair",
+    "check_grades",
     "choose",
     "cited",
     "confirmed",

@@ -13,6 +13,7 @@ from ringtrue.golden.profiles import PROFILES
 from ringtrue.golden.report import Severity
 from ringtrue.golden.subject import Subject
 from ringtrue.golden.version import parse_version
+from ringtrue.records import GoldenSet
 
 KINDS = ("factual", "comparative", "troubleshooting", "sentiment")
 SHORT, LONG = 150, 3000
@@ -112,10 +113,24 @@ def grades_in_scale(subject: Subject) -> Iterator[Finding]:
     if not max(lowest, 0) < threshold <= highest:
         cure = f"choose {max(lowest, 0) + 1} to {highest}, or declare another scale"
         yield _error("", f"the relevance threshold {threshold} does not divide the scale {lowest} to {highest}", cure)
-    for judgment in subject.golden.judgments:
+    yield from grades_outside_scale(subject.golden)
+
+
+def grades_outside_scale(golden: GoldenSet) -> Iterator[Finding]:
+    """Yield an error for every grade that is not on the scale of its set."""
+    lowest, highest = golden.scale
+    for judgment in golden.judgments:
         if not lowest <= judgment.grade <= highest:
             message = f"grade {judgment.grade} of document '{judgment.doc_id}' is outside {lowest} to {highest}"
             yield _error(judgment.query_id, message, f"use {lowest} to {highest}, or declare another scale")
+
+
+def check_grades(golden: GoldenSet) -> None:
+    """Raise InputError for a set with a grade that is not on its scale: nothing measured with it would mean anything."""
+    wrong = list(grades_outside_scale(golden))
+    if wrong:
+        more = f" (and {len(wrong) - 1} more)" if wrong[1:] else ""
+        raise InputError(f"golden set '{golden.id}', query '{wrong[0].place}': {wrong[0].message}{more}; {wrong[0].cure}")
 
 
 def has_relevant(subject: Subject) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ from ringtrue.measures.memory import (
     personalisation_lift,
     risk_coverage,
 )
-from ringtrue.measures.score import as_qrels, as_run, score
+from ringtrue.measures.score import as_qrels, as_run, check_documents, score
 from ringtrue.measures.scores import Counted, Scores, Summary
 
 __all__ = [
@@ -55,6 +55,7 @@ __all__ = [
     "as_run",
     "calibration",
     "channel_contribution",
+    "check_documents",
     "cold_start",
     "dedup_token_savings",
     "error_rate",

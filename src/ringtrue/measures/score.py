@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.measures import ranked
 from ringtrue.measures.align import Aligned, Flags, align, class_names, merge_classes
 from ringtrue.measures.definition import Measure
@@ -42,7 +42,8 @@ def score(
     ``rel`` is the lowest grade that counts as relevant: the golden set's own threshold when one is given, else 1.
     ``zero_relevant`` says what a query without a relevant document does to means that need one. ``average_over='common'``
     leaves out judged queries that the run lacks, as trec_eval does without ``-c``; otherwise they score 0. ``depth`` cuts
-    every answer first. Raises SpecError for a measure and InputError for ids, grades or scores that cannot be used.
+    every answer first. Raises SpecError for a measure, InputError for ids, grades or scores that cannot be used, and CannotDecide
+    if run and judgments share no query.
     """
     if isinstance(measures, str | Measure) or not isinstance(measures, Iterable):
         raise InputError(f"measures={measures!r} is no list; write it like ['nDCG@10', 'R@100']")
@@ -74,7 +75,7 @@ def score(
     aligned = align(answers, judgments, depth=depth, cutoffs=_cutoffs(wanted, depth), top_grade=top_grade)
     chosen = aligned.answered if average_over == "common" else np.ones(len(aligned.query_ids), np.bool_)
     if not aligned.answered.any():  # an arm that did not run has no score; zeros would look like a bad one (M-3)
-        raise InputError(
+        raise CannotDecide(
             f"run and judgments share no query (run: {_some(answers.query_ids)}; judged: {_some(judgments.query_ids)}); "
             "check that both use the same query ids"
         )
@@ -115,6 +116,21 @@ def score(
         upper=upper,
         facts={} if facts is None else facts.queries,
     )
+
+
+def check_documents(run: Run, judgments: Judgments, scores: Scores) -> None:
+    """Raise CannotDecide if no document of a scored run is judged for any query: its zeros say nothing about the search."""
+    if scores.judged_share > 0:
+        return
+    known = set(as_qrels(judgments).doc_ids)
+    if isinstance(judgments, GoldenSet):
+        known |= {document.doc_id for document in judgments.documents}
+    found = run.docs.take(np.arange(len(run.docs)))
+    if found and known and known.isdisjoint(found):
+        raise CannotDecide(
+            f"no document of the run is judged for any query (run: {_some(found)}; judged: {_some(sorted(known))}); "
+            "check that both use the same document ids"
+        )
 
 
 _GAIN = {"lin": "linear gain (the grade)", "exp": "exponential gain (2^grade − 1)"}
@@ -193,6 +209,7 @@ def _names(hits: Aligned, chosen: Any) -> tuple[str, ...]:
 
 
 def _some(names: Sequence[str]) -> str:
+    names = list(dict.fromkeys(names[:100]))
     return ", ".join(f"'{name}'" for name in names[:3]) + (" …" if len(names) > 3 else "") if names else "none"
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ringtrue.config import cache_folder
 from ringtrue.errors import CannotDecide, InputError, nearest
-from ringtrue.golden import content_hash, load
+from ringtrue.golden import check_grades, content_hash, load
 from ringtrue.golden import split as split_set
 from ringtrue.measures import Measure, Scores, score
 from ringtrue.records import GoldenSet, Query, Ranking
@@ -104,6 +104,7 @@ def evaluate(
     allowed = preconditions.check_allowed(allow)
     id_of, there = mapping(ids), unmapping(ids)
     whole = golden if isinstance(golden, GoldenSet) else load(golden)
+    check_grades(whole)
     asked = _sampled(_side(whole, split), sample)
     subjects = _subjects(
         retriever, whole, collection=collection, chunks=chunks, name=name, version=version, watch=watch, route_by=route_by

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from ringtrue.errors import InputError
+from ringtrue.errors import CannotDecide, InputError
 from ringtrue.measures import Facts, Measure, as_qrels, as_run, score
 from ringtrue.records import Document, GoldenSet, Hit, Judgment, Qrels, Query, Ranking, Run
 
@@ -297,7 +297,7 @@ class TestMissingAndIgnored:
 
     def test_m3_a_run_that_shares_no_query_with_the_judgments_has_no_score(self) -> None:
         for over in ("judged", "common"):
-            with pytest.raises(InputError, match=r"share no query .*run: 'z'; judged: 'q1', 'q2', 'q3'.* same query ids"):
+            with pytest.raises(CannotDecide, match=r"share no query .*run: 'z'; judged: 'q1', 'q2', 'q3'.* same query ids"):
                 score({"z": ["a"]}, self.GRADES, ["RR"], average_over=over)
 
     def test_m3_a_query_that_is_both_missing_and_without_relevant_is_listed_twice_and_left_out_once(self) -> None:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ringtrue.errors import InputError
+from ringtrue.errors import CannotDecide
 from ringtrue.measures import score
 from ringtrue.records import Hit, Ranking, Run
 
@@ -77,7 +77,7 @@ def test_trap_05_ap_divides_by_relevant_not_by_hits() -> None:
     ids=["no answers", "no rankings", "every answer failed", "other queries"],
 )
 def test_trap_06_an_arm_that_did_not_run_has_no_score(arm: object) -> None:
-    with pytest.raises(InputError, match="run and judgments share no query"):
+    with pytest.raises(CannotDecide, match="run and judgments share no query"):
         score(arm, {"q1": {"a": 1}, "q2": {"a": 1}}, ["R@5", "nDCG@10"])  # type: ignore[arg-type]
 
 
@@ -105,7 +105,7 @@ def test_trap_08_the_mean_of_nothing_is_unknown() -> None:
 
 
 def test_trap_08_judgments_without_a_query_are_refused() -> None:
-    with pytest.raises(InputError, match="run and judgments share no query"):
+    with pytest.raises(CannotDecide, match="run and judgments share no query"):
         score({"q1": ["a"]}, {}, ["R@5"])
 
 

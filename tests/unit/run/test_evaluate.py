@@ -62,6 +62,19 @@ def test_top_1_chunk_is_measured_on_the_shipped_hotel_set_if_the_search_names_it
     assert evaluate(search, hotel, measures=["Top1Chunk"]).metrics == {"Top1Chunk": 0.5}
 
 
+def test_a_set_in_a_format_without_a_scale_has_the_scale_of_its_grades(tmp_path: Path) -> None:
+    """TREC writes -1 for "pooled but not judged", and grades above 3."""
+    for name, text in (
+        ("corpus.jsonl", '{"_id": "d1", "text": "an indoor pool"}\n{"_id": "d2", "text": "a spa"}\n'),
+        ("queries.jsonl", '{"_id": "q1", "text": "pool"}\n'),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t4\nq1\td2\t-1\n"),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert ringtrue.load(tmp_path).scale == (-1, 4)
+    assert evaluate("bm25", tmp_path, measures=["RR"]).metrics == {"RR": 1.0}
+
+
 def test_top_1_chunk_is_undefined_for_a_search_over_whole_documents() -> None:
     found = evaluate("bm25", "hotel", measures=["Top1Chunk", "RR"])
     assert np.isnan(found.metrics["Top1Chunk"])

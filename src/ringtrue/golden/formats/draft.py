@@ -53,8 +53,8 @@ class Draft:
     def finish_undeclared(self, header: Header, declared: Collection[str] = ()) -> GoldenSet:
         """Return a set whose format has no place for profile and scale: a test set, on the scale that its grades show."""
         if "scale" not in declared:
-            highest = max((judgment.grade for judgment in self.judgments.values()), default=0)
-            header = replace(header, scale=(header.scale[0], max(header.scale[1], highest)))
+            grades = [judgment.grade for judgment in self.judgments.values()]  # one below 0 says "pooled but not judged"
+            header = replace(header, scale=(min([header.scale[0], *grades]), max([header.scale[1], *grades])))
         if "relevance_threshold" not in declared:
             header = replace(header, relevance_threshold=1)  # as bare qrels have it (M-3)
         return self.finish(header if "profile" in declared else replace(header, profile="test-set"))
