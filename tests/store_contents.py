@@ -54,7 +54,7 @@ RESULT = StoredResult(
     run_id="r1", run_type="regression", created_at=LATER, query_count=50, feature_id="rerank", golden="hotel 1.2",
     metrics={"nDCG@10": 0.61, "RR@5": 0.5, "R@10": 0.7, "P@3": 0.4}, retriever="f00d", intervals={"nDCG@10": (0.55, 0.67)},
     latency_ms={"p50": 10.0, "mean": 11.5}, control_run_id="r0", deltas={"nDCG@10": 0.01, "RR@5": -0.02}, p_value=0.03,
-    is_significant=True, gate="pass", per_query={"q1": {"nDCG@10": 0.5}},
+    is_significant=True, gate="pass", per_query={"q1": {"nDCG@10": 0.5}}, mrr_at_5=0.5, ndcg_at_10=0.61, recall_at_10=0.7,
 )  # fmt: skip
 SHADOW = ShadowRun(
     query_id="eq_full", feature_id="rerank", created_at=LATER, control_result_ids=("d1", "d 2"),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ringtrue.errors import InputError
 from ringtrue.measures.score import Answers, Judgments, as_run, score
-from ringtrue.records import Floats
+from ringtrue.records import Floats, GoldenSet
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,11 @@ def calibration(confidence: Sequence[float], correct: Sequence[bool], *, bins: i
             found.append(Bin(*edges, int(chosen.sum()), float(sure[chosen].mean()), float(right[chosen].mean())))
     error = sum(group.count * abs(group.confidence - group.accuracy) for group in found) / len(sure)
     return Calibration(round(error, 12), float(((sure - right) ** 2).mean()), tuple(found))
+
+
+def cold_queries(golden: GoldenSet) -> set[str]:
+    """Return the queries that a set marks as the first of a session, by the category ``cold-start``."""
+    return {query.query_id for query in golden.queries if query.metadata.get("category") == "cold-start"}
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ def score(
     ``rel`` is the lowest grade that counts as relevant: the golden set's own threshold when one is given, else 1.
     ``zero_relevant`` says what a query without a relevant document does to means that need one. ``average_over='common'``
     leaves out judged queries that the run lacks, as trec_eval does without ``-c``; otherwise they score 0. ``depth`` cuts
-    every answer first. Raises SpecError for a measure, InputError for ids, grades or scores that cannot be used, and CannotDecide
-    if run and judgments share no query.
+    every answer first. Raises SpecError for a measure, InputError for ids, grades or scores that cannot be used, and
+    CannotDecide if run and judgments share no query.
     """
     if isinstance(measures, str | Measure) or not isinstance(measures, Iterable):
         raise InputError(f"measures={measures!r} is no list; write it like ['nDCG@10', 'R@100']")

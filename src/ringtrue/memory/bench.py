@@ -119,7 +119,7 @@ def questions_of(golden: GoldenSet, settings: Settings) -> dict[str, str]:
 
 
 def _row(golden: GoldenSet, arm: Arm, memories: Sequence[Memory], folder: Path) -> Row:
-    from ringtrue.measures import abstention, cold_start
+    from ringtrue.measures import abstention, cold_queries, cold_start
 
     settings = Settings(match_strategy="fts5_bm25" if arm.strategy == HYBRID else arm.strategy, threshold=arm.threshold)
     index = Index(memories, settings)
@@ -148,8 +148,7 @@ def _row(golden: GoldenSet, arm: Arm, memories: Sequence[Memory], folder: Path) 
         "off-topic silent": sum(not shown[query_id] for query_id in negative) / len(negative) if negative else float("nan"),
         "abstention F1": silence.f1,
     }
-    cold = {query.query_id for query in golden.queries if query.metadata.get("category") == "cold-start"}
-    if cold:
+    if cold := cold_queries(golden):
         measures["cold-start ratio"] = cold_start(_run(found), golden, cold).ratio
     if arm.strategy == HYBRID:
         measures |= _lift(golden, found, settings, folder)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from ringtrue.errors import CannotDecide
+from ringtrue.online.results import result_of
 from ringtrue.online.scoring import Feed, Scored, compared, drawn_order
 from ringtrue.online.summary import ON_GOLDEN
 from ringtrue.store import DEFAULT_PROJECT, ShadowRun, StoredResult, timestamp
@@ -80,26 +81,15 @@ def record_on_golden(
     # One name per pair: a query counts once for a feature, but every run on the golden corpus is a new one.
     names = f"golden-{feature_id}-{moment}-production", f"golden-{feature_id}-{moment}-candidate"
     rows = tuple(_rows(feature_id, control, treatment, moment, project))
+    sides = (control, None, None), (treatment, found, names[0])
     results = [
-        StoredResult(
-            run_id=name,
-            run_type="shadow",
-            created_at=moment,
-            query_count=len(one.scores.query_ids),
-            metrics={measure: value for measure, value in one.metrics.items() if not math.isnan(value)},
+        replace(
+            result_of(one, name, "shadow", moment, comparison),
             project=project,
             feature_id=feature_id,
-            golden=one.setup.golden.version,
-            retriever=one.setup.retriever,
-            intervals=dict(one.intervals),
-            latency_ms={part: ms for part, ms in asdict(one.latency).items() if part != "count" and not math.isnan(ms)},
-            control_run_id=None if one is control else names[0],
-            deltas={} if one is control else {measure: pair.diff for measure, pair in found.measures.items()},
-            p_value=None if one is control else found.measures[RR].p_adjusted,
-            is_significant=None if one is control else found.verdict != "not enough evidence",
-            per_query=one.scores.per_query,
+            control_run_id=control_run_id,
         )
-        for name, one in zip(names, (control, treatment), strict=True)
+        for name, (one, comparison, control_run_id) in zip(names, sides, strict=True)
     ]
     for result in results:
         store.add_result(result)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ringtrue.store import DEFAULT_PROJECT, RunType, StoredResult, StoredRun, timestamp
 
@@ -48,15 +48,35 @@ def record_evaluation(
     if verdict is not None:
         comparison = comparison or verdict.comparison
         control_run_id = control_run_id or (None if verdict.baseline is None else f"baseline {verdict.baseline}")
-    primary = None if comparison is None else comparison.measures[comparison.primary]
-    result = StoredResult(
-        run_id=f"{kind}-{moment}-{_mark(evaluation)}",
-        run_type=kind,
-        created_at=moment,
-        query_count=len(evaluation.scores.query_ids),
-        metrics=_known(evaluation.metrics),
+    result = replace(
+        result_of(evaluation, f"{kind}-{moment}-{_mark(evaluation)}", kind, moment, comparison),
         project=project,
         feature_id=feature_id,
+        control_run_id=control_run_id,
+        gate=None if verdict is None else verdict.word,
+    )
+    # In this order a result that is listed always has its run.
+    store.save_run(StoredRun(result.run_id, evaluation.name, moment, packed(evaluation), project))
+    store.add_result(result)
+    return result
+
+
+def result_of(
+    evaluation: Evaluation, run_id: str, run_type: RunType, created_at: str, comparison: Comparison | None = None
+) -> StoredResult:
+    """Return the row of an evaluation, with all that it knows; what it does not know is None."""
+    from ringtrue.run import FIGURES
+
+    primary = None if comparison is None else comparison.measures[comparison.primary]
+    metrics = _known(evaluation.metrics)
+    figures: dict[str, Any] = {column: metrics[measure] for column, measure in FIGURES.items() if measure in metrics}
+    figures |= evaluation.figures
+    return StoredResult(
+        run_id=run_id,
+        run_type=run_type,
+        created_at=created_at,
+        query_count=len(evaluation.scores.query_ids),
+        metrics=metrics,
         golden=evaluation.setup.golden.version,
         retriever=evaluation.setup.retriever,
         intervals={name: ends for name, ends in evaluation.intervals.items() if not math.isnan(sum(ends))},
@@ -64,17 +84,13 @@ def record_evaluation(
         latency_ms={}
         if evaluation.cached
         else _known({part: ms for part, ms in asdict(evaluation.latency).items() if part != "count"}),
-        control_run_id=control_run_id,
         deltas={} if comparison is None else _known({name: one.diff for name, one in comparison.measures.items()}),
         p_value=None if primary is None else primary.p_adjusted,
         is_significant=None if comparison is None else comparison.verdict != "not enough evidence",
-        gate=None if verdict is None else verdict.word,
         per_query=evaluation.scores.per_query,
+        channel_contribution={name: asdict(part) for name, part in evaluation.contributions.items()} or None,
+        **figures,
     )
-    # In this order a result that is listed always has its run.
-    store.save_run(StoredRun(result.run_id, evaluation.name, moment, packed(evaluation), project))
-    store.add_result(result)
-    return result
 
 
 def _known(values: dict[str, float]) -> dict[str, float]:

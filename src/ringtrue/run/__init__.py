@@ -14,12 +14,14 @@ from ringtrue.run.evaluation import (
     Setup,
 )
 from ringtrue.run.evaluator import evaluate, fingerprint, intervals_of, machine
+from ringtrue.run.figures import FIGURES
 from ringtrue.run.folder import open_run, packed, save, unpacked
 from ringtrue.run.plant import PartlyPlanted, Planting, plant, planted, remove_planted
 from ringtrue.run.subject import code_hash, corpus_of
 
 __all__ = [
     "DEFAULT_MEASURES",
+    "FIGURES",
     "Component",
     "Evaluation",
     "Loss",

@@ -7,16 +7,18 @@ comparisons and gates need neither the golden set nor the search behind it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from ringtrue.golden import content_hash, slice_fields, version_name
-from ringtrue.measures import Contribution, Latency, Scores, latency
+from ringtrue.measures import Contribution, Latency, Scores, channel_contribution, latency
 from ringtrue.records import GoldenSet, Qrels, Query, Ranking
 
 DEFAULT_MEASURES = ("nDCG@10", "nDCG@5", "R@5", "R@10", "R@20", "P@5", "RR", "Success@1")
+CONTRIBUTED = 10
+"""The first hits, of an answer and of a channel, in which contributions are counted."""
 Status = Literal["met", "failed", "not checked"]
 
 
@@ -148,6 +150,8 @@ class Evaluation:
     """Over the questions that were answered; ``scores.facts`` holds their metadata for slices."""
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """95 % interval of each measure's mean."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """What the answers show whatever measures were asked for, by column of eval_results; unknown ones are absent."""
     components: tuple[Component, ...] = ()
     losses: tuple[Loss, ...] = ()
     classes: tuple[tuple[str, ...], ...] = ()
@@ -178,6 +182,12 @@ class Evaluation:
         """Return mean and percentiles in milliseconds; nan where nothing was measured."""
         return latency(self.latencies.values())
 
+    @property
+    def contributions(self) -> dict[str, Contribution]:
+        """Return what each channel brought to the first ten hits; empty if neither parts nor hits tell their channels."""
+        parts = {part.name: part.contribution for part in self.components if part.contribution is not None}
+        return parts or channel_contribution(map(_first_ranks, self.rankings))
+
     def ranking(self, query_id: str) -> Ranking:
         """Return the answer to one question; raises KeyError."""
         return self._by_query[query_id]
@@ -185,3 +195,14 @@ class Evaluation:
     @cached_property
     def _by_query(self) -> dict[str, Ranking]:
         return {ranking.query_id: ranking for ranking in self.rankings}
+
+
+def _first_ranks(ranking: Ranking) -> Ranking:
+    """Return the first hits of an answer with those of their channels that had them among their own first."""
+    return replace(
+        ranking,
+        hits=tuple(
+            replace(hit, channels={name: rank for name, rank in hit.channels.items() if rank <= CONTRIBUTED})
+            for hit in ranking.hits[:CONTRIBUTED]
+        ),
+    )

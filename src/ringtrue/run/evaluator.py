@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Several
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version as version_of
 from itertools import chain
 from pathlib import Path
@@ -30,6 +31,7 @@ from ringtrue.run.blame import blame, relevant_total
 from ringtrue.run.cache import Cache, key_of
 from ringtrue.run.components import components as components_of
 from ringtrue.run.evaluation import DEFAULT_MEASURES, Component, Evaluation, Origin, Precondition, Setup
+from ringtrue.run.figures import figures_of, session_lift
 from ringtrue.run.ids import mapped, mapping, unmapping
 from ringtrue.run.journal import Journal
 from ringtrue.run.subject import DEEP, SHALLOW, Routed, Subject, code_hash, corpus_of, subject_of
@@ -169,11 +171,17 @@ def evaluate(
         rankings = tuple(replace(one, error=None, hits=()) if one.error is not None else one for one in rankings)
     answered, unjudged = _answered(asked, rankings)
     known = {query.query_id for query in answered.queries}
-    scores = score([one for one in rankings if one.query_id in known], answered, wanted)
+    scored = [one for one in rankings if one.query_id in known]
+    scores = score(scored, answered, wanted)
     seen = {query_id: answer.seen for query_id, answer in answers.items() if answer.seen is not None}
     parts: tuple[Component, ...] = ()
     if components and len(subjects.all) == 1:
         parts = components_of(subjects.all[0].retriever, answered, wanted, k=depth, rankings=rankings, seen=seen, id_of=id_of)
+    deep = preconditions.deepest(wanted) or 0
+    reaches = partial(preconditions.reaches, rankings=rankings, golden=asked, subjects=subjects.all, visible=subjects.visible)
+    figures = figures_of(scored, answered, lambda rank: rank <= deep or (rank <= depth and reaches(rank)))
+    if session and all(one.in_process for one in subjects.all):
+        figures |= session_lift(questions, scored, answered, timeout=timeout, id_of=id_of)
     made = Evaluation(
         name=subjects.name,
         setup=Setup(
@@ -198,6 +206,7 @@ def evaluate(
         rankings=rankings,
         scores=scores,
         intervals=intervals_of(scores),
+        figures=figures,
         components=parts,
         losses=blame(
             answered,

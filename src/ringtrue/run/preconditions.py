@@ -179,6 +179,12 @@ def after(rankings: Sequence[Ranking], golden: GoldenSet, measures: Sequence[Mea
     yield Found("depth", detail="the retriever cuts nothing") if visible else _depth(rankings, golden, deepest(measures))
 
 
+def reaches(rank: int, rankings: Sequence[Ranking], golden: GoldenSet, subjects: Iterable[Subject], *, visible: bool) -> bool:
+    """Return whether nothing is known to cut the answers above a rank."""
+    found = [_cut_off(one, rank) for one in subjects]
+    return not any(one.problem for one in (found if visible else [*found, _depth(rankings, golden, rank)]))
+
+
 def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Found:
     judged = {judgment.doc_id for judgment in golden.judgments}
     universe = judged | {document.doc_id for document in golden.documents}

@@ -121,7 +121,7 @@ class StoredResult:
     created_at: str
     query_count: int
     metrics: Mapping[str, float]
-    """By measure; the seed's columns (mrr_at_5, ndcg_at_10 …) are filled from it, the rest is kept as JSON."""
+    """By measure: those that were asked for."""
     project: str = DEFAULT_PROJECT
     feature_id: str | None = None
     golden: str | None = None
@@ -135,6 +135,22 @@ class StoredResult:
     gate: str | None = None
     """pass, fail or undecided, where it was gated."""
     per_query: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    # The columns below are known whatever measures were asked for, or None.
+    mrr_at_5: float | None = None
+    mrr_at_10: float | None = None
+    ndcg_at_5: float | None = None
+    ndcg_at_10: float | None = None
+    ndcg_at_20: float | None = None
+    recall_at_5: float | None = None
+    recall_at_10: float | None = None
+    constitutional_surfacing_rate: float | None = None
+    importance_weighted_recall: float | None = None
+    cold_start_mrr: float | None = None
+    session_personalization_lift: float | None = None
+    causal_chain_completeness: float | None = None
+    result_diversity_score: float | None = None
+    channel_contribution: Mapping[str, Mapping[str, float]] | None = None
+    """By channel: ``rate``, its share of the first ten hits, ``unique_rate``, of those that only it had, and ``hits``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,29 +234,12 @@ SHADOW = Form(
     ),
 )  # fmt: skip
 
-MEASURE_COLUMNS = {
-    "mrr_at_5": ("RR@5", "MRR@5"),
-    "mrr_at_10": ("RR@10", "MRR@10"),
-    "ndcg_at_5": ("nDCG@5",),
-    "ndcg_at_10": ("nDCG@10",),
-    "ndcg_at_20": ("nDCG@20",),
-    "recall_at_5": ("R@5", "Recall@5"),
-    "recall_at_10": ("R@10", "Recall@10"),
-    "constitutional_surfacing_rate": ("Constitutional@10", "Constitutional@5", "constitutional_surfacing_rate"),
-    "importance_weighted_recall": ("ImportanceRecall@10", "ImportanceRecall@5", "importance_weighted_recall"),
-    "cold_start_mrr": ("cold_start_mrr",),
-    "session_personalization_lift": ("session_personalization_lift", "personalisation_lift"),
-    "causal_chain_completeness": ("ChainCompleteness@10", "ChainCompleteness@5", "causal_chain_completeness"),
-    "result_diversity_score": ("result_diversity_score",),
-}
-"""The measures that a column of eval_results is filled from: the first that the run has."""
-
 
 def _first(values: Mapping[str, Any], names: Sequence[str]) -> Any:
     return next((values[name] for name in names if name in values), None)
 
 
-_NDCG, _MRR = ("nDCG@10", "nDCG@5", "nDCG@20"), ("RR@5", "MRR@5", "RR@10", "MRR@10")
+_NDCG, _MRR = ("nDCG@10", "nDCG@5", "nDCG@20"), ("RR@5", "RR@10", "RR")
 
 
 def _column(of: str, names: Sequence[str], result: StoredResult) -> float | None:
@@ -268,7 +251,6 @@ def _bound(end: int, result: StoredResult) -> float | None:
 
 
 _RESULT_COLUMNS: dict[str, Callable[[Any], Any]] = {
-    **{column: partial(_column, "metrics", names) for column, names in MEASURE_COLUMNS.items()},
     "avg_latency_ms": partial(_column, "latency_ms", ("mean", "avg")),
     "confidence_interval_lower": partial(_bound, 0),
     "confidence_interval_upper": partial(_bound, 1),
@@ -285,7 +267,11 @@ RESULT = Form(
         run_id=_TEXT, run_type=_TEXT, created_at=_TIME, query_count=_WHOLE, metrics=_FLOATS, feature_id=_TEXT_MAYBE,
         golden=_TEXT_MAYBE, retriever=_TEXT_MAYBE, intervals=_INTERVALS, latency_ms=_FLOATS, control_run_id=_TEXT_MAYBE,
         deltas=_FLOATS, p_value=_NUMBER, is_significant=_YES_MAYBE, gate=_TEXT_MAYBE,
-        per_query=("per_query_results", _PER_QUERY),
+        per_query=("per_query_results", _PER_QUERY), mrr_at_5=_NUMBER, mrr_at_10=_NUMBER, ndcg_at_5=_NUMBER,
+        ndcg_at_10=_NUMBER, ndcg_at_20=_NUMBER, recall_at_5=_NUMBER, recall_at_10=_NUMBER,
+        constitutional_surfacing_rate=_NUMBER, importance_weighted_recall=_NUMBER, cold_start_mrr=_NUMBER,
+        session_personalization_lift=_NUMBER, causal_chain_completeness=_NUMBER, result_diversity_score=_NUMBER,
+        channel_contribution=("channel_contribution_json", _ANY_MAYBE),
     ),
     derived=_RESULT_COLUMNS,
 )  # fmt: skip

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from made import answers, evaluation, golden_set
 from ringtrue.errors import Unreachable
-from ringtrue.online import health_of, record_evaluation
-from ringtrue.run import unpacked
+from ringtrue.golden import load
+from ringtrue.measures import score
+from ringtrue.online import health_of, record_evaluation, record_on_golden
+from ringtrue.records import Document, GoldenSet, Judgment, Query
+from ringtrue.run import evaluate, open_run, save, unpacked
 from ringtrue.store import Store, StoredRun
 from ringtrue.verdict import Policy, baseline_of, compare, gate
 
@@ -112,3 +117,92 @@ def test_o3_health_knows_the_last_evaluation_and_the_gate(store: Store) -> None:
     parts = {part.name: part for part in health_of(store, now=NOW).parts}
     assert f"nDCG@10 {found.metrics['nDCG@10']:.4f} [0.4000, 0.6000]" in parts["evaluation"].says
     assert (parts["evaluation"].state, parts["gate"].state, parts["gate"].figures["verdict"]) == ("ok", "wrong", "fail")
+
+
+def columns(store: Store, run_id: str) -> dict[str, object]:
+    with store._reading() as connection:
+        row = connection.execute(text("SELECT * FROM eval_results WHERE run_id = :run"), {"run": run_id}).mappings().one()
+    return {name: json.loads(value) if name == "channel_contribution_json" and value else value for name, value in row.items()}
+
+
+def test_the_columns_of_a_result_are_filled_whatever_measures_were_asked_for(store: Store) -> None:
+    found = evaluate("rrf(bm25, fts5)", "hotel", measures=["P@5"])
+    row = columns(store, record_evaluation(store, found, now=NOW).run_id)
+    answered = {ranking.query_id: [hit.doc_id for hit in ranking.hits] for ranking in found.rankings}
+    wanted = score(answered, load("hotel"), ["RR@5", "RR@10", "nDCG@5", "nDCG@10", "nDCG@20", "R@5", "R@10"])
+    names = ("mrr_at_5", "mrr_at_10", "ndcg_at_5", "ndcg_at_10", "ndcg_at_20", "recall_at_5", "recall_at_10")
+    assert [row[name] for name in names] == pytest.approx(list(wanted.aggregate.values()))
+    contributed = row["channel_contribution_json"]
+    assert isinstance(contributed, dict)
+    assert set(contributed) == {"bm25", "fts5"}
+    assert all(0 < part["unique_rate"] < part["rate"] <= 1 for part in contributed.values())
+    # The hotel set has no folders, tiers, chains or sessions.
+    unknown = (
+        "result_diversity_score", "cold_start_mrr", "session_personalization_lift", "causal_chain_completeness",
+        "importance_weighted_recall", "constitutional_surfacing_rate",
+    )  # fmt: skip
+    assert {row[name] for name in unknown} == {None}
+
+
+def test_contributions_are_the_same_with_and_without_measured_components() -> None:
+    plain, parts = (evaluate("rrf(bm25, fts5)", "hotel", measures=["RR"], components=wanted) for wanted in (False, True))
+    assert plain.components == ()
+    assert plain.contributions == parts.contributions
+
+
+def memory_set() -> GoldenSet:
+    """Two folders, a chain, a first question of a session, and one in the middle of a session that holds its answer."""
+    documents = tuple(Document(f"m{n}", f"note {n}", metadata={"spec_folder": "ab"[n % 2]}) for n in range(8))
+    queries = (
+        Query("q1", "start", {"category": "cold-start"}),
+        Query("q2", "go on", {"category": "semantic-search", "sessionContext": {"workingMemoryIds": ["m7"]}}),
+        Query("q3", "why", {"category": "semantic-search", "chain": ["m0", "m1"]}),
+    )
+    judged = Judgment("q1", "m1", 3), Judgment("q2", "m7", 3), Judgment("q3", "m0", 3)
+    return GoldenSet("memories", "1.0.0", queries, judged, documents, profile="memory")
+
+
+def remembering(text: str, k: int, session: list[str] | None = None) -> list[str]:
+    held = session or []
+    return [*held, *(f"m{n}" for n in range(8) if f"m{n}" not in held)][:k]
+
+
+def test_a_memory_set_fills_diversity_chains_cold_start_and_session_lift(store: Store) -> None:
+    found = evaluate(remembering, memory_set(), measures=["nDCG@10"], session=True)
+    row = columns(store, record_evaluation(store, found, now=NOW).run_id)
+    assert row["cold_start_mrr"] == 1 / 2
+    assert row["session_personalization_lift"] == pytest.approx(1 - 1 / 8)
+    assert row["causal_chain_completeness"] == 1.0
+    assert row["result_diversity_score"] == pytest.approx(1 - 2 / 8)
+    assert row["constitutional_surfacing_rate"] is None
+
+
+def test_without_the_session_there_is_no_session_lift(store: Store) -> None:
+    found = evaluate(remembering, memory_set(), measures=["nDCG@10"])
+    assert columns(store, record_evaluation(store, found, now=NOW).run_id)["session_personalization_lift"] is None
+
+
+def test_a_column_that_looks_deeper_than_the_answers_go_is_unknown(store: Store) -> None:
+    found = evaluate("bm25 >> top(10)", "hotel", measures=["nDCG@10"], cache=False)
+    row = columns(store, record_evaluation(store, found, now=NOW).run_id)
+    assert row["ndcg_at_10"] == found.metrics["nDCG@10"]
+    assert row["ndcg_at_20"] is None
+    assert row["mrr_at_10"] is not None
+
+
+def test_the_columns_are_kept_with_the_run(store: Store, tmp_path: Path) -> None:
+    found = evaluate("bm25", "hotel", measures=["P@5"])
+    kept = open_run(save(found, tmp_path / "run").run_dir or "")
+    assert kept.figures == found.figures
+    first, second = (record_evaluation(store, one, now=NOW + timedelta(hours=n)) for n, one in enumerate((found, kept)))
+    assert second.ndcg_at_20 == first.ndcg_at_20
+    assert second.channel_contribution == first.channel_contribution
+
+
+def test_a_shadow_on_the_golden_set_fills_the_same_columns(store: Store) -> None:
+    sides = [evaluate(name, "hotel", measures=["RR@10", "nDCG@10"], cache=False) for name in ("bm25", "fts5")]
+    found = record_on_golden(store, "new", *sides, now=NOW)
+    for side, one in zip(sides, (found.control, found.treatment), strict=True):
+        row = columns(store, one.run_id)
+        assert row["ndcg_at_20"] == side.figures["ndcg_at_20"]
+        assert row["channel_contribution_json"] == {side.name: {"rate": 1.0, "unique_rate": 1.0, "hits": 720}}

@@ -112,14 +112,22 @@ def test_results_are_kept_a_run_id_never_gets_other_figures(store: Store) -> Non
     assert [result.run_id for result in store.results(since="2026-03-02")] == ["r2"]
 
 
-def test_the_seeds_columns_of_a_result_are_filled_from_its_measures_O_1(store: Store) -> None:
+def test_a_result_fills_its_columns_and_leaves_the_unknown_ones_null(store: Store) -> None:
     from sqlalchemy import text
 
-    store.add_result(RESULT)
-    names = "mrr_at_5, ndcg_at_10, recall_at_10, ndcg_at_5, confidence_interval_lower, mrr_delta, avg_latency_ms"
+    shares = {"bm25": {"rate": 0.9, "unique_rate": 0.25, "hits": 9}}
+    result = replace(RESULT, cold_start_mrr=0.4, channel_contribution=shares)
+    store.add_result(result)
+    assert store.results() == [result]
+    names = (
+        "mrr_at_5, ndcg_at_10, recall_at_10, cold_start_mrr, channel_contribution_json, ndcg_at_20, result_diversity_score, "
+        "confidence_interval_lower, mrr_delta, avg_latency_ms"
+    )
     with store._reading() as connection:
         row = connection.execute(text(f"SELECT {names} FROM eval_results")).one()
-    assert tuple(row) == (0.5, 0.61, 0.7, None, 0.55, -0.02, 11.5)
+    assert tuple(row) == (
+        0.5, 0.61, 0.7, 0.4, '{"bm25":{"rate":0.9,"unique_rate":0.25,"hits":9}}', None, None, 0.55, -0.02, 11.5,
+    )  # fmt: skip
 
 
 def _log(count: int) -> list[LoggedQuery]:
