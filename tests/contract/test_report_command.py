@@ -15,7 +15,7 @@ from made import WHEN
 from made_reports import PARTS, answered, healthy, lost
 from ringtrue.cli.show_evaluation import print_evaluation
 from ringtrue.records import Ranking
-from ringtrue.report import report_on
+from ringtrue.report import Report, report_on
 from ringtrue.run import save
 from ringtrue.verdict import baseline_of, write_baseline
 
@@ -157,7 +157,8 @@ def test_p1_the_terminal_says_the_verdict_first_then_every_number(capsys: pytest
     rankings = answered(skill=0.5, seed=9)
     rankings[3] = Ranking("q003", (), None, "Unreachable: \x1b[2Jno route\nto host")
     now = healthy(rankings, losses=lost("not in any list", 30) + lost("below k", 3, rank=12))
-    print_evaluation(now, report_on(now, made_at=WHEN, baseline=baseline_of(healthy(), version="1.0.0")))
+    report = report_on(now, made_at=WHEN, baseline=baseline_of(healthy(), version="1.0.0"))
+    print_evaluation(report)
     shown = capsys.readouterr()
     lines = shown.out.splitlines()
     assert lines[0].startswith("FAIL: ")
@@ -174,11 +175,13 @@ def test_p1_the_terminal_says_the_verdict_first_then_every_number(capsys: pytest
     assert "  q003: Unreachable: [2Jno route to host" in shown.out
     assert "Recommendations:\n  1. 30 relevant documents" in shown.out
     assert "\x1b" not in shown.out
-    assert "note: nDCG@10: linear gain" in shown.err
+    assert "note: nDCG@10: linear gain" not in shown.err
+    print_evaluation(report, verbose=True)
+    assert "note: nDCG@10: linear gain" in capsys.readouterr().err
 
 
 def test_p1_the_terminal_shows_an_evaluation_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    print_evaluation(healthy(components=PARTS[:1], losses=()))
+    print_evaluation(Report(healthy(components=PARTS[:1], losses=()), made_at=WHEN))
     shown = capsys.readouterr().out
     assert shown.startswith("nDCG@10 is 0.9")
     assert "status" not in shown
@@ -189,8 +192,8 @@ def test_p1_the_terminal_shows_an_evaluation_alone(capsys: pytest.CaptureFixture
 def test_p1_an_evaluation_that_nobody_judged_says_how_to_judge_it(
     capsys: pytest.CaptureFixture[str], runs: Path, tmp_path: Path
 ) -> None:
-    print_evaluation(replace(healthy(), run_dir=tmp_path / "now"))
+    print_evaluation(Report(replace(healthy(), run_dir=tmp_path / "now"), made_at=WHEN))
     assert f"To judge it by ringtrue-baseline.json: ringtrue gate --run {tmp_path / 'now'}" in capsys.readouterr().out
     (runs / "ringtrue-baseline.json").unlink()
-    print_evaluation(replace(healthy(), run_dir=tmp_path / "now"))
+    print_evaluation(Report(replace(healthy(), run_dir=tmp_path / "now"), made_at=WHEN))
     assert "To hold later runs to it: ringtrue baseline update --run" in capsys.readouterr().out

@@ -73,7 +73,7 @@ NO_SETTINGS = {"install_completion", "show_completion"}
 
 UNREAD = 141
 """Exit code where the reader of the output went away: that of a program which the signal ends."""
-ABOUT_OUTPUT = {"out", "reports", "no_report", "html", "json"}
+ABOUT_OUTPUT = {"out", "reports", "no_report", "html", "verbose", "json"}
 """Options of ``eval`` that say nothing about what is evaluated."""
 
 

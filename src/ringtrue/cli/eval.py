@@ -114,6 +114,7 @@ class Asked:
     watch: Sequence[str] = ()
     cache: bool = True
     resume: bool = False
+    name: str = ""
 
 
 def evaluated(asked: Asked, *, quiet: bool = False) -> Evaluation:
@@ -122,7 +123,7 @@ def evaluated(asked: Asked, *, quiet: bool = False) -> Evaluation:
     from ringtrue.cli.search import opened
     from ringtrue.golden import load
     from ringtrue.retrieve import names_documents
-    from ringtrue.run import DEFAULT_MEASURES, evaluate
+    from ringtrue.run import DEFAULT_MEASURES, branch_and_commit, evaluate
 
     if asked.golden is None:
         raise InputError("no golden set is named; write --golden hotel, or golden = '…' under [eval] in ringtrue.toml")
@@ -160,7 +161,8 @@ def evaluated(asked: Asked, *, quiet: bool = False) -> Evaluation:
             watcher=watcher,
         )
     count_look(found.setup.golden, asked.golden, who="ringtrue eval", what=found.name)
-    return found
+    name = asked.name or branch_and_commit(Path.cwd())
+    return found.named(name) if name else found
 
 
 @contextmanager
@@ -353,6 +355,9 @@ def eval_command(
     watch: Watch = None,
     no_cache: NoCache = False,
     resume: Resume = False,
+    name: Annotated[
+        str, typer.Option("--name", help="What tables and reports call the run; branch@commit unless given, or the search.")
+    ] = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; .ringtrue/runs/… unless given.")] = None,
     reports: Annotated[Path, typer.Option("--reports", help="Folder for the Markdown report.")] = REPORTS,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no Markdown report.")] = False,
@@ -361,6 +366,7 @@ def eval_command(
     no_store: NoStore = False,
     project: Project = "default",
     feature: Feature = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also print notes on how the numbers were made.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Ask a search every question of a golden set and say how good the answers are.
@@ -382,7 +388,7 @@ def eval_command(
     asked = Asked(
         golden, retriever, python, route or (), route_by, folder, chunk, measure or (), k,
         components, sample, split, session, scope, workers, timeout, retries, id_pattern, allow or (), failed, version,
-        watch or (), not no_cache, resume,
+        watch or (), not no_cache, resume, name,
     )  # fmt: skip
     keeping = keeper(store, no_store=no_store, project=project, feature=feature)
     found = evaluated(settled(asked, context), quiet=json)
@@ -401,7 +407,7 @@ def eval_command(
     if json:
         show.as_json(record(found) | {"report": written, "stored": kept.run_id})
     else:
-        print_evaluation(found, report)
+        print_evaluation(report, verbose=verbose)
         print(f"\nrun: {found.run_dir}" + (f"\nreport: {written}" if written else "") + (f"\nhtml: {html}" if html else ""))
         if kept.run_id is not None:
             print(f"stored: {kept.run_id}")
@@ -439,7 +445,7 @@ def record(found: Evaluation) -> dict[str, Any]:
 
 def new_run_folder(found: Evaluation, now: datetime) -> Path:
     """Return a new folder for a run, made at once: of two evaluations in one second each gets its own."""
-    slug = re.sub(r"[^A-Za-z0-9]+", "-", found.name).strip("-")[:40] or "run"
+    slug = re.sub(r"[^A-Za-z0-9]+", "-", found.search).strip("-")[:40] or "run"
     wanted = RUNS / f"{now:%Y%m%dT%H%M%SZ}-{found.setup.golden.id}-{slug}"
     RUNS.mkdir(parents=True, exist_ok=True)
     for candidate in numbered(wanted):

@@ -60,8 +60,8 @@ def add(
     """
     from ringtrue.cli import show
     from ringtrue.config import load_config
-    from ringtrue.experiment import ExperimentFile, check_verdict, commit_of, experiment_of, given_change, open_arm
-    from ringtrue.run import open_run
+    from ringtrue.experiment import ExperimentFile, check_verdict, experiment_of, given_change, open_arm
+    from ringtrue.run import commit_of, open_run
     from ringtrue.verdict import Policy
 
     before = baseline or (BASELINE if BASELINE.is_file() else None)

@@ -16,12 +16,11 @@ FAILURES = 10
 """Questions without an answer that are listed."""
 
 
-def print_evaluation(evaluation: Evaluation, report: Report | None = None) -> None:
-    """Print an evaluation, with what a report says about it where there is one."""
-    from ringtrue.report import Report
+def print_evaluation(told: Report, *, verbose: bool = False) -> None:
+    """Print an evaluation with what its report says; ``verbose`` adds how the numbers were made."""
     from ringtrue.report.story import against, headline, reasons
 
-    told = report or Report(evaluation, made_at=evaluation.setup.recorded_at)
+    evaluation = told.evaluation
     _first(headline(told), told)
     for reason in reasons(told):
         print(f"  - {_plain(reason)}")
@@ -36,7 +35,7 @@ def print_evaluation(evaluation: Evaluation, report: Report | None = None) -> No
     _failures(evaluation)
     _advice(told)
     _judging(told)
-    _notes(told)
+    _notes(told, verbose)
 
 
 def _first(sentence: str, report: Report) -> None:
@@ -54,7 +53,9 @@ def _first(sentence: str, report: Report) -> None:
     else:
         print(text)
     part = "" if golden.split == "all" else f", {golden.split.replace('_', '-')} part"
-    print(f"{_plain(report.evaluation.name)} on {golden.version}{part}{label}; k = {report.evaluation.setup.k}")
+    name, search = _plain(report.evaluation.name), _plain(report.evaluation.search)
+    what = search if name == search else f"{name}: {search}"
+    print(f"{what} on {golden.version}{part}{label}; k = {report.evaluation.setup.k}")
 
 
 def _measures(report: Report) -> None:
@@ -202,10 +203,10 @@ def _judging(report: Report) -> None:
         print(f"\nTo hold later runs to it: ringtrue baseline update --run {folder}, then ringtrue gate")
 
 
-def _notes(report: Report) -> None:
-    from ringtrue.report.lines import notes
+def _notes(report: Report, verbose: bool) -> None:
+    from ringtrue.report.lines import notes, warnings
 
-    for text in notes(report):
+    for text in notes(report) if verbose else warnings(report):
         show.note(_plain(text))
 
 

@@ -82,8 +82,9 @@ def sweep_command(
     """
     from ringtrue.cli import show
     from ringtrue.cli.ingest import progress_bar
-    from ringtrue.experiment import ExperimentFile, Space, Variants, commit_of, parameter, size, sweep, tracked
+    from ringtrue.experiment import ExperimentFile, Space, Variants, parameter, size, sweep, tracked
     from ringtrue.golden import ledger_beside, load
+    from ringtrue.run import commit_of
 
     space = Space(retriever, tuple(parameter(text) for text in param or ()), chunk)
     whole = load(golden)

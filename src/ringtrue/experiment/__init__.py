@@ -6,7 +6,6 @@ in the store they are rows of its table.
 """
 
 from ringtrue.experiment.changes import changes, given_change
-from ringtrue.experiment.commit import commit_of
 from ringtrue.experiment.effects import Effect, effects
 from ringtrue.experiment.exchange import read_experiments, write_experiments
 from ringtrue.experiment.judge import describe, experiment_of, judge, open_arm
@@ -37,7 +36,6 @@ __all__ = [
     "Variants",
     "changes",
     "check_verdict",
-    "commit_of",
     "describe",
     "effects",
     "experiment_of",

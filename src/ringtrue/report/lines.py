@@ -23,13 +23,15 @@ from ringtrue.report.story import (
     same_golden,
     signed,
 )
-from ringtrue.run import Evaluation, Loss
+from ringtrue.run import NOT_CACHED, REPLAYED, Evaluation, Loss
 from ringtrue.verdict import Check
 
 STAGES = (
     "not in corpus", "not in any list", "below k", "cut by fusion", "demoted by rerank", "cut by threshold", "wrong chunk",
 )  # fmt: skip
 """Where a relevant document can be lost, in the order in which it passes."""
+WELL_JUDGED = 0.8
+"""With a smaller share of judged hits the next step is to judge more."""
 QUALITY = ("floor", "drop", "significant drop", "constitutional")
 """The rules that look at a measure as a whole."""
 
@@ -262,7 +264,7 @@ def without_it(line: ComponentLine) -> str:
 
 def part_label(name: str, evaluation: Evaluation) -> str:
     """Return a part's name with the one that its user wrote: ``hybrid (weighted)`` where ``hybrid`` was asked for."""
-    written = evaluation.name.split(">>")[0].strip()
+    written = evaluation.search.split(">>")[0].strip()
     fusion = next((part.name for part in evaluation.components if part.kind == "fusion"), None)
     if fusion is None or written == fusion or not written.isidentifier():
         return name
@@ -317,25 +319,35 @@ def shown_measures(report: Report, most: int = 4) -> list[str]:
     return [first, *(name for name in report.evaluation.metrics if name != first)][:most]
 
 
-def notes(report: Report) -> tuple[str, ...]:
-    """Return everything a reader should know before trusting a number, each once.
+def warnings(report: Report) -> tuple[str, ...]:
+    """Return what changes a reader's next step, each once.
 
     That the judgments are provisional is no note here: every format labels it where it names the golden set.
     """
-    evaluation = report.evaluation
-    said = [*report.notes, *evaluation.notes, *evaluation.scores.counted.notes(), *evaluation.scores.counted.gain]
+    evaluation, comparison = report.evaluation, comparison_of(report)
+    said = [*report.notes, *evaluation.notes, *evaluation.scores.counted.notes()]
     share = evaluation.scores.judged_share
-    if share < 1:
-        said.append(f"Judged@10 is {share:.4f}; unjudged documents count as not relevant")
+    if share < WELL_JUDGED:
+        said.append(f"only {share:.0%} of the first 10 hits are judged; the others count as not relevant, so judge more")
     said += report.verdict.notes if report.verdict else ()
-    comparison = comparison_of(report)
     said += comparison.notes if comparison else ()
+    if evaluation.cached:
+        said.append(f"answers from the cache, made at {evaluation.setup.recorded_at}")
+    made = ("is provisional: no person confirmed", NOT_CACHED, REPLAYED)
+    return tuple(dict.fromkeys(text for text in said if not any(one in text for one in made)))
+
+
+def notes(report: Report) -> tuple[str, ...]:
+    """Return the warnings, and behind them how the numbers were made."""
+    evaluation, first = report.evaluation, warnings(report)
+    share = evaluation.scores.judged_share
+    said = [*evaluation.scores.counted.gain, *(text for text in evaluation.notes if text in (NOT_CACHED, REPLAYED))]
+    if WELL_JUDGED <= share < 1:
+        said.append(f"Judged@10 is {share:.4f}; unjudged documents count as not relevant")
     said += [
         f"{one.name}: {one.status}{': ' if one.detail else ''}{one.detail}"
         for one in evaluation.setup.preconditions
         # Evaluation and gate tell some of these themselves, in their own words.
-        if one.status != "met" and not any(one.detail and one.detail in text for text in said)
+        if one.status != "met" and not any(one.detail and one.detail in text for text in first)
     ]
-    if evaluation.cached:
-        said.append(f"answers from the cache, made at {evaluation.setup.recorded_at}")
-    return tuple(dict.fromkeys(text for text in said if "is provisional: no person confirmed" not in text))
+    return tuple(dict.fromkeys([*first, *said]))

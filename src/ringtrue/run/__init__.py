@@ -4,8 +4,11 @@ May not: judge, print. The retriever that is asked is the very object that serve
 """
 
 from ringtrue.run.blame import relevant_total, waterfall
+from ringtrue.run.commit import branch_and_commit, commit_of
 from ringtrue.run.evaluation import (
     DEFAULT_MEASURES,
+    NOT_CACHED,
+    REPLAYED,
     Component,
     Evaluation,
     Loss,
@@ -22,6 +25,8 @@ from ringtrue.run.subject import code_hash, corpus_of
 __all__ = [
     "DEFAULT_MEASURES",
     "FIGURES",
+    "NOT_CACHED",
+    "REPLAYED",
     "Component",
     "Evaluation",
     "Loss",
@@ -30,7 +35,9 @@ __all__ = [
     "Planting",
     "Precondition",
     "Setup",
+    "branch_and_commit",
     "code_hash",
+    "commit_of",
     "corpus_of",
     "evaluate",
     "fingerprint",

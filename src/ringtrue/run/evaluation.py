@@ -19,6 +19,9 @@ from ringtrue.records import GoldenSet, Qrels, Query, Ranking
 DEFAULT_MEASURES = ("nDCG@10", "nDCG@5", "R@5", "R@10", "R@20", "P@5", "RR", "Success@1")
 CONTRIBUTED = 10
 """The first hits, of an answer and of a channel, in which contributions are counted."""
+NOT_CACHED = "not cached: Ringtrue cannot see whether this system changed; name its version with --version to cache results"
+REPLAYED = "answers were replayed from a file; no latency was measured"
+"""Notes on how an evaluation was made, which ask nothing of its reader."""
 Status = Literal["met", "failed", "not checked"]
 
 
@@ -93,6 +96,8 @@ class Setup:
     corpus: str | None = None
     """Hash of the documents that were searched; None where they are out of sight."""
     preconditions: tuple[Precondition, ...] = ()
+    search: str = ""
+    """The retriever as the user wrote it, if the run has a name of its own."""
 
 
 ComponentKind = Literal["channel", "fusion", "stage", "without"]
@@ -137,7 +142,7 @@ class Evaluation:
     """One retriever on one golden set: every answer, every score, and where relevant documents were lost."""
 
     name: str
-    """What tables call it: the retriever as the user wrote it."""
+    """What tables call it: a name of its own, or the retriever as the user wrote it."""
     setup: Setup
     queries: tuple[Query, ...]
     """The questions asked, in their order."""
@@ -163,6 +168,11 @@ class Evaluation:
     notes: tuple[str, ...] = ()
 
     @property
+    def search(self) -> str:
+        """Return the retriever as the user wrote it."""
+        return self.setup.search or self.name
+
+    @property
     def metrics(self) -> dict[str, float]:
         """Return ``{measure: mean}``."""
         return self.scores.aggregate
@@ -181,6 +191,10 @@ class Evaluation:
     def latency(self) -> Latency:
         """Return mean and percentiles in milliseconds; nan where nothing was measured."""
         return latency(self.latencies.values())
+
+    def named(self, name: str) -> Evaluation:
+        """Return the same evaluation under a name of its own."""
+        return replace(self, name=name, setup=replace(self.setup, search=self.search))
 
     @property
     def contributions(self) -> dict[str, Contribution]:

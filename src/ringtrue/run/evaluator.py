@@ -30,7 +30,16 @@ from ringtrue.run.ask import Answer, Question, ask_all
 from ringtrue.run.blame import blame, relevant_total
 from ringtrue.run.cache import Cache, key_of
 from ringtrue.run.components import components as components_of
-from ringtrue.run.evaluation import DEFAULT_MEASURES, Component, Evaluation, Origin, Precondition, Setup
+from ringtrue.run.evaluation import (
+    DEFAULT_MEASURES,
+    NOT_CACHED,
+    REPLAYED,
+    Component,
+    Evaluation,
+    Origin,
+    Precondition,
+    Setup,
+)
 from ringtrue.run.figures import figures_of, session_lift
 from ringtrue.run.ids import mapped, mapping, unmapping
 from ringtrue.run.journal import Journal
@@ -454,12 +463,10 @@ def _notes(
         yield f"{len(errors)} of {asked} queries failed and {fate}; the first: {errors[0]}"
     for one in met:
         if one.status == "failed":
-            yield f"accepted although it does not hold: {one.detail}"
-        elif one.status == "not checked" and one.name in ("index", "documents"):
-            yield f"not checked: {one.detail}"
+            yield f"accepted with --allow {one.name}: {one.detail}"
     if resumed:
         yield f"{resumed} answers come from an evaluation that was interrupted, with the latency they had then"
     if not timed:
-        yield "answers were replayed from a file; no latency was measured"
+        yield REPLAYED
     if not complete:
-        yield "the state of this system cannot be seen, so its result is not cached; vouch for it with --version"
+        yield NOT_CACHED

@@ -1,15 +1,14 @@
-"""X-1: what was changed follows from the two setups; the commit from git."""
+"""X-1: what was changed follows from the two setups."""
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import replace
 
 import pytest
 
 from made import evaluation
 from ringtrue.errors import InputError
-from ringtrue.experiment import changes, commit_of, given_change
+from ringtrue.experiment import changes, given_change
 from ringtrue.experiment.changes import text_changes
 
 
@@ -63,32 +62,3 @@ def test_x1_a_change_by_hand_is_a_name_and_a_value() -> None:
     assert given_change("chunker=fixed(tokens=256)") == ("chunker", "fixed(tokens=256)")
     with pytest.raises(InputError, match="names no value"):
         given_change("reranking")
-
-
-def test_x1_the_commit_is_read_marked_when_dirty_and_none_outside_a_repository(tmp_path) -> None:
-    def git(*arguments: str) -> None:
-        who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-        subprocess.run(["git", *who, *arguments], cwd=tmp_path, check=True, capture_output=True)
-
-    assert commit_of(tmp_path) is None
-    git("init")
-    assert commit_of(tmp_path) is None  # no commit yet
-    (tmp_path / "search.py").write_text("k = 1\n")
-    ledger = tmp_path / "experiments.json"
-    ledger.write_text("{}\n")
-    git("add", "search.py", "experiments.json")
-    git("commit", "-m", "first")
-    clean = commit_of(tmp_path)
-    assert clean is not None
-    assert len(clean) == 40
-    ledger.write_text('{"experiments": []}\n')
-    (tmp_path / "notes.txt").write_text("not tracked\n")
-    assert commit_of(tmp_path, beside=ledger) == clean
-    assert commit_of(tmp_path) == f"{clean}-dirty"
-    (tmp_path / "search.py").write_text("k = 2\n")
-    assert commit_of(tmp_path, beside=ledger) == f"{clean}-dirty"
-
-
-def test_x1_without_git_the_commit_is_not_known(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert commit_of(tmp_path) is None

@@ -113,7 +113,7 @@ def test_latencies_that_are_not_0_never_read_as_0() -> None:
 
 def test_every_note_is_told_once() -> None:
     """That judgments are provisional is a label beside the golden set; notes do not repeat it."""
-    found = healthy(notes=("not checked: the index is out of sight",))
+    found = healthy(notes=("accepted with --allow index: the index is out of sight",))
     unmet = (Precondition("index", "not checked", "the index is out of sight"),)
     setup = replace(found.setup, golden=replace(found.setup.golden, provisional=True), preconditions=unmet)
     told = "made-v1.0.0 is provisional: no person confirmed a judgment"

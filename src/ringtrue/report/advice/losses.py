@@ -39,7 +39,7 @@ def vocabulary(report: Report) -> Iterator[Recommendation]:
     lost = _lost(evaluation, "not in any list")
     if _many(lost, evaluation):
         share = len(lost) / relevant_documents(evaluation)
-        channels = [part.name for part in evaluation.components if part.kind == "channel"] or [evaluation.name]
+        channels = [part.name for part in evaluation.components if part.kind == "channel"] or [evaluation.search]
         yield Recommendation(
             "vocabulary",
             f"{counted(len(lost), 'relevant document')} ({portion(share)} of all) are in no candidate list of "

@@ -1,4 +1,4 @@
-"""The git commit that an experiment was made with."""
+"""The git commit that an experiment or a run was made with."""
 
 from __future__ import annotations
 
@@ -21,6 +21,16 @@ def commit_of(folder: Path, *, beside: Path | None = None) -> str | None:
     but = [] if beside is None else _left_out(folder, beside)
     changes = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":(top)", *but)
     return commit if changes == "" else f"{commit}-dirty"
+
+
+def branch_and_commit(folder: Path) -> str | None:
+    """Return what is checked out around ``folder``, like ``main@1a2b3c4``, with ``+changes`` if tracked files were changed.
+
+    Without a branch it is the commit alone; None if there is no git, no repository or no commit yet.
+    """
+    commit = _git(folder, "describe", "--always", "--dirty=+changes", "--exclude=*")
+    branch = _git(folder, "symbolic-ref", "--quiet", "--short", "HEAD")
+    return f"{branch}@{commit}" if branch and commit else commit or None
 
 
 def _left_out(folder: Path, file: Path) -> list[str]:
