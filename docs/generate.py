@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import typer
 from typer.testing import CliRunner
 
 from ringtrue.cli import app
@@ -130,8 +132,10 @@ def commands() -> str:
 
 
 def _names(words: tuple[str, ...]) -> list[str]:
-    output = CliRunner().invoke(app, [*words, "--help"], terminal_width=110).output
-    return re.findall(r"^  ([a-z-]+)  ", output.split("Commands:")[1], re.MULTILINE) if "Commands:" in output else []
+    command: Any = typer.main.get_command(app)
+    for word in words:
+        command = command.commands[word]
+    return [name for name, inner in getattr(command, "commands", {}).items() if not getattr(inner, "hidden", False)]
 
 
 def retrievers() -> str:

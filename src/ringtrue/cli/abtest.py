@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ringtrue.store import ABStatus
 
 app = typer.Typer(
-    help="Sequential tests of a feature on live queries: decide as early as the evidence allows, looking whenever you like.",
+    help="Run sequential A/B tests on live queries. You may look at any time.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ringtrue.verdict.update import Movement
 
 app = typer.Typer(
-    help="The baseline: what a search must not fall below, in a file that is committed to git.",
+    help="Show or update the baseline that gates compare with. It is a file for git.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

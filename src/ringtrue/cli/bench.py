@@ -10,9 +10,7 @@ import typer
 
 from ringtrue.errors import MissingInput
 
-app = typer.Typer(
-    help="Run a benchmark beside its peers, in the same run, with ratios.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="Run benchmarks next to comparable libraries.", no_args_is_help=True, rich_markup_mode=None)
 # The script reads its own options, --help among them.
 _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 

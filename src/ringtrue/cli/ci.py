@@ -66,7 +66,7 @@ def ci_command(
     key: Annotated[str, typer.Option("--key", help="Tells the comments of several gates on one pull request apart.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Evaluate, gate, write every report, the step summary, the outputs and the comment; end with the gate's exit code.
+    """Run the gate in CI, with reports and a pull-request comment. Ends with the exit code of the gate.
 
     Everything comes from [eval], [gate] and [ci] in ringtrue.toml, unless it is given here. A comment that cannot be posted is
     said, and never changes the exit code.

@@ -25,7 +25,7 @@ def comment_command(
     api: Annotated[str | None, typer.Option("--api", help="Address of the API, for a server of your own.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Post a report as one comment, or update the one that is there. The token is GITHUB_TOKEN or GITLAB_TOKEN.
+    """Post a report on a pull request, or update it. The token is GITHUB_TOKEN or GITLAB_TOKEN.
 
     Inside a workflow or a merge-request pipeline everything else is known. A token that may only read, as on a pull request
     from a fork, is said and is no error.

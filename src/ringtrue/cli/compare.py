@@ -49,7 +49,7 @@ def compare_command(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Tell whether later runs are better than the first, worse, or whether there is not enough evidence.
+    """Tell whether later runs are better or worse than the first. Without enough evidence it says so.
 
     Queries are paired by id; those that one run lacks take no part. Ends with 0 whatever the verdict, and with 3 where nothing
     can be decided; to fail a build on a regression use ringtrue gate.

@@ -26,7 +26,7 @@ def demo(
     folder: Annotated[Path, typer.Option("--out", "-o", help="Folder for documents, runs and the report.")] = FOLDER,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Do the main job on the shipped hotel set: ingest, evaluate three searches, compare them, gate the best, write a report.
+    """Evaluate, compare, gate and report on sample data. Ingests the hotel set and evaluates three searches.
 
     Everything it writes lies in one folder; a second run takes what did not change from there and from the cache.
 

@@ -369,11 +369,11 @@ def eval_command(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also print notes on how the numbers were made.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Ask a search every question of a golden set and say how good the answers are.
+    """Measure a search on a golden set.
 
-    Nothing is scored before the set's documents are known to be in the index. The result goes to a run folder, which compare,
-    gate and report read, to a Markdown report, and to the store where there is one. The same evaluation again comes from the
-    cache, and says so.
+    Asks every question of the set and scores the answers, if the set's documents are in the index. Writes a run folder, which
+    compare, gate and report read, and a Markdown report, and adds the result to the store if there is one. The same
+    evaluation again comes from the cache, and says so.
 
     \b
     Example: ringtrue eval --golden hotel --retriever hybrid --components

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ringtrue.verdict import Comparison
 
 app = typer.Typer(
-    help="Experiments: every change that was tried, with its numbers, the verdict and the reason, in one file for git.",
+    help="Track what was tried, with its numbers and verdict.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ringtrue.online import Derived
 
 app = typer.Typer(
-    help="Feedback: clicks, reads and verdicts on results, and the judgments and phrases that follow from them.",
+    help="Record clicks and other signals, and derive judgments.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ringtrue.online import Decision
 
 app = typer.Typer(
-    help="Flags: which feature reaches whom, and whether the evidence lets it go on.",
+    help="Roll features out in stages, guarded by evidence.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -94,7 +94,7 @@ def gate_command(
     feature: Feature = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say whether a search is still good enough: floors, falls against the baseline, latency. Never changes the baseline.
+    """Check a search against floors and its baseline, for CI. Never changes the baseline.
 
     Exit code 0: pass; 1: a check failed; 2: usage or bad input; 3: could not decide. The policy stands under [gate] in
     ringtrue.toml; what is evaluated is taken from [eval] there, unless it is given here. A run (--run) that is not of this

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ringtrue.retrieve.connectors.base import Connector
 
 app = typer.Typer(
-    help="Golden sets: documents, queries and graded judgments. A set is named by path or by shipped name (hotel, clinical …).",
+    help="Validate, show, split, convert and version golden sets. Name a set by path or shipped name (hotel, clinical …).",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -20,7 +20,7 @@ def health_command(
     project: Project = "default",
     json: Json = False,
 ) -> None:
-    """Show the log, losses, the last evaluation, the gate, reviews, shadow runs, tests, rollouts, indexes and schema.
+    """Show the state of logs, gates, tests, rollouts and indexes.
 
     The agent memory has lines of its own as soon as you use it.
 

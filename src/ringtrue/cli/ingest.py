@@ -47,7 +47,7 @@ def ingest_command(
     text_field: Annotated[str | None, typer.Option("--text-field", help="Field or column with the text.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Read documents, cut them into passages and index them; only what changed is done again.
+    """Index documents for search; only changes are processed.
 
     Stop it whenever you like: the next run goes on where this one ended. A file that is one document is called by its path
     from the current folder.

@@ -31,7 +31,7 @@ def init_command(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object; asks nothing.")] = False,
 ) -> None:
-    """Write a commented ringtrue.toml, a first golden set and CI files: a start that works right away.
+    """Write ringtrue.toml, a starter golden set and CI files.
 
     Of a folder of documents it makes a provisional golden set, and indexes them; in an empty folder it brings documents to
     try. A file that exists stays as it is.

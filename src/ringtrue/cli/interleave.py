@@ -49,7 +49,7 @@ def interleave_command(
     project: Annotated[str, typer.Option("--project", help="Whose log, with --feature.")] = "default",
     json: Json = False,
 ) -> None:
-    """Make one list of two rankings; weigh the clicks on such lists; decide which ranking people prefer.
+    """Merge two rankings and learn which one users prefer.
 
     Without --clicks the lists are shown; a click on a place with a credit above 0 speaks for the treatment, below 0 for the
     control. With --clicks the same lists are drawn again and their clicks weighed. With --feature the lists and clicks are

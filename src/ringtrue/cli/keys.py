@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ringtrue.store import ApiKey, Scope
 
 app = typer.Typer(
-    help="Keys to the service: scoped, for one project, ending by themselves or at once.",
+    help="Create, list and revoke API keys.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

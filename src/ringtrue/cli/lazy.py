@@ -66,18 +66,21 @@ def _in_project(command: Any) -> Any:
     return command
 
 
-def lazy_group(places: Mapping[str, str]) -> type[TyperGroup]:
-    """Return a kind of group whose commands are those of a table."""
+def lazy_group(sections: Mapping[str, Mapping[str, str]]) -> type[TyperGroup]:
+    """Return a kind of group whose commands are those of tables, each under its own heading in the help."""
 
     class LazyGroup(TyperGroup):
         def __init__(self, **given: Any) -> None:
             super().__init__(**{**given, "commands": {}})
-            self.commands: Any = Commands(places)
+            self.commands: Any = Commands({name: place for places in sections.values() for name, place in places.items()})
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:
             """Write the list of commands, for which none needs to be built."""
-            limit = formatter.width - 6 - max(map(len, self.commands))
-            with formatter.section("Commands"):
-                formatter.write_dl([(name, self.commands.outline(name).get_short_help_str(limit)) for name in self.commands])
+            width = max(map(len, self.commands))
+            for heading, names in sections.items():
+                with formatter.section(heading):
+                    texts = (self.commands.outline(name).get_short_help_str(formatter.width - 6 - width) for name in names)
+                    # Names of one width, so that the texts of all sections stand below each other.
+                    formatter.write_dl([(name.ljust(width), text) for name, text in zip(names, texts, strict=True)])
 
     return LazyGroup

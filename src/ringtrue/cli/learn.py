@@ -22,7 +22,7 @@ def learn_command(
     seed: Annotated[int, typer.Option("--seed", help="Which queries are held out.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Learn weights on one part of a golden set and confirm them on the other, beside plain RRF.
+    """Learn channel weights and confirm them on held-out queries. Plain RRF stands beside them.
 
     Example: ringtrue ingest hotel && ringtrue learn hotel
     """

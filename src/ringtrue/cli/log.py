@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ringtrue.store import EventType, LoggedQuery, Store
 
 app = typer.Typer(
-    help="The log of searches: look at it, count it, bring others in, take it out, prune it.",
+    help="Show, import, export and prune logged searches.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

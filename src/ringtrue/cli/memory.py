@@ -37,8 +37,8 @@ COMMANDS = {
 """Every command in the order of the help, with its file here and its function."""
 
 app = typer.Typer(
-    cls=lazy_group(COMMANDS),
-    help="The memory of coding agents: keep decisions, runbooks and preferences, find them, see whether they help.",
+    cls=lazy_group({"Commands": COMMANDS}),
+    help="Keep, search and benchmark the memory of coding agents.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

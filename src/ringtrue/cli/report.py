@@ -40,7 +40,7 @@ def report_command(
     title: Annotated[str, typer.Option("--title", help="A heading of your own.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object: the report, or the files written.")] = False,
 ) -> None:
-    """Write a report on a run: verdict first, measures, slices, components, losses, every question, recommendations.
+    """Write a report on a run, as Markdown, HTML, JSON and more.
 
     It judges as ringtrue gate does: by ringtrue-baseline.json where it lies in this folder, and by [gate] of ringtrue.toml.
     One format goes to standard output, HTML and several formats to reports/, unless --out says otherwise. The exit code is 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ringtrue.store import ReviewItem
 
 app = typer.Typer(
-    help="The review queue: pairs of question and document that people judge, blind to each other.",
+    help="Have people judge query-document pairs, independently.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

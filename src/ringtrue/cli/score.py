@@ -63,7 +63,7 @@ def score_command(
         bool, typer.Option("--json", help="Print one JSON object: aggregate, per_query (with -q), counted.")
     ] = False,
 ) -> None:
-    """Score a run against judgments, as trec_eval does.
+    """Score a run file against judgments, as trec_eval does.
 
     Queries present in both files are averaged (all judged ones with -c); ties go by score, then document id descending.
 

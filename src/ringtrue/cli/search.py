@@ -38,7 +38,7 @@ def search_command(
     run: Annotated[Path | None, typer.Option("--run", help="Write the answers to --queries as a run file.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Search documents, or a system that ringtrue.toml describes.
+    """Search indexed documents or a connected system.
 
     \b
     Example: ringtrue search "quiet room with a pool" --explain

@@ -20,7 +20,7 @@ def self_test(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Check the measures against worked examples and, with --conformance, against trec_eval. Needs no network.
+    """Check the measures against worked examples, offline. With --conformance also against trec_eval.
 
     Example: ringtrue self-test --conformance
     """

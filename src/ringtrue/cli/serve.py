@@ -51,7 +51,7 @@ def serve_command(
     store: Where = None,
     project: Project = "default",
 ) -> None:
-    """Serve the dashboard, the REST interface under /v1 and /metrics, until it is stopped.
+    """Run the dashboard, the REST API under /v1 and /metrics.
 
     On this machine no key is needed; whoever listens elsewhere (--host 0.0.0.0) needs keys made by `ringtrue keys create`.
     With --demo everything is filled: a golden set, runs, a query log, reviews, shadow runs, tests, flags and experiments.

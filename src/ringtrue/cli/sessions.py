@@ -37,9 +37,10 @@ def sessions_command(
     project: Project = "default",
     json: Json = False,
 ) -> None:
-    """Summarise sessions, and show how their searches correlate with the outcome of their tasks.
+    """Summarise sessions and how their tasks ended.
 
-    Outcomes come from the store (`ringtrue memory sync` puts those of the agent memory there) and from --outcomes, which wins.
+    Shows how searches correlate with the outcome of tasks. Outcomes come from the store (`ringtrue memory sync` puts those of the
+    agent memory there) and from --outcomes, which wins.
 
     \b
     Example: ringtrue sessions --since 7d

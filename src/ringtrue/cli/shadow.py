@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from ringtrue.online.scoring import Feed
     from ringtrue.store import Flag, Store
 
-app = typer.Typer(
-    help="A candidate beside production: it answers too, and nobody sees it.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="Run a candidate beside production, unseen by users.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()

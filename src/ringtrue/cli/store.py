@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ringtrue.store import Pruned, Store
 
 app = typer.Typer(
-    help="The store of logged searches, feedback, judgments and tests: a SQLite file, or PostgreSQL.",
+    help="Inspect, upgrade, back up and prune the database. It is a SQLite file, or PostgreSQL.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -70,7 +70,7 @@ def sweep_command(
     show_all: Annotated[bool, typer.Option("--all", help="List every trial, not only the ten best.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Try many settings of a retriever on the tuning queries, and confirm the best on the held-out ones.
+    """Try many settings of a search and confirm the best one. Trials use the tuning queries only.
 
     Exit code 0: confirmed, or nothing beats the baseline; 1: worse on the held-out queries; 3: not enough evidence. A sweep
     that was stopped goes on when it is started again.
