@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ringtrue.brief import brief
 from ringtrue.errors import InputError
 
 Ints = NDArray[np.int64]
@@ -39,6 +40,8 @@ class Query:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     negative: bool = False
 
+    __repr__ = brief
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -50,6 +53,8 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
 
+    __repr__ = brief
+
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
@@ -60,6 +65,8 @@ class Judgment:
     grade: int
     source: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    __repr__ = brief
 
 
 class Stage(NamedTuple):
@@ -85,6 +92,8 @@ class Hit:
     confidence: float | None = None
     stages: tuple[Stage, ...] = ()
 
+    __repr__ = brief
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -94,6 +103,8 @@ class Ranking:
     hits: tuple[Hit, ...]
     latency_ms: float | None = None
     error: str | None = None
+
+    __repr__ = brief
 
 
 class DocIds(Protocol):
@@ -196,6 +207,9 @@ class Qrels:
         for query_id, doc_id, grade in self:
             judgments[query_id][doc_id] = grade
         return judgments
+
+    def __repr__(self) -> str:
+        return brief(self, queries=len(self.query_ids), judgments=len(self))
 
     def __iter__(self) -> Iterator[tuple[str, str, int]]:
         for query, doc_id, grade in zip(self.query.tolist(), self.doc_ids, self.grade.tolist(), strict=True):
@@ -389,6 +403,9 @@ class Run:
             scores[query_id].setdefault(doc_id, score)
         return scores
 
+    def __repr__(self) -> str:
+        return brief(self, name=self.name, queries=len(self.query_ids) + len(self.answered), hits=len(self))
+
     def __iter__(self) -> Iterator[tuple[str, str, float]]:
         order = self.order
         columns = self.query[order].tolist(), self.docs.take(order), self.score[order].tolist()
@@ -440,6 +457,8 @@ class GoldenSet:
     def provisional(self) -> bool:
         """True while no person confirmed a single judgment (G-7)."""
         return not any(judgment.source in HUMAN_SOURCES for judgment in self.judgments)
+
+    __repr__ = brief
 
     def query(self, query_id: str) -> Query:
         """Return one query; raises InputError naming the set."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -122,7 +123,7 @@ def test_a_change_that_holds_passes_and_the_comment_follows_every_push(ringtrue,
     assert outcome.code == 1
     (body,) = workflow.bodies()
     assert "FAIL" in body.splitlines()[1]
-    assert outcome.out.startswith("FAIL: find on hotel-v1.0.0, against baseline 1.0.0")
+    assert re.match(r"FAIL: main@[0-9a-f]+\+changes on hotel-v1\.0\.0, against baseline 1\.0\.0", outcome.out)
     assert (
         "  R@5 fell by 50.0 % against baseline 1.0.0 (1.0000 → 0.5000; 5 % allowed)\n    drink  1.0000 → 0.0000  drink"
         in outcome.out

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ringtrue.brief import brief
 from ringtrue.errors import ValidationFailed
 
 Severity = Literal["error", "warning"]
@@ -34,6 +35,9 @@ class Report:
     figures: Mapping[str, Any]
     profile: str
     rules: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return brief(self, profile=self.profile, errors=len(self.errors), warnings=len(self.warnings))
 
     @property
     def errors(self) -> tuple[Problem, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ringtrue.brief import brief
 from ringtrue.errors import CannotDecide
 from ringtrue.records import Floats, GoldenSet
 
@@ -32,6 +33,8 @@ class Facts:
 
     documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     queries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    __repr__ = brief
 
     @classmethod
     def of(cls, golden: GoldenSet) -> Facts:

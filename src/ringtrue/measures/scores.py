@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ringtrue.brief import brief
 from ringtrue.errors import InputError, nearest
 from ringtrue.measures.definition import Measure
 from ringtrue.records import Floats
@@ -88,6 +89,9 @@ class Scores:
     """With ``unjudged='bounds'``: the values if every unjudged document had the highest grade."""
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Query metadata, for slices."""
+
+    def __repr__(self) -> str:
+        return brief(self, queries=len(self.query_ids), aggregate=self.aggregate)
 
     def __getitem__(self, measure: str | Measure) -> float:
         """Return the mean of a measure: ``scores["nDCG@10"]``."""

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from ringtrue.brief import brief
 from ringtrue.golden import content_hash, slice_fields, version_name
 from ringtrue.measures import Contribution, Latency, Scores, channel_contribution, latency
 from ringtrue.records import GoldenSet, Qrels, Query, Ranking
@@ -99,6 +100,10 @@ class Setup:
     search: str = ""
     """The retriever as the user wrote it, if the run has a name of its own."""
 
+    def __repr__(self) -> str:
+        made = {"k": self.k, "measures": self.measures, "recorded_at": self.recorded_at, "machine": self.machine}
+        return brief(self, retriever=self.retriever, fingerprint=self.fingerprint, golden=self.golden.version, **made)
+
 
 ComponentKind = Literal["channel", "fusion", "stage", "without"]
 
@@ -115,6 +120,9 @@ class Component:
     contribution: Contribution | None = None
     """A channel's share of the final hits, and of those that no other channel had."""
     latency: Latency | None = None
+
+    def __repr__(self) -> str:
+        return brief(self, name=self.name, kind=self.kind, queries=len(self.rankings), metrics=self.scores.aggregate)
 
 
 LossStage = Literal[
@@ -166,6 +174,12 @@ class Evaluation:
     cached: bool = False
     run_dir: Path | None = None
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        golden, times = self.setup.golden.version, {name: getattr(self.latency, name) for name in ("p50", "p95")}
+        facts = {"search": self.search, "golden": golden, "queries": len(self.queries), "metrics": self.metrics}
+        found = {"failures": len(self.failures), "components": len(self.components), "losses": len(self.losses)}
+        return brief(self, name=self.name, **facts, latency_ms=times, **found, cached=self.cached)
 
     @property
     def search(self) -> str:

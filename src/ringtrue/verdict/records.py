@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from ringtrue.brief import brief
 from ringtrue.errors import OK, REGRESSION, UNDECIDED
 from ringtrue.measures import Counted, Measure, Scores
 from ringtrue.run import Origin
@@ -188,6 +189,10 @@ class Baseline:
     """Questions asked at once when the latencies were measured."""
     reason: str = ""
     """Why a worse run was accepted, when it was (``--force --reason``)."""
+
+    def __repr__(self) -> str:
+        made = {"retriever": self.retriever, "golden": self.golden.version, "recorded_at": self.recorded_at}
+        return brief(self, version=self.version, **made, queries=len(self.per_query), metrics=self.metrics)
 
     @property
     def name(self) -> str:
