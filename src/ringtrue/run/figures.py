@@ -34,12 +34,14 @@ FIGURES: Mapping[str, str] = {
 
 def figures_of(rankings: Sequence[Ranking], golden: GoldenSet, reaches: Callable[[int], bool]) -> dict[str, float]:
     """Return figures by column; ``reaches`` tells whether answers go down to a rank."""
-    found: dict[str, float] = {}
-    for column, name in FIGURES.items():
-        measure = Measure.parse(name)
-        if measure.at is not None and reaches(int(measure.at)):
-            with suppress(CannotDecide):  # the set does not declare what the measure needs
-                found[column] = score(rankings, golden, [measure])[measure]
+    wanted = {column: Measure.parse(name) for column, name in FIGURES.items()}
+    wanted = {column: measure for column, measure in wanted.items() if reaches(int(measure.at or 0))}
+    ranked = {column: measure for column, measure in wanted.items() if not measure.definition.lists}
+    scores = score(rankings, golden, ranked.values()).aggregate if ranked else {}
+    found = {column: scores[str(measure)] for column, measure in ranked.items()}
+    for column in wanted.keys() - ranked.keys():
+        with suppress(CannotDecide):  # the set does not declare what the measure needs
+            found[column] = score(rankings, golden, [wanted[column]])[wanted[column]]
     if cold := cold_queries(golden):
         found["cold_start_mrr"] = cold_start(rankings, golden, cold).cold
     return {column: value for column, value in found.items() if not math.isnan(value)}
