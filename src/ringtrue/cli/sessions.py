@@ -39,8 +39,8 @@ def sessions_command(
 ) -> None:
     """Summarise sessions and how their tasks ended.
 
-    Shows how searches correlate with the outcome of tasks. Outcomes come from the store (`ringtrue memory sync` puts those of the
-    agent memory there) and from --outcomes, which wins.
+    Shows how searches correlate with the outcome of tasks. Outcomes come from the store (`ringtrue memory sync` puts those
+    of the agent memory there) and from --outcomes, which wins.
 
     \b
     Example: ringtrue sessions --since 7d
