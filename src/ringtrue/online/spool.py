@@ -84,7 +84,10 @@ class Spool:
                 os.fsync(file)
             except OSError:
                 with contextlib.suppress(OSError):
-                    os.ftruncate(file, self._size)
+                    if self._size:
+                        os.ftruncate(file, self._size)
+                    else:
+                        self.path.unlink()
                 raise
             self._size += len(data)
         finally:
@@ -122,8 +125,8 @@ class Spool:
         return path
 
     def done(self, used: int) -> None:
-        """Go on after these bytes; a spool that is all read is emptied."""
+        """Go on after these bytes; a spool that has been read to its end is removed."""
         self._read += used
         if self._read >= self._size:
-            self.path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)  # also an empty file: its process was killed before the first write
             self._size = self._read = 0

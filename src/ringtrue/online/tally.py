@@ -11,6 +11,7 @@ import json
 import mmap
 import os
 import secrets
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +34,9 @@ REASONS = (
 SIZE = mmap.PAGESIZE
 _PROJECT, _TEXT = 256, 1280
 """Where the page's texts begin: whose log it is, and the batch on its way into the database."""
-ENDING, SPOOL = ".tally", ".spool"
+ENDING, SPOOL, NEW = ".tally", ".spool", ".new"
+SURELY_DEAD = 3600
+"""Seconds after which the process of an unnamed tally must be dead: a living one names it within milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,7 @@ class Tally:
     def _open(self, folder: Path, project: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         name = f"{os.getpid()}-{secrets.token_hex(6)}"
-        new = folder / f"{name}.new"
+        new = folder / f"{name}{NEW}"
         file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             # The page is written in full before it is mapped: a hole in a file would need room later, when there may be none.
@@ -215,6 +218,18 @@ def living(folder: Path, *, project: str | None = None) -> tuple[list[Counts], l
             if project in (None, whose):
                 (ended if dead else alive).append(counts)
     return alive, ended
+
+
+def sweep(folder: Path) -> None:
+    """Remove files that killed processes created and never used: empty spools without a tally, and unnamed tallies."""
+    for spool in folder.glob(f"*{SPOOL}"):
+        with contextlib.suppress(OSError):  # the spool of a living process has a tally
+            if not spool.stat().st_size and not spool.with_suffix(ENDING).exists():
+                spool.unlink()
+    for new in folder.glob(f"*{NEW}"):
+        with contextlib.suppress(OSError):
+            if time.time() - new.stat().st_mtime > SURELY_DEAD:
+                new.unlink()
 
 
 @contextlib.contextmanager

@@ -42,6 +42,7 @@ from ringtrue.online.tally import (
     Tally,
     of_the_dead,
     read,
+    sweep,
 )
 from ringtrue.store import DEFAULT_PROJECT, USER_DELETED, AuditEntry, FeedbackEvent, LoggedQuery, timestamp, user_mark
 
@@ -491,6 +492,7 @@ class Writer:
                 for path in sorted(self._folder.glob(f"*{ENDING}")):
                     if path != self._tally.path:
                         self._look_after(path)
+                sweep(self._folder)
             self._looked_after = True
         except Exception as problem:
             self._failed(problem)
@@ -608,6 +610,7 @@ class Writer:
                 # It was killed with a batch on its way, perhaps after the batch had arrived.
                 lost = max(0, lost - max(spool.rows_from(batch.get("size", spool.size)), self._arrived(batch)))
             self._replay(spool, bill, whole=True, cut=cut)
+            spool.done(0)
             missing = {
                 "lost": lost + bill.lost + counts.untold["lost"],
                 "dropped": counts.untold["dropped"],

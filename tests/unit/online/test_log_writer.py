@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from ringtrue.errors import InputError, Unreachable
-from ringtrue.online import QueryLog, Redactor, losses, query_name
+from ringtrue.online import QueryLog, Redactor, living, losses, query_name
 from ringtrue.online.spool import Spool
+from ringtrue.online.tally import ACCEPTED, SIZE, Tally
 from ringtrue.online.weight import answer_weight, weight
 from ringtrue.store import AuditEntry, FeedbackEvent, LoggedQuery, Store
 
@@ -328,9 +329,6 @@ def test_l1_damaged_lines_of_a_spool_are_counted_as_lost_and_kept_aside(tmp_path
 
 
 def test_l1_losses_are_charged_to_the_project_whose_log_lost_them(tmp_path: Path) -> None:
-    from ringtrue.online import living
-    from ringtrue.online.tally import ACCEPTED, Tally
-
     killed = Tally(tmp_path, project="alpha")
     killed.add(ACCEPTED, 7)
     killed.close()  # as the end of its process would
@@ -454,8 +452,6 @@ def test_l1_refused_events_are_counted_by_reason_and_the_first_of_each_is_shown_
 
 
 def test_l1_the_reasons_outlive_a_process_that_was_killed(tmp_path: Path) -> None:
-    from ringtrue.online.tally import ACCEPTED, Tally
-
     killed = Tally(tmp_path, project="default")
     killed.add(ACCEPTED, 3)
     killed.refuse("no answer", 2)
@@ -602,6 +598,49 @@ def test_a_spool_gives_back_whole_batches_only(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="limit"):
         again.append([row(number) for number in range(1000)])
     assert not again
+
+
+def test_the_empty_spool_of_a_killed_process_is_removed_and_its_events_are_counted_as_lost(tmp_path: Path) -> None:
+    killed = Tally(tmp_path, project="default")
+    killed.add(ACCEPTED, 5)
+    killed.begin({"kind": "query", "id": "eq_1", "project": "default", "at": NOW, "count": 5, "size": 0})
+    assert killed.path is not None
+    killed.path.with_suffix(".spool").touch()  # created, and nothing written yet
+    killed.close()  # as the end of its process would
+    store = Memory()
+    with opened(store, folder=tmp_path) as log:
+        log.record(row(1))
+        _until(lambda: bool(log.recovered))
+        assert [(one.replayed, one.lost) for one in log.recovered] == [(0, 5)]
+    assert list(tmp_path.iterdir()) == []
+    assert [entry.detail["lost"] for entry in store.trail] == [5]
+
+
+def test_files_that_a_killed_process_had_only_begun_are_removed_and_those_of_living_ones_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "1-aaaaaaaaaaaa.spool").touch()  # older versions left such files without their counts
+    (tmp_path / "2-bbbbbbbbbbbb.new").write_bytes(bytes(SIZE))
+    os.utime(tmp_path / "2-bbbbbbbbbbbb.new", (0, 0))
+    (tmp_path / "3-cccccccccccc.new").write_bytes(bytes(SIZE))  # perhaps of a process that starts at this moment
+    alive = Tally(tmp_path, project="default")
+    assert alive.path is not None
+    spool = alive.path.with_suffix(".spool")
+    spool.touch()
+    with opened(Memory(), folder=tmp_path) as log:
+        log.record(row(1))
+        _until(lambda: not (tmp_path / "2-bbbbbbbbbbbb.new").exists())
+    assert {path.name for path in tmp_path.iterdir()} == {alive.path.name, spool.name, "3-cccccccccccc.new"}
+    alive.close(remove=True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_spool_without_room_for_its_first_batch_leaves_no_file(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "x.spool", limit=10_000)
+    spool.path.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        spool.append([row(1)])
+    assert list(tmp_path.iterdir()) == []
+    spool.append([row(1)])
+    assert spool.peek(10).rows == [row(1)]
 
 
 def test_l1_a_log_that_is_closed_drops_and_counts() -> None:
