@@ -32,11 +32,20 @@ $(TESTING): $(READY) requirements-test.lock
 demo: setup     ## the main job on shipped data
 	@$(BIN)/ringtrue demo
 
+ORDER := fixed
+SEED  := $(shell date +%s)
+ifeq ($(ORDER),random)
+SHUFFLE := -p randomly --randomly-seed=$(SEED)
+else ifneq ($(ORDER),fixed)
+$(error ORDER=$(ORDER) is not known; use ORDER=random, or leave it out for the fixed order)
+endif
+
 # The tests of a file stay in one process, with the servers and the browser they share; files go out in their order, because
 # by number of tests the slowest would come last.
-test: $(TESTING) ## every test
+test: $(TESTING) ## every test; ORDER=random shuffles files and tests
 	@sh tests/get_chromium.sh  # if that did not work before, or it is gone
-	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
+	$(if $(SHUFFLE),@echo 'Random order. To repeat it: make test ORDER=random SEED=$(SEED)')
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder $(SHUFFLE)
 
 lint: $(TESTING) ## style, types and import direction
 	$(BIN)/ruff check .

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from connectors.faults import LOOPBACK
+from connectors.faults import LOOPBACK, free_port
 from postgres_server import PostgresServer as PostgresServer
 
 START = 90.0
@@ -68,10 +66,11 @@ def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusServer]:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Return different ports: one asked for after the other, the same might come twice."""
-    with ExitStack() as held:
-        listeners = [held.enter_context(socket.create_server((LOOPBACK, 0))) for _ in range(count)]
-        return [listener.getsockname()[1] for listener in listeners]
+    """Return different ports."""
+    ports: set[int] = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return list(ports)
 
 
 def _await_milvus(server: Any, folder: Path) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 LOOPBACK = "127.0.0.1"
@@ -21,11 +23,21 @@ HALF = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 50
 
 
 def free_port() -> int:
-    """Return a port of the loopback on which nobody listens at the moment."""
-    with socket.socket() as listener:
-        listener.bind((LOOPBACK, 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """Return a port of the loopback on which nobody listens.
+
+    It is none of those that the system chooses from, so that no other test gets it before it is used.
+    """
+    while True:
+        port = 10_000 + secrets.randbelow(_first_ephemeral_port() - 10_000)
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            listener.bind((LOOPBACK, port))
+            return port
+
+
+def _first_ephemeral_port() -> int:
+    with contextlib.suppress(OSError, ValueError):
+        return max(11_000, int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]))
+    return 32_768
 
 
 def _end(connection: socket.socket) -> None:

@@ -24,6 +24,7 @@ import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from connectors.faults import free_port
 from made_memories import memory, store
 from ringtrue.memory.documents import documents_of
 from ringtrue.recall.files import load, write
@@ -63,9 +64,7 @@ def over_stdio(folder: Path, ask: Callable[[Client], Awaitable[Any]], **more: st
 @contextmanager
 def listening(folder: Path, *options: str, host: str = "127.0.0.1", **more: str) -> Iterator[int]:
     """Run the server on a free port until the test is done; it must end when it is told to."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [PROGRAM, "memory", "mcp", "--http", f"{host}:{port}", *options],
         cwd=folder, env=environment(**more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -26,18 +26,17 @@ STORE = serve.DEMO / "store.sqlite"
 WAIT_S = 120
 
 
-def _hear_interrupts() -> None:
-    """What a shell starts in the background, as it may have these tests, does not; and its children do not either."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+# A shell starts background jobs, perhaps these tests, with SIGINT ignored, and their children inherit that. Popen's preexec_fn
+# would fork this process with whatever libraries other tests have loaded, and some (gRPC) abort there.
+HEARING_INTERRUPTS = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
 
 
 @contextmanager
 def started(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """Run the command as a user does, in a folder whose cache holds what is indexed already."""
-    command = [str(Path(sys.executable).with_name("ringtrue")), "serve", "--demo", "--port", "0"]
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment(folder), stderr=subprocess.PIPE, text=True, preexec_fn=_hear_interrupts
-    )
+    ringtrue = str(Path(sys.executable).with_name("ringtrue"))
+    command = [sys.executable, "-I", "-c", HEARING_INTERRUPTS, ringtrue, "serve", "--demo", "--port", "0"]
+    process = subprocess.Popen(command, cwd=folder, env=environment(folder), stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
         yield process
