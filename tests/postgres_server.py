@@ -7,6 +7,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -14,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -71,19 +71,28 @@ def running(binaries: Path) -> Iterator[PostgresServer]:
     """Start a server in a folder of its own, and stop it."""
     # pytest's own folders are closed to other users, and PostgreSQL refuses to run as root.
     folder = Path(tempfile.mkdtemp(prefix="ringtrue-postgres-"))
-    account: dict[str, Any] = {}
     if os.geteuid() == 0:
-        account = {"user": "nobody", "extra_groups": []}
         shutil.chown(folder, "nobody")
     try:
-        with _postgres(binaries, folder, account) as server:
+        with _postgres(binaries, folder) as server:
             yield server
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def not_as_root(*command: str | Path) -> list[str]:
+    """Return the command as the user ``nobody`` runs it if this process is root's.
+
+    The arguments of Popen for this would make it fork this process with all libraries, and some abort in the copy.
+    """
+    become = (
+        "import os, pwd, sys; os.setgroups([]); os.setuid(pwd.getpwnam('nobody').pw_uid); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    return [*([sys.executable, "-I", "-c", become] if os.geteuid() == 0 else []), *map(str, command)]
+
+
 @contextmanager
-def _postgres(binaries: Path, folder: Path, account: dict[str, Any]) -> Iterator[PostgresServer]:
+def _postgres(binaries: Path, folder: Path) -> Iterator[PostgresServer]:
     import psycopg
 
     server = PostgresServer(free_port(), secrets.token_hex(12))
@@ -91,21 +100,19 @@ def _postgres(binaries: Path, folder: Path, account: dict[str, Any]) -> Iterator
     password.write_text(server.password)
     data = folder / "data"
     made = subprocess.run(
-        [binaries / "initdb", "-D", data, "-U", "postgres", "--pwfile", password, *INITDB],
+        not_as_root(binaries / "initdb", "-D", data, "-U", "postgres", "--pwfile", password, *INITDB),
         capture_output=True,
         text=True,
         cwd=folder,
-        **account,
     )
     assert made.returncode == 0, f"initdb failed: {made.stderr}"
     options = {"listen_addresses": LOOPBACK, "port": server.port, "unix_socket_directories": "", "fsync": "off"}
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
-            [binaries / "postgres", "-D", data, *(f"--{name}={value}" for name, value in options.items())],
+            not_as_root(binaries / "postgres", "-D", data, *(f"--{name}={value}" for name, value in options.items())),
             stdout=log,
             stderr=log,
             cwd=folder,
-            **account,
         )
     try:
         end = time.monotonic() + START
@@ -120,7 +127,7 @@ def _postgres(binaries: Path, folder: Path, account: dict[str, Any]) -> Iterator
                 time.sleep(0.05)
         yield server
     finally:
-        process.send_signal(signal.SIGINT)  # ends the sessions, then the server
+        process.send_signal(signal.SIGQUIT)  # at once: nobody reads this data again
         try:
             process.wait(20)
         except subprocess.TimeoutExpired:

@@ -19,13 +19,14 @@ from typing import Any
 import pytest
 
 from connectors.faults import LOOPBACK, free_port, proxy
-from postgres_server import INITDB, START, PostgresServer, binaries
+from postgres_server import INITDB, START, PostgresServer, binaries, not_as_root
 from ringtrue.online import QueryLog, losses
 from ringtrue.store import Store
 
 HITS = [(f"document-{place}", 1 - place / 20) for place in range(10)]
-WORST = 0.5
-"""Seconds that one call may take here: the faults last for seconds, the machine may be busy, logging takes microseconds."""
+WORST = 5.0
+"""Seconds that one call may take on a busy machine. A call that waits for the end of a fault never returns: the faults end
+when enough calls have returned."""
 
 
 class Caller:
@@ -63,7 +64,7 @@ class Caller:
 
     def __exit__(self, *_: object) -> None:
         self._end.set()
-        self._thread.join(10)
+        self._thread.join(60)
 
     def more(self, count: int = 50) -> None:
         """Wait until it has searched some more."""
@@ -99,13 +100,12 @@ class Server:
 
     def __init__(self, programs: Path, folder: Path) -> None:
         self.programs, self.folder = programs, folder
-        self.account: dict[str, Any] = {"user": "nobody", "extra_groups": []} if os.geteuid() == 0 else {}
         self.about = PostgresServer(free_port(), secrets.token_hex(12))
         (folder / "password").write_text(self.about.password)
-        if self.account:
+        if os.geteuid() == 0:
             shutil.chown(folder, "nobody")
-        command = [programs / "initdb", "-D", folder / "data", "-U", "postgres", "--pwfile", folder / "password", *INITDB]
-        subprocess.run(command, check=True, capture_output=True, cwd=folder, **self.account)
+        initdb = [programs / "initdb", "-D", folder / "data", "-U", "postgres", "--pwfile", folder / "password", *INITDB]
+        subprocess.run(not_as_root(*initdb), check=True, capture_output=True, cwd=folder)
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -114,8 +114,8 @@ class Server:
         options = [f"--listen_addresses={LOOPBACK}", f"--port={self.about.port}", "--unix_socket_directories="]
         with (self.folder / "log").open("a") as log:
             self.process = subprocess.Popen(
-                [self.programs / "postgres", "-D", self.folder / "data", *options],
-                stdout=log, stderr=log, cwd=self.folder, **self.account,
+                not_as_root(self.programs / "postgres", "-D", self.folder / "data", *options),
+                stdout=log, stderr=log, cwd=self.folder,
             )  # fmt: skip
 
         def up() -> bool:
@@ -130,7 +130,7 @@ class Server:
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         if self.process is not None:
             self.process.send_signal(how)
-            self.process.wait(30)
+            self.process.wait(60)
             self.process = None
 
 
@@ -166,10 +166,10 @@ def database(server: Server) -> str:
 def test_l1_postgresql_is_stopped_and_started_again(server: Server, database: str, tmp_path: Path, how: signal.Signals) -> None:
     with QueryLog(database, folder=tmp_path / "log") as log, Caller(log) as caller:
         caller.more()
-        assert log.flush(30)
+        assert log.flush(60)
         server.stop(how)
         caller.more(150)
-        assert log.flush(30)  # to the spool
+        assert log.flush(60)  # to the spool
         assert log.counts.spooled > 0
         server.start()
         caller.more(100)
@@ -183,7 +183,7 @@ def test_l1_the_network_to_postgresql_is_cut(server: Server, database: str, tmp_
         through = database.replace(f":{server.about.port}/", f":{network.port}/")
         with QueryLog(through, folder=tmp_path / "log") as log, Caller(log) as caller:
             caller.more()
-            assert log.flush(30)
+            assert log.flush(60)
             network.cut()
             caller.more(150)
             network.restore()
@@ -202,7 +202,7 @@ def test_l1_the_network_to_postgresql_swallows_everything_and_the_program_ends_m
         log = QueryLog(through, folder=tmp_path / "log", queue_bytes=1_000_000)
         with Caller(log) as caller:
             caller.more()
-            assert log.flush(30)
+            assert log.flush(60)
             network.hang()
             caller.more(200)
             assert not log.flush(0.2)
@@ -232,18 +232,18 @@ def test_l1_the_database_is_locked_by_another_program(tmp_path: Path, monkeypatc
     Store.open(place).close()
     with QueryLog(place) as log, Caller(log) as caller:
         caller.more()
-        assert log.flush(30)
+        assert log.flush(60)
         other = sqlite3.connect(place, isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
         caller.more(400)
         if patience < 1:
-            assert log.flush(30)
+            assert log.flush(60)
             assert log.counts.spooled > 0
             assert "locked" in (log.problem or "")
         other.execute("ROLLBACK")
         other.close()
         caller.more(50)
-        assert log.flush(30)
+        assert log.flush(60)
     caller.unaffected()
     with Store.open(place) as store, QueryLog(store):
         complete(store, caller)
@@ -272,7 +272,7 @@ def ask(count):
         time.sleep(0.0005)
 
 ask(50)
-assert log.flush(30)
+assert log.flush(60)
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, hard))
 ask(2500)
@@ -324,7 +324,7 @@ def test_l1_the_clock_jumps_back_and_forth(tmp_path: Path, monkeypatch: pytest.M
                 with log.query("pool", tool="shop") as q:
                     q.answer(HITS)
                 names.append(q.query_id)
-        assert log.flush(30)
+        assert log.flush(60)
     assert names == sorted(names)
     assert len(set(names)) == 200
     with Store.open(place) as store:
