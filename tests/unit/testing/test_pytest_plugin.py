@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -11,8 +12,8 @@ from pathlib import Path
 import pytest
 
 PLUGIN = "ringtrue.testing.pytest_plugin"
-LOAD = [] if any(entry.value == PLUGIN for entry in entry_points(group="pytest11")) else ["-p", PLUGIN]
-"""How the plugin gets in; an installation that knows the entry point loads it by itself."""
+PLUGINS = ["-p", PLUGIN, "-p", "xdist", "-p", "no:cacheprovider"]
+"""Of all that are installed only these: loading the others takes ten times as long as a run, and one of them shuffles."""
 SEARCH = """
 import pytest
 
@@ -56,14 +57,19 @@ class Project:
 
     def run(self, tests: str, *options: str) -> tuple[int, str]:
         (self.folder / "test_search.py").write_text(SEARCH + tests)
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:langsmith_plugin", *LOAD, *options]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+        command = [sys.executable, "-m", "pytest", *PLUGINS, *options]
+        environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 
 
 @pytest.fixture
 def project(tmp_path) -> Project:
     return Project(tmp_path / "project")
+
+
+def test_pytest_loads_the_installed_plugin_by_itself() -> None:
+    assert PLUGIN in {entry.value for entry in entry_points(group="pytest11")}
 
 
 def counted(text: str) -> dict[str, int]:
