@@ -35,7 +35,7 @@ demo: setup     ## the main job on shipped data
 ORDER := fixed
 SEED  := $(shell date +%s)
 ifeq ($(ORDER),random)
-SHUFFLE := -p randomly --randomly-seed=$(SEED)
+SHUFFLE := -p randomly --randomly-seed=$(SEED) --hypothesis-seed=$(SEED)
 else ifneq ($(ORDER),fixed)
 $(error ORDER=$(ORDER) is not known; use ORDER=random, or leave it out for the fixed order)
 endif

@@ -20,9 +20,10 @@ from postgres_server import postgres as postgres
 ROOT = Path(__file__).parents[1]
 LONG = {"service", "testing", "connectors"}
 """Folders of tests that start servers, browsers and other programs."""
-# How long an example takes says how busy the machine is.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+# How long an example takes says how busy the machine is. The same examples each time, unless the order is random, too.
+UNTIMED: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("fixed", derandomize=True, **UNTIMED)
+settings.register_profile("random", **UNTIMED)
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,11 @@ class Outcome:
     def json(self) -> Any:
         """Standard output as the one JSON object it must be."""
         return json.loads(self.out)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw new examples only in random order, whose seed repeats them."""
+    settings.load_profile("random" if config.pluginmanager.hasplugin("randomly") else "fixed")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -180,7 +181,8 @@ def test_only_so_many_retrievers_are_kept_open(folder: Path) -> None:
     searches.close()
 
 
-def test_requests_cannot_fill_the_disk_with_indexes(folder: Path) -> None:
+def test_requests_cannot_fill_the_disk_with_indexes(folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(folder, tmp_path / "own")
     searches = Searches(Settings(folder=folder, retriever="bm25(title=20)"))
     for number in range(MOST_INDEXES):
         (folder / "indexes" / f"other-{number}").mkdir(parents=True, exist_ok=True)
