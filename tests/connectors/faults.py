@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 LOOPBACK = "127.0.0.1"
+PROMPT = 8.0
+"""Seconds within which a short time limit of the test takes effect, however busy the machine; connectors' own limit is 10."""
 HALF = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"hits": [{"id": "d1", '
 
 

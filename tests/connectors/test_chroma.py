@@ -80,7 +80,7 @@ def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             env={**os.environ, "ANONYMIZED_TELEMETRY": "0"},
         )
         try:
-            end = time.monotonic() + 60
+            end = time.monotonic() + 120
             while True:
                 try:
                     post(f"{url}/api/v2/heartbeat", None, "GET")

@@ -61,8 +61,8 @@ def running(folder: Path) -> list[str]:
 
 
 def wait_until_gone(process: int) -> bool:
-    """True when a process ends within five seconds; a zombie that nobody buries counts as ended."""
-    end = time.monotonic() + 5
+    """True once a process has ended, False if it still runs after 30 s; a zombie counts as ended."""
+    end = time.monotonic() + 30
     while time.monotonic() < end:
         stat = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True).stdout.strip()
         if not stat or stat.startswith("Z"):
@@ -303,17 +303,22 @@ def test_a_second_line_is_never_taken_for_the_next_answer(program: Any, mode: st
             mine.search(text)
 
 
-def test_a_line_that_comes_late_is_seen_before_the_next_question(program: Any) -> None:
-    code = """
+def test_a_line_that_comes_late_is_seen_before_the_next_question(program: Any, tmp_path: Path) -> None:
+    late = tmp_path / "late"
+    code = f"""
         import json, sys, time
         for line in sys.stdin:
-            print(json.dumps({"hits": [json.loads(line)["text"]]}), flush=True)
+            print(json.dumps({{"hits": [json.loads(line)["text"]]}}), flush=True)
             time.sleep(0.1)
-            print(json.dumps({"hits": ["stale"]}), flush=True)
+            print(json.dumps({{"hits": ["stale"]}}), flush=True)
+            open({str(late)!r}, "w").close()
     """
     mine = program(code)
     assert mine.search("one")[0].doc_id == "one"
-    time.sleep(0.5)
+    end = time.monotonic() + 60
+    while not late.exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
     with pytest.raises(BadAnswer, match="more than one line"):
         mine.search("two")
 
@@ -341,12 +346,12 @@ for line in sys.stdin:
 )
 def test_what_the_program_started_ends_with_it(program: Any, tmp_path: Path, mode: str, what: str) -> None:
     note = tmp_path / "child"
-    limit = 3.0 if "sleep" in what else 30.0
+    limit = 5.0 if "sleep" in what else 30.0
     mine = program(CHILD.format(mark=f"{tmp_path}/mark", note=str(note), what=what), mode=mode, timeout=limit)
     start = time.monotonic()
     with contextlib.suppress(TimedOut, Unreachable):
         mine.search("pool")
-    assert time.monotonic() - start < 15, "a child that holds the output open was waited for"
+    assert time.monotonic() - start < 25, "a child that holds the output open was waited for"
     mine.close()
     assert wait_until_gone(int(note.read_text()))
 
@@ -356,7 +361,7 @@ def test_a_program_that_does_not_read_its_question_times_out(program: Any, mode:
     start = time.monotonic()
     with pytest.raises(TimedOut, match=r"0\.3 s"):
         program("import time; time.sleep(60)", mode=mode, timeout=0.3).search("pool " * 100_000)
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 15
 
 
 @BOTH

@@ -182,7 +182,7 @@ class TestLangChain(ConnectorSuite):
         return self.failing(throw(ValueError("10.1.2.3 went away"), ConnectionResetError("10.1.2.3")))
 
     def too_slow(self) -> LangChain:
-        return self.failing(lambda: time.sleep(0.5), timeout=0.2)
+        return self.failing(lambda: time.sleep(2.0), timeout=0.2)
 
     def malformed(self) -> LangChain:
         return self.failing(lambda: ["a text instead of a document"])
@@ -232,10 +232,12 @@ def test_causes_that_form_a_ring_end() -> None:
 
 
 def test_the_object_goes_on_answering_after_a_slow_question() -> None:
-    slow = Failing(act=lambda: time.sleep(0.3), times=1)
-    connector = LangChain(retriever=slow, retries=0, timeout=0.1)
+    over = threading.Event()
+    slow = Failing(act=over.wait, times=1)
+    connector = LangChain(retriever=slow, retries=0, timeout=1.0)
     with pytest.raises(TimedOut):
         connector.search("pool")
+    over.set()
     assert len(connector.search("pool", k=3)) == 3
 
 

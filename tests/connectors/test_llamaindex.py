@@ -172,7 +172,7 @@ class TestLlamaIndex(ConnectorSuite):
         return self.failing(throw(ValueError("10.1.2.3 went away"), ConnectionResetError("10.1.2.3")))
 
     def too_slow(self) -> LlamaIndex:
-        return self.failing(lambda: time.sleep(0.5) or [], timeout=0.2)
+        return self.failing(lambda: time.sleep(2.0) or [], timeout=0.2)
 
     def malformed(self) -> LlamaIndex:
         return LlamaIndex(retriever=Plain(["a text instead of a node"]), retries=0)

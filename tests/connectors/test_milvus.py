@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from connectors.conftest import MilvusServer
-from connectors.faults import LOOPBACK, answering, free_port, proxy, silent
+from connectors.faults import LOOPBACK, PROMPT, answering, free_port, proxy, silent
 from ringtrue.errors import AccessDenied, InputError, MissingInput, TimedOut, Unreachable
 from ringtrue.retrieve.connectors import connect
 from ringtrue.retrieve.connectors.milvus import Milvus
@@ -385,12 +385,12 @@ def test_a_server_that_accepts_and_is_silent_times_out(hotels: Milvus) -> None:
         start = time.monotonic()
         with raises(TimedOut):
             replace(hotels, uri=f"http://{LOOPBACK}:{port}", timeout=0.3).search("pool")
-        assert time.monotonic() - start < 1.5
+        assert time.monotonic() - start < PROMPT
 
 
 def test_a_port_of_something_else_is_unreachable(hotels: Milvus) -> None:
     with answering(["hello"]) as other, raises(Unreachable):
-        replace(hotels, uri=other.url, timeout=1).search("pool")
+        replace(hotels, uri=other.url).search("pool")
 
 
 def test_neither_traceback_nor_log_shows_the_address(
@@ -447,8 +447,8 @@ def _handshake(hotels: Milvus, context: ssl.SSLContext, ca_file: str | None) -> 
     with listener:
         with raises(Unreachable):
             uri = f"https://localhost:{listener.getsockname()[1]}"
-            replace(hotels, uri=uri, ca_file=ca_file, timeout=2).search("pool")
-        thread.join(5)
+            replace(hotels, uri=uri, ca_file=ca_file).search("pool")
+        thread.join(30)
     return went_on == [True]
 
 

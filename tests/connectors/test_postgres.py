@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from connectors.conftest import PostgresServer
-from connectors.faults import LOOPBACK, Proxy, free_port, halfway, proxy, silent
+from connectors.faults import LOOPBACK, PROMPT, Proxy, free_port, halfway, proxy, silent
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, TimedOut, Unreachable
 from ringtrue.retrieve import build
 from ringtrue.retrieve.connectors import connect
@@ -405,7 +405,7 @@ def test_all_attempts_for_enough_documents_share_one_timeout() -> None:
     start = time.monotonic()
     with raises(TimedOut):
         words(sql=statement, timeout=0.5).search("pool", k=10)
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < PROMPT
 
 
 def test_more_hits_than_postgres_can_count_are_all_there_are() -> None:
@@ -605,12 +605,12 @@ def test_a_wrong_statement_does_not_cost_the_connection() -> None:
 
 
 def test_threads_ask_at_once_on_connections_of_their_own() -> None:
-    connector = words(sql=BACKEND.replace("WHERE", "FROM pg_sleep(0.3) WHERE"))
+    connector = words(sql=BACKEND.replace("WHERE", "FROM pg_sleep(1) WHERE"))
     start = time.monotonic()
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda text: ids(connector, text)[0], ["a", "b", "c", "d"]))
     assert len(set(found)) == 4
-    assert time.monotonic() - start < 1.0
+    assert time.monotonic() - start < 3.5  # one after the other they would take 4 s
 
 
 def test_a_copy_for_another_process_opens_its_own_connection() -> None:
@@ -631,7 +631,7 @@ def test_a_statement_that_takes_too_long_is_ended_on_the_server(server: Postgres
 
 
 def _nobody_works() -> bool:
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while any(thread.name == "ringtrue-postgres" for thread in threading.enumerate()):
         if time.monotonic() > end:
             return False
@@ -650,7 +650,7 @@ def test_a_network_that_falls_silent_times_out_and_leaves_no_thread(
         start = time.monotonic()
         with raises(TimedOut):
             connector.search("pool")
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < PROMPT
         assert _nobody_works()
         between.restore()
         assert ids(connector), "the connector did not recover"
@@ -663,7 +663,7 @@ def test_a_server_that_accepts_and_is_silent_times_out(server: PostgresServer, m
         start = time.monotonic()
         with raises(TimedOut):
             words(timeout=0.3).search("pool")
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < PROMPT
     assert _nobody_works()
 
 

@@ -98,10 +98,10 @@ class TestSqliteKeepsTheProtocol(ConnectorSuite):
 
     def fails_once(self) -> Sqlite:
         writer = self.stack.enter_context(locked(self.file))
-        release = threading.Timer(0.3, writer.rollback)
+        release = threading.Timer(0.8, writer.rollback)
         self.stack.callback(release.join)
         release.start()
-        return hotels(self.file, timeout=0.1, retries=3)
+        return hotels(self.file, timeout=0.5, retries=9)
 
 
 def test_a_connection_is_made_from_a_table_of_settings(tmp_path: Path) -> None:

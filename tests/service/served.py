@@ -87,7 +87,7 @@ def reading(browser: Any, address: str, *, width: int = 1280, expects: Sequence[
     """Open a page in a window of its own; whatever the browser complains about fails the test, but for what is expected."""
     context = browser.new_context(viewport={"width": width, "height": 900}, **options)
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(60_000)
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -58,7 +58,7 @@ def test_s2_two_processes_lose_no_query_and_count_none_twice(fresh: Callable[[st
             assert worker.stdin is not None
             worker.stdin.write("go\n")
             worker.stdin.flush()
-        told = [worker.communicate(timeout=60)[0].split() for worker in workers]
+        told = [worker.communicate(timeout=300)[0].split() for worker in workers]
     finally:
         for worker in workers:
             worker.kill()

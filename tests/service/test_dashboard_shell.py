@@ -133,7 +133,7 @@ def opened(browser: Any, address: str, *, width: int = 1280, **options: Any) -> 
     """Open the page of all parts; whatever the browser complains about fails the test."""
     context = browser.new_context(viewport={"width": width, "height": 900}, **options)
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(60_000)
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -49,7 +49,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[object],
     file = corpus(folder / "corpus.jsonl")
     started = time.monotonic()
     process = ingest(file, folder / "documents")
-    _, problem = process.communicate(timeout=120)
+    _, problem = process.communicate(timeout=300)
     assert process.returncode == 0, problem
     return file, answers(folder / "documents"), time.monotonic() - started
 
@@ -74,7 +74,7 @@ def test_r3_killed_at_random_moments_and_started_again_gives_the_index_of_one_cl
             kills, seconds = 0, seconds * 0.7
         process.communicate()
     process = ingest(file, folder)
-    _, problem = process.communicate(timeout=120)
+    _, problem = process.communicate(timeout=300)
     assert process.returncode == 0, problem
     assert len(Collection(folder)) == DOCUMENTS
     assert answers(folder) == wanted
@@ -87,7 +87,7 @@ def test_two_processes_read_while_one_writes(tmp_path: Path) -> None:
     first = tmp_path / "first.jsonl"
     first.write_text("\n".join(lines[:200]) + "\n", encoding="utf-8")
     done = ingest(first, folder)
-    done.communicate(timeout=120)
+    done.communicate(timeout=300)
     assert done.returncode == 0
     code = f"""
 import sys, time
@@ -114,11 +114,11 @@ print(len(seen), *[hit.doc_id for hit in final])
             assert reader.stdout is not None
             assert reader.stdout.readline() == "ready\n"
         done = ingest(file, folder)
-        done.communicate(timeout=120)
+        done.communicate(timeout=300)
         assert done.returncode == 0
     finally:
         stop.touch()
-    outputs = [reader.communicate(timeout=60)[0].split() for reader in readers]
+    outputs = [reader.communicate(timeout=300)[0].split() for reader in readers]
     assert [reader.returncode for reader in readers] == [0, 0]
     wanted = [hit.doc_id for hit in build(RETRIEVER, Collection(folder)).search("boat on the lake", k=10)]
     assert [output[1:] for output in outputs] == [wanted, wanted]

@@ -106,8 +106,8 @@ def test_a_write_that_is_still_at_work_is_waited_for_beyond_the_tries(
 
 def test_a_write_that_stays_at_work_is_a_time_out(server: Scripted) -> None:
     """Its first try may have died with the service; nobody knows what became of it until the key is free again."""
-    server.will(refusal(409, "in_progress", "still at work", retry_after="1"))
-    with Client(server.url, timeout=0.5) as client, pytest.raises(ringtrue.TimedOut, match="still at work"):
+    server.will(refusal(409, "in_progress", "still at work", retry_after="30"))
+    with Client(server.url, timeout=10) as client, pytest.raises(ringtrue.TimedOut, match="still at work"):
         client.log("pool", tool_name="app")
     assert len(server.asked) == 1
 

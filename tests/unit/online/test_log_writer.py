@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
@@ -574,9 +575,7 @@ def test_l1_a_full_spool_leaves_events_in_the_queue_and_then_drops_and_counts(tm
     assert sum(entry.detail["dropped"] for entry in store.trail) == counts.dropped
 
 
-def _until(done: Any, seconds: float = 15.0) -> None:
-    import time
-
+def _until(done: Any, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < end

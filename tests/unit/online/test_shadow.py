@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,6 +38,14 @@ from ringtrue.store import AuditEntry, Flag, LoggedQuery, ShadowRun, Store, Stor
 
 ANSWER = [Hit("a", 3.0), Hit("b", 2.0), Hit("c", 1.0)]
 WHEN = "2026-03-01T00:00:00+00:00"
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait for a condition, longer than a busy machine can take."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 class Rows:
@@ -140,64 +148,54 @@ def test_s1_an_answer_without_end_is_cut_at_k() -> None:
 
 def test_s1_a_hanging_thread_is_left_behind_and_the_next_query_is_answered() -> None:
     store = Rows()
-    with Shadow(production, candidates.sometimes_hangs, store, "new", sample=1, workers=1, timeout=0.2) as search:
+    with Shadow(production, candidates.sometimes_hangs, store, "new", sample=1, workers=1, timeout=1.0) as search:
         search.search("hang", query_id="q0")
         search.search("pool", query_id="q1")
     errors = {row.query_id: row.error for row in store.rows}
-    assert errors == {"q0": "took longer than 0.2 s; its thread was left behind", "q1": None}
+    assert errors == {"q0": "took longer than 1 s; its thread was left behind", "q1": None}
     assert (search.counts.gone, search.counts.answered) == (1, 1)
 
 
 def test_s1_a_candidate_that_keeps_hanging_pauses_its_shadow_and_says_so() -> None:
-    store = Rows()
+    store, before = Rows(), set(threading.enumerate())
     search = Shadow(production, candidates.hangs, store, "new", sample=1, workers=4, timeout=0.05)
     for number in range(30):
         search.search("pool", query_id=f"q{number}")
-    for _ in range(500):
-        if search.counts.paused:
-            break
-        time.sleep(0.01)
+    until(lambda: search.counts.paused)
     assert "hung or died 8 times" in (search.counts.paused or "")
-    threads = sum(thread.name == "ringtrue-candidate" for thread in threading.enumerate())
+    left_behind = set(threading.enumerate()) - before
     assert search.search("pool", query_id="later") is ANSWER
     counts = search.close()
     assert MOST_GONE <= counts.gone < MOST_GONE + 4  # those that were being asked when it paused
     assert counts.gone + counts.dropped == 31
     assert len(store.rows) == counts.gone
-    assert threads < 31
+    assert len(left_behind) < 31
 
 
 def test_s1_a_thread_that_comes_back_late_is_no_longer_counted_as_hanging() -> None:
     release = threading.Event()
 
     def slow(text: str, *, k: int = 10) -> list[str]:
-        release.wait(20)
+        release.wait(60)
         return ["a"]
 
     search = Shadow(production, slow, Rows(), "new", sample=1, workers=1, timeout=0.05)
     search.search("pool", query_id="q0")
-    for _ in range(500):
-        if search.counts.gone:
-            break
-        time.sleep(0.01)
+    until(lambda: search.counts.gone)
     assert search._hanging.count == 1
     release.set()
-    for _ in range(500):
-        if not search._hanging.count:
-            break
-        time.sleep(0.01)
-    assert search._hanging.count == 0
+    until(lambda: search._hanging.count == 0)
     search.close()
 
 
 def test_s1_a_process_that_hangs_is_killed_and_one_that_dies_is_replaced() -> None:
     store = Rows()
     options: dict[str, Any] = {"sample": 1, "workers": 1, "isolate": "process"}
-    with Shadow(production, candidates.sometimes_hangs, store, "new", timeout=0.5, **options) as search:
+    with Shadow(production, candidates.sometimes_hangs, store, "new", timeout=2.0, **options) as search:
         for number, text in enumerate(["pool", "hang", "pool"]):
             search.search(text, query_id=f"q{number}")
     errors = {row.query_id: row.error for row in store.rows}
-    assert errors == {"q0": None, "q1": "took longer than 0.5 s; its process was killed", "q2": None}
+    assert errors == {"q0": None, "q1": "took longer than 2 s; its process was killed", "q2": None}
     [row], counts = shadowed(candidates.dies, isolate="process", workers=1)
     assert row.error == "the candidate's process ended with exit code 7"
     assert counts.gone == 1
@@ -215,13 +213,13 @@ def test_s1_a_queue_that_is_full_drops_and_counts() -> None:
 
     def slow(text: str, *, k: int = 10) -> list[str]:
         started.set()
-        release.wait(20)
+        release.wait(60)
         return ["a"]
 
     store = Rows()
-    with Shadow(production, slow, store, "new", sample=1, workers=1, waiting=2, timeout=20) as search:
+    with Shadow(production, slow, store, "new", sample=1, workers=1, waiting=2, timeout=60) as search:
         search.search("pool", query_id="q0")
-        assert started.wait(10)
+        assert started.wait(60)
         for number in range(1, 11):
             assert search.search("pool", query_id=f"q{number}") is ANSWER
         assert search.counts.dropped == 8
@@ -235,20 +233,18 @@ def test_s1_what_is_missing_of_the_sample_is_known_after_the_process_has_ended(t
 
     def slow(text: str, *, k: int = 10) -> list[str]:
         started.set()
-        release.wait(20)
+        release.wait(60)
         return ["a"]
 
     with Store.open(tmp_path / "s.sqlite") as store:
         store.set_flag(Flag("new", shadow=True, project="shop"), who="ada", at=WHEN)
-        options: dict[str, Any] = {"sample": 1, "workers": 1, "waiting": 2, "timeout": 20, "project": "shop"}
+        options: dict[str, Any] = {"sample": 1, "workers": 1, "waiting": 2, "timeout": 60, "project": "shop"}
         with Shadow(production, slow, store, "new", **options) as search:
             search.search("pool", query_id="q0")
-            assert started.wait(10)
+            assert started.wait(60)
             for number in range(1, 11):
                 search.search("pool", query_id=f"q{number}")
-            first = time.monotonic()
-            while not missing_of(store, "new", project="shop").total and time.monotonic() < first + 10:
-                time.sleep(0.02)
+            until(lambda: missing_of(store, "new", project="shop").total)
             assert missing_of(store, "new", project="shop") == Missing(dropped=8)  # told while it still runs
             release.set()
         search.search("pool", query_id="after the end")
@@ -289,8 +285,7 @@ def test_s1_rows_that_the_store_refused_and_answers_that_cannot_be_read_are_miss
     with Shadow(production, candidates.well, store, "new", sample=1) as search:
         search.search("pool", query_id="q1")
         assert not search.beside("q2", "pool", iter(["a"]), 1.0)
-        while search.counts.waiting or not search.counts.unsaved:
-            time.sleep(0.01)
+        until(lambda: search.counts.unsaved and not search.counts.waiting)
         search._stopped = "the flag 'new' says: no shadow"
         search.search("pool", query_id="q3")
         assert search.counts.dropped == 1
@@ -373,11 +368,7 @@ def test_s1_a_flag_that_says_no_shadow_stops_a_running_one(monkeypatch: pytest.M
 
     def state(wanted: bool) -> None:
         store.flags["new"] = replace(store.flags["new"], shadow=wanted)
-        for _ in range(500):
-            if (search.counts.paused is None) is wanted:
-                return
-            time.sleep(0.01)
-        raise AssertionError("the flag was not read")
+        until(lambda: (search.counts.paused is None) is wanted)
 
     with Shadow(production, candidates.well, store, "new", sample=1) as search:
         state(False)

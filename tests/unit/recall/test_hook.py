@@ -348,7 +348,7 @@ def start(folder: Path, payload: dict[str, Any], *, script: Path = RECALL / "hoo
         input=json.dumps(payload).encode(),
         capture_output=True,
         cwd=folder,
-        timeout=30,
+        timeout=120,
     )
 
 
@@ -372,7 +372,7 @@ def test_a9_it_runs_as_a_module_too(project: Project) -> None:
         input=json.dumps(project.payload("claude-code-user-prompt-submit")).encode(),
         capture_output=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        timeout=30,
+        timeout=120,
     )
     assert ended.returncode == 0
     assert REDIS in json.loads(ended.stdout)["hookSpecificOutput"]["additionalContext"]
@@ -399,7 +399,7 @@ def test_trap_34_a_host_that_never_ends_its_input_does_not_keep_the_hook(project
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert process.stdout.read() == b""
     finally:
         process.stdin.close()

@@ -45,7 +45,7 @@ def test_latency_is_the_search_alone_not_the_waiting_for_a_worker() -> None:
 
 
 def test_as_many_questions_run_at_once_as_workers_are_allowed() -> None:
-    together = threading.Barrier(3, timeout=5)
+    together = threading.Barrier(3, timeout=60)
 
     def search(text: str, k: int) -> list[str]:
         together.wait()  # passes only when three are here
@@ -122,14 +122,14 @@ def test_a_search_that_hangs_costs_its_own_question_only() -> None:
 
     def search(text: str, k: int) -> list[str]:
         if text == "hangs":
-            release.wait(10)
+            release.wait(60)
         return [text]
 
     try:
-        answers = ask_all(questions(search, ["a", "hangs", "b", "c"]), timeout=0.2, retries=0)
+        answers = ask_all(questions(search, ["a", "hangs", "b", "c"]), timeout=1.5, retries=0)
     finally:
         release.set()
-    assert answers[1].ranking.error == "took longer than 0.2 s"
+    assert answers[1].ranking.error == "took longer than 1.5 s"
     assert [answer.ranking.hits[0].doc_id for answer in (answers[0], *answers[2:])] == ["a", "b", "c"]
 
 
@@ -138,12 +138,12 @@ def test_too_many_hanging_searches_end_the_asking() -> None:
 
     def search(text: str, k: int) -> list[str]:
         if text == "hangs":
-            release.wait(10)
+            release.wait(60)
         return [text]
 
     try:
-        with pytest.raises(CannotDecide, match=r"9 searches took longer than 0\.05 s and still hang"):
-            ask_all(questions(search, ["a"] + ["hangs"] * 12), timeout=0.05, retries=0, workers=4)
+        with pytest.raises(CannotDecide, match=r"9 searches took longer than 0\.3 s and still hang"):
+            ask_all(questions(search, ["a"] + ["hangs"] * 12), timeout=0.3, retries=0, workers=4)
     finally:
         release.set()
 

@@ -135,12 +135,12 @@ def test_warm_up_is_asked_and_not_counted(golden: GoldenSet) -> None:
     def search(text: str, k: int) -> list[str]:
         texts.append(text)
         if len(texts) == 1:
-            time.sleep(0.2)  # loading a model
+            time.sleep(1.0)  # loading a model
         return ORDER[:k]
 
     found = evaluate(search, golden, warmup=1)
     assert len(texts) == 7
-    assert max(found.latencies.values()) < 150
+    assert max(found.latencies.values()) < 900
 
 
 def test_replayed_answers_have_no_latency(golden: GoldenSet, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_while_one_is_at_work_the_other_waits_its_turn(client: TestClient, monke
 
     def slow(self: Store, *given: object, **more: object) -> bool:
         entered.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         return flags(self, *given, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Store, "set_flag", slow)
@@ -149,7 +149,7 @@ def test_work_that_outlives_its_request_is_carried_out_once(tmp_path: Path, monk
     go_on, flags, done = threading.Event(), Store.set_flag, []
 
     def slow(self: Store, *given: object, **more: object) -> bool:
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         done.append(flags(self, *given, **more))  # type: ignore[arg-type]
         return done[-1]
 
@@ -164,7 +164,7 @@ def test_work_that_outlives_its_request_is_carried_out_once(tmp_path: Path, monk
         go_on.set()
         answer = put()
         for _ in range(200):
-            if answer.status_code != 409:
+            if answer.status_code not in (409, 504):  # 504: this request took too long itself
                 break
             time.sleep(0.05)
             answer = put()

@@ -68,7 +68,7 @@ def test_a_request_that_takes_too_long_is_told_so(
     from ringtrue.store import Store
 
     with serving(tmp_path, time_limit=0.2) as client:
-        monkeypatch.setattr(Store, "flags", lambda self, **given: time.sleep(1) or [])
+        monkeypatch.setattr(Store, "flags", lambda self, **given: time.sleep(2) or [])
         answer = client.get("/v1/flags")
         assert answer.status_code == 504
         found = problem(answer)
