@@ -18,6 +18,7 @@ from ringtrue.stats.difference import RankingDifference, ranking_difference
 from ringtrue.stats.interval import Interval, mean_interval
 from ringtrue.stats.multiple import benjamini_hochberg, holm
 from ringtrue.stats.paired import Effect, PairedT, paired_effect, paired_t
+from ringtrue.stats.percentile import PercentileGrowth, percentile_growth
 from ringtrue.stats.power import minimum_detectable_effect, paired_power, paired_sample_size
 from ringtrue.stats.rank import jaccard, kendall_tau_b, ranking_spearman, ranking_tau_b, rbo, spearman_rho
 from ringtrue.stats.sequential import (
@@ -56,6 +57,7 @@ __all__ = [
     "PairedComparison",
     "PairedT",
     "PairedVerdict",
+    "PercentileGrowth",
     "Posterior",
     "RankingDifference",
     "RareLossRate",
@@ -88,6 +90,7 @@ __all__ = [
     "paired_sample_size",
     "paired_t",
     "peeking_rate",
+    "percentile_growth",
     "posterior",
     "power_rates",
     "probability_better",

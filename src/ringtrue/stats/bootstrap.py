@@ -50,7 +50,7 @@ class Bootstrap:
     """All differences are equal, so that every resample has the same mean and the interval has no width."""
     few: Bools
     """Fewer than 50 queries: the interval holds the true mean less often than it says."""
-    alpha: float
+    alpha: float | Floats
     resamples: int
     method: Method
 
@@ -59,15 +59,16 @@ def bootstrap_interval(
     differences: ArrayLike,
     *,
     rng: np.random.Generator,
-    alpha: float = 0.05,
+    alpha: float | Floats = 0.05,
     resamples: int = 10_000,
     method: Method = "bca",
 ) -> Bootstrap:
     """Return the bootstrap interval of the mean of every column of queries × measures, at 1 - alpha.
 
-    The same ``rng`` gives the same answer. Columns that lack the same queries share their resamples. BCa is Efron (1987),
-    Better bootstrap confidence intervals. Studentised ("bootstrap-t", Efron 1982, Hall 1988) resamples mean ÷ standard error:
-    it is wider where BCa is too narrow, above all for skewed differences, and leaves out 0 exactly if its p is at most alpha.
+    ``alpha`` may be an array with one value per column. The same ``rng`` gives the same answer. Columns that lack the same
+    queries share their resamples. BCa is Efron (1987), Better bootstrap confidence intervals. Studentised ("bootstrap-t",
+    Efron 1982, Hall 1988) resamples mean ÷ standard error: it is wider if BCa is too narrow, above all for skewed
+    differences, and excludes 0 exactly if its p is at most alpha.
 
     Raises InputError if a difference is infinite or no number, alpha or the method is unusable, or there are fewer than
     1,000 resamples or too few for the alpha of a studentised interval.
@@ -80,9 +81,11 @@ def bootstrap_interval(
     check_resamples(resamples, least=LEAST_RESAMPLES)
     if method not in get_args(Method):
         raise InputError(f"cannot use method = {method!r}; write {nearest(str(method), get_args(Method))}")
-    if method == "studentised" and 2 / (resamples + 1) > alpha:
-        raise InputError(f"{resamples} resamples have no end at alpha = {alpha}; use at least {math.ceil(2 / alpha)}")
+    least = float(np.min(alpha))
+    if method == "studentised" and 2 / (resamples + 1) > least:
+        raise InputError(f"{resamples} resamples have no end at alpha = {least}; use at least {math.ceil(2 / least)}")
     data = columns(differences)
+    levels = np.broadcast_to(np.asarray(alpha, np.float64), data.n.shape)
     low, high = np.full(len(data.n), np.nan), np.full(len(data.n), np.nan)
     bias, acceleration, p = np.zeros(len(data.n)), np.zeros(len(data.n)), np.full(len(data.n), np.nan)
     low[data.constant] = high[data.constant] = data.mean[data.constant]
@@ -91,12 +94,12 @@ def bootstrap_interval(
         centred = values - data.mean[chosen]
         unit = np.abs(centred).max(axis=0)
         if method == "studentised":
-            *found, p[chosen] = _studentised(centred / unit, data.mean[chosen], unit, rng, resamples, alpha)
+            *found, p[chosen] = _studentised(centred / unit, data.mean[chosen], unit, rng, resamples, levels[chosen])
         else:
             means = _resampled_means(centred / unit, rng, resamples)
             if method == "bca":
                 bias[chosen], acceleration[chosen] = _bias(means), _acceleration(centred / unit)
-            ends = _ends(bias[chosen], acceleration[chosen], alpha)
+            ends = _ends(bias[chosen], acceleration[chosen], levels[chosen])
             means.sort(axis=0)
             found = [data.mean[chosen] + unit * _quantile(means, end) for end in ends]
         # Resamples of zeros alone have a mean of exactly 0: whether an interval holds 0 must not hang on rounding.
@@ -151,7 +154,7 @@ def _resampled_means(values: Floats, rng: np.random.Generator, resamples: int) -
 
 
 def _studentised(
-    centred: Floats, mean: Floats, unit: Floats, rng: np.random.Generator, resamples: int, alpha: float
+    centred: Floats, mean: Floats, unit: Floats, rng: np.random.Generator, resamples: int, alpha: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Low, high and p. Everywhere mean ÷ spread with n: the √(n - 1) that makes it a t is the same on both sides."""
     width = centred.shape[1]
@@ -166,8 +169,9 @@ def _studentised(
     above, below = (ratios >= seen - near).sum(axis=0), (ratios <= seen + near).sum(axis=0)
     p = np.minimum(1.0, 2 * (np.minimum(above, below) + 1) / (resamples + 1))
     # The p counts the sample itself as one resample; so do the ends, lest the two disagree. 0.05 is no binary number: rounded.
-    outside = math.floor(round((resamples + 1) * alpha / 2, 9))
-    low, high = ratios[resamples - outside], ratios[outside - 1]
+    outside = np.floor(np.round((resamples + 1) * alpha / 2, 9)).astype(np.int64)
+    column = np.arange(width)
+    low, high = ratios[resamples - outside, column], ratios[outside - 1, column]
     return mean - unit * spread * low, mean - unit * spread * high, p
 
 
@@ -186,11 +190,11 @@ def _acceleration(centred: Floats) -> Floats:
     return np.asarray((centred**3).sum(axis=0) / (6 * (centred**2).sum(axis=0) ** 1.5))
 
 
-def _ends(bias: Floats, acceleration: Floats, alpha: float) -> tuple[Floats, Floats]:
+def _ends(bias: Floats, acceleration: Floats, alpha: Floats) -> tuple[Floats, Floats]:
     """Which shares of the resampled means the interval lies between."""
     from scipy import special  # type: ignore[import-untyped, unused-ignore]
 
-    def end(share: float) -> Floats:
+    def end(share: Floats) -> Floats:
         z = bias + special.ndtri(share)
         room = 1 - acceleration * z
         # Past this pole the formula turns over to the other side; the last resample is then the best that can be said.

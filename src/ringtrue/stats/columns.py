@@ -104,12 +104,12 @@ def fixed(array: Array) -> Array:
     return array
 
 
-def check_alpha(alpha: float) -> None:
-    """Raise InputError unless alpha lies strictly between 0 and 1.
+def check_alpha(alpha: float | Floats) -> None:
+    """Raise InputError unless alpha, or every one of several, lies strictly between 0 and 1.
 
     >>> check_alpha(0.05)
     """
-    if not 0 < alpha < 1:
+    if not np.all((np.asarray(alpha) > 0) & (np.asarray(alpha) < 1)):
         raise InputError(f"cannot use alpha = {alpha}: write a number strictly between 0 and 1, such as 0.05")
 
 

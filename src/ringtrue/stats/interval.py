@@ -38,14 +38,16 @@ class Interval:
     """All differences are equal: p and the interval are those of the sign-flip test."""
     few: Bools
     """Fewer than 50 queries: of strongly skewed values the interval holds the true mean less often than it says."""
-    alpha: float
+    alpha: float | Floats
     resamples: int
 
 
 def mean_interval(
-    differences: ArrayLike, *, rng: np.random.Generator, alpha: float = 0.05, resamples: int = 10_000
+    differences: ArrayLike, *, rng: np.random.Generator, alpha: float | Floats = 0.05, resamples: int = 10_000
 ) -> Interval:
-    """Return the interval of the mean of every column of queries × measures, at 1 - alpha; the same ``rng`` gives the same.
+    """Return the interval of the mean of every column of queries × measures; the same ``rng`` gives the same answer.
+
+    It is at 1 - alpha; ``alpha`` may be an array with one value per column.
 
     Raises InputError if a difference is infinite or no number, alpha is unusable, or there are too few resamples.
 

@@ -47,6 +47,30 @@ def benjamini_hochberg(p: ArrayLike) -> Floats:
     return _placed(given, shape, order, adjusted)
 
 
+def deciding_levels(p: ArrayLike, adjusted: ArrayLike, *, alpha: float, step_up: bool = False) -> Floats:
+    """Return the level at which each test was decided, so that an interval at 1 - level tells what the adjusted p tells.
+
+    ``adjusted`` are Holm's values of these p, or with ``step_up`` those of Benjamini and Hochberg. A p is at most its level
+    exactly if its adjusted value is at most alpha: the levels are those of the procedure's steps, and all tests that were not
+    rejected share the level of the first that was not (Holm), or of the next one (Benjamini and Yekutieli, 2005). A test that
+    was not made has the level alpha.
+
+    >>> deciding_levels([0.01, 0.04, 0.03], holm([0.01, 0.04, 0.03]), alpha=0.06).round(3).tolist()
+    [0.02, 0.06, 0.03]
+    """
+    given, shape, order = _ordered(p)
+    count = len(order)
+    level = np.full_like(given, alpha)
+    if count:
+        rejected = int((np.asarray(adjusted, np.float64).reshape(-1)[order] <= alpha).sum())
+        if step_up:
+            level[order[:rejected]] = alpha * (rejected / count)
+            level[order[rejected:]] = alpha * ((rejected + 1) / count)
+        else:
+            level[order] = alpha / np.maximum(count - np.minimum(np.arange(count), rejected), 1)
+    return level.reshape(shape)
+
+
 def _ordered(p: ArrayLike) -> tuple[Floats, tuple[int, ...], np.ndarray[tuple[int], np.dtype[np.int64]]]:
     try:
         table = np.asarray(p, dtype=np.float64)

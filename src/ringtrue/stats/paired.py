@@ -42,7 +42,7 @@ class PairedT:
     high: Floats
     constant: Bools
     """All differences are equal: p and the interval are those of the sign-flip test."""
-    alpha: float
+    alpha: float | Floats
     alternative: Alternative
 
 
@@ -60,7 +60,7 @@ class Effect:
     losses: Ints
 
 
-def paired_t(differences: ArrayLike, *, alpha: float = 0.05, alternative: Alternative = "two-sided") -> PairedT:
+def paired_t(differences: ArrayLike, *, alpha: float | Floats = 0.05, alternative: Alternative = "two-sided") -> PairedT:
     """Return the paired t test of every column of queries × measures, with the interval of the mean at 1 - alpha.
 
     A one-sided alternative has a one-sided interval: it ends at infinity on the side looked at.

@@ -1,19 +1,20 @@
 """Is it better? Every paired test of many measures at once, and a verdict for each in three words (C-1, C-2).
 
-A verdict is **better** or **worse** only if two things agree, each adjusted for all columns: the p of the sign-flip test, and
-that of the interval of the mean, the smallest alpha at which it leaves out 0. Anything else is **not enough evidence**, with
-what the queries at hand could have found and how many more would settle it. The sign-flip test decides because it holds its
-level whatever the scores look like, as long as the two systems are exchangeable where they are equal; the interval must agree
-because it does not take the differences for symmetric. Wilcoxon's test, BCa and the posterior stand beside them for the
-reader. ``simulate`` measures how often each of them errs.
+A verdict is **better** or **worse** only if two tests agree: the sign-flip test, and the interval of the mean, whose p is the
+smallest alpha at which it excludes 0. So the p that decides is the larger of the two; of columns that are judged together it is
+adjusted. The interval that stands beside a word is at the level at which that p decided, and holds 0 whenever the word is
+**not enough evidence**. The sign-flip test holds its level whatever the scores look like, as long as the two systems are
+exchangeable if they are equal; the interval must agree because it does not take the differences for symmetric. Wilcoxon's
+test, BCa and the posterior are for the reader. ``simulate`` measures how often each of them errs.
 """
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,9 +22,9 @@ from numpy.typing import ArrayLike
 from ringtrue.errors import InputError, nearest
 from ringtrue.stats.bayes import Posterior, posterior
 from ringtrue.stats.bootstrap import Bootstrap, bootstrap_interval
-from ringtrue.stats.columns import Floats, check_alpha, fixed
+from ringtrue.stats.columns import Floats, Ints, check_alpha
 from ringtrue.stats.interval import Interval, mean_interval
-from ringtrue.stats.multiple import benjamini_hochberg, holm
+from ringtrue.stats.multiple import benjamini_hochberg, deciding_levels, holm
 from ringtrue.stats.paired import Effect, PairedT, paired_effect, paired_t
 from ringtrue.stats.power import MOST_PAIRS, minimum_detectable_effect, paired_power, paired_sample_size
 from ringtrue.stats.signflip import SignFlip, sign_flip
@@ -31,11 +32,6 @@ from ringtrue.stats.wilcoxon import Wilcoxon, wilcoxon
 
 Word = Literal["better", "worse", "not enough evidence"]
 Correction = Literal["holm", "benjamini-hochberg", "none"]
-_CORRECTIONS: dict[str, Callable[[ArrayLike], Floats]] = {
-    "holm": holm,
-    "benjamini-hochberg": benjamini_hochberg,
-    "none": lambda p: np.asarray(p, dtype=np.float64),
-}
 
 
 @dataclass(frozen=True)
@@ -49,20 +45,24 @@ class PairedVerdict:
     mean: float
     low: float
     high: float
-    """The interval of the mean, see ``mean_interval``; where all differences are equal, that of the sign-flip test."""
+    """The interval that decided: of the mean at 1 - level (``mean_interval``), ending at 0 if only the sign flips hold 0."""
     p: float
     """Of the sign-flip test."""
     adjusted_p: float
-    """Of the sign-flip test, adjusted for all columns."""
+    """The p that decides: the larger of ``p`` and ``interval_p``, adjusted for the tests it was judged with."""
     interval_p: float
-    """Of the interval, adjusted likewise; both must be at most alpha."""
+    """The smallest alpha at which the interval of the mean excludes 0."""
+    level: float
+    """Alpha, or the share of it that the correction left to this column."""
+    tests: int
+    """How many tests this one was corrected for; 1: it stands alone."""
     detectable: float
-    """The smallest true difference these queries find with the power asked for; nan where no spread is seen.
+    """The smallest true difference these queries find with the power asked for, at alpha ÷ tests.
 
-    At alpha ÷ columns, the strictest level a correction asks for.
+    nan if no spread is seen; inf if they cannot show any difference that is possible.
     """
     more_queries: int | None
-    """How many more settle it if the true difference is the one seen; 0 where it is settled, None where no number does."""
+    """How many more settle it if the true difference is the one seen; 0 if it is settled, None if that cannot be told."""
     warnings: tuple[str, ...]
 
 
@@ -77,7 +77,6 @@ class PairedComparison:
     bca: Bootstrap
     effect: Effect
     posterior: Posterior
-    adjusted_p: Floats
     verdicts: tuple[PairedVerdict, ...]
     alpha: float
     power: float
@@ -92,12 +91,15 @@ def compare_paired(
     power: float = 0.80,
     resamples: int = 10_000,
     correction: Correction = "holm",
+    families: Sequence[int] | None = None,
+    widest: ArrayLike = math.inf,
     rope: float = 0.01,
 ) -> PairedComparison:
     """Return all tests and a verdict for every column of queries × measures.
 
-    A column is one measure of one system against the baseline, turned so that above 0 is better: the correction is over
-    all of them. The same ``rng`` gives the same answer.
+    A column is one measure of one system against the baseline. Columns with the same number in ``families`` are judged
+    together and corrected for one another; without it all of them are. ``widest`` is the largest difference that is possible,
+    one for all columns or one each. The same ``rng`` gives the same answer.
 
     Raises InputError if a difference is infinite or no number, an option is unusable, or the resamples are too few for any
     adjusted p to reach alpha.
@@ -108,23 +110,24 @@ def compare_paired(
     ['better', 'not enough evidence']
     """
     check_alpha(alpha)
-    if correction not in _CORRECTIONS:
-        raise InputError(f"cannot use correction = {correction!r}; write {nearest(str(correction), _CORRECTIONS)}")
+    if correction not in get_args(Correction):
+        raise InputError(f"cannot use correction = {correction!r}; write {nearest(str(correction), get_args(Correction))}")
     t = paired_t(differences, alpha=alpha)
-    tests = 1 if correction == "none" else max(1, int((t.n > 1).sum()))
-    if 2 * tests / (resamples + 1) > alpha:
-        least = math.ceil(2 * tests / alpha)
-        raise InputError(
-            f"{resamples} resamples cannot show any of {tests} columns below alpha = {alpha}; use at least {least}"
-        )
+    group = np.zeros(len(t.n), np.int64) if families is None else np.asarray(families, np.int64)
+    tests = np.ones(len(t.n), np.int64)
+    if correction != "none":
+        tests = np.array([max(1, int((t.n[group == one] > 1).sum())) for one in group.tolist()], np.int64)
+    if 2 * (most := int(tests.max(initial=1))) / (resamples + 1) > alpha:
+        least = math.ceil(2 * most / alpha)
+        raise InputError(f"{resamples} resamples cannot show any of {most} columns below alpha = {alpha}; use at least {least}")
     flips = sign_flip(differences, rng=rng, resamples=resamples)
+    drawn_again = copy.deepcopy(rng)
     interval = mean_interval(differences, rng=rng, alpha=alpha, resamples=resamples)
     bca = bootstrap_interval(differences, rng=rng, alpha=alpha, resamples=resamples)
-    adjusted, interval_p = (fixed(_CORRECTIONS[correction](p)) for p in (flips.p, interval.p))
-    verdicts = tuple(
-        _verdict(column, t, flips, interval, (adjusted, interval_p), alpha=alpha, power=power, tests=tests)
-        for column in range(len(t.n))
-    )
+    adjusted, levels = _corrected(np.maximum(flips.p, interval.p), group, correction, alpha)
+    if (levels < alpha).any():
+        interval = mean_interval(differences, rng=drawn_again, alpha=levels, resamples=resamples)
+    ends = np.broadcast_to(np.asarray(widest, np.float64), t.n.shape)
     return PairedComparison(
         t=t,
         wilcoxon=wilcoxon(differences),
@@ -133,12 +136,35 @@ def compare_paired(
         bca=bca,
         effect=paired_effect(differences),
         posterior=posterior(differences, rope=rope),
-        adjusted_p=adjusted,
-        verdicts=verdicts,
+        verdicts=tuple(
+            _verdict(
+                column,
+                t,
+                interval,
+                p=(float(flips.p[column]), float(adjusted[column])),
+                level=float(levels[column]),
+                tests=int(tests[column]),
+                widest=float(ends[column]),
+                terms=(alpha, power),
+            )
+            for column in range(len(t.n))
+        ),
         alpha=alpha,
         power=power,
         correction=correction,
     )
+
+
+def _corrected(p: Floats, group: Ints, correction: Correction, alpha: float) -> tuple[Floats, Floats]:
+    """Return each column's adjusted p and the level at which it was decided."""
+    adjusted, levels = p.copy(), np.full_like(p, alpha)
+    if correction != "none":
+        step_up = correction == "benjamini-hochberg"
+        for one in np.unique(group):
+            chosen = group == one
+            adjusted[chosen] = (benjamini_hochberg if step_up else holm)(p[chosen])
+            levels[chosen] = deciding_levels(p[chosen], adjusted[chosen], alpha=alpha, step_up=step_up)
+    return adjusted, levels
 
 
 def queries_to_settle(
@@ -146,7 +172,7 @@ def queries_to_settle(
 ) -> int | None:
     """Return how many queries beyond n are needed to find a true mean difference with that power; at least 1.
 
-    None where no number of queries would: a difference of 0, or one that needs more than 10^9. It is planned for the
+    None if no number of queries would: a difference of 0, or one that needs more than 10^9. It is planned for the
     strictest level that Holm may ask of the smallest of ``tests`` p-values. A difference taken from the same queries is
     itself uncertain, and so is this number.
 
@@ -156,101 +182,92 @@ def queries_to_settle(
     58
     """
     strict = alpha / tests
-    # However large a difference is, n queries have a p of 2^(1 - n) at best.
-    least = 1 + math.ceil(-math.log2(strict))
     if difference == 0 or paired_power(n=MOST_PAIRS, sd=sd, difference=difference, alpha=strict) < power:
         return None
-    needed = max(least, paired_sample_size(sd=sd, difference=difference, alpha=strict, power=power))
+    needed = max(fewest_queries(strict), paired_sample_size(sd=sd, difference=difference, alpha=strict, power=power))
     return max(1, needed - n)
+
+
+def fewest_queries(alpha: float) -> int:
+    """Return how many queries it takes to find any difference: the p of n queries is 2^(1 - n) at best.
+
+    >>> fewest_queries(0.05)
+    6
+    """
+    return 1 + math.ceil(-math.log2(alpha))
 
 
 def _verdict(
     column: int,
     t: PairedT,
-    flips: SignFlip,
     interval: Interval,
-    adjusted: tuple[Floats, Floats],
     *,
-    alpha: float,
-    power: float,
+    p: tuple[float, float],
+    level: float,
     tests: int,
+    widest: float,
+    terms: tuple[float, float],
 ) -> PairedVerdict:
-    n, mean, sd = int(t.n[column]), float(t.mean[column]), float(t.sd[column])
-    constant = bool(t.constant[column])
-    low, high = float(interval.low[column]), float(interval.high[column])
-    p, (adjusted_p, interval_p) = float(flips.p[column]), (float(values[column]) for values in adjusted)
-    detectable = math.nan
-    if n > 1 and not constant:
-        detectable = minimum_detectable_effect(n=n, sd=sd, alpha=alpha / tests, power=power)
+    n, mean, sd, constant = int(t.n[column]), float(t.mean[column]), float(t.sd[column]), bool(t.constant[column])
+    alpha, power = terms
+    low, high = max(float(interval.low[column]), -widest), min(float(interval.high[column]), widest)
     word: Word = "not enough evidence"
-    if adjusted_p <= alpha and interval_p <= alpha and (low > 0 or high < 0):
+    if p[1] <= alpha and (low > 0 or high < 0):
         word = "better" if low > 0 else "worse"
-    more: int | None = 0
-    if word == "not enough evidence":
-        more = _more(n, mean, sd, constant, alpha=alpha, power=power, tests=tests)
+    elif n > 1:
+        # The sign flips do not exclude 0; an interval that did would contradict the word beside it.
+        low, high = min(low, 0.0), max(high, 0.0)
+    detectable, more = math.nan, None
+    if n > 1 and not constant:
+        enough = n >= fewest_queries(alpha / tests)
+        detectable = minimum_detectable_effect(n=n, sd=sd, alpha=alpha / tests, power=power) if enough else math.inf
+        detectable = detectable if detectable <= widest else math.inf
+    if word != "not enough evidence":
+        more = 0
+    elif constant and mean != 0:
+        more = max(1, fewest_queries(alpha / tests) - n)  # more of the same value: only the number of flips is missing
+    elif not constant and math.isfinite(detectable):
+        more = queries_to_settle(n=n, sd=sd, difference=mean, alpha=alpha, power=power, tests=tests)
     warnings = []
     if n > 1 and bool(interval.few[column]):
         warnings.append(f"{n} queries are few: below 50 an interval of strongly skewed differences is narrower than it says")
-    reason = _reason(word, n, mean, low, high, adjusted_p, interval_p, detectable, more, alpha=alpha, power=power)
-    return PairedVerdict(
+    found = PairedVerdict(
         word=word,
-        reason=reason,
+        reason="",
         n=n,
         excluded=int(t.excluded[column]),
         mean=mean,
         low=low,
         high=high,
-        p=p,
-        adjusted_p=adjusted_p,
-        interval_p=interval_p,
+        p=p[0],
+        adjusted_p=p[1],
+        interval_p=float(interval.p[column]),
+        level=level,
+        tests=tests,
         detectable=detectable,
         more_queries=more,
         warnings=tuple(warnings),
     )
+    return replace(found, reason=_reason(found, alpha=alpha, power=power))
 
 
-def _more(n: int, mean: float, sd: float, constant: bool, *, alpha: float, power: float, tests: int) -> int | None:
-    if n < 2:
-        return None  # no spread is known, so nothing can be planned
-    if constant:
-        # More of the same value: only the number of flips is missing.
-        return max(1, 1 + math.ceil(-math.log2(alpha / tests)) - n) if mean != 0 else None
-    return queries_to_settle(n=n, sd=sd, difference=mean, alpha=alpha, power=power, tests=tests)
-
-
-def _reason(
-    word: Word,
-    n: int,
-    mean: float,
-    low: float,
-    high: float,
-    adjusted_p: float,
-    interval_p: float,
-    detectable: float,
-    more: int | None,
-    *,
-    alpha: float,
-    power: float,
-) -> str:
+def _reason(found: PairedVerdict, *, alpha: float, power: float) -> str:
+    n, mean = found.n, found.mean
     if n < 2:
         seen = "no query was scored on both sides" if n == 0 else "1 query has no spread to judge its difference by"
         return f"cannot decide: {seen}"
-    level = f"{100 * (1 - alpha):.4g} % interval {low:+.4g} to {high:+.4g}"
-    if word != "not enough evidence":
-        surest = max(adjusted_p, interval_p)
-        return f"{mean:+.4g} on average over {n} queries; {level} leaves out 0, adjusted p = {surest:.2g} ≤ {alpha:g}"
-    if mean == 0 and math.isnan(detectable):
+    if mean == 0 and math.isnan(found.detectable):
         return f"all {n} differences are 0"
-    missing = []
-    if low <= 0 <= high:
-        missing.append(f"{level} holds 0")
-    if adjusted_p > alpha:
-        missing.append(f"adjusted p = {adjusted_p:.2g} > {alpha:g}")
-    elif low > 0 or high < 0:
-        missing.append(f"{level} would hold 0 once adjusted for all that was compared (its p = {interval_p:.2g} > {alpha:g})")
-    text = f"{mean:+.4g} on average over {n} queries; " + ", ".join(missing)
-    if not math.isnan(detectable):
-        text += f"; {n} queries find {detectable:.3g} with {100 * power:.3g} % power"
-    if more is not None:
-        text += f"; about {more:,} more would settle a true difference of {mean:+.3g}"
+    settled = found.word != "not enough evidence"
+    p = f"{'adjusted ' if found.tests > 1 else ''}p = {found.adjusted_p:.2g} {'≤' if settled else '>'} {alpha:g}"
+    interval = f"{100 * (1 - found.level):.4g} % interval {found.low:+.4g} to {found.high:+.4g}"
+    text = f"{mean:+.4g} on average over {n} queries; {interval} {'excludes' if settled else 'holds'} 0, {p}"
+    if settled:
+        return text
+    if math.isinf(found.detectable):
+        return f"{text}; {n} queries are too few to show any difference"
+    if not math.isnan(found.detectable):
+        text += f"; {n} queries find {found.detectable:.3g} with {100 * power:.3g} % power"
+    if found.more_queries is not None:
+        text += f"; about {found.more_queries:,} more would settle a true difference of {mean:+.3g}"
     return text

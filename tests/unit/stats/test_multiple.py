@@ -9,6 +9,7 @@ import pytest
 
 from ringtrue.errors import InputError
 from ringtrue.stats import benjamini_hochberg, holm
+from ringtrue.stats.multiple import deciding_levels
 
 
 @pytest.mark.parametrize("adjust", [holm, benjamini_hochberg])
@@ -39,3 +40,19 @@ def test_what_is_no_probability_is_refused(wrong: list[object]) -> None:
     for adjust in (holm, benjamini_hochberg):
         with pytest.raises(InputError):
             adjust(wrong)  # type: ignore[arg-type]
+
+
+def test_a_p_is_at_most_its_level_exactly_if_its_adjusted_value_is_at_most_alpha() -> None:
+    rng = np.random.default_rng(3)
+    for size in (1, 2, 5, 9):
+        for _ in range(200):
+            p = rng.random(size) ** rng.choice([1, 3, 6])
+            p[rng.random(size) < 0.1] = math.nan
+            tested = ~np.isnan(p)
+            for adjust, step_up in ((holm, False), (benjamini_hochberg, True)):
+                adjusted = adjust(p)
+                level = deciding_levels(p, adjusted, alpha=0.05, step_up=step_up)
+                assert ((p <= level) == (adjusted <= 0.05))[tested].all()
+                assert (level[~tested] == 0.05).all()
+                assert (0.05 / size <= level + 1e-12).all()
+                assert (level <= 0.05).all()
