@@ -46,20 +46,45 @@ def test_c2_the_verdict_comes_first_in_plain_words(ringtrue: Ringtrue, runs: Pat
     assert lines[0] == "verdict: better"
     assert lines[1].startswith("hybrid is better than bm25 by nDCG@10: ")
     assert "95 % interval" in lines[2]
-    assert "adjusted p" in lines[2]
-    for shown in ("win/tie/loss", "p of t", "Wilcoxon p", "BCa interval", "more to settle", "interval p", "moved most"):
-        assert shown in found.out, shown
+    assert ", p = " in lines[2]
+    assert "win/tie/loss" in found.out
+    assert "moved most" in found.out
     assert "mean difference" in found.out
+    assert "nDCG@10 decides; the other measures are for reading." in found.out
+
+
+def test_other_tests_are_shown_when_they_are_asked_for(ringtrue: Ringtrue, runs: Path) -> None:
+    """One p in a row, unless --tests asks for the others."""
+    pair = (runs / "weak", runs / "strong", *FAST)
+    others = (
+        "p of t",
+        "Wilcoxon p",
+        "randomisation p",
+        "interval p",
+        "BCa interval",
+        "P(B is better)",
+        "more to settle",
+        "d_z",
+    )
+    plain, told = ringtrue("compare", *pair).out, ringtrue("compare", *pair, "--tests").out
+    assert not [name for name in others if name in plain]
+    assert all(name in told for name in others)
+    (header,) = [line for line in plain.splitlines() if line.startswith("measure ")]
+    assert header.split() == ["measure", "A", "B", "B", "−", "A", "interval", "p", "win/tie/loss", "verdict"]
     # G-5: a size means nothing without the conditions it was planned with.
-    assert "difference of the size seen (80 % power, alpha 0.05, corrected for 8 measures)" in found.out
+    assert "size seen (80 % power, alpha 0.05)" in told
+    assert (
+        "size seen (80 % power, alpha 0.05, corrected for 8 tests)"
+        in ringtrue("compare", *pair, "--tests", "--correction", "holm").out
+    )
 
 
-def test_c1_the_adjusted_p_is_the_larger_of_both_that_must_hold(ringtrue: Ringtrue, runs: Path) -> None:
+def test_c1_the_p_that_is_shown_is_the_larger_of_both_that_must_hold(ringtrue: Ringtrue, runs: Path) -> None:
     pair = (runs / "weak", runs / "same", "-m", "nDCG@10", "-m", "RR", *FAST)
-    one = ringtrue("compare", *pair, "--json").json["measures"]["RR"]
-    assert one["p_adjusted"] != one["interval_p"]
+    found = ringtrue("compare", *pair, "--json").json["measures"]
+    assert found["RR"]["p_adjusted"] > max(found["RR"]["p"], found["RR"]["interval_p"])
     shown = next(line for line in ringtrue("compare", *pair).out.splitlines() if line.startswith("RR "))
-    assert f" {max(one['p_adjusted'], one['interval_p']):.2g} " in shown
+    assert f" {found['RR']['p_adjusted']:.2g} " in shown
 
 
 def test_c2_comparing_is_not_gating_a_worse_run_ends_with_0(ringtrue: Ringtrue, runs: Path) -> None:
@@ -119,7 +144,7 @@ def test_c1_more_than_two_runs_are_each_compared_with_the_first(ringtrue: Ringtr
     assert lines[5].startswith("nDCG@10, against bm25")
     assert f"── {same} against bm25 ──\nverdict: not enough evidence" in shown
     # Corrected over both systems.
-    assert "corrected for 4 measures" in shown
+    assert "corrected for 4 tests (holm)" in shown
 
 
 def test_primary_decides_the_verdict(ringtrue: Ringtrue, runs: Path) -> None:

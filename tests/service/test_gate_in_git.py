@@ -234,7 +234,7 @@ def test_b3_no_baseline_is_a_missing_arm_and_one_that_was_named_is_bad_input(rep
     repository.path("ringtrue-baseline.json").unlink()
     ended = ringtrue("gate", "--run", "runs/standard")
     assert ended.code == 3
-    assert "there is no baseline at ringtrue-baseline.json; record one with" in ended.out
+    assert "record one with `ringtrue baseline update --run runs/standard`" in ended.out
     assert ringtrue("gate", "--run", "runs/standard", "--no-baseline").code == 0
     named = ringtrue("gate", "--run", "runs/standard", "--baseline", "nowhere.json")
     assert (named.code, named.out) == (2, "")
@@ -381,7 +381,9 @@ def test_b4_where_nothing_is_named_the_gate_says_that_it_cannot_check(repository
     repository.write(ringtrue_toml=NOTE.replace("retriever = 'bm25'", "").replace("golden = 'golden.json'", ""))
     ended = ringtrue("gate", "--run", "runs/standard", "--json")
     assert ended.code == 0
-    assert [text.split(",")[0] for text in ended.json["notes"][:2]] == ["no search is named", "no golden set is named"]
+    assert [text.split(":")[0] for text in ended.json["notes"][:2]] == [
+        "cannot check that this run is of the current search", "cannot check that this run is of the current golden set",
+    ]  # fmt: skip
 
 
 def test_e5_an_evaluation_from_the_cache_is_told(repository, ringtrue) -> None:

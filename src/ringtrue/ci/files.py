@@ -227,7 +227,10 @@ def _settings(start: Start, function: str, samples: str) -> str:
         '# Runs before each evaluation in CI: install what the search needs, build its index.\n# setup = "…"',
         "",
     )
-    gate = ""
+    gate = (
+        "# latency_increase = 0.20          # p95 may grow by less than this share; inf: no rule\n"
+        "# It decides only with 200 timed answers on each side (passes under [eval]); with fewer, growth is shown.\n"
+    )
     if start.search == "documents":
         gate = (
             "same_corpus = false                # the documents are part of a change; true: compare only over the same ones\n"

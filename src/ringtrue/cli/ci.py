@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringtrue.cli import eval as options
-from ringtrue.cli.gate import committed_checks
+from ringtrue.cli.gate import committed
 from ringtrue.errors import OK, UNDECIDED, InputError, RingtrueError
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 OUT = Path("ringtrue-out")
 REPORT, SARIF = "report.md", "ringtrue.sarif"
-QUERIES = 3
-"""Queries that the log names behind each failure; the reports name more."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,7 @@ def _judged(
     key: str,
 ) -> Outcome:
     """Evaluate what has to be, gate it and write the reports; raises RingtrueError where there is no verdict."""
-    from ringtrue.cli.gate import BASELINE, chosen_policy, headline, no_baseline_check, reasons, standard
+    from ringtrue.cli.gate import BASELINE, QUERIES, chosen_policy, headline, reasons, standard
     from ringtrue.config import load_config
     from ringtrue.report import report_on
     from ringtrue.run import open_run
@@ -164,7 +162,7 @@ def _judged(
     notes: list[str] = []
     if run is not None:
         evaluation = open_run(run)
-        extra, notes = committed_checks(evaluation, asked)
+        extra, notes = committed(evaluation, asked)
     else:
         side = _evaluated(Path(), out / "head", given, policy, setup)
         if side.run is None:
@@ -172,8 +170,6 @@ def _judged(
         evaluation = open_run(side.run)
     if base_ref:
         before = _base(base_ref, asked, given, policy, setup=setup, out=out)
-    elif before is None:
-        extra.append(no_baseline_check(place, evaluation))
     verdict = with_checks(gate(evaluation, policy, baseline=before), extra, notes=notes)
     report = report_on(evaluation, made_at=datetime.now(UTC).isoformat(timespec="seconds"), baseline=before, verdict=verdict)
     against = [check for status in ("fail", "undecided") for check in verdict.checks if check.status == status]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ringtrue.verdict import Arm, Comparison, LatencyComparison, MeasureComparison, Scored
 
 LONG = 48
+HEADERS = ("A", "B", "B − A", "interval", "p", "win/tie/loss", "verdict")
 
 
 def compare_command(
@@ -30,29 +31,40 @@ def compare_command(
     measures: Annotated[
         list[str] | None,
         typer.Option(
-            "--measure", "-m", help="Compare this measure, like nDCG@10; repeatable. Those that all have unless given."
+            "--measure",
+            "-m",
+            help="Compare and decide by this measure, like nDCG@10; repeatable. All that both have unless given.",
         ),
     ] = None,
     primary: Annotated[
-        str | None, typer.Option("--primary", help="The measure whose word is the verdict (nDCG@10, else the first).")
+        str | None, typer.Option("--primary", help="The measure that decides (the first -m, else nDCG@10).")
     ] = None,
     correction: Annotated[
-        str, typer.Option("--correction", help="For all that is compared at once: holm, benjamini-hochberg or none.")
-    ] = "holm",
+        str | None,
+        typer.Option(
+            "--correction", help="Let all measures decide, corrected by holm, benjamini-hochberg or none. Holm for several -m."
+        ),
+    ] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="Also per value of this query field; repeatable.")] = None,
-    alpha: Annotated[float, typer.Option("--alpha", help="How often a difference may be found where there is none.")] = 0.05,
+    alpha: Annotated[
+        float, typer.Option("--alpha", help="Significance level: the chance of declaring a winner between equal rankings.")
+    ] = 0.05,
     resamples: Annotated[int, typer.Option("--resamples", help="Draws of the randomisation test and the bootstrap.")] = 10_000,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same answer.")] = 0,
     queries: Annotated[int, typer.Option("--queries", min=0, help="List the N queries that moved most.")] = 5,
     allow_different_sets: Annotated[
         bool, typer.Option("--allow-different-sets", help="Compare runs that were scored on different golden sets.")
     ] = False,
+    tests: Annotated[
+        bool, typer.Option("--tests", help="Also show the other tests, and what so many queries can find.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Tell whether later runs are better or worse than the first. Without enough evidence it says so.
 
-    Queries are paired by id; those that one run lacks take no part. Ends with 0 whatever the verdict, and with 3 where nothing
-    can be decided; to fail a build on a regression use ringtrue gate.
+    One measure decides (--primary), and the others are for reading; several -m or --correction let several decide. Queries are
+    paired by id; those that one run lacks take no part. Ends with 0 whatever the verdict, and with 3 if nothing can be
+    decided; to fail a build on a regression use ringtrue gate.
 
     Example: ringtrue compare runs/bm25 runs/hybrid --by query_type
 
@@ -86,7 +98,7 @@ def compare_command(
         for one, other in pairs:
             if len(found) > 1:
                 print(f"\n── {one.b} against {one.a} ──")
-            _print(one, arms[0], other, queries, tests=_tests(found))
+            _print(one, arms[0], other, queries, tests=tests)
         for remark in dict.fromkeys(remark for one in found for remark in _remarks(one)):
             show.note(remark)
     if all(one.measures[one.primary].n < 2 for one in found):
@@ -140,7 +152,7 @@ def _scored(run: str, judgments: Qrels | GoldenSet, measures: Sequence[str]) -> 
     origin = Origin.of(judgments) if isinstance(judgments, GoldenSet) else None
     if (Path(run) / "run.json").is_file():
         measured = open_run(run)
-        return Scored(measured.name, scores, measured.latencies, measured.setup.machine, origin)
+        return Scored(measured.name, scores, measured.timings, measured.setup.machine, origin)
     return Scored(Path(run).name, scores, golden=origin)
 
 
@@ -203,25 +215,24 @@ def _moved(found: Comparison, a: Arm, b: Arm, count: int) -> list[tuple[str, flo
 # ── for people ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _print(found: Comparison, a: Arm, b: Arm, count: int, *, tests: int) -> None:
+def _print(found: Comparison, a: Arm, b: Arm, count: int, *, tests: bool) -> None:
     from ringtrue.cli import show
+    from ringtrue.report.story import slice_terms
 
     main = found.measures[found.primary]
     print(f"verdict: {found.verdict}")
     print(_sentence(found, main))
     print(f"{found.reason[0].upper()}{found.reason[1:]}.")
-    if not math.isnan(main.prob_better):
-        sure = 100 * min(0.999, max(0.001, main.prob_better))
-        limit = {99.9: "above ", 0.1: "below "}.get(round(sure, 6), "")
-        print(f"P(B is better) {limit}{sure:.1f} %; B wins {main.wins} queries, ties {main.ties}, loses {main.losses}.")
     print()
     print(f"A: {found.a}\nB: {found.b}")
     _print_measures(found)
-    _print_tests(found, tests)
+    if tests:
+        _print_tests(found)
     for name, values in found.slices.items():
         print()
         rows = [[value, *_measure_row(parts[found.primary])] for value, parts in values.items()]
-        show.table([name, *_headers(found)], rows, text_columns=1)
+        show.table([name, *HEADERS], rows)
+        print(slice_terms(found))
     if found.latency is not None:
         print()
         _print_latency(found.latency, found.alpha)
@@ -244,7 +255,7 @@ def _print_overview(found: Sequence[Comparison]) -> None:
         print(_sentence(one, one.measures[one.primary]))
     print()
     rows = [[one.b, *_measure_row(one.measures[one.primary])] for one in found]
-    show.table([f"{found[0].primary}, against {found[0].a}", *_headers(found[0])], rows)
+    show.table([f"{found[0].primary}, against {found[0].a}", *HEADERS], rows)
 
 
 def _sentence(found: Comparison, main: MeasureComparison) -> str:
@@ -262,77 +273,61 @@ def _sentence(found: Comparison, main: MeasureComparison) -> str:
 
 
 def _remarks(found: Comparison) -> Iterator[str]:
-    from ringtrue.report.story import adjusted
-
     yield from found.notes
     yield from found.measures[found.primary].warnings
-    shown = [found.measures, *({value: parts[found.primary] for value, parts in one.items()} for one in found.slices.values())]
-    for name, one in (item for part in shown for item in part.items()):
-        # Where the p of the table is not the reason, the reason must be told.
-        if one.word == "not enough evidence" and adjusted(one) <= found.alpha:
-            yield f"{name}: {one.reason}"
-
-
-def _headers(found: Comparison) -> list[str]:
-    return ["n", "A", "B", "B − A", f"{_level(found.alpha)} interval", "adjusted p", "win/tie/loss", "verdict"]
 
 
 def _measure_row(one: MeasureComparison) -> list[str]:
     from ringtrue.cli import show
-    from ringtrue.report.story import adjusted
+    from ringtrue.report.story import says
 
     return [
-        str(one.n),
         show.number(one.a),
         show.number(one.b),
         _signed(one.diff),
         _interval(one.low, one.high),
-        _p(adjusted(one)),
+        _p(one.p_adjusted),
         f"{one.wins}/{one.ties}/{one.losses}",
-        one.word,
+        says(one),
     ]
 
 
 def _print_measures(found: Comparison) -> None:
     from ringtrue.cli import show
+    from ringtrue.report.story import how_tested
 
-    show.table(["measure", *_headers(found)], [[name, *_measure_row(one)] for name, one in found.measures.items()])
-
-
-def _tests(found: Sequence[Comparison]) -> int:
-    """Return how many measures of how many systems the words were corrected for."""
-    if found[0].correction == "none":
-        return 1
-    return max(1, sum(one.n > 1 for comparison in found for one in comparison.measures.values()))
+    show.table(["measure", *HEADERS], [[name, *_measure_row(one)] for name, one in found.measures.items()])
+    print(how_tested(found))
 
 
-def _print_tests(found: Comparison, tests: int) -> None:
+def _print_tests(found: Comparison) -> None:
     from ringtrue.cli import show
     from ringtrue.report.story import terms
 
     rows = [
         [
             name,
+            str(one.n),
             show.number(one.t, 2),
             _p(one.t_p),
             _p(one.wilcoxon_p),
             _p(one.p),
-            _p(one.p_adjusted),
             _p(one.interval_p),
             show.number(one.effect, 2),
             _interval(*one.bca),
-            show.number(one.detectable),
+            show.number(one.prob_better),
+            "none" if math.isinf(one.detectable) else show.number(one.detectable),
             "—" if one.more_queries is None else f"{one.more_queries:,}",
         ]
         for name, one in found.measures.items()
     ]
-    headers = ["tests", "t", "p of t", "Wilcoxon p", "randomisation p", f"{found.correction} p", "interval p", "d_z"]
+    headers = ["tests", "n", "t", "p of t", "Wilcoxon p", "randomisation p", "interval p", "d_z", "BCa interval"]
     print()
-    show.table([*headers, "BCa interval", "detectable", "more to settle"], rows)
+    show.table([*headers, "P(B is better)", "detectable", "more to settle"], rows)
     print(
-        "The adjusted p above is the larger of the two after the randomisation p, since both must hold. Detectable: the\n"
-        "smallest true difference that so many queries find; more to settle: how many more queries would settle a true\n"
-        f"difference of the size seen ({terms(found.alpha, tests)})."
+        "The larger of the randomisation p and the interval p decides, since both must hold. Detectable: the smallest true\n"
+        "difference that so many queries find; more to settle: how many more queries would settle a true difference of the\n"
+        f"size seen ({terms(found.alpha, found.measures[found.primary].tests)})."
     )
 
 
@@ -343,7 +338,7 @@ def _print_latency(found: LatencyComparison, alpha: float) -> None:
     percentiles = {"p50": found.p50, "p95": found.p95, "p99": found.p99}
     rows = [[name, milliseconds(a), milliseconds(b), signed_milliseconds(b - a)] for name, (a, b) in percentiles.items()]
     show.table(["latency", "A", "B", "B − A"], rows)
-    told = "" if found.comparable else "; for reading only: not measured on the same machine"
+    told = "" if found.comparable else "; not measured on the same machine: for reading only"
     interval = f"{signed_milliseconds(found.low)} … {signed_milliseconds(found.high)}"
     mean = signed_milliseconds(found.mean_diff)
     print(f"mean difference {mean} over {found.n} queries, {_level(alpha)} interval {interval}{told}")

@@ -106,12 +106,11 @@ def _tell(golden: GoldenSet, collection: Collection, ingesting: float, found: di
 
 def _judge(golden: GoldenSet, report: Report, comparison: Comparison, verdict: Verdict, refused: Verdict) -> None:
     from ringtrue.cli import show
-    from ringtrue.report.story import adjusted
 
     one = comparison.measures[comparison.primary]
     print(f"\n3. Is the hybrid better than bm25 alone? {comparison.verdict.upper()}.")
     print(f"   {one.measure} {one.a:.3f} → {one.b:.3f}, by {one.diff:+.3f} (95 % interval {one.low:+.3f} to {one.high:+.3f});")
-    print(f"   better for {one.wins} questions, the same for {one.ties}, worse for {one.losses}; p = {adjusted(one):.2g}.")
+    print(f"   better for {one.wins} questions, the same for {one.ties}, worse for {one.losses}; p = {one.p_adjusted:.2g}.")
     if comparison.latency is not None:
         print(f"   It costs {comparison.latency.mean_diff:+.1f} ms a question.")
     passed = sum(check.status in ("pass", "degraded") for check in verdict.checks)

@@ -61,6 +61,9 @@ Retries = Annotated[
         "--retries", min=0, help="Further attempts after a lost connection or a timeout; connections use their own setting."
     ),
 ]
+Passes = Annotated[
+    int, typer.Option("--passes", min=1, help="Ask every query so many times, to time more answers; the first is scored.")
+]
 IdPattern = Annotated[
     str | None, typer.Option("--id-pattern", help="Regular expression; its first group is the judged id: '^mem:(.+)$'.")
 ]
@@ -115,6 +118,7 @@ class Asked:
     cache: bool = True
     resume: bool = False
     name: str = ""
+    passes: int = 1
 
 
 def evaluated(asked: Asked, *, quiet: bool = False) -> Evaluation:
@@ -146,6 +150,7 @@ def evaluated(asked: Asked, *, quiet: bool = False) -> Evaluation:
             workers=asked.workers,
             timeout=asked.timeout,
             retries=asked.retries,
+            passes=asked.passes,
             sample=asked.sample,
             split=asked.split.replace("-", "_"),  # type: ignore[arg-type]  # evaluate() checks it and names the legal values
             session=asked.session,
@@ -348,6 +353,7 @@ def eval_command(
     workers: Workers = None,
     timeout: Timeout = 30.0,
     retries: Retries = 1,
+    passes: Passes = 1,
     id_pattern: IdPattern = None,
     allow: Allow = None,
     failed: FailedQueries = "list",
@@ -388,7 +394,7 @@ def eval_command(
     asked = Asked(
         golden, retriever, python, route or (), route_by, folder, chunk, measure or (), k,
         components, sample, split, session, scope, workers, timeout, retries, id_pattern, allow or (), failed, version,
-        watch or (), not no_cache, resume, name,
+        watch or (), not no_cache, resume, name, passes,
     )  # fmt: skip
     keeping = keeper(store, no_store=no_store, project=project, feature=feature)
     found = evaluated(settled(asked, context), quiet=json)

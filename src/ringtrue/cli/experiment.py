@@ -168,6 +168,7 @@ def compare_experiments(
     """
     from ringtrue.cli import show
     from ringtrue.experiment import find
+    from ringtrue.report.story import says
     from ringtrue.verdict import compare
 
     ledger = _opened(file)
@@ -214,10 +215,17 @@ def compare_experiments(
         return
     print()
     rows = [
-        [name, _signed(m.diff), f"{m.low:+.4f} … {m.high:+.4f}", f"{m.p_adjusted:.2g}", f"{m.wins}/{m.ties}/{m.losses}", m.word]
+        [
+            name,
+            _signed(m.diff),
+            f"{m.low:+.4f} … {m.high:+.4f}",
+            f"{m.p_adjusted:.2g}",
+            f"{m.wins}/{m.ties}/{m.losses}",
+            says(m),
+        ]
         for name, m in tested.measures.items()
     ]
-    show.table(["measure", "Δ", "95 % interval", "p adjusted", "better/equal/worse", "verdict"], rows)
+    show.table(["measure", "Δ", "interval", "p", "better/equal/worse", "verdict"], rows)
     print(f"\n{other.id} against {one.id}, {tested.primary}: {tested.verdict} ({tested.reason})")
 
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from ringtrue.run import Evaluation
     from ringtrue.run.subject import Routed
     from ringtrue.verdict import Baseline, Check, Policy, Verdict
+    from ringtrue.verdict.records import CheckStatus
 
 BASELINE = Path("ringtrue-baseline.json")
+QUERIES = 3
+"""Queries that are named behind each failure, unless all are asked for; reports name more."""
 BaselineFile = Annotated[Path, typer.Option("--baseline", "-b", help="The baseline's file.")]
-RANKED = ("fail", "undecided", "degraded", "advisory", "pass")
-"""Statuses, the one that matters most first."""
-UNNAMED = "no {what} is named, so whether the run is of today's cannot be checked; name it under [eval] in ringtrue.toml"
 
 
 def gate_command(
@@ -44,6 +44,7 @@ def gate_command(
     workers: options.Workers = None,
     timeout: options.Timeout = 30.0,
     retries: options.Retries = 1,
+    passes: options.Passes = 1,
     id_pattern: options.IdPattern = None,
     allow: options.Allow = None,
     failed: options.FailedQueries = "list",
@@ -52,7 +53,13 @@ def gate_command(
     no_cache: options.NoCache = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder to write; .ringtrue/runs/… unless given.")] = None,
     baseline: BaselineFile = BASELINE,
-    no_baseline: Annotated[bool, typer.Option("--no-baseline", help="Only floors and ceilings.")] = False,
+    require_baseline: Annotated[
+        bool | None,
+        typer.Option(
+            "--require-baseline/--no-baseline",
+            help="--no-baseline: judge by floors and ceilings alone. Else a gate without a baseline cannot decide.",
+        ),
+    ] = None,
     mode: Annotated[str | None, typer.Option("--mode", help="relative (any fall beyond --max-drop) or statistical.")] = None,
     floor: Annotated[
         list[str] | None,
@@ -63,7 +70,7 @@ def gate_command(
         list[str] | None, typer.Option("--drop-measure", help="A measure to compare with the baseline. Repeatable.")
     ] = None,
     min_effect: Annotated[
-        float | None, typer.Option("--min-effect", help="Largest fall that is no matter in mode statistical, in points.")
+        float | None, typer.Option("--min-effect", help="Ignore drops smaller than this (statistical mode).")
     ] = None,
     alpha: Annotated[float | None, typer.Option("--alpha", help="Chance of a false alarm in mode statistical.")] = None,
     latency_increase: Annotated[
@@ -92,6 +99,9 @@ def gate_command(
     no_store: NoStore = False,
     project: Project = "default",
     feature: Feature = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Also the checks that are for reading only, and every query behind a failure.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Check a search against floors and its baseline, for CI. Never changes the baseline.
@@ -116,13 +126,15 @@ def gate_command(
         "mode": mode, "max_drop": max_drop, "drop_measures": drop_measures or None, "min_effect": min_effect, "alpha": alpha,
         "latency_increase": latency_increase, "latency_slack": latency_slack, "slice_drop": slice_drop,
         "slice_minimum": slice_minimum, "minimum_queries": minimum_queries, "same_corpus": same_corpus,
+        "require_baseline": require_baseline,
     }  # fmt: skip
     policy = chosen_policy(Policy.of(config.gate, place=config.file or "gate"), chosen, floor or ())
     writers = {path: writer_for(path) for path in report or ()}  # a wrong ending is told before hours of evaluating
-    before = None if no_baseline else standard(baseline, named=_given(context, "baseline"), read=read_baseline)
+    without = require_baseline is False and _given(context, "require_baseline")
+    before = None if without else standard(baseline, named=_given(context, "baseline"), read=read_baseline)
     asked = options.Asked(
         golden, retriever, python, route or (), route_by, folder, chunk, (), k, False, sample, split, session, scope, workers,
-        timeout, retries, id_pattern, allow or (), failed, version, watch or (), not no_cache,
+        timeout, retries, id_pattern, allow or (), failed, version, watch or (), not no_cache, passes=passes,
     )  # fmt: skip
     asked = options.settled(asked, context)
     keeping = keeper(store, no_store=no_store, project=project, feature=feature)
@@ -130,14 +142,12 @@ def gate_command(
     notes: list[str] = []
     if run is not None:
         evaluation = open_run(run)
-        extra, notes = committed_checks(evaluation, asked)
+        extra, notes = committed(evaluation, asked)
     else:
         wanted = (*DEFAULT_MEASURES, *policy.measures)
         evaluation = options.evaluated(replace(asked, measures=tuple(dict.fromkeys(wanted))), quiet=json)
         evaluation = save(evaluation, out or options.new_run_folder(evaluation, datetime.now(UTC)))
     verdict = gate(evaluation, policy, baseline=before)
-    if before is None and not no_baseline:
-        extra.append(no_baseline_check(baseline, evaluation))
     if evaluation.cached:
         notes.append(f"answers from the cache, made at {evaluation.setup.recorded_at}; --no-cache asks again")
     verdict = with_checks(verdict, extra, notes=notes)
@@ -148,7 +158,7 @@ def gate_command(
     if json:
         show.as_json(record(verdict, evaluation, before, list(writers)) | {"stored": kept.run_id})
     else:
-        print_verdict(verdict, evaluation, before)
+        print_verdict(verdict, evaluation, before, verbose=verbose)
         if kept.run_id is not None:
             print(f"stored: {kept.run_id}")
     kept.tell()
@@ -186,14 +196,6 @@ def standard(path: Path, *, named: bool, read: Any) -> Baseline | None:
     return None
 
 
-def no_baseline_check(path: Path, evaluation: Evaluation) -> Check:
-    """Return the check that says that there is nothing to compare with: an arm that is missing is no pass."""
-    from ringtrue.verdict import Check
-
-    cure = f"record one with `ringtrue baseline update --run {evaluation.run_dir}`, or say --no-baseline"
-    return Check("completeness", "baseline", "undecided", f"there is no baseline at {path}; {cure}", float("nan"))
-
-
 def _given(context: typer.Context, name: str) -> bool:
     """True for an option on the command line or in the environment; what a settings file says is a habit, not a request."""
     source = context.get_parameter_source(name)
@@ -203,57 +205,14 @@ def _given(context: typer.Context, name: str) -> bool:
 # ── what is evaluated, and whether a run that was made before is still of it (B-4) ──────────────────────────────────
 
 
-def committed_checks(evaluation: Evaluation, asked: options.Asked) -> tuple[list[Check], list[str]]:
-    """Return a check for everything that changed since the run was made, and what could not be checked at all."""
-    notes = []
-    checks: list[Check] = []
-    if asked.retriever or asked.python or asked.routes:
-        checks += _search(evaluation, _subjects(asked))
-    else:
-        notes.append(UNNAMED.format(what="search"))
-    if asked.golden:
-        checks += _golden(evaluation, asked.golden)
-    else:
-        notes.append(UNNAMED.format(what="golden set"))
-    return checks, notes
+def committed(evaluation: Evaluation, asked: options.Asked) -> tuple[list[Check], list[str]]:
+    """Return what speaks against judging a run that was made earlier, and what could not be checked."""
+    from ringtrue.golden import load
+    from ringtrue.verdict.committed import committed_checks
 
-
-def _search(evaluation: Evaluation, now: Routed) -> Iterator[Check]:
-    setup = evaluation.setup
-    if now.fingerprint != setup.fingerprint:
-        if now.text != setup.retriever:
-            why = f"it is of {setup.retriever}, and {now.text} is named"
-        else:
-            why = f"the search, its settings or a watched file changed since {setup.recorded_at}"
-        prints = f"fingerprint {setup.fingerprint or 'unknown'}, now {now.fingerprint}"
-        yield _stale(evaluation, "fingerprint", f"the run is not of this retriever ({prints}): {why}")
-    elif setup.corpus is not None and now.corpus is not None and now.corpus != setup.corpus:
-        yield _stale(evaluation, "documents", f"the documents that are searched changed since {setup.recorded_at}")
-
-
-def _golden(evaluation: Evaluation, place: str) -> Iterator[Check]:
-    from ringtrue.golden import content_hash, load, split
-
-    origin, golden = evaluation.setup.golden, load(place)
-    if origin.split in ("tuning", "held_out") and golden.metadata.get("split", "all") == "all":
-        golden = split(golden)[0 if origin.split == "tuning" else 1]
-    if evaluation.setup.sample < 1:  # which queries a share takes in is the run's affair; those it took must be as they were
-        asked = {query.query_id for query in evaluation.queries}
-        golden = replace(
-            golden,
-            queries=tuple(query for query in golden.queries if query.query_id in asked),
-            judgments=tuple(judgment for judgment in golden.judgments if judgment.query_id in asked),
-        )
-    if content_hash(golden) != origin.content_hash:
-        message = f"the run was made on {origin.version}, and {place} is another set or has changed since"
-        yield _stale(evaluation, "golden set", message)
-
-
-def _stale(evaluation: Evaluation, what: str, message: str) -> Check:
-    from ringtrue.verdict import Check
-
-    cure = f"evaluate again with `ringtrue eval --out {evaluation.run_dir}` and commit the run"
-    return Check("completeness", what, "undecided", f"{message}; {cure}", float("nan"))
+    search = _subjects(asked) if asked.retriever or asked.python or asked.routes else None
+    golden = load(asked.golden) if asked.golden else None
+    return committed_checks(evaluation, search=search, golden=golden, place=asked.golden or "")
 
 
 def _subjects(asked: options.Asked) -> Routed:
@@ -300,52 +259,63 @@ def record(verdict: Verdict, evaluation: Evaluation, baseline: Baseline | None, 
     }
 
 
-def print_verdict(verdict: Verdict, evaluation: Evaluation, baseline: Baseline | None) -> None:
-    """Print the verdict, the table of measures, and whatever did not pass with the queries behind it."""
+def print_verdict(verdict: Verdict, evaluation: Evaluation, baseline: Baseline | None, *, verbose: bool = False) -> None:
+    """Print the verdict, the checks that decide it, and whatever did not pass with the queries behind it."""
     from ringtrue.cli import show
+    from ringtrue.report.story import counted
 
     for line in headline(verdict, evaluation):
         print(line)
-    print()
-    columns = ["measure", "baseline", "current", "Δ", "limit", "interval", "status"]
-    show.table(columns, _rows(verdict.checks, evaluation, baseline), text_columns=1)
-    for line in reasons(verdict, evaluation, baseline):
+    shown = verdict.checks if verbose else tuple(check for check in verdict.checks if _matters(check))
+    rows = _rows(shown, evaluation, baseline)
+    if rows:
+        print()
+        show.table(["measure", "baseline", "current", "Δ", "limit", "interval", "status"], rows, text_columns=1)
+    for line in reasons(verdict, evaluation, baseline, queries=None if verbose else QUERIES, verbose=verbose):
         print(line)
+    hidden = len(verdict.checks) - len(shown)
+    if hidden:
+        print(f"\n{counted(hidden, 'more check')} for reading only: --verbose shows {'it' if hidden == 1 else 'them'}")
     if evaluation.run_dir is not None:
         print(f"\nrun: {evaluation.run_dir}")
-    for check in verdict.checks:
-        if check.status == "advisory":
-            show.note(check.message)
     for text in verdict.notes:
         show.note(text)
 
 
+def _matters(check: Check) -> bool:
+    """True for a check that decides, and for an advisory one that is over its limit."""
+    return check.status != "advisory" or (
+        check.rule in ("latency", "latency increase") and check.threshold is not None and check.current > check.threshold
+    )
+
+
 def headline(verdict: Verdict, evaluation: Evaluation) -> list[str]:
-    """Return the verdict in two lines: of what, against what, and how many checks did not pass."""
-    against = f"against baseline {verdict.baseline}" if verdict.baseline else "without a baseline"
-    counts = [
-        f"{sum(check.status == status for check in verdict.checks)} {word}"
-        for status, word in (("fail", "failed"), ("undecided", "undecided"), ("degraded", "degraded"))
-        if any(check.status == status for check in verdict.checks)
-    ]
-    return [
-        f"{verdict.word.upper()}: {verdict.name} on {evaluation.setup.golden.version}, {against}, mode {verdict.mode}",
-        f"{len(verdict.checks)} checks" + (f": {', '.join(counts)}" if counts else ", all fine"),
-    ]
+    """Return the verdict in two lines: which checks failed, and what was judged."""
+    from ringtrue.report.story import judged
+
+    return [judged(verdict), f"{verdict.name} on {evaluation.setup.golden.version}, mode {verdict.mode}"]
 
 
 def reasons(
-    verdict: Verdict, evaluation: Evaluation, baseline: Baseline | None, *, queries: int | None = None
+    verdict: Verdict,
+    evaluation: Evaluation,
+    baseline: Baseline | None,
+    *,
+    queries: int | None = None,
+    verbose: bool = False,
 ) -> Iterator[str]:
     """Yield lines that tell what did not pass, each with the queries behind it (at most ``queries``), the guiltiest first."""
     texts = {query.query_id: query.text for query in evaluation.queries}
-    for status, title in (("fail", "failed"), ("undecided", "could not be decided"), ("degraded", "worse, but allowed")):
-        found = [check for check in verdict.checks if check.status == status]
+    titles: tuple[tuple[CheckStatus, str], ...] = (
+        ("fail", "failed"), ("undecided", "could not be decided"), ("degraded", "worse, but allowed"), ("advisory", "advisory"),
+    )  # fmt: skip
+    for status, title in titles:
+        found = [check for check in verdict.of_status(status) if verbose or _matters(check)]
         if found:
             yield f"\n{title}:"
         for check in found:
             yield f"  {check.message}"
-            if status == "degraded":
+            if status in ("degraded", "advisory"):
                 continue
             for query in check.queries[:queries]:
                 moved = _moved(check, query, evaluation, baseline)
@@ -357,6 +327,7 @@ def reasons(
 def _rows(checks: Iterable[Check], evaluation: Evaluation, baseline: Baseline | None) -> list[list[str]]:
     """Return a row per measure and slice: its numbers, what it must keep to, and the status that matters most."""
     from ringtrue.cli.show import number
+    from ringtrue.report.story import BY_WEIGHT
     from ringtrue.verdict.wording import upside
 
     groups: dict[tuple[str, str | None], list[Check]] = {}
@@ -367,9 +338,11 @@ def _rows(checks: Iterable[Check], evaluation: Evaluation, baseline: Baseline | 
     for (measure, slice_), found in groups.items():
         back = next((check for check in found if check.baseline is not None), None)
         shown = back or found[0]
-        ends = "—" if back is None or back.interval is None else f"{back.interval[0]:+.4f} to {back.interval[1]:+.4f}"
         timed = shown.rule in ("latency", "latency increase")
         digits = 1 if timed else 4
+        ends = "—"
+        if back is not None and back.interval is not None:
+            ends = f"{back.interval[0]:+.{digits}f} to {back.interval[1]:+.{digits}f}"
         before = shown.baseline
         if before is None and slice_ is None and baseline is not None:
             before = _recorded(baseline, measure, evaluation, timed=timed)
@@ -381,7 +354,7 @@ def _rows(checks: Iterable[Check], evaluation: Evaluation, baseline: Baseline | 
                 "—" if before is None else f"{shown.current - before:+.{digits}f}",
                 _limit(found, lower=timed or upside(measure) < 0, digits=digits),
                 ends,
-                min((check.status for check in found), key=RANKED.index).upper(),
+                min((check.status for check in found), key=BY_WEIGHT.index).upper(),
             ]
         )
     return rows

@@ -59,7 +59,7 @@ def report_command(
         raise InputError(f"--baseline {baseline} and --no-baseline contradict each other; leave one out")
     evaluation = open_run(run)
     baseline = baseline or (None if no_baseline else _usual(evaluation))
-    made = _report(evaluation, against, baseline, title)
+    made = _report(evaluation, against, baseline, title, alone=no_baseline)
     writers = _writers(key, baseline)
     if _to_stdout(wanted, out):
         print(writers[wanted[0]](made), end="")
@@ -102,7 +102,7 @@ def _usual(evaluation: Evaluation) -> Path | None:
     return BASELINE
 
 
-def _report(evaluation: Evaluation, against: Path | None, baseline: Path | None, title: str) -> Report:
+def _report(evaluation: Evaluation, against: Path | None, baseline: Path | None, title: str, *, alone: bool) -> Report:
     from ringtrue.config import load_config
     from ringtrue.report import report_on
     from ringtrue.run import open_run
@@ -111,12 +111,13 @@ def _report(evaluation: Evaluation, against: Path | None, baseline: Path | None,
     config = load_config()
     # Without a baseline and without rules of its own a project has nothing to be judged by.
     ruled = baseline is not None or bool(config.gate)
+    policy = Policy.of({**config.gate, **({"require_baseline": False} if alone else {})}, place=config.file or "gate")
     return report_on(
         evaluation,
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
         other=None if against is None else open_run(against),
         baseline=None if baseline is None else read_baseline(baseline),
-        policy=Policy.of(config.gate, place=config.file or "gate") if ruled else None,
+        policy=policy if ruled else None,
         title=title,
     )
 

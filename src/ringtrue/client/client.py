@@ -188,12 +188,13 @@ class Client:
         measures: str | Sequence[str] = (),
         primary: str | None = None,
         alpha: float = 0.05,
-        correction: Literal["holm", "benjamini-hochberg", "none"] = "holm",
+        correction: Literal["holm", "benjamini-hochberg", "none"] | None = None,
         by: str | Sequence[str] = (),
         allow_different_sets: bool = False,
     ) -> Compared:
         """Return whether run ``b`` is better than run ``a``, over the queries that both answered, and how certain that is.
 
+        The primary measure decides alone, unless several ``measures`` or a ``correction`` are given.
         ``by`` are fields of the queries by whose values it is told as well. Raises MissingInput for a run that is not there,
         and CannotDecide where the two cannot be compared.
         """

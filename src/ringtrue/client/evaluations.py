@@ -69,10 +69,15 @@ class MeasureDifference:
     b: float | None
     diff: float | None
     ci: tuple[float | None, ...]
-    """Interval of the mean difference at 1 − alpha."""
+    """The interval of the mean difference that decided, at 1 − level."""
     p: float | None
     p_adjusted: float | None
     interval_p: float | None
+    decides: bool
+    """False for a measure that is shown for reading only."""
+    tests: int
+    """How many tests p_adjusted, ci and verdict are corrected for."""
+    level: float
     effect: float | None
     prob_better: float | None
     wins: int

@@ -109,7 +109,7 @@ def _failed_before(check: Check, earlier: tuple[Check, ...], baseline: Baseline)
 
 def _reason(found: Comparison) -> str:
     main = found.measures[found.primary]
-    numbers = f"{main.diff:+.4f} ({main.a:.4f} → {main.b:.4f}) over {main.n} queries, adjusted p = {main.p_adjusted:.2g}"
+    numbers = f"{main.diff:+.4f} ({main.a:.4f} → {main.b:.4f}) over {main.n} queries, p = {main.p_adjusted:.2g}"
     gains = [_upside(name) * one.diff for name, one in found.measures.items()]
     if found.verdict == "better":
         every = f"all {len(gains)} measures improved; " if len(gains) > 1 and all(gain > 0 for gain in gains) else ""

@@ -64,7 +64,7 @@ def html(report: Report) -> str:
         measures=sections.measures(sides),
         differences=_differences(sides),
         slices=sections.slices(sides),
-        slice_terms=slice_terms(sides.comparison, intervals=False) if sides.comparison and sides.comparison.slices else "",
+        slice_terms=slice_terms(sides.comparison) if sides.comparison and sides.comparison.slices else "",
         components=sections.components(sides),
         blame=sections.blame(sides),
         latency=sections.latencies(sides),

@@ -100,7 +100,7 @@ def _baseline(baseline: Baseline | None) -> dict[str, Any] | None:
         return None
     named = {item.name: getattr(baseline, item.name) for item in fields(baseline)}
     # What it holds for every question is in its own file.
-    return {name: value for name, value in named.items() if name not in ("per_query", "latencies", "rankings")}
+    return {name: value for name, value in named.items() if name not in ("per_query", "latencies", "repeats", "rankings")}
 
 
 def _verdict(report: Report) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ from ringtrue.report.story import (
     place,
     primary,
     same_golden,
+    says,
     signed,
 )
 from ringtrue.run import NOT_CACHED, REPLAYED, Evaluation, Loss
@@ -52,11 +53,8 @@ class MeasureLine:
     diff_interval: tuple[float, float] | None
     same: bool = False
     """True where both sides have the same value on every query: nothing is left open then."""
-
-    @property
-    def says(self) -> str | None:
-        """The word for people."""
-        return "the same" if self.same else self.word
+    says: str | None = None
+    """The word for people."""
 
     @property
     def diff(self) -> float:
@@ -108,6 +106,7 @@ def _line(name: str, current: float, checks: list[Check], known: Mapping[str, fl
         word=found.word if found else None,
         diff_interval=(found.low, found.high) if found else None,
         same=found is not None and alike(found),
+        says=says(found) if found else None,
     )
 
 

@@ -26,9 +26,9 @@ def report_on(
 ) -> Report:
     """Return everything there is to tell about an evaluation.
 
-    It is compared with ``other`` where given, else with the baseline; it is judged where there is a baseline or a policy,
-    unless a ``verdict`` is given. Two runs without a common query, such as the two parts of a split, stand side by side
-    without a comparison.
+    It is compared with ``other`` if given, else with the baseline, by the numbers that the gate decided by. It is judged if
+    there is a baseline or a policy, unless a ``verdict`` is given. Two runs without a common query, such as the two parts of
+    a split, stand side by side without a comparison.
 
     Raises what ``compare`` and ``gate`` raise.
     """
@@ -43,14 +43,21 @@ def report_on(
         else:
             made = replace(made, comparison=_compared(other, evaluation))
     elif baseline is not None and same_golden(made) and not set(baseline.per_query).isdisjoint(evaluation.scores.query_ids):
-        made = replace(made, comparison=_compared(baseline, evaluation))
+        made = replace(made, comparison=_gated(verdict) or _compared(baseline, evaluation, verdict))
     return replace(made, recommendations=recommend(made))
 
 
-def _compared(before: Evaluation | Baseline, after: Evaluation) -> Comparison:
+def _gated(verdict: Verdict | None) -> Comparison | None:
+    return None if verdict is None else verdict.comparison
+
+
+def _compared(before: Evaluation | Baseline, after: Evaluation, verdict: Verdict | None = None) -> Comparison:
+    """Return the comparison, in which the measures decide that decided a verdict of which only the checks were kept."""
     from ringtrue.verdict import compare
 
-    return compare(before, after, slices=after.setup.golden.slices)
+    checks = verdict.checks if verdict is not None else ()
+    deciding = tuple(dict.fromkeys(check.measure for check in checks if check.rule == "significant drop"))
+    return compare(before, after, deciding=deciding or None, slices=after.setup.golden.slices)
 
 
 def file_name(made_at: str, suffix: str = ".md") -> str:

@@ -15,7 +15,6 @@ from ringtrue.report.story import (
     PERCENTILES,
     SIGN,
     STATUS,
-    adjusted,
     against,
     against_baseline,
     all_the_same,
@@ -24,6 +23,7 @@ from ringtrue.report.story import (
     counted,
     depth,
     headline,
+    how_tested,
     milliseconds,
     number,
     outcome,
@@ -35,14 +35,14 @@ from ringtrue.report.story import (
     reasons,
     same,
     same_golden,
+    says,
     setting,
     signed,
     slice_terms,
     span,
-    tests_of,
     title,
 )
-from ringtrue.verdict import Comparison, MeasureComparison
+from ringtrue.verdict import MeasureComparison
 
 IN_FULL = 20
 """Questions told in full; of a larger set the worst, and the others in a table."""
@@ -176,7 +176,7 @@ def _comparison(report: Report) -> Iterator[str]:
     else:
         yield f"**{md(comparison.verdict)}** by {md(comparison.primary)}: {md(comparison.reason, most=1000)}."
     yield ""
-    names = ("Measure", "A", "B", "Δ", "Interval of Δ", "p", "Adjusted p", "P(B better)", "Win / tie / loss", "Verdict")
+    names = ("Measure", "A", "B", "Δ", "Interval of Δ", "p", "P(B better)", "Win / tie / loss", "Verdict")
     yield from header(*names)
     for found in comparison.measures.values():
         yield row(
@@ -185,25 +185,17 @@ def _comparison(report: Report) -> Iterator[str]:
             number(found.b),
             signed(found.diff),
             f"{signed(found.low)} to {signed(found.high)}",
-            probability(found.p),
-            probability(adjusted(found)),
+            probability(found.p_adjusted),
             number(found.prob_better, 3),
             f"{found.wins} / {found.ties} / {found.losses}",
-            found.word,
+            says(found),
         )
     yield ""
     yield (
-        f"A is {md(comparison.a)}, B is {md(comparison.b)}. Interval at {100 * (1 - comparison.alpha):g} %; p of the paired "
-        f"randomisation test; the adjusted p is the larger of this one and that of the interval, {_corrected(comparison)}; "
-        f"{comparison.resamples:,} resamples, seed {comparison.seed}."
+        f"A is {md(comparison.a)}, B is {md(comparison.b)}. {md(how_tested(comparison))} The p is the larger of those of the "
+        f"paired randomisation test and of the interval; {comparison.resamples:,} resamples, seed {comparison.seed}."
     )
     yield ""
-
-
-def _corrected(comparison: Comparison) -> str:
-    if comparison.correction == "none":
-        return "not corrected for the number of measures"
-    return f"corrected by {md(comparison.correction)} over {counted(tests_of(comparison), 'measure')}"
 
 
 def _slices(report: Report) -> Iterator[str]:
@@ -213,7 +205,7 @@ def _slices(report: Report) -> Iterator[str]:
         pairs = comparison.slices.get(field, {}) if comparison else {}
         yield f"## {md(name)} by {md(field)}"
         yield ""
-        more = ["Δ", "Interval of Δ", "Adjusted p", "Verdict"] if pairs else []
+        more = ["Δ", "Interval of Δ", "p", "Verdict"] if pairs else []
         yield from header(md(field), "Queries", "Mean", "Median", "Deviation", *more)
         for value, found in evaluation.scores.by(field, name).items():
             cells = [md(value), str(found.count), number(found.mean), number(found.median), number(found.std)]
@@ -230,7 +222,7 @@ def _sliced(pair: MeasureComparison | None) -> list[str]:
     if pair is None:
         return [DASH] * 4
     interval = DASH if math.isnan(pair.low) else f"{signed(pair.low)} to {signed(pair.high)}"
-    return [signed(pair.diff), interval, probability(adjusted(pair)), pair.word]
+    return [signed(pair.diff), interval, probability(pair.p_adjusted), pair.word]
 
 
 def _components(report: Report) -> Iterator[str]:

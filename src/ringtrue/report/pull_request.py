@@ -22,6 +22,7 @@ from ringtrue.report.story import (
     counted,
     depth,
     headline,
+    how_tested,
     number,
     outcome,
     percent,
@@ -101,9 +102,8 @@ def _measures(report: Report) -> Iterator[Block]:
         body.append(
             row(name, amount(line.measure, line.baseline), amount(line.measure, line.current), difference, interval, status)
         )
-    of = "Δ over paired queries" if comparison is not None else "the current mean"
-    level = 100 * (1 - comparison.alpha) if comparison is not None else 95
-    closing = ["", f"<sub>interval: {level:g} % of {of}</sub>", ""]
+    of = f"of Δ over paired queries. {how_tested(comparison)}" if comparison is not None else "95 % of the current mean."
+    closing = ["", f"<sub>Interval: {md(of, most=600)}</sub>", ""]
     yield Block(header("measure", "baseline", "current", "Δ", "interval", "status"), body, closing)
     other = comparison_of(report)
     found = other.measures.get(primary(report)) if other else None

@@ -22,7 +22,7 @@ POWER = 0.80
 """With which a size is planned (G-5), everywhere."""
 USUAL_DEPTH = 10
 """How far people look, for a measure without a cut-off."""
-BY_WEIGHT = ("fail", "undecided", "degraded", "advisory", "pass")
+BY_WEIGHT = ("fail", "undecided", "degraded", "pass", "advisory")
 """Of several checks on one measure the first of these is the measure's status."""
 
 
@@ -141,33 +141,33 @@ def alike(found: MeasureComparison) -> bool:
     return found.ties == found.n > 0 and found.diff == 0
 
 
-def adjusted(found: MeasureComparison) -> float:
-    """Return the p that a word rests on: the larger of the two adjusted ones, since both must be at most alpha."""
-    return max(found.p_adjusted, found.interval_p)
+def says(found: MeasureComparison) -> str:
+    """Return the word for people, marked if the measure was not asked to decide."""
+    word = "the same" if alike(found) else found.word
+    return word if found.decides else f"{word} (for reading)"
 
 
-def tests_of(comparison: Comparison) -> int:
-    """Return how many measures a comparison of two was corrected for."""
-    if comparison.correction == "none":
-        return 1
-    return max(1, sum(found.n > 1 for found in comparison.measures.values()))
+def how_tested(comparison: Comparison) -> str:
+    """Return the sentences below every table of measures: what p and interval mean, what decides, what is for reading."""
+    main = comparison.measures[comparison.primary]
+    decide = comparison.deciding
+    text = f"p and interval are those that decide a verdict at alpha = {comparison.alpha:g}"
+    text += f", corrected for {main.tests} tests ({comparison.correction})." if main.decides and main.tests > 1 else "."
+    if len(decide) == len(comparison.measures):
+        return text
+    return f"{text} {', '.join(decide)} {'decides' if len(decide) == 1 else 'decide'}; the other measures are for reading."
 
 
 def terms(alpha: float, tests: int) -> str:
     """Return under what conditions a number of queries finds a difference; every text about sizes names the same ones."""
-    corrected = f", corrected for {tests} measures" if tests > 1 else ""
+    corrected = f", corrected for {tests} tests" if tests > 1 else ""
     return f"{100 * POWER:g} % power, alpha {alpha:g}{corrected}"
 
 
-def slice_terms(comparison: Comparison, *, intervals: bool = True) -> str:
-    """Return how the slices of a comparison were tested, so that no interval is taken for a verdict."""
-    if comparison.correction == "none":
-        return "Nothing is corrected for the number of slices. They take no part in the verdict on the whole."
-    shown = ", the interval is not: one that leaves out 0 may still be not enough evidence" if intervals else ""
-    return (
-        f"The verdict on a slice is corrected by {comparison.correction} over all values of the field and all measures{shown}. "
-        "Slices take no part in the verdict on the whole."
-    )
+def slice_terms(comparison: Comparison) -> str:
+    """Return how the slices of a comparison were tested."""
+    over = "" if comparison.correction == "none" else "p, interval and verdict are corrected for all values of the field. "
+    return f"{over}Slices take no part in the verdict on the whole."
 
 
 def probability(value: float) -> str:
@@ -191,11 +191,9 @@ def told_against(comparison: Comparison) -> str:
         return f"Against {comparison.a}: {comparison.verdict}; {comparison.reason}"
     if same(comparison):
         return f"Against {comparison.a}: the same; {all_the_same(comparison)}"
-    level = f"{100 * (1 - comparison.alpha):.4g} %"
     text = (
         f"Against {comparison.a}: {comparison.verdict}, {found.measure} {signed(found.diff)} ({number(found.a)} → "
-        f"{number(found.b)}, {level} interval {signed(found.low)} to {signed(found.high)}, adjusted p = "
-        f"{probability(adjusted(found))} over {counted(found.n, 'paired query')})"
+        f"{number(found.b)}, {found.certainty} over {counted(found.n, 'paired query')})"
     )
     if comparison.verdict == "not enough evidence" and found.more_queries:
         text += f"; about {counted(found.more_queries, 'more query')} would settle a true difference of this size"
@@ -239,7 +237,7 @@ def outcome(report: Report) -> Literal["pass", "fail", "undecided"] | None:
 def headline(report: Report) -> str:
     """Return the one sentence that comes first, in plain words: the gate's verdict, else the comparison's, else the result."""
     if report.verdict is not None:
-        return _judged(report.verdict)
+        return judged(report.verdict)
     comparison = comparison_of(report)
     if comparison is not None:
         return compared(comparison)
@@ -283,7 +281,8 @@ def reasons(report: Report) -> tuple[str, ...]:
     return tuple(check.message for word in ("fail", "undecided") for check in checks if check.status == word)
 
 
-def _judged(verdict: Verdict) -> str:
+def judged(verdict: Verdict) -> str:
+    """Return the gate's verdict as a sentence: which checks failed or could not be decided."""
     against = f" against baseline {verdict.baseline}" if verdict.baseline else ""
     by_status = {word: [check for check in verdict.checks if check.status == word] for word in STATUS}
     # An advisory check has no say, so it is not among those that hold or fail.

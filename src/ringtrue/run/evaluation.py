@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -169,6 +170,8 @@ class Evaluation:
     losses: tuple[Loss, ...] = ()
     classes: tuple[tuple[str, ...], ...] = ()
     """Documents that are interchangeable; a class counts as one."""
+    repeats: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Milliseconds of every pass over the queries after the first, by query; empty unless more passes were asked for."""
     relevant: int | None = None
     """Relevant documents of the answered questions, interchangeable ones counted once: what ``losses`` are losses of."""
     cached: bool = False
@@ -198,13 +201,18 @@ class Evaluation:
 
     @cached_property
     def latencies(self) -> dict[str, float]:
-        """Return milliseconds by query, around the retriever alone; queries without a measured one are absent."""
+        """Return the milliseconds of the first pass by query, around the retriever alone; queries not timed are absent."""
         return {ranking.query_id: ranking.latency_ms for ranking in self.rankings if ranking.latency_ms is not None}
+
+    @cached_property
+    def timings(self) -> dict[str, tuple[float, ...]]:
+        """Return the milliseconds of every pass by query; queries that were not timed are absent."""
+        return {query: (first, *self.repeats.get(query, ())) for query, first in self.latencies.items()}
 
     @property
     def latency(self) -> Latency:
-        """Return mean and percentiles in milliseconds; nan where nothing was measured."""
-        return latency(self.latencies.values())
+        """Return mean and percentiles in milliseconds over all passes; nan if nothing was measured."""
+        return latency(chain.from_iterable(self.timings.values()))
 
     def named(self, name: str) -> Evaluation:
         """Return the same evaluation under a name of its own."""

@@ -76,6 +76,7 @@ def evaluate(
     timeout: float = 30.0,
     retries: int = 1,
     warmup: int = 1,
+    passes: int = 1,
     sample: float = 1.0,
     split: Split = "all",
     session: bool = False,
@@ -96,7 +97,8 @@ def evaluate(
     ``retriever`` is an expression (over ``collection``, or the set's own documents, indexed on first use), a retriever, a plain
     function ``search(text, k)``, or ``{corpus: retriever}`` to route queries by their field ``route_by``. Nothing is scored
     before the preconditions hold (E-2); ``allow`` names those that need not. A query that fails is listed with its error and
-    left out of the means, unless ``failed='zero'`` counts it as an empty answer. ``version`` vouches for a system whose state
+    left out of the means, unless ``failed='zero'`` counts it as an empty answer. ``passes`` asks every query so many times, to
+    time more answers; the first pass is scored. ``version`` vouches for a system whose state
     cannot be seen, so that its result may be cached. Raises InputError, and CannotDecide where no honest number exists.
 
     >>> from ringtrue.records import Document, Judgment
@@ -112,6 +114,8 @@ def evaluate(
         raise InputError("no measure is asked for; name at least one, like nDCG@10")
     if failed not in ("list", "exclude", "zero"):
         raise InputError(f"failed={failed!r} is not known; write 'list', 'exclude' or 'zero'")
+    if passes < 1:
+        raise InputError(f"passes={passes!r} is too few; write 1 or more")
     allowed = preconditions.check_allowed(allow)
     id_of, there = mapping(ids), unmapping(ids)
     whole = golden if isinstance(golden, GoldenSet) else load(golden)
@@ -143,6 +147,7 @@ def evaluate(
             ],
             "measures": [str(measure) for measure in wanted],
             "asked": [depth, session, scope, ids if isinstance(ids, str) else repr(ids), sorted(allowed), failed, workers],
+            "passes": passes,
             "told": [components, blame_at],
         }
     )
@@ -169,6 +174,7 @@ def evaluate(
             told.step(1)
 
         fresh = ask_all(open_, workers=at_once, timeout=timeout, retries=retries, timed=timed, done=done) if open_ else []
+    repeats = _timed_again(open_, passes - 1, workers=at_once, timeout=timeout, told=told) if timed else {}
     answers = before | {answer.ranking.query_id: answer for answer in fresh}
 
     rankings = tuple(answers[query.query_id].ranking for query in asked.queries)
@@ -227,6 +233,7 @@ def evaluate(
             chunks=_chunks_named(asked, subjects),
         ),
         classes=asked.equivalence_classes,
+        repeats=repeats,
         relevant=relevant_total(answered, rankings),
         notes=(
             *_notes(
@@ -388,6 +395,22 @@ def _warm_up(questions: Sequence[Question], timeout: float) -> None:
 
     with suppress(CannotDecide):  # who cannot be reached now is told about when it counts
         ask_all(questions, timeout=timeout, retries=0, timed=False)
+
+
+def _timed_again(
+    questions: Sequence[Question], passes: int, *, workers: int, timeout: float, told: Watcher
+) -> dict[str, tuple[float, ...]]:
+    """Ask all questions again, for their times alone; an answer that fails is not timed.
+
+    Raises CannotDecide if the search stops answering.
+    """
+    times: dict[str, list[float]] = {}
+    for number in range(2, passes + 2 if questions else 0):
+        told.start(f"timing pass {number}", len(questions))
+        for answer in ask_all(questions, workers=workers, timeout=timeout, retries=0, done=lambda _: told.step(1)):
+            if answer.ranking.latency_ms is not None:
+                times.setdefault(answer.ranking.query_id, []).append(answer.ranking.latency_ms)
+    return {query: tuple(found) for query, found in times.items()}
 
 
 # ── what comes of it ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -152,6 +152,8 @@ def _write(evaluation: Evaluation, folder: Path) -> None:
     lines = []
     for ranking in evaluation.rankings:
         line: dict[str, Any] = {"query_id": ranking.query_id, "latency_ms": ranking.latency_ms, "hits": len(ranking.hits)}
+        if ranking.query_id in evaluation.repeats:
+            line["repeats_ms"] = list(evaluation.repeats[ranking.query_id])
         if ranking.error is not None:
             line["error"] = ranking.error
         if ranking.query_id in columns:
@@ -307,6 +309,7 @@ def _read(head: Mapping[str, Any], place: Path) -> Evaluation:
         components=tuple(_read_component(record, scores) for _, record in _maybe(place / "components.jsonl")),
         losses=tuple(Loss(**record) for _, record in _maybe(place / "losses.jsonl")),
         classes=_tuples(head.get("classes", [])),
+        repeats={row["query_id"]: tuple(row["repeats_ms"]) for row in lines if "repeats_ms" in row},
         relevant=head.get("relevant"),
         run_dir=place,
         notes=tuple(head["notes"]),

@@ -47,6 +47,7 @@ def baseline_of(evaluation: Evaluation, *, version: str = "1.0.0", reason: str =
         latency={name: round(getattr(seen, name), 3) for name in PERCENTILES} if evaluation.latencies else {},
         per_query=dict(sorted(evaluation.scores.per_query.items())),
         latencies={query: round(value, 3) for query, value in sorted(evaluation.latencies.items())},
+        repeats={query: tuple(round(value, 3) for value in times) for query, times in sorted(evaluation.repeats.items())},
         rankings={
             ranking.query_id: tuple(hit.doc_id for hit in ranking.hits[:KEPT_HITS])
             for ranking in sorted(evaluation.rankings, key=lambda ranking: ranking.query_id)
@@ -193,6 +194,11 @@ def _own(record: dict[str, Any], place: Place) -> Baseline:
             raise here.error(f"{value!r:.60} is no list of documents", AGAIN)
         return tuple(value)
 
+    def times(value: Any, here: Place) -> tuple[float, ...]:
+        if not isinstance(value, list):
+            raise here.error(f"{value!r:.60} is not a list of milliseconds", AGAIN)
+        return tuple(_milliseconds(item, here) for item in value)
+
     per_query = _each(record, "per_query", place, row)
     if not per_query:
         raise place.at("per_query").error("holds no query", AGAIN)
@@ -209,6 +215,7 @@ def _own(record: dict[str, Any], place: Place) -> Baseline:
         latency=_latency(field_of(record, "latency", dict, place), place.at("latency")),
         per_query=per_query,
         latencies=_each(record, "latencies", place, _milliseconds),
+        repeats=_each(record, "repeats", place, times) if "repeats" in record else {},
         rankings=_each(record, "rankings", place, documents),
         workers=field_of(record, "workers", int, place, default=1),
         reason=field_of(record, "reason", str, place, default=""),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class Scored:
 
     name: str
     scores: Scores
-    latencies: Mapping[str, float] = field(default_factory=dict)
+    timings: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     machine: str = ""
     golden: Origin | None = None
 
@@ -62,7 +63,8 @@ def compare(
     measures: Sequence[str] | None = None,
     primary: str | None = None,
     alpha: float = 0.05,
-    correction: Correction = "holm",
+    correction: Correction | None = None,
+    deciding: Sequence[str] | None = None,
     resamples: int = 10_000,
     seed: int = 0,
     slices: Sequence[str] = (),
@@ -70,9 +72,10 @@ def compare(
 ) -> Comparison:
     """Return whether B is better than A, over the queries that both scored.
 
-    The measures are those that both have, unless named. The verdict is the word of ``primary`` (nDCG@10 where it is
-    compared, else the first) after correction over all measures. ``slices`` are fields of the queries; their comparisons are
-    corrected within a field and never part of the verdict. The same seed gives the same answer.
+    The measures are those that both have, unless named. The verdict is the word of ``primary`` (the first of the measures
+    named, else nDCG@10 if it is compared). That measure decides alone, and the others are for reading; but several
+    ``measures``, a ``correction`` or measures named in ``deciding`` all decide, corrected for one another (by Holm unless
+    said otherwise). ``slices`` are fields of the queries, never part of the verdict. The same seed gives the same answer.
 
     Raises InputError if the two share no query or no measure or an option is unusable, and CannotDecide if they were scored
     on different golden sets, unless ``allow_different_sets``.
@@ -83,6 +86,7 @@ def compare(
         primary=primary,
         alpha=alpha,
         correction=correction,
+        deciding=deciding,
         resamples=resamples,
         seed=seed,
         slices=slices,
@@ -97,13 +101,14 @@ def compare_all(
     measures: Sequence[str] | None = None,
     primary: str | None = None,
     alpha: float = 0.05,
-    correction: Correction = "holm",
+    correction: Correction | None = None,
+    deciding: Sequence[str] | None = None,
     resamples: int = 10_000,
     seed: int = 0,
     slices: Sequence[str] = (),
     allow_different_sets: bool = False,
 ) -> tuple[Comparison, ...]:
-    """Return the comparison of every later arm with the first; the correction is over all systems and measures together.
+    """Return the comparison of every later arm with the first; the correction is over all systems and deciding measures.
 
     Options and errors are those of ``compare``; fewer than two arms are an InputError.
     """
@@ -115,34 +120,42 @@ def compare_all(
     notes = [(*_set_notes(pair, allowed=allow_different_sets), *_notes(pair)) for pair in pairs]
     if primary is not None:
         primary = str(Measure.parse(primary))
-    everything = compare_paired(
-        _side_by_side(pairs), rng=np.random.default_rng(seed), alpha=alpha, correction=correction, resamples=resamples
+    chosen = [_primary(pair, primary, measures) for pair in pairs]
+    asked = [_deciding(pair, main, measures, correction, deciding) for pair, main in zip(pairs, chosen, strict=True)]
+    how = _Tests(alpha, correction or "holm", resamples)
+    everything = how.run(
+        _side_by_side(pairs),
+        [(name, name in said) for pair, said in zip(pairs, asked, strict=True) for name in pair.measures],
+        rng=np.random.default_rng(seed),
     )
     found, start = [], 0
     for place, pair in enumerate(pairs):
         columns = range(start, start := start + len(pair.measures))
-        judged = {name: _judged(pair, name, everything, column) for name, column in zip(pair.measures, columns, strict=True)}
-        chosen = _primary(pair, primary)
+        judged = {
+            name: _judged(pair, name, everything, column, decides=name in asked[place])
+            for name, column in zip(pair.measures, columns, strict=True)
+        }
+        main = judged[chosen[place]]
         fields = {}
         for at, name in enumerate(slices):
             rng = np.random.default_rng([seed, 1, place, at])
-            fields[name] = _sliced(pair, name, rng=rng, alpha=alpha, correction=correction, resamples=resamples)
+            fields[name] = _sliced(pair, name, asked[place], how, rng=rng)
         latencies, told = _latency(pair, np.random.default_rng([seed, 2, place]), alpha=alpha, resamples=resamples)
         scored = [set(side.scores.query_ids) for side in (pair.a, pair.b)]
         found.append(
             Comparison(
                 a=pair.a.name,
                 b=pair.b.name,
-                primary=chosen,
-                verdict=judged[chosen].word,
-                reason=judged[chosen].reason,
+                primary=main.measure,
+                verdict=main.word,
+                reason=main.reason,
                 measures=judged,
                 slices=fields,
                 latency=latencies,
                 only_a=tuple(query for query in pair.a.scores.query_ids if query not in scored[1]),
                 only_b=tuple(query for query in pair.b.scores.query_ids if query not in scored[0]),
                 alpha=alpha,
-                correction=correction,
+                correction=how.correction,
                 resamples=resamples,
                 seed=seed,
                 notes=(*notes[place], *told),
@@ -216,12 +229,21 @@ def _side_by_side(pairs: Sequence[_Pair]) -> Floats:
     return np.hstack(parts)
 
 
-def _primary(pair: _Pair, wanted: str | None) -> str:
+def _primary(pair: _Pair, wanted: str | None, named: Sequence[str] | None) -> str:
     if wanted is None:
-        return PRIMARY if PRIMARY in pair.measures else pair.measures[0]
+        return PRIMARY if PRIMARY in pair.measures and named is None else pair.measures[0]
     if wanted not in pair.measures:
         raise InputError(f"primary measure '{wanted}' is not compared; did you mean {nearest(wanted, pair.measures)}?")
     return wanted
+
+
+def _deciding(
+    pair: _Pair, primary: str, named: Sequence[str] | None, correction: Correction | None, deciding: Sequence[str] | None
+) -> frozenset[str]:
+    """Return the measures that decide: those that were asked to, else the primary one alone."""
+    if deciding is not None:
+        return frozenset(str(Measure.parse(name)) for name in deciding) & frozenset(pair.measures)
+    return frozenset(pair.measures) if named is not None or correction is not None else frozenset((primary,))
 
 
 def _origin(arm: Arm) -> Origin | None:
@@ -269,19 +291,43 @@ def _notes(pair: _Pair) -> Iterator[str]:
 # ── what is said ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _judged(pair: _Pair, name: str, everything: PairedComparison, column: int) -> MeasureComparison:
+@dataclass(frozen=True)
+class _Tests:
+    """How every column is tested."""
+
+    alpha: float
+    correction: Correction
+    resamples: int
+
+    def run(self, table: Floats, columns: Sequence[tuple[str, bool]], *, rng: np.random.Generator) -> PairedComparison:
+        """Return the tests of a table whose columns are (measure, whether it decides), for every system or slice.
+
+        All measures that decide are corrected together; each of the others alone, as nothing rests on it.
+        """
+        families = {name: place for place, name in enumerate(dict.fromkeys(name for name, _ in columns), 1)}
+        # Two shares cannot lie further apart than 1, whatever an interval that knows no bounds says.
+        return compare_paired(
+            table,
+            rng=rng,
+            alpha=self.alpha,
+            correction=self.correction,
+            resamples=self.resamples,
+            families=[0 if decides else families[name] for name, decides in columns],
+            widest=[1.0 if Measure.parse(name).definition.bounded else math.inf for name, _ in columns],
+        )
+
+
+def _judged(pair: _Pair, name: str, everything: PairedComparison, column: int, *, decides: bool) -> MeasureComparison:
     verdict, effect = everything.verdicts[column], everything.effect
     place = pair.measures.index(name)
     up = upside(name) > 0
     chance = float(everything.posterior.better[column])
     wins, losses = int(effect.wins[column]), int(effect.losses[column])
-    # Two shares cannot lie further apart than 1, whatever an interval that knows no bounds says.
-    widest = 1.0 if Measure.parse(name).definition.bounded else math.inf
     return replace(
         _described(pair, name, range(len(pair.queries))),
         n=verdict.n,
-        low=max(verdict.low, -widest),
-        high=min(verdict.high, widest),
+        low=verdict.low,
+        high=verdict.high,
         p=verdict.p,
         p_adjusted=verdict.adjusted_p,
         t=float(everything.t.t[column]),
@@ -299,6 +345,9 @@ def _judged(pair: _Pair, name: str, everything: PairedComparison, column: int) -
         warnings=(*verdict.warnings, *_left_out(pair, place)),
         interval_p=verdict.interval_p,
         bca=(float(everything.bca.low[column]), float(everything.bca.high[column])),
+        decides=decides,
+        tests=verdict.tests,
+        level=verdict.level,
     )
 
 
@@ -346,16 +395,19 @@ def _described(pair: _Pair, name: str, rows: Sequence[int]) -> MeasureComparison
 
 
 def _sliced(
-    pair: _Pair, name: str, *, rng: np.random.Generator, alpha: float, correction: Correction, resamples: int
+    pair: _Pair, name: str, deciding: frozenset[str], how: _Tests, *, rng: np.random.Generator
 ) -> dict[str, dict[str, MeasureComparison]]:
-    """Return the comparison per value of a field and measure, corrected within the field; empty where no query has it."""
+    """Return the comparison per value of a field and measure, corrected within the field; empty if no query has it."""
     facts = {query: {**pair.a.scores.facts.get(query, {}), **pair.b.scores.facts.get(query, {})} for query in pair.queries}
     if not any(fact.get(name) is not None for fact in facts.values()):
         return {}
     row = {query: index for index, query in enumerate(pair.queries)}
     groups = {value: [row[query] for query in queries] for value, queries in members(facts, name, pair.queries).items()}
     tested = [value for value, rows in groups.items() if len(rows) >= SLICE_MINIMUM]
-    found = {value: {one: _described(pair, one, rows) for one in pair.measures} for value, rows in groups.items()}
+    found = {
+        value: {one: replace(_described(pair, one, rows), decides=one in deciding) for one in pair.measures}
+        for value, rows in groups.items()
+    }
     if not tested:
         return found
     table = np.full((len(pair.queries), len(tested) * len(pair.measures)), np.nan)
@@ -363,8 +415,8 @@ def _sliced(
         start = place * len(pair.measures)
         table[groups[value], start : start + len(pair.measures)] = pair.differences[groups[value]]
     # So many that the adjusted p of every value could fall below alpha.
-    enough = max(resamples, math.ceil(2 * table.shape[1] / alpha))
-    everything = compare_paired(table, rng=rng, alpha=alpha, correction=correction, resamples=enough)
+    enough = replace(how, resamples=max(how.resamples, math.ceil(2 * table.shape[1] / how.alpha)))
+    everything = enough.run(table, [(one, one in deciding) for _ in tested for one in pair.measures], rng=rng)
     for place, value in enumerate(tested):
         part = replace(
             pair,
@@ -372,7 +424,9 @@ def _sliced(
             values=(pair.values[0][groups[value]], pair.values[1][groups[value]]),
         )
         start = place * len(pair.measures)
-        found[value] = {one: _judged(part, one, everything, start + at) for at, one in enumerate(pair.measures)}
+        found[value] = {
+            one: _judged(part, one, everything, start + at, decides=one in deciding) for at, one in enumerate(pair.measures)
+        }
     return found
 
 
@@ -380,13 +434,13 @@ def _latency(
     pair: _Pair, rng: np.random.Generator, *, alpha: float, resamples: int
 ) -> tuple[LatencyComparison | None, tuple[str, ...]]:
     """Return the milliseconds of both over the same queries, and what to know about them; None where none were measured."""
-    sides = (pair.a.latencies, pair.b.latencies)
+    sides = (pair.a.timings, pair.b.timings)
     timed = [query for query in pair.queries if all(query in side for side in sides)]
     if not timed:
         return None, ()
-    before, after = (np.array([side[query] for query in timed]) for side in sides)
+    before, after = (np.array([np.mean(side[query]) for query in timed]) for side in sides)
     interval = mean_interval(after - before, rng=rng, alpha=alpha, resamples=resamples)
-    then, now = latency(before.tolist()), latency(after.tolist())
+    then, now = (latency(chain.from_iterable(side[query] for query in timed)) for side in sides)
     machines = [arm.setup.machine if isinstance(arm, Evaluation) else getattr(arm, "machine", "") for arm in (pair.a, pair.b)]
     comparable = bool(machines[0]) and machines[0] == machines[1]
     notes = []

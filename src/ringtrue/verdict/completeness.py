@@ -74,6 +74,21 @@ def completeness_checks(evaluation: Evaluation, baseline: Baseline | None, polic
         )
 
 
+def no_baseline_checks(evaluation: Evaluation, policy: Policy) -> Iterator[Check]:
+    """Yield an undecided check if the policy has rules that compare with a baseline: what was not compared has not passed."""
+    rules = list(policy.drop_measures) + ([] if math.isinf(policy.latency_increase) else ["the growth of p95"])
+    if policy.require_baseline and rules:
+        run = f" --run {evaluation.run_dir}" if evaluation.run_dir is not None else ""
+        yield _missing(
+            "baseline",
+            f"there is no baseline, so {', '.join(rules)} cannot be compared; record one with `ringtrue baseline "
+            f"update{run}`, or judge by floors and ceilings alone with require_baseline = false under [gate]",
+            math.nan,
+            None,
+            [],
+        )
+
+
 def undefined_checks(evaluation: Evaluation, baseline: Baseline, policy: Policy) -> Iterator[Check]:
     """Yield an undecided check for every gated measure that lost its value for queries: their mean is over easier ones now.
 

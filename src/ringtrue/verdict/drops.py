@@ -6,13 +6,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
-from ringtrue.measures import Measure, Scores
+from ringtrue.measures import Measure, Scores, latency
 from ringtrue.measures.scores import average
 from ringtrue.run import Evaluation
+from ringtrue.stats import PercentileGrowth, percentile_growth
+from ringtrue.stats.verdict import fewest_queries
 from ringtrue.verdict.completeness import UPDATE, comparable
+from ringtrue.verdict.floors import too_few_answers
 from ringtrue.verdict.policy import Policy
 from ringtrue.verdict.records import Baseline, Check, CheckStatus, Comparison, MeasureComparison, Rule
 from ringtrue.verdict.slices import members
@@ -172,20 +176,17 @@ def _statistical(
             f"{label} {_verb(then, now)} against {name} ({moved}) by no more than {policy.min_effect:g}, which is allowed",
         )
     said = f"{label} {_verb(then, now)} against {name} ({moved})"
-    least = 1 + math.ceil(math.log2(len(policy.drop_measures) / policy.alpha))
+    least = fewest_queries(policy.alpha / compared.tests)
     if compared.n < least:
         return "undecided", (
             f"{said}, but {compared.n} queries are too few: no fall over fewer than {least} can be significant; "
             "add queries, or use mode relative"
         )
     if compared.word == "worse":
-        return "fail", (
-            f"{said}: significant (adjusted p = {compared.p_adjusted:.2g} ≤ {policy.alpha:g}) "
-            f"and more than {policy.min_effect:g}"
-        )
-    power = "" if math.isnan(compared.detectable) else f"; {compared.n} queries find {compared.detectable:.3g} with 80 % power"
-    sure = f"adjusted p = {compared.p_adjusted:.2g}, interval {compared.low:+.3f} to {compared.high:+.3f}"
-    return "degraded", f"{said}, which may be chance ({sure}){power}"
+        return "fail", (f"{said}: significant ({compared.certainty} ≤ {policy.alpha:g}) and more than {policy.min_effect:g}")
+    known = math.isfinite(compared.detectable)
+    power = f"; {compared.n} queries find {compared.detectable:.3g} with 80 % power" if known else ""
+    return "degraded", f"{said}, which may be chance ({compared.certainty}){power}"
 
 
 def _verb(then: float, now: float) -> str:
@@ -207,43 +208,68 @@ def _values(scores: Scores, measure: str, queries: Sequence[str]) -> np.ndarray[
 
 
 def latency_increase_checks(against: Against) -> Iterator[Check]:
-    """Yield the check of the 95th percentile; advisory where the two were not measured alike."""
+    """Yield the check of the 95th percentile: advisory unless both sides were measured alike and often enough to decide."""
     evaluation, baseline, limit = against.evaluation, against.baseline, against.policy.latency_increase
     if math.isinf(limit):
         return
-    then, now = baseline.latency.get("p95", math.nan), evaluation.latency.p95
+    paired = [query for query in evaluation.timings if query in baseline.timings]
+    sides = [[arm.timings[query] for query in paired] for arm in (baseline, evaluation)]
+    then = latency(chain.from_iterable(sides[0])).p95 if paired else baseline.latency.get("p95", math.nan)
+    now = latency(chain.from_iterable(sides[1])).p95 if paired else evaluation.latency.p95
     if math.isnan(then) or math.isnan(now):
         where = baseline.name if math.isnan(then) else "this run"
         yield Check("latency increase", "p95", "advisory", f"{where} has no latency, so p95 is not compared", now)
         return
     moved = " ms → ".join(two(then, now, digits=1)) + " ms"
     if then == 0:
-        message = f"p95 was 0 ms in {baseline.name}, of which there is no percentage ({moved})"
+        message = f"p95 was 0 ms in {baseline.name}, so its growth has no percentage ({moved})"
         yield Check("latency increase", "p95", "advisory", message, now, baseline=then)
         return
     increase = (now - then) / then
-    grown = f"p95 {'grew' if increase > 0 else 'shrank'} by {percent(abs(increase), limit)} against {baseline.name} ({moved}"
-    much = increase >= limit - EVEN and now - then > against.policy.latency_slack
-    status: CheckStatus = "fail" if much else "pass"
+    allowed = max(limit, against.policy.latency_slack / then)
+    words = f"p95 {'grew' if increase > 0 else 'shrank'} by {percent(abs(increase), limit)} against {baseline.name} ({moved}"
+    why = _undecidable(against, [sum(map(len, side)) for side in sides])
+    interval = None
+    status: CheckStatus = "advisory"
+    if not why:
+        found = _growth(sides, alpha=against.policy.alpha)
+        interval = then * found.low, then * found.high
+        status = "pass" if increase < allowed - EVEN else "fail" if found.low > allowed else "degraded"
+        why = f"{100 * (1 - against.policy.alpha):.4g} % interval {100 * found.low:+.0f} % to {100 * found.high:+.0f} %"
+    queries = _slowed(evaluation, baseline) if status == "fail" else ()
+    yield Check(
+        "latency increase",
+        "p95",
+        status,
+        f"{words}; {why}; {100 * allowed:.3g} % allowed)",
+        now,
+        (1 + allowed) * then,
+        baseline=then,
+        degradation=increase,
+        interval=interval,
+        queries=queries,
+    )
+
+
+def _undecidable(against: Against, answers: Sequence[int]) -> str:
+    """Return why the growth of a percentile decides nothing here; '' if it can."""
+    evaluation, baseline = against.evaluation, against.baseline
     here, there = evaluation.setup.machine, baseline.machine
     if not here or here != there:
-        status, why = (
-            "advisory",
-            f"measured on {there or 'an unknown machine'}, now on {here or 'an unknown one'}: for reading only",
-        )
-    elif evaluation.cached:
-        when = evaluation.setup.recorded_at
-        status, why = "advisory", f"served from the cache, measured {when}: measure now with --no-cache"
-    elif evaluation.setup.workers != baseline.workers:
-        status, why = "advisory", f"asked {baseline.workers} at once, now {evaluation.setup.workers}: for reading only"
-    elif not comparable(evaluation, baseline, against.policy):
-        status, why = "advisory", "for reading only"
-    else:
-        why = f"less than {100 * limit:g} % allowed"
-    queries = _slowed(evaluation, baseline) if status == "fail" else ()
-    most = then + max(limit * then, against.policy.latency_slack)
-    message = f"{grown}; {why})"
-    yield Check("latency increase", "p95", status, message, now, most, baseline=then, degradation=increase, queries=queries)
+        return f"measured on {there or 'an unknown machine'}, now on {here or 'an unknown one'}"
+    if evaluation.cached:
+        return f"answered from the cache, measured {evaluation.setup.recorded_at}: measure now with --no-cache"
+    if evaluation.setup.workers != baseline.workers:
+        return f"measured with --workers {baseline.workers}, now {evaluation.setup.workers}"
+    if not comparable(evaluation, baseline, against.policy):
+        return "the baseline is of another golden set or other documents"
+    return too_few_answers(min(answers), len(evaluation.latencies))
+
+
+def _growth(sides: Sequence[Sequence[tuple[float, ...]]], *, alpha: float) -> PercentileGrowth:
+    """Return the growth of p95 over the passes that every query of a side has."""
+    before, after = (np.array([times[: min(map(len, side))] for times in side]) for side in sides)
+    return percentile_growth(before, after, rng=np.random.default_rng(0), alpha=alpha)
 
 
 def _slowed(evaluation: Evaluation, baseline: Baseline) -> tuple[str, ...]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from ringtrue.errors import nearest
 from ringtrue.measures import Measure
 from ringtrue.measures.scores import average
 from ringtrue.run import Evaluation
-from ringtrue.verdict.policy import Policy, split_slice
+from ringtrue.verdict.policy import LATENCY_ANSWERS, Policy, split_slice
 from ringtrue.verdict.reachable import reachable
 from ringtrue.verdict.records import Check, CheckStatus, Rule
 from ringtrue.verdict.slices import members
 from ringtrue.verdict.wording import EVEN, SHOWN, two, upside
+
+HICCUPS = 0.01
+"""So improbable must many slow answers be for few timed answers to prove that a percentile is above its ceiling."""
 
 
 def floor_checks(evaluation: Evaluation, policy: Policy, problems: Mapping[str, str]) -> Iterator[Check]:
@@ -77,10 +81,15 @@ def _floor(
 
 
 def latency_checks(evaluation: Evaluation, policy: Policy) -> Iterator[Check]:
-    """Yield a check for every ceiling; where no latency was measured, one that says so."""
+    """Yield a check for every ceiling; if no latency was measured, one that says so.
+
+    With few timed answers a single hiccup moves a percentile. Then a ceiling fails only if more answers are slower than it
+    than chance explains (1 in 100); otherwise the check is advisory.
+    """
     if policy.latency and not evaluation.latencies:
         yield Check("latency", "latency", "advisory", "no latency was measured, so no ceiling was checked", math.nan)
         return
+    times = list(chain.from_iterable(evaluation.timings.values()))
     for percentile, ceiling in policy.latency.items():
         current = float(getattr(evaluation.latency, percentile))
         numbers = two(current, ceiling, digits=1)
@@ -88,7 +97,27 @@ def latency_checks(evaluation: Evaluation, policy: Policy) -> Iterator[Check]:
             message = f"{percentile} at or below its ceiling: {numbers[0]} ms ≤ {numbers[1]} ms"
             yield Check("latency", percentile, "pass", message, current, ceiling)
             continue
-        slow = sorted((-value, query) for query, value in evaluation.latencies.items() if value > ceiling)
         message = f"{percentile} above its ceiling: {numbers[0]} ms > {numbers[1]} ms"
+        over = sum(value > ceiling for value in times)
+        few = too_few_answers(len(times), len(evaluation.latencies))
+        if few and _chance(over, len(times), 1 - float(percentile[1:]) / 100) >= HICCUPS:
+            yield Check("latency", percentile, "advisory", f"{message}, but only {over} were slower ({few})", current, ceiling)
+            continue
+        slow = sorted((-value, query) for query, value in evaluation.latencies.items() if value > ceiling)
         queries = tuple(query for _, query in slow[:SHOWN])
         yield Check("latency", percentile, "fail", message, current, ceiling, queries=queries)
+
+
+def too_few_answers(answers: int, queries: int) -> str:
+    """Return why so many timed answers do not decide about a percentile, with the cure; '' if they do."""
+    if answers >= LATENCY_ANSWERS:
+        return ""
+    passes = math.ceil(LATENCY_ANSWERS / queries)
+    return f"{answers} timed answers; {LATENCY_ANSWERS} needed to decide: --passes {passes}"
+
+
+def _chance(over: int, answers: int, share: float) -> float:
+    """Return how probable so many slow answers are if the true percentile is at its ceiling."""
+    return sum(
+        math.comb(answers, count) * share**count * (1 - share) ** (answers - count) for count in range(over, answers + 1)
+    )

@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
-from ringtrue.measures import Measure
 from ringtrue.run import Evaluation
 from ringtrue.verdict.comparing import compare
-from ringtrue.verdict.completeness import completeness_checks, other_golden, undefined_checks
+from ringtrue.verdict.completeness import completeness_checks, no_baseline_checks, other_golden, undefined_checks
 from ringtrue.verdict.drops import Against, drop_checks, latency_increase_checks, small_slices
 from ringtrue.verdict.floors import floor_checks, latency_checks
 from ringtrue.verdict.policy import Policy
@@ -27,14 +26,17 @@ DEFAULT_POLICY = Policy()
 def gate(evaluation: Evaluation, policy: Policy = DEFAULT_POLICY, *, baseline: Baseline | None = None) -> Verdict:
     """Return whether an evaluation is good enough: every rule of the policy applied, with the queries behind a failure.
 
-    Any failed check makes the verdict 'fail', else any undecided one 'undecided', else it is 'pass'. Without a baseline only
-    the absolute rules apply. A measure that was not scored is computed from the answers, where they hold what it takes.
+    Any failed check makes the verdict 'fail', else any undecided one 'undecided', else it is 'pass'. Without a baseline the
+    floors can still fail, but rules that need one are undecided, unless the policy turns them off. A measure that was not
+    scored is computed from the answers, if they hold what it takes.
     """
     whole, problems = with_measures(evaluation, policy.measures)
     checks = [*completeness_checks(whole, baseline, policy), *floor_checks(whole, policy, problems)]
     notes = list(_notes(whole, baseline))
     comparison = None
-    if baseline is not None:
+    if baseline is None:
+        checks += no_baseline_checks(whole, policy)
+    else:
         comparison = _compared(whole, policy, baseline)
         against = Against(whole, baseline, policy, comparison)
         checks += undefined_checks(whole, baseline, policy)
@@ -64,28 +66,28 @@ def word_of(checks: Iterable[Check]) -> Literal["pass", "fail", "undecided"]:
 
 
 def _compared(evaluation: Evaluation, policy: Policy, baseline: Baseline) -> Comparison | None:
-    """Return the paired comparison of the gated measures, corrected over all of them; None where nothing can be paired."""
-    means = [name for name in policy.drop_measures if Measure.parse(name).definition.average == "mean"]
-    both = [name for name in means if name in baseline.metrics and name in evaluation.metrics]
+    """Return the paired comparison with the baseline; None if nothing can be paired.
+
+    In mode statistical the gated measures decide, corrected for one another; otherwise all of it is for reading.
+    """
+    both = [str(one) for one in evaluation.scores.measures if one.definition.average == "mean" and str(one) in baseline.metrics]
+    gated = [name for name in policy.drop_measures if name in both]
     shared = [query for query in evaluation.scores.query_ids if query in baseline.per_query]
     if not both or not shared or other_golden(evaluation, baseline):
         return None
     return compare(
         baseline,
         evaluation,
-        measures=both,
-        primary=both[0],
+        deciding=gated if policy.mode == "statistical" else None,
         alpha=policy.alpha,
         # So many that every adjusted p can fall below alpha.
         resamples=max(10_000, math.ceil(20 * len(both) / policy.alpha)),
-        slices=evaluation.setup.golden.slices if policy.slice_drop else (),
+        slices=evaluation.setup.golden.slices,
     )
 
 
 def _notes(evaluation: Evaluation, baseline: Baseline | None) -> Iterable[str]:
-    if baseline is None:
-        yield "there is no baseline: only floors and ceilings were checked"
-    elif not baseline.golden.content_hash:
+    if baseline is not None and not baseline.golden.content_hash:
         yield f"{baseline.name} does not say on which golden set it was recorded; whether it is this one cannot be checked"
     yield from (
         f"accepted when it was evaluated: {one.detail}" for one in evaluation.setup.preconditions if one.status == "failed"

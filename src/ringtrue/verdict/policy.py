@@ -13,6 +13,8 @@ from ringtrue.measures import Measure
 
 Mode = Literal["relative", "statistical"]
 PERCENTILES = ("p50", "p95", "p99")
+LATENCY_ANSWERS = 200
+"""Timed answers on each side that it takes to decide about a percentile; of fewer, one hiccup moves it."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,10 @@ class Policy:
     """Largest fall that is no matter, in points of the measure, in mode 'statistical'."""
     alpha: float = 0.05
     latency_increase: float = 0.20
-    """The 95th percentile must grow by less than this share; ``inf`` switches the rule off."""
+    """The 95th percentile must grow by less than this share; ``inf`` switches the rule off.
+
+    It fails only if the interval of the growth lies above it, and only with 200 timed answers on each side.
+    """
     latency_slack: float = 5.0
     """Milliseconds by which it may grow whatever the share: of a millisecond, every hiccup of a machine is 20 %."""
     slice_drop: bool = False
@@ -51,6 +56,8 @@ class Policy:
     """Fewest scored queries that a verdict may rest on; percentages of fewer are alarms without meaning."""
     same_corpus: bool = True
     """Whether a run over other documents than the baseline's is undecided; False compares all the same."""
+    require_baseline: bool = True
+    """Whether a gate without a baseline is undecided; False judges by floors and ceilings alone then."""
 
     def __post_init__(self) -> None:
         def settle(name: str, value: Any) -> None:
@@ -80,7 +87,7 @@ class Policy:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise InputError(f"{name} = {value!r} is no number of queries; write a whole one such as {usual}")
-        for name in ("slice_drop", "same_corpus"):
+        for name in ("slice_drop", "same_corpus", "require_baseline"):
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name} = {getattr(self, name)!r} is neither true nor false; write one of the two")
 

@@ -28,7 +28,7 @@ class Arm(Protocol):
     def scores(self) -> Scores: ...
 
     @property
-    def latencies(self) -> Mapping[str, float]: ...
+    def timings(self) -> Mapping[str, tuple[float, ...]]: ...
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class MeasureComparison:
     diff: float
     low: float
     high: float
-    """The interval of the mean difference at 1 − alpha."""
+    """The interval of the mean difference that decided, at 1 − level: it excludes 0 exactly if the word is better or worse."""
     p: float
     """Of the randomisation (sign-flip) test, two-sided."""
     p_adjusted: float
-    """Adjusted for every measure and system compared."""
+    """The p that decides: the larger of ``p`` and ``interval_p``, adjusted if the measure is judged with others."""
     t: float
     t_p: float
     wilcoxon_p: float
@@ -61,16 +61,32 @@ class MeasureComparison:
     word: Word
     reason: str
     detectable: float
-    """The smallest true difference that so many queries find with the power asked for; nan where no spread is seen."""
+    """The smallest true difference that so many queries find with the power asked for.
+
+    nan if no spread is seen; inf if so few queries cannot show any difference.
+    """
     more_queries: int | None
-    """How many more would settle it; 0 where it is settled, None where no number does."""
+    """How many more would settle it; 0 if it is settled, None if that cannot be told."""
     warnings: tuple[str, ...] = ()
-    deltas: Mapping[str, float] = field(default_factory=dict)
+    deltas: Mapping[str, float] = field(default_factory=dict, repr=False)
     """b − a by query."""
     interval_p: float = math.nan
-    """The smallest alpha at which the interval leaves out 0, adjusted like ``p_adjusted``; the word needs both."""
+    """The smallest alpha at which the interval excludes 0, before any correction."""
     bca: tuple[float, float] = (math.nan, math.nan)
     """The BCa bootstrap interval, for readers who want that one; the word rests on ``low`` and ``high``."""
+    decides: bool = True
+    """Whether the measure was asked to decide; the others are for reading, and no correction counts them."""
+    tests: int = 1
+    """How many tests ``p_adjusted``, the interval and the word are corrected for."""
+    level: float = 0.05
+    """Alpha, or the share of it that the correction left to this measure."""
+
+    @property
+    def certainty(self) -> str:
+        """Return the interval and the p that decided: ``95 % interval +0.0124 to +0.1100, p = 0.012``."""
+        name = "adjusted p" if self.tests > 1 else "p"
+        ends = f"{self.low:+.4f} to {self.high:+.4f}".replace("-", "−")
+        return f"{100 * (1 - self.level):.4g} % interval {ends}, {name} = {self.p_adjusted:.2g}"
 
 
 @dataclass(frozen=True)
@@ -89,7 +105,7 @@ class LatencyComparison:
     """False where the two were measured on different machines; the figures are then for reading only."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """B against A: is it better? (C-1, C-2)"""
 
@@ -101,7 +117,7 @@ class Comparison:
     reason: str
     measures: Mapping[str, MeasureComparison]
     slices: Mapping[str, Mapping[str, Mapping[str, MeasureComparison]]] = field(default_factory=dict)
-    """field → value → measure; explorative: corrected within a field, never part of the verdict."""
+    """field → value → measure; explorative: corrected for the values of the field, never part of the verdict."""
     latency: LatencyComparison | None = None
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
@@ -111,6 +127,18 @@ class Comparison:
     resamples: int = 10_000
     seed: int = 0
     notes: tuple[str, ...] = ()
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """Return the measures that were asked to decide, in their order; the others are for reading."""
+        return tuple(name for name, found in self.measures.items() if found.decides)
+
+    def __repr__(self) -> str:
+        found = self.measures[self.primary]
+        return (
+            f"<Comparison of {self.b:.100} against {self.a:.100}: {self.verdict} by {self.primary} "
+            f"({found.a:.4f} → {found.b:.4f}, {found.certainty}, {found.n} queries); {len(self.measures)} measures>"
+        )
 
 
 Rule = Literal["floor", "drop", "significant drop", "slice", "latency", "latency increase", "constitutional", "completeness"]
@@ -139,7 +167,7 @@ class Check:
     """The queries behind a failure, the guiltiest first."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """What the gate says: 'pass', 'fail' or 'undecided', with every check (B-2, B-3)."""
 
@@ -161,7 +189,19 @@ class Verdict:
     @property
     def failures(self) -> tuple[Check, ...]:
         """Return the checks that failed."""
-        return tuple(check for check in self.checks if check.status == "fail")
+        return self.of_status("fail")
+
+    def of_status(self, status: CheckStatus) -> tuple[Check, ...]:
+        """Return the checks with one status, in their order."""
+        return tuple(check for check in self.checks if check.status == status)
+
+    def __repr__(self) -> str:
+        against = f"against baseline {self.baseline:.40}" if self.baseline else "without a baseline"
+        shown = [f"  {check.status}: {check.message:.200}" for check in (*self.failures, *self.of_status("undecided"))]
+        more = [f"  and {len(shown) - 5} more"] if len(shown) > 5 else []
+        return "\n".join(
+            [f"<Verdict on {self.name:.100} {against}: {self.word}, {len(self.checks)} checks>", *shown[:5], *more]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,10 +220,12 @@ class Baseline:
     metrics: Mapping[str, float]
     latency: Mapping[str, float]
     """p50, p95 and p99 in milliseconds; empty where none was measured."""
-    per_query: Mapping[str, Mapping[str, float]]
+    per_query: Mapping[str, Mapping[str, float]] = field(repr=False)
     """query → measure → value; nan where undefined."""
-    latencies: Mapping[str, float] = field(default_factory=dict)
-    rankings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    latencies: Mapping[str, float] = field(default_factory=dict, repr=False)
+    repeats: Mapping[str, tuple[float, ...]] = field(default_factory=dict, repr=False)
+    """Milliseconds of every pass over the queries after the first, by query."""
+    rankings: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     """The first ten documents by query, to say what was lost."""
     workers: int = 1
     """Questions asked at once when the latencies were measured."""
@@ -197,6 +239,11 @@ class Baseline:
     @property
     def name(self) -> str:
         return f"baseline {self.version}"
+
+    @cached_property
+    def timings(self) -> dict[str, tuple[float, ...]]:
+        """Return the milliseconds of every pass by query; empty if the file holds no times of single queries."""
+        return {query: (first, *self.repeats.get(query, ())) for query, first in self.latencies.items()}
 
     @cached_property
     def scores(self) -> Scores:

@@ -25,7 +25,7 @@ def test_x1_a_clear_gain_is_accepted_with_its_numbers() -> None:
     before, after = made(0.5), made(0.9)
     verdict = judge(after, before, policy=NO_FLOORS)
     assert verdict.startswith("ACCEPTED (all 8 measures improved; nDCG@10 better by +0.")
-    assert f"({before.metrics['nDCG@10']:.4f} → {after.metrics['nDCG@10']:.4f}) over 60 queries, adjusted p = " in verdict
+    assert f"({before.metrics['nDCG@10']:.4f} → {after.metrics['nDCG@10']:.4f}) over 60 queries, p = " in verdict
     chosen = judge(after, before, policy=NO_FLOORS, measure="RR")
     assert "RR better by" in chosen
 

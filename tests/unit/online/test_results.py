@@ -52,7 +52,7 @@ def test_o1_an_evaluation_is_stored_with_means_intervals_latencies_and_scores_pe
 
 def test_o1_the_run_itself_is_kept_beside_its_result(store: Store) -> None:
     found = evaluation(GOLDEN, name="bm25 with synonyms")
-    verdict = gate(found, Policy(floors={}, latency={}), baseline=None)
+    verdict = gate(found, Policy(floors={}, latency={}, require_baseline=False), baseline=None)
     row = record_evaluation(store, found, now=NOW, project="shop")
     gated = record_evaluation(store, found, now=NOW, verdict=verdict, project="shop")
     assert store.run_ids(project="shop") == {row.run_id, gated.run_id}
@@ -111,7 +111,7 @@ def test_o1_a_comparison_with_another_run_is_kept(store: Store) -> None:
 
 def test_o3_health_knows_the_last_evaluation_and_the_gate(store: Store) -> None:
     found = evaluation(GOLDEN, intervals={"nDCG@10": (0.4, 0.6)})
-    verdict = gate(found, Policy(floors={"nDCG@10": 0.999}, latency={}), baseline=None)
+    verdict = gate(found, Policy(floors={"nDCG@10": 0.999}, latency={}, require_baseline=False), baseline=None)
     record_evaluation(store, found, now=NOW)
     record_evaluation(store, found, now=NOW + timedelta(minutes=1), verdict=verdict)
     parts = {part.name: part for part in health_of(store, now=NOW).parts}

@@ -101,11 +101,11 @@ def test_a_failed_gate_names_its_worst_failure() -> None:
 
 
 def test_c2_the_hero_says_against_what_the_run_is_better() -> None:
-    other = comparison(compared_measure(diff=0.05, p_adjusted=0.001, interval_p=0.02), a="bm25")
+    other = comparison(compared_measure(diff=0.05, p_adjusted=0.02, tests=3, level=0.05 / 3), a="bm25")
     words = text_of(html(clean(comparison=other)))
     assert "against baseline 1.0.0. Against bm25 : better, nDCG@10 +0.050 (0.900" in words
     assert "nDCG@10 differs from that of bm25 by +0.050" in words
-    assert "adjusted p = 0.020" in words  # the larger of the two that must hold
+    assert "98.33 % interval +0.040 to +0.060, adjusted p = 0.020" in words
     assert "The gate judged by baseline 1.0.0 ." in words
 
 
@@ -120,7 +120,7 @@ def test_a_change_without_enough_evidence_is_in_words_and_in_no_colour_of_news()
     assert (sliced["tone"], sliced["word"][2]) == ("plain", "not enough evidence")
     page = html(sides.report)
     assert "unclear" not in page
-    assert "The verdict on a slice is corrected by holm over all values of the field and all measures." in text_of(page)
+    assert "p, interval and verdict are corrected for all values of the field." in text_of(page)
 
 
 def test_runs_that_scored_alike_are_called_the_same() -> None:

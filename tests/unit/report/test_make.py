@@ -36,7 +36,11 @@ def test_p1_a_verdict_that_is_there_is_kept() -> None:
 def test_p1_a_policy_alone_judges_by_floors() -> None:
     report = report_on(healthy(), made_at=WHEN, policy=Policy(floors={"R@5": 0.5}))
     assert report.verdict is not None
-    assert {check.rule for check in report.verdict.checks} == {"floor", "latency"}
+    assert {check.rule for check in report.verdict.checks} == {"floor", "latency", "completeness"}
+    assert report.verdict.word == "undecided"
+    alone = report_on(healthy(), made_at=WHEN, policy=Policy(floors={"R@5": 0.5}, require_baseline=False))
+    assert alone.verdict is not None
+    assert alone.verdict.word == "pass"
 
 
 def test_p1_another_run_is_compared_and_recommendations_follow_from_it() -> None:

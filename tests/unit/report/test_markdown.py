@@ -57,7 +57,7 @@ def test_p1_the_summary_has_the_columns_and_words_of_the_specification(worse: st
     assert "| Metric | Current | Baseline | Change | Threshold | Status | Against baseline 1.0.0 |" in worse
     row = next(line for line in worse.splitlines() if line.startswith("| R@5 |"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert (cells[2], *cells[4:]) == ("1.0000", "0.8000", "❌ FAIL", "worse")
+    assert (cells[2], *cells[4:]) == ("1.0000", "0.8000", "❌ FAIL", "worse (for reading)")
     assert re.fullmatch(r"−\d+\.\d %", cells[3])
     assert re.search(r"^\| Latency p95 \| \d+ ms \| \d+ ms \| [+−]\d+\.\d % \| 500 ms \| ✅ PASS", worse, re.MULTILINE)
     assert "**Overall**: ❌ FAIL" in worse
@@ -75,13 +75,13 @@ def test_p1_degraded_within_tolerance_is_told_apart_from_pass_and_fail() -> None
     assert "**Overall**: ✅ PASS: all 2 checks hold against baseline 1.0.0; 1 degraded within tolerance: P@5 −2.9 %" in told
 
 
-def test_c1_the_word_on_a_slice_is_corrected_and_its_interval_is_said_not_to_be() -> None:
-    open_one = compared(diff=0.05, word="not enough evidence", p_adjusted=0.09, interval_p=0.07)
+def test_word_interval_and_p_of_a_slice_are_corrected_alike() -> None:
+    open_one = compared(diff=0.05, word="not enough evidence", low=-0.01, p_adjusted=0.09)
     slices = {"query_type": {"factual": {"nDCG@10": open_one}}}
     told = markdown(clean(comparison=comparison(slices=slices)))
     part = told.split("## nDCG@10 by query_type")[1].split("\n## ")[0]
-    assert re.search(r"^\| factual .* \| \+0\.0400 to \+0\.0600 \| 0\.09 \| not enough evidence \|$", part, re.MULTILINE)
-    assert "corrected by holm over all values of the field and all measures, the interval is not: one that leaves" in part
+    assert re.search(r"^\| factual .* \| −0\.0100 to \+0\.0600 \| 0\.09 \| not enough evidence \|$", part, re.MULTILINE)
+    assert "p, interval and verdict are corrected for all values of the field. Slices take no part" in part
 
 
 def test_e3_without_it_is_below_0_where_the_search_loses(worse: str) -> None:

@@ -193,10 +193,23 @@ def test_p2_few_queries_alone_say_how_many_more() -> None:
     )
     found = recommend(clean(evaluation=healthy(golden=small, losses=(), components=()), comparison=None))
     assert [one.rule for one in found] == ["more-queries"]
-    # A comparison of this run is corrected for its eight measures, so the size is planned for that.
-    needed = paired_sample_size(sd=0.15, difference=0.05, alpha=0.05 / 8)
-    assert found[0].evidence["more"] == needed - 20
-    assert "80 % power, alpha 0.05, corrected for 8 measures" in found[0].advice
+    # A comparison of this run is decided by its primary measure alone.
+    assert found[0].evidence["more"] == paired_sample_size(sd=0.15, difference=0.05) - 20
+    assert "(80 % power, alpha 0.05; with" in found[0].advice
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_so_few_queries_that_nothing_can_be_found_get_no_impossible_difference(count: int) -> None:
+    """Two queries "found a true difference of 6.923" in a measure from 0 to 1."""
+    few = golden_set(count)
+    now, before = (evaluation(few, answers(few, skill=skill, seed=count)) for skill in (0.9, 0.2))
+    alone = report_on(now, made_at=WHEN).recommendations
+    compared_ones = report_on(now, made_at=WHEN, other=before).recommendations
+    for found in (alone, compared_ones):
+        (advice,) = [one for one in found if one.rule == "more-queries"]
+        assert advice.advice.startswith(f"{count} queries are too few to show any difference in nDCG@10; one of 0.05 matters.")
+        assert advice.evidence["detectable"] == math.inf
+        assert advice.evidence["more"] == paired_sample_size(sd=0.15, difference=0.05) - count
 
 
 def test_g5_one_question_has_one_answer_in_comparison_and_advice() -> None:

@@ -79,10 +79,10 @@ def test_p1_without_a_gate_the_comparison_speaks_and_without_one_the_result() ->
 
 
 def test_c2_a_gated_run_that_was_compared_says_with_what_in_a_sentence_of_its_own() -> None:
-    report = clean(comparison=comparison(compared(diff=0.05, p_adjusted=0.001, interval_p=0.02), a="bm25"))
+    report = clean(comparison=comparison(compared(diff=0.05, p_adjusted=0.02), a="bm25"))
     assert "bm25" not in headline(report)  # the gate judges by its baseline
     assert against(report) == (
-        "Against bm25: better, nDCG@10 +0.0500 (0.9000 → 0.9500, 95 % interval +0.0400 to +0.0600, adjusted p = 0.02 over 60 "
+        "Against bm25: better, nDCG@10 +0.0500 (0.9000 → 0.9500, 95 % interval +0.0400 to +0.0600, p = 0.02 over 60 "
         "paired queries)"
     )
     unsure = clean(comparison=comparison(compared(diff=0.004, more_queries=82), a="bm25"))

@@ -14,12 +14,14 @@ import pytest
 from scipy import stats
 
 import ringtrue
+from made import golden_set
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.measures import score
 from ringtrue.records import GoldenSet, Query
 from ringtrue.retrieve import Collection
 from ringtrue.retrieve.answers import answer_all
-from ringtrue.run import DEFAULT_MEASURES, evaluate
+from ringtrue.run import DEFAULT_MEASURES, evaluate, open_run, save
+from ringtrue.verdict import baseline_of, read_baseline, write_baseline
 
 ORDER = ["pool", "spa", "breakfast", "parking", "dogs", "bikes", "refund", "towels", "late", "wifi"]
 
@@ -276,3 +278,30 @@ def test_perfect_scores_are_no_certainty(golden: GoldenSet) -> None:
     low, high = found.intervals["R@10"]
     assert found.metrics["R@10"] == 1.0
     assert (low, high) == (pytest.approx(0.025 ** (1 / 6)), 1.0)
+
+
+def test_further_passes_are_timed_and_change_no_score(tmp_path: Path) -> None:
+    golden = golden_set(6)
+    asked: list[str] = []
+
+    def search(text: str, k: int) -> list[str]:
+        asked.append(text)
+        # Only the first answer to a question is right.
+        wanted = next(query.query_id for query in golden.queries if query.text == text)
+        first = asked.count(text) <= 1
+        return [one.doc_id for one in golden.judgments if first and one.query_id == wanted] or ["d000"]
+
+    found = evaluate(search, golden, passes=3, warmup=0, allow=["depth"])
+    assert asked == [query.text for query in golden.queries] * 3
+    assert found.metrics["R@5"] == 1.0
+    assert {query: len(times) for query, times in found.timings.items()} == dict.fromkeys(found.latencies, 3)
+    assert {query: times[0] for query, times in found.timings.items()} == found.latencies
+    assert found.latency.count == 18
+    again = open_run(save(found, tmp_path / "run").run_dir or tmp_path)
+    assert again.timings == found.timings
+    write_baseline(baseline_of(found), tmp_path / "baseline.json")
+    kept = read_baseline(tmp_path / "baseline.json")
+    assert {query: pytest.approx(times, abs=6e-4) for query, times in kept.timings.items()} == found.timings
+    assert evaluate(search, golden, warmup=0, allow=["depth"]).repeats == {}
+    with pytest.raises(InputError, match="passes=0 is too few"):
+        evaluate(search, golden, passes=0)

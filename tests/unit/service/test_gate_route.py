@@ -97,12 +97,17 @@ def test_a_candidate_is_evaluated_and_judged_as_one(client: TestClient, recorded
     assert BAD not in evaluation["says"], "a candidate's figures are not production's"
 
 
-def test_without_a_baseline_only_floors_are_checked_and_that_is_said(client: TestClient, runs: dict[str, str]) -> None:
-    found = client.post(
-        "/v1/gate", json={"run": runs[GOOD], "baseline": None, "policy": {**CALM, "floors": {"R@10": 0.5}}}
-    ).json()
-    assert found["verdict"] == "pass"
-    assert any("no baseline" in note for note in found["notes"])
+def test_without_a_baseline_a_gate_is_undecided_unless_floors_are_to_decide_alone(
+    client: TestClient, runs: dict[str, str]
+) -> None:
+    policy = {**CALM, "floors": {"R@10": 0.5}}
+    found, alone = (
+        client.post("/v1/gate", json={"run": runs[GOOD], "baseline": None, "policy": {**policy, **more}}).json()
+        for more in ({}, {"require_baseline": False})
+    )
+    assert (found["verdict"], found["exit_code"]) == ("undecided", 3)
+    assert any("there is no baseline" in check["message"] for check in found["checks"])
+    assert (alone["verdict"], alone["exit_code"]) == ("pass", 0)
 
 
 def test_too_few_queries_are_undecided(client: TestClient, runs: dict[str, str]) -> None:

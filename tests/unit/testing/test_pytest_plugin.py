@@ -32,7 +32,9 @@ def broken(text, k):
     raise RuntimeError("the index is gone")
 
 
-MARK = dict(golden="golden/hotel.yaml", measures=["R@5", "RR"], floors={"R@5": 0.8}, latency={}, allow=["depth"])
+MARK = dict(
+    golden="golden/hotel.yaml", measures=["R@5", "RR"], floors={"R@5": 0.8}, latency={}, require_baseline=False, allow=["depth"]
+)
 """
 GOLDEN = """
 id: hotel
@@ -93,7 +95,7 @@ def test_bad(ringtrue_eval):
     ringtrue_eval(bad)
 
 
-@pytest.mark.ringtrue("golden/hotel.yaml", measures=["R@5"], latency={}, allow=["depth"])
+@pytest.mark.ringtrue("golden/hotel.yaml", measures=["R@5"], latency={}, require_baseline=False, allow=["depth"])
 class TestInherited:
     @pytest.mark.ringtrue(floors={"R@5": 0.9})
     def test_of_the_class(self, ringtrue_eval):
@@ -222,7 +224,7 @@ def test_g4_looks_at_the_held_out_part_are_counted_beside_the_set(project) -> No
 from ringtrue.golden import load
 SET = load("hotel")
 DOCUMENTS = [document.doc_id for document in SET.documents]
-ANY = dict(floors={"R@5": 0.0}, latency={}, allow=["depth"])
+ANY = dict(floors={"R@5": 0.0}, latency={}, require_baseline=False, allow=["depth"])
 
 
 def some(text, k):

@@ -16,7 +16,7 @@ from ringtrue.errors import CannotDecide, InputError
 from ringtrue.measures import Counted, Measure, Scores
 from ringtrue.run import Evaluation
 from ringtrue.stats import holm
-from ringtrue.verdict import Comparison, Scored, compare, compare_all
+from ringtrue.verdict import Comparison, MeasureComparison, Scored, compare, compare_all
 from ringtrue.verdict.comparing import SLICE_MINIMUM
 
 NAN = math.nan
@@ -87,12 +87,55 @@ def test_c1_the_correction_is_over_all_measures(weak: Evaluation, strong: Evalua
     assert compare(weak, strong, correction="benjamini-hochberg", **FAST).correction == "benjamini-hochberg"
 
 
+def corrected(found: Sequence[MeasureComparison]) -> list[float]:
+    """Holm's values of the p that decides: the larger of the two that must both hold."""
+    return [float(p) for p in holm([max(one.p, one.interval_p) for one in found])]
+
+
+def test_the_primary_measure_stands_alone_and_the_others_are_for_reading(weak: Evaluation) -> None:
+    """A gain that eight correlated measures nobody asked for would have hidden."""
+    near = next(
+        other
+        for seed in range(100)
+        if 0.01 < compare(weak, other := run("near", 0.58, seed), **FAST).measures["nDCG@10"].p_adjusted < 0.04
+    )
+    found = compare(weak, near, **FAST)
+    main = found.measures["nDCG@10"]
+    assert found.verdict == main.word == "better"
+    assert (main.tests, main.level, main.decides, found.deciding) == (1, 0.05, True, ("nDCG@10",))
+    assert main.p_adjusted == max(main.p, main.interval_p)
+    assert main.low > 0
+    assert "adjusted" not in found.reason
+    assert not any(one.decides or one.tests > 1 for name, one in found.measures.items() if name != "nDCG@10")
+    everything = compare(weak, near, correction="holm", **FAST)
+    one = everything.measures["nDCG@10"]
+    assert everything.verdict == "not enough evidence"
+    assert (one.tests, one.decides, set(everything.deciding)) == (8, True, set(everything.measures))
+    assert one.level < 0.05
+    assert one.low <= 0 <= one.high, "the interval beside the verdict is the one that decided it"
+    assert f"adjusted p = {one.p_adjusted:.2g} > 0.05" in everything.reason
+    named = compare(weak, near, measures=["R@10", "nDCG@10"], **FAST)
+    assert (named.primary, named.measures["R@10"].tests) == ("R@10", 2)
+    assert compare(weak, near, primary="RR", **FAST).deciding == ("RR",)
+    assert compare(weak, near, deciding=["RR", "R@5"], **FAST).deciding == ("R@5", "RR")
+
+
+def test_a_comparison_fits_on_a_screen(weak: Evaluation, strong: Evaluation) -> None:
+    found = compare(weak, strong, slices=["query_type"], **FAST)
+    text = repr(found)
+    assert len(text) < 400
+    assert text.startswith("<Comparison of strong against weak: better by nDCG@10 (")
+    assert "q001" not in repr(found.measures["nDCG@10"])
+    assert len(repr(found.measures["nDCG@10"])) < 1_500
+
+
 def test_c1_several_systems_are_corrected_together(weak: Evaluation, strong: Evaluation) -> None:
     middle = run("middle", 0.6, 3)
     found = compare_all([weak, middle, strong], measures=["nDCG@10", "RR"], **FAST)
     assert [(one.a, one.b) for one in found] == [("weak", "middle"), ("weak", "strong")]
     ours = [one.measures[name] for one in found for name in ("nDCG@10", "RR")]
-    assert [one.p_adjusted for one in ours] == pytest.approx(holm([one.p for one in ours]).tolist())
+    assert [one.p_adjusted for one in ours] == pytest.approx(corrected(ours))
+    assert {one.tests for one in ours} == {4}
     alone = compare(weak, strong, measures=["nDCG@10", "RR"], **FAST).measures["RR"]
     assert found[1].measures["RR"].detectable > alone.detectable
 
@@ -281,7 +324,7 @@ def test_latencies_of_other_or_unknown_machines_are_for_reading_only(weak: Evalu
 def test_without_latencies_there_is_no_latency_and_a_missing_one_is_no_0() -> None:
     old, new = scored("old", {"RR": [0.1, 0.2]}), scored("new", {"RR": [0.3, 0.2]})
     assert compare(old, new, **FAST).latency is None
-    timed = [replace(old, latencies={"q0": 10.0, "q1": 20.0}), replace(new, latencies={"q1": 30.0})]
+    timed = [replace(old, timings={"q0": (10.0,), "q1": (18.0, 22.0)}), replace(new, timings={"q1": (30.0,)})]
     found = compare(*timed, **FAST).latency
     assert found is not None
     assert (found.n, found.mean_diff) == (1, 10.0)
@@ -303,8 +346,10 @@ def test_c1_slices_are_compared_per_value_and_corrected_within_their_field() -> 
     parts = found.slices["kind"]
     assert {value: part["nDCG@10"].word for value, part in parts.items()} == {"long": "better", "short": "worse"}
     assert [parts[value]["RR"].n for value in parts] == [30, 40]
-    every = [one for part in parts.values() for one in part.values()]
-    assert [one.p_adjusted for one in every] == pytest.approx(holm([one.p for one in every]).tolist())
+    for name in ("nDCG@10", "RR"):
+        every = [part[name] for part in parts.values()]
+        assert [one.p_adjusted for one in every] == pytest.approx(corrected(every))
+    assert [part["RR"].decides for part in parts.values()] == [False, False]
     long = parts["long"]["nDCG@10"]
     assert set(long.deltas) == {f"q{n}" for n in range(30)}
     assert long.a == pytest.approx(float(old.scores.of("nDCG@10")[:30].mean()))
@@ -323,7 +368,7 @@ def test_c1_a_slice_of_few_queries_is_listed_not_tested_and_costs_the_others_not
     assert (rare.wins, rare.n) == (4, 4)
     assert all(math.isnan(value) for value in (rare.p, rare.p_adjusted, rare.low, rare.prob_better))
     long = [found["long"][name] for name in ("nDCG@10", "RR")]
-    assert [one.p_adjusted for one in long] == pytest.approx(holm([one.p for one in long]).tolist())
+    assert [one.p_adjusted for one in long] == pytest.approx([max(one.p, one.interval_p) for one in long])
 
 
 def test_many_slices_get_the_resamples_they_need() -> None:

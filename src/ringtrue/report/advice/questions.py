@@ -11,7 +11,7 @@ from ringtrue.measures import Measure
 from ringtrue.report.lines import slice_fields
 from ringtrue.report.noise import unpaired
 from ringtrue.report.records import Recommendation, Report
-from ringtrue.report.story import POWER, comparison_of, counted, number, portion, primary, same, signed, terms, tests_of
+from ringtrue.report.story import POWER, comparison_of, counted, number, portion, primary, same, signed, terms
 
 ALPHA = 0.05
 SLICE_QUERIES = 10
@@ -87,37 +87,44 @@ def judge_more(report: Report) -> Iterator[Recommendation]:
 
 def more_queries(report: Report) -> Iterator[Recommendation]:
     """Too few questions to see a difference that matters."""
-    from ringtrue.stats import minimum_detectable_effect
-
     comparison, evaluation = comparison_of(report), report.evaluation
     name = primary(report)
     found = comparison.measures.get(name) if comparison is not None else None
     if comparison is not None and found is not None and found.word == "not enough evidence" and not same(comparison):
-        if found.detectable > WORTH_FINDING:
-            tests = tests_of(comparison)
-            # The spread is that of these very pairs: the one with which so many queries find so much.
-            unit = minimum_detectable_effect(n=found.n, sd=1.0, alpha=comparison.alpha / tests, power=POWER)
-            spread = found.detectable / unit
-            yield _too_few(name, found.n, spread, "seen here", comparison.alpha, tests)
+        if found.n > 1 and found.detectable > WORTH_FINDING:
+            yield _too_few(name, found.n, found.detectable, comparison.alpha, found.tests)
     elif comparison is None and 1 < (n := evaluation.scores.summary(name).count) < FEW_QUERIES:
-        # A comparison of this run will be over all its measures, and corrected for them.
-        tests = sum(measure.definition.average == "mean" for measure in evaluation.scores.measures)
-        yield _too_few(name, n, USUAL_SPREAD, "that is usual", ALPHA, max(1, tests))
+        yield _too_few(name, n, None, ALPHA, 1)
 
 
-def _too_few(name: str, n: int, spread: float, whose: str, alpha: float, tests: int) -> Recommendation:
+def _too_few(name: str, n: int, detectable: float | None, alpha: float, tests: int) -> Recommendation:
+    """Return the advice; ``detectable`` is what a comparison of these queries finds, None if none was made."""
     from ringtrue.stats import minimum_detectable_effect, queries_to_settle
+    from ringtrue.stats.verdict import fewest_queries
 
-    seen = minimum_detectable_effect(n=n, sd=spread, alpha=alpha / tests, power=POWER)
+    unit = minimum_detectable_effect(n=n, sd=1.0, alpha=alpha / tests, power=POWER)
+    # The spread is that of these very pairs: the one with which so many queries find so much.
+    seen = detectable is not None and math.isfinite(detectable)
+    spread, whose = (detectable / unit, "seen here") if detectable is not None and seen else (USUAL_SPREAD, "that is usual")
+    if detectable is None:
+        widest = 1.0 if Measure.parse(name).definition.bounded else math.inf
+        detectable = unit * spread if n >= fewest_queries(alpha / tests) and unit * spread <= widest else math.inf
     more = queries_to_settle(n=n, sd=spread, difference=WORTH_FINDING, alpha=alpha, power=POWER, tests=tests)
-    evidence = {"queries": n, "detectable": seen, "more": more or 0, "spread": spread}
+    if math.isfinite(detectable):
+        finds = (
+            f"find a true difference of {number(detectable, 3)} in {name} or a larger one, not the {WORTH_FINDING} that matters"
+        )
+    else:
+        finds = f"are too few to show any difference in {name}; one of {WORTH_FINDING} matters"
     return Recommendation(
         "more-queries",
-        f"{counted(n, 'query')} find a true difference of {number(seen, 3)} in {name} or a larger one, not the {WORTH_FINDING} "
-        f"that matters. About {counted(more or 0, 'more query')} would find that ({terms(alpha, tests)}; with the spread of "
-        f"differences {whose}, {number(spread, 3)}).",
-        evidence | {"alpha": alpha, "power": POWER, "measures": tests},
-    )
+        f"{counted(n, 'query')} {finds}. About {counted(more or 0, 'more query')} would find that ({terms(alpha, tests)}; with "
+        f"the spread of differences {whose}, {number(spread, 3)}).",
+        {
+            "queries": n, "detectable": detectable, "more": more or 0, "spread": spread, "alpha": alpha, "power": POWER,
+            "tests": tests,
+        },
+    )  # fmt: skip
 
 
 def overfitting(report: Report) -> Iterator[Recommendation]:

@@ -19,7 +19,7 @@ from ringtrue.report.lines import STAGES, ComponentLine, component_lines
 from ringtrue.report.lines import notes as notes_of
 from ringtrue.report.page.sides import Sides
 from ringtrue.report.page.words import lower_is_better, number, percent, probability, signed
-from ringtrue.report.story import DASH, adjusted, alike, counted, milliseconds, portion, signed_milliseconds, terms, tests_of
+from ringtrue.report.story import DASH, alike, counted, how_tested, milliseconds, portion, says, signed_milliseconds, terms
 from ringtrue.run import DEFAULT_MEASURES, Evaluation
 from ringtrue.verdict import Check, MeasureComparison
 
@@ -32,9 +32,9 @@ STATUS = {
     "pass": ("good", "✓", "Pass"),
 }
 WORDS = {
-    "better": ("good", "▲", "better"),
-    "worse": ("bad", "▼", "worse"),
-    "not enough evidence": ("unsure", "~", "not enough evidence"),
+    "better": ("good", "▲"),
+    "worse": ("bad", "▼"),
+    "not enough evidence": ("unsure", "~"),
 }
 WHY_LOST = {
     "not in corpus": "the index does not hold it",
@@ -63,8 +63,9 @@ def certain_tone(measure: str, diff: float, found: MeasureComparison | None) -> 
 
 
 def word_of(found: MeasureComparison) -> tuple[str, str, str]:
-    """Return tone, glyph and text of what was found; where every query scored alike no evidence is wanting."""
-    return ("plain", "=", "the same") if alike(found) else WORDS[found.word]
+    """Return tone, glyph and text of what was found; a measure for reading is marked and has no colour."""
+    tone, glyph = ("plain", "=") if alike(found) else WORDS[found.word]
+    return tone if found.decides else "plain", glyph, says(found)
 
 
 def tiles(sides: Sides) -> list[Row]:
@@ -81,7 +82,7 @@ def tiles(sides: Sides) -> list[Row]:
             "tone": certain_tone(measure, now - before, found),
             "open": found is not None and found.word == "not enough evidence" and not alike(found),
         })  # fmt: skip
-    now, before = sides.now.latency.p95, latency(sides.before_latencies.values()).p95
+    now, before = sides.now.latency.p95, latency(sides.times[1]).p95
     if math.isfinite(now):
         known = math.isfinite(before) and comparable(sides)
         delta = signed_milliseconds(now - before) if known else ""
@@ -182,7 +183,10 @@ def measures(sides: Sides) -> Mapping[str, Any]:
         "axis": charts.axis(scale, sign=bool(compared)) if scale else "",
         "compared": bool(compared),
         "before": any(row["before"] != DASH for row in rows),
-        "terms": terms(sides.comparison.alpha, tests_of(sides.comparison)) if sides.comparison else "",
+        "terms": terms(sides.comparison.alpha, sides.comparison.measures[sides.comparison.primary].tests)
+        if sides.comparison
+        else "",
+        "how": how_tested(sides.comparison) if sides.comparison else "",
         "warnings": list(dict.fromkeys(text for found in compared.values() for text in found.warnings)),
     }
 
@@ -209,7 +213,7 @@ def _measure(sides: Sides, name: str, found: MeasureComparison | None, scale: ch
         more = f"{word}; {found.reason}"
         row |= {
             "interval": f"{signed(found.low)} to {signed(found.high)}" if math.isfinite(found.low) else DASH,
-            "p": probability(adjusted(found)),
+            "p": probability(found.p_adjusted),
             "chance": probability(found.prob_better),
             "effect": signed(found.effect, digits=2),
             "wins": found.wins, "ties": found.ties, "losses": found.losses,
@@ -395,7 +399,7 @@ def comparable(sides: Sides) -> bool:
 
 def latencies(sides: Sides) -> Mapping[str, Any]:
     """Return percentiles and the curve of both sides; nothing where nothing was measured."""
-    now, before = list(sides.now.latencies.values()), list(sides.before_latencies.values())
+    now, before = sides.times
     if not now:
         return {"rows": []}
     series = {sides.now.name: now}

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 from ringtrue.measures import Scores
 from ringtrue.records import Hit
@@ -80,6 +81,12 @@ class Sides:
         if self.before is not None and self.before.rankings:
             return {query: tuple(map(Hit, docs)) for query, docs in self.before.rankings.items()}
         return None
+
+    @cached_property
+    def times(self) -> tuple[list[float], list[float]]:
+        """Return the milliseconds of all timed answers: now, and of the other side."""
+        before = self.before.timings if self.before else {}
+        return list(chain.from_iterable(self.now.timings.values())), list(chain.from_iterable(before.values()))
 
     @cached_property
     def before_latencies(self) -> Mapping[str, float]:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from ringtrue.measures import Measure
 from ringtrue.report.records import Report
-from ringtrue.report.story import DASH, adjusted, all_the_same, comparison_of, counted, primary, same
+from ringtrue.report.story import DASH, all_the_same, comparison_of, counted, primary, same
 from ringtrue.verdict import Check, Comparison, MeasureComparison
 
 Tone = Literal["good", "bad", "unsure", "plain"]
@@ -189,11 +189,12 @@ def _sure(report: Report, comparison: Comparison | None) -> str:
 
 
 def _tested(found: MeasureComparison, comparison: Comparison) -> str:
-    level = f"{100 * (1 - comparison.alpha):.4g} %"
+    level = f"{100 * (1 - found.level):.4g} %"
+    p = f"{'adjusted ' if found.tests > 1 else ''}p {_equals(found.p_adjusted)}"
     text = (
         f"How sure: over {found.n:,} paired queries {found.measure} differs from that of {comparison.a} by "
-        f"{signed(found.diff)}, {level} interval {signed(found.low)} to {signed(found.high)}, adjusted p "
-        f"{_equals(adjusted(found))}, probability of being better {_equals(found.prob_better)}."
+        f"{signed(found.diff)}, {level} interval {signed(found.low)} to {signed(found.high)}, "
+        f"{p}, probability of being better {_equals(found.prob_better)}."
     )
     if found.word == "not enough evidence" and found.more_queries:
         more = counted(found.more_queries, "more query")

@@ -16,7 +16,7 @@ from ringtrue.report import charts
 from ringtrue.report.page.sections import word_of
 from ringtrue.report.page.words import headline, lower_is_better
 from ringtrue.report.records import Report
-from ringtrue.report.story import adjusted, same
+from ringtrue.report.story import how_tested, same
 from ringtrue.run import Evaluation
 from ringtrue.service.auth import Caller, PageReader
 from ringtrue.service.context import Here, Service
@@ -134,7 +134,7 @@ def _compared(
     primary = found.measures[found.primary]
     return {
         "found": found, "primary": primary, "before": before, "after": after, "headline": headline(told),
-        "same": same(found), "measure": found.primary, "measures": _measures(found),
+        "same": same(found), "how": how_tested(found), "measure": found.primary, "measures": _measures(found),
         "measure_choices": [(name, name) for name in found.measures],
         "scatter": _scatter(every, found, a, b, better, apart),
         "bars": charts.per_query(
@@ -183,7 +183,7 @@ def _measures(found: Comparison) -> list[dict[str, Any]]:
         words = f"{name}: difference {one.diff:+.3f}, interval {one.low:+.3f} to {one.high:+.3f}"
         word = word_of(one)
         chart = charts.interval(scale, one.diff, one.low, one.high, tone=word[0], label=words, zero=0.0) if scale else ""
-        rows.append({"one": one, "p": adjusted(one), "word": word, "chart": chart})
+        rows.append({"one": one, "word": word, "chart": chart})
     return rows
 
 

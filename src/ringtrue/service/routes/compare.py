@@ -34,10 +34,17 @@ class CompareRequest(Strict):
 
     a: Name = Field(description="Id of the run that is there.")
     b: Name = Field(description="Id of the run that is new.")
-    measures: list[Line] = Field([], max_length=MOST_MEASURES, description="Those that both have unless given.")
+    measures: list[Line] = Field(
+        [],
+        max_length=MOST_MEASURES,
+        description="The measures that decide; unless given, the primary one does, beside all others.",
+    )
     primary: Line | None = Field(None, description="The measure whose word is the verdict; nDCG@10, else the first.")
     alpha: float = Field(0.05, gt=0, lt=1, description="How often a difference may be found where there is none.")
-    correction: Correction = Field("holm", description="For all measures that are compared at once.")
+    correction: Correction | None = Field(
+        None,
+        description="How measures that decide together are corrected; given alone, all measures decide. Holm unless given.",
+    )
     by: list[Name] = Field([], max_length=5, description="Also per value of these query fields.")
     allow_different_sets: bool = False
 
@@ -50,10 +57,13 @@ class MeasureAnswer(Answer):
     a: float | None
     b: float | None
     diff: float | None
-    ci: list[float | None] = Field(description="Interval of the mean difference at 1 − alpha.")
-    p: float | None
-    p_adjusted: float | None
-    interval_p: float | None
+    ci: list[float | None] = Field(description="The interval of the mean difference that decided, at 1 − level.")
+    p: float | None = Field(description="Of the randomisation test.")
+    p_adjusted: float | None = Field(description="The p that decides: the larger of p and interval_p, corrected.")
+    interval_p: float | None = Field(description="The smallest alpha at which the interval excludes 0.")
+    decides: bool = Field(description="False for a measure that is shown for reading only.")
+    tests: int = Field(description="How many tests p_adjusted, ci and verdict are corrected for.")
+    level: float
     effect: float | None
     prob_better: float | None
     wins: int

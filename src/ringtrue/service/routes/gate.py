@@ -39,11 +39,14 @@ class GateRequest(Strict):
 
     run: Name | None = Field(None, description="Id of a run.")
     evaluate: EvaluateRequest | None = Field(None, description="What to evaluate first, in place of `run`.")
-    baseline: Name | None = Field(description="`name` or `name@version`; null judges by floors and ceilings alone.")
+    baseline: Name | None = Field(
+        description="`name` or `name@version`. With null, rules that need one are undecided unless require_baseline is false."
+    )
     policy: dict[str, Any] | None = Field(
         None,
         description="Rules in place of those of the server's ringtrue.toml: floors, latency, slices, drop_measures, max_drop, "
-        "mode, min_effect, alpha, latency_increase, latency_slack, slice_drop, slice_minimum, minimum_queries, same_corpus.",
+        "mode, min_effect, alpha, latency_increase, latency_slack, slice_drop, slice_minimum, minimum_queries, same_corpus, "
+        "require_baseline.",
     )
 
 

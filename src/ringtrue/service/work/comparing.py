@@ -37,7 +37,7 @@ def compared(
     measures: Sequence[str] = (),
     primary: str | None = None,
     alpha: float = 0.05,
-    correction: Correction = "holm",
+    correction: Correction | None = None,
     by: Sequence[str] = (),
     allow_different_sets: bool = False,
 ) -> Comparison:
@@ -111,6 +111,9 @@ def measure_record(one: MeasureComparison) -> dict[str, Any]:
         "p": known(one.p),
         "p_adjusted": known(one.p_adjusted),
         "interval_p": known(one.interval_p),
+        "decides": one.decides,
+        "tests": one.tests,
+        "level": one.level,
         "effect": known(one.effect),
         "prob_better": known(one.prob_better),
         "wins": one.wins,
