@@ -6,6 +6,7 @@ import http.client
 import itertools
 import json
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -35,20 +37,25 @@ WAIT_S = 120.0
 
 @dataclass
 class Stream:
-    """Programs that log searches without a pause, until the server is gone."""
+    """Programs that log searches, or read pages, without a pause over connections that they keep, until the server is gone."""
 
     port: int
     name: str
-    known: list[str] = field(default_factory=list)
-    """Ids that were acknowledged with 201."""
+    senders: int = SENDERS
+    pages: tuple[str, ...] = ()
+    """Pages that are read in turn; searches are logged if there are none."""
+    known: list[Any] = field(default_factory=list)
+    """Ids that were acknowledged with 201; of pages their status."""
     refused: list[int] = field(default_factory=list)
     """Other answers."""
+    cut: list[BaseException] = field(default_factory=list)
+    """Requests that were sent and had no answer, because the connection ended."""
     broken: list[BaseException] = field(default_factory=list)
-    """Everything that is neither an answer nor a closed line."""
+    """Everything that is neither an answer nor a closed connection."""
 
     def __post_init__(self) -> None:
         self._numbers = itertools.count()
-        self._threads = [threading.Thread(target=self._send, daemon=True) for _ in range(SENDERS)]
+        self._threads = [threading.Thread(target=self._send, daemon=True) for _ in range(self.senders)]
         for thread in self._threads:
             thread.start()
 
@@ -56,22 +63,34 @@ class Stream:
         line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
         try:
             while True:
-                query_id = f"{self.name}-{next(self._numbers)}"
-                body = json.dumps({"query": "pool", "tool_name": "stream", "query_id": query_id, "result_ids": ["a"]})
-                line.request("POST", "/v1/queries", body, {"Content-Type": "application/json"})
-                answer = line.getresponse()
-                told = json.loads(answer.read())
-                if answer.status == 201:
-                    assert told["query_ids"] == [query_id]
-                    self.known.append(query_id)
-                else:
-                    self.refused.append(answer.status)
-        except (ConnectionError, http.client.HTTPException):  # closed in the middle, or nobody listens any more
+                number = next(self._numbers)
+                self._read_page(line, self.pages[number % len(self.pages)]) if self.pages else self._log(line, number)
+        except ConnectionRefusedError:  # the server has stopped accepting
             pass
+        except (ConnectionError, http.client.HTTPException) as problem:
+            self.cut.append(problem)
         except BaseException as problem:
             self.broken.append(problem)
         finally:
             line.close()
+
+    def _log(self, line: http.client.HTTPConnection, number: int) -> None:
+        query_id = f"{self.name}-{number}"
+        body = json.dumps({"query": "pool", "tool_name": "stream", "query_id": query_id, "result_ids": ["a"]})
+        line.request("POST", "/v1/queries", body, {"Content-Type": "application/json"})
+        answer = line.getresponse()
+        told = json.loads(answer.read())
+        if answer.status == 201:
+            assert told["query_ids"] == [query_id]
+            self.known.append(query_id)
+        else:
+            self.refused.append(answer.status)
+
+    def _read_page(self, line: http.client.HTTPConnection, page: str) -> None:
+        line.request("GET", page)
+        answer = line.getresponse()
+        assert len(answer.read()) == int(answer.headers["content-length"])
+        (self.known if answer.status == 200 else self.refused).append(answer.status)
 
     def flow(self) -> None:
         """Wait until enough is acknowledged."""
@@ -131,17 +150,40 @@ def test_w4_told_to_stop_the_server_ends_well_and_has_written_what_it_acknowledg
 ) -> None:
     address = empty(kind)
     with served(tmp_path, address) as (process, port):
-        stream = Stream(port, "stopped")
+        stream = Stream(port, "stopped", senders=16)
         stream.flow()
         before = len(stream.known)
         process.send_signal(signal.SIGTERM)
         assert process.wait(GRACE_S + 10) == 0
         stream.ended()
     assert before >= ENOUGH
-    there = stored(address)
-    assert set(stream.known) <= there
-    # At most one of each sender was written whose answer did not arrive any more.
-    assert len(there) <= len(stream.known) + SENDERS
+    assert stream.cut == []
+    assert stored(address) == set(stream.known)
+
+
+def test_pages_under_way_are_answered_when_the_server_is_told_to_stop(tmp_path: Path) -> None:
+    with served(tmp_path, str(tmp_path / "store.sqlite")) as (process, port):
+        stream = Stream(port, "pages", senders=16, pages=("/", "/queries", "/runs", "/golden"))
+        stream.flow()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(GRACE_S + 10) == 0
+        stream.ended()
+    assert stream.cut == []
+    assert stream.refused == []
+
+
+def test_an_evaluation_under_way_is_answered_when_the_server_is_told_to_stop(tmp_path: Path) -> None:
+    with served(tmp_path, str(tmp_path / "store.sqlite")) as (process, port):
+        line = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
+        wanted = {"golden": "hotel", "retriever": "rrf(bm25, bm25(title=2), fts5)"}
+        line.request("POST", "/v1/evaluate", json.dumps(wanted), {"Content-Type": "application/json"})
+        assert not select.select([line.sock], [], [], 0.05)[0], "answered before the server was told to stop"
+        process.send_signal(signal.SIGTERM)
+        answer = line.getresponse()
+        assert answer.status == 200, answer.read()
+        assert 0 < json.loads(answer.read())["metrics"]["recall_at_10"] <= 1
+        line.close()
+        assert process.wait(GRACE_S + 10) == 0
 
 
 def test_w4_killed_at_any_moment_the_server_has_written_what_it_acknowledged(

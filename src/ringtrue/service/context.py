@@ -79,6 +79,12 @@ class Service:
             self.intake.start()
         self.telemetry.start()
 
+    def drain(self) -> None:
+        """Prepare to stop: connections close with their next answer, and /readyz says so."""
+        self.stopping = True
+        if isinstance(self.intake, WriterProcess):
+            self.intake.drain()
+
     async def close(self) -> None:
         """Stop: running jobs are interrupted, and everything that was accepted is written before the store closes."""
         self.stopping = True

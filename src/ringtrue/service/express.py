@@ -39,6 +39,8 @@ class Room:
 
     def __init__(self, app: FastAPI, *, https: bool, most_connections: int, most_at_once: int) -> None:
         self.application, self.most_connections, self.most_at_once = app, most_connections, most_at_once
+        self.draining = False
+        """The server is stopping: every connection closes with its next answer."""
         self.silent: dict[ExpressProtocol, None] = {}
         """Connections without a request under way: new ones, and those between two requests."""
         self.unfinished: dict[ExpressProtocol, None] = {}
@@ -121,7 +123,7 @@ class ExpressProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if not self.stays:
             self.stays = True  # only what comes first is looked at
-            if data.startswith(BEGINNING) and self._lent(data):
+            if data.startswith(BEGINNING) and not self.room.draining and self._lent(data):
                 return
         super().data_received(data)
         if self.in_head:
@@ -129,7 +131,7 @@ class ExpressProtocol(HttpToolsProtocol):
             if self.head_size > LONGEST_HEAD:
                 self._refuse(Refused(431, "too_large", f"the head of the request is larger than {LONGEST_HEAD // 1024} KB"))
         # Also for what drips in behind an answer, such as the rest of a body that nobody wanted.
-        if self.deadline is None and self._between() and not self.transport.is_closing():
+        if self.deadline is None and self.between and not self.transport.is_closing():
             self._expect_head()
 
     # ── what the parser tells ────────────────────────────────────────────────────────────────────────────────────────
@@ -143,6 +145,8 @@ class ExpressProtocol(HttpToolsProtocol):
         self._head_came()
         self.app = self.config.loaded_app if self.room.takes(len(self.tasks)) else self.room.busy
         super().on_headers_complete()
+        if self.room.draining and self.cycle is not None:
+            self.cycle.keep_alive = False
         self.room.silent.pop(self, None)
         self.room.unfinished[self] = None
 
@@ -152,13 +156,15 @@ class ExpressProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self._between():  # or the next one, which was here already, has begun
+        if self.between:  # or the next one, which was here already, has begun
             self.room.unfinished.pop(self, None)
             self.room.silent[self] = None
 
     # ── what arrives in time, and what does not ──────────────────────────────────────────────────────────────────────
 
-    def _between(self) -> bool:
+    @property
+    def between(self) -> bool:
+        """True while no request is under way."""
         return self.cycle is None or self.cycle.response_complete
 
     def _expect_head(self) -> None:
@@ -171,7 +177,7 @@ class ExpressProtocol(HttpToolsProtocol):
 
     def _too_slow(self) -> None:
         self.deadline = None
-        if self.in_head and self._between():
+        if self.in_head and self.between:
             self._refuse(Refused(408, "too_slow", f"the head of the request did not arrive within {HEAD_S:g} s"))
         else:
             self.transport.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import gc
 import signal
@@ -17,6 +18,8 @@ from ringtrue.service.settings import Settings
 
 GRACE_S = 20
 """Seconds that requests under way have to end when the server is told to stop."""
+DRAIN_S = 0.5
+"""Seconds that idle connections stay open after that: a request may be on its way over them."""
 KEPT_FREE = 224
 """Files that the server may have open beside its connections: the store, indexes, the line to the writer."""
 BACKLOG = 2_048
@@ -87,8 +90,9 @@ def _connections(most: int) -> int:
 def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) -> None:
     """Serve until a signal ends it; ``ready`` is told the address once it listens.
 
-    What was acknowledged is in the store by then; what is under way gets a few seconds. Raises InputError where the server's
-    packages are missing, the address cannot be had, or a setting names what is not there, and what opening the store raises.
+    Then it stops accepting connections, answers the requests under way within ``GRACE_S``, and ends. Raises InputError if the
+    server's packages are missing, the address cannot be used or a setting names something that does not exist, and whatever
+    opening the store raises.
     """
     try:
         import uvicorn
@@ -109,13 +113,25 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
                 name = f"[{settings.host}]" if ":" in settings.host else settings.host
                 ready(f"http://{name}:{port}")
 
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            for server in self.servers:
+                server.close()
+            protocol.room.draining = True
+            app.state.service.drain()
+            for connection in list(self.server_state.connections):
+                if not connection.between:  # type: ignore[union-attr]
+                    connection.shutdown()  # closes it with its answer
+            await asyncio.sleep(DRAIN_S)
+            await super().shutdown(sockets)
+
     # All that may fail is done before Uvicorn runs, which would tell where in the program it failed instead of why.
     check_settings(settings)
     with _listening(settings.host, settings.port) as listener:
         app = create_app(settings, Service(replace(settings, writer="process")))
+        protocol = for_server(app, https=settings.https, most_connections=_connections(MOST_CONNECTIONS))
         config = uvicorn.Config(
             app,
-            http=for_server(app, https=settings.https, most_connections=_connections(MOST_CONNECTIONS)),
+            http=protocol,
             ws="none",
             access_log=False,
             log_level="warning",

@@ -43,6 +43,8 @@ except ImportError:  # pragma: no cover  (Windows)
 _LOG = logging.getLogger("ringtrue.service")
 
 KINDS: tuple[type[Row], ...] = (LoggedQuery, FeedbackEvent)
+DRAIN = "drain"
+"""The message that tells the writer to close each connection with its next answer."""
 BODIES, LENT = len(KINDS), len(KINDS) + 1
 """The kinds of what is not read yet: bodies of requests, and connections with what has come over them."""
 _PARTS = {kind: attrgetter(*(field.name for field in fields(kind))) for kind in KINDS}
@@ -206,6 +208,12 @@ class WriterProcess:
             waiting=max(self._rows, now.waiting),
             waiting_bytes=max(self._bytes, now.waiting_bytes),
         )
+
+    def drain(self) -> None:
+        """Let connections that were lent end with their next answer."""
+        if self._line is not None:
+            self._flush()
+            self._line.write(_framed(DRAIN))
 
     async def finish(self, timeout: float = TO_CLOSE) -> bool:
         """Take nothing more, have everything stored that was taken, and end; False where that did not succeed in time."""
@@ -465,6 +473,9 @@ class Desk:
     def _heard(self, message: Any) -> None:
         if message is None:
             self._ending.set()
+        elif message == DRAIN:
+            if self._counter is not None:
+                self._counter.closing = True
         elif isinstance(message, tuple):
             self._opened.set_result(message)
         elif self._early is not None:
