@@ -12,7 +12,6 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from ringtrue.errors import RingtrueError
 from ringtrue.service import errors
 from ringtrue.service.context import Service
 from ringtrue.service.headers import BrowserSessions, Envelope
@@ -84,12 +83,8 @@ def _probes(app: FastAPI) -> None:
     @app.get("/readyz", include_in_schema=False)
     def ready(request: Request) -> JSONResponse:
         service: Service = request.app.state.service
-        problem = "stopping" if service.stopping else None if service.intake.alive else "the writer has stopped"
-        if problem is None:
-            try:
-                service.store.schema_version()
-            except RingtrueError:
-                problem = "the store cannot be reached"
+        ready = service.readiness
+        problem = "stopping" if service.stopping else ready.write_problem() or ready.read_problem()
         return JSONResponse({"status": problem or "ok"}, 200 if problem is None else 503)
 
 

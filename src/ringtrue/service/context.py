@@ -17,6 +17,7 @@ from ringtrue.service.intake import MOST_ROWS, Intake
 from ringtrue.service.jobs import Jobs
 from ringtrue.service.limits import RateLimits
 from ringtrue.service.plain import PATH, Observed, Rules
+from ringtrue.service.readiness import Readiness
 from ringtrue.service.searches import Searches
 from ringtrue.service.settings import Settings
 from ringtrue.service.telemetry import Queue, Telemetry
@@ -48,7 +49,8 @@ class Service:
             self._kept.enter_context(self.store.checkpoints_elsewhere())
         self.jobs = Jobs(self.store, now=self.now, most=settings.jobs)
         self.searches = Searches(settings)
-        self.telemetry = Telemetry(settings, self.store, queue=self._queue, now=self.now)
+        self.readiness = Readiness(self.store, self.intake)
+        self.telemetry = Telemetry(settings, self.store, queue=self._queue, readiness=self.readiness, now=self.now)
         self.stopping = False
 
     def now(self) -> datetime:
@@ -66,7 +68,8 @@ class Service:
                 self.telemetry.observe_searches(project, spent)
 
     def _queue(self) -> Queue:
-        return Queue(self.intake.figures.waiting, MOST_ROWS)
+        figures = self.intake.figures
+        return Queue(figures.waiting, MOST_ROWS, figures.refused_of)
 
     async def start(self) -> None:
         """Begin what runs in the background."""

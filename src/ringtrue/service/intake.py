@@ -12,7 +12,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,6 +40,8 @@ SPACING_S = 0.005
 """Seconds from the beginning of one transaction to that of the next, at least: one costs as much as several rows."""
 PATIENCE = 10.0
 """Seconds that a request waits for a database that does not answer."""
+PROBE_S = 1.0
+"""How often a write is tried after one has failed, while nobody sends anything: who asks for readiness waits for that."""
 PAUSES = (0.05, 0.1, 0.3, 1.0)
 """Seconds before the database is tried again, the last for ever after."""
 AWAY = (SearchFailed, Unusable, OSError, MemoryError)
@@ -61,6 +63,8 @@ class IntakeFigures:
     """Taken and not written, because their ids were there already."""
     refused: int
     """Turned away at the door, or by the database."""
+    refused_of: Mapping[str, int]
+    """The same by project."""
     forgotten: int
     """Left out, because their user was deleted after they happened (L-3)."""
     waiting: int
@@ -154,8 +158,10 @@ class Intake:
         self._thread: threading.Thread | None = None
         self._closed = False
         # Each number is changed by one side only, so that none needs a lock: taken in on the left, done with on the right.
-        self._accepted = self._accepted_bytes = self._turned_away = 0
-        self._done = self._done_bytes = self._stored = self._there = self._spoiled = self._forgotten = 0
+        self._accepted = self._accepted_bytes = 0
+        self._turned_away: Counter[str] = Counter()
+        self._done = self._done_bytes = self._stored = self._there = self._forgotten = 0
+        self._spoiled: Counter[str] = Counter()
         self._batches = self._last_batch = 0
         self._last_ms: float | None = None
         self._last_at = 0.0
@@ -201,12 +207,12 @@ class Intake:
         taken = _Waiter(rows, kind, fresh, size + ROW_BYTES * len(rows), time.monotonic(), loop, future)
         with self._lock:
             if self._closed:
-                self._turned_away += len(rows)
+                self._turned_away[rows[0].project] += len(rows)
                 raise Refused(503, "stopping", "this server is stopping; try again", headers={"Retry-After": "5"})
             # One that comes alone is taken whatever its size, which the limit of a request's body bounds.
             waiting, held = self._accepted - self._done, self._accepted_bytes - self._done_bytes
             if waiting and (waiting + len(rows) > self._most_rows or held + taken.bytes > self._most_bytes):
-                self._turned_away += len(rows)
+                self._turned_away[rows[0].project] += len(rows)
                 said = f"{waiting:,} rows wait to be stored already; send fewer at a time, and this one again in a second"
                 raise Refused(503, "busy", said, headers={"Retry-After": "1"})
             self._accepted += len(rows)
@@ -262,13 +268,29 @@ class Intake:
         return self._thread is not None and self._thread.is_alive() and not self._closed
 
     @property
+    def trouble(self) -> str | None:
+        """Why nothing can be stored at the moment; None if it can."""
+        return trouble(self.alive, self._problem)
+
+    def probe(self) -> None:
+        """Try a write if the last one failed and nothing waits."""
+        if self._problem is not None and not self._queue:
+            try:
+                self._store.check_writable()
+            except Exception as problem:
+                self._failed(problem)
+            else:
+                self._works()
+
+    @property
     def figures(self) -> IntakeFigures:
         """What became of the rows so far."""
         return IntakeFigures(
             accepted=self._accepted,
             stored=self._stored,
             there=self._there,
-            refused=self._turned_away + self._spoiled,
+            refused=self._turned_away.total() + self._spoiled.total(),
+            refused_of=dict(self._turned_away + self._spoiled),
             forgotten=self._forgotten,
             waiting=max(0, self._accepted - self._done),
             waiting_bytes=max(0, self._accepted_bytes - self._done_bytes),
@@ -282,9 +304,11 @@ class Intake:
 
     def _work(self) -> None:
         while True:
-            self._wake.wait()
+            woken = self._wake.wait(None if self._problem is None else PROBE_S)
             self._wake.clear()
             self._drain()
+            if not woken:
+                self.probe()
             if self._closed and not self._queue:
                 return
 
@@ -354,7 +378,7 @@ class Intake:
                 waiter.kept.append(storable(cleaned))
             except Exception as problem:
                 waiter.refuse(row, problem)
-                self._spoiled += 1
+                self._spoiled[row.project] += 1
 
     def _write_patiently(self, waiters: Sequence[_Waiter], write: Callable[[Sequence[_Waiter]], None]) -> None:
         """Write, again and again while the database is away, until those who wait have waited long enough."""
@@ -364,7 +388,7 @@ class Intake:
             try:
                 write(waiters)
             except AWAY as problem:
-                self._problem = clean(str(problem)) if isinstance(problem, RingtrueError) else type(problem).__name__
+                self._failed(problem)
                 late = [one for one in waiters if time.monotonic() - one.since >= self._patience]
                 self._fail(late, Refused(503, "store_unavailable", self._unsure(), headers={"Retry-After": "5"}))
                 waiters = [one for one in waiters if one not in late]
@@ -383,8 +407,18 @@ class Intake:
         once = "with ids or an Idempotency-Key of your own it is stored once"
         return f"{away} it is not certain that this is stored; try again: {once}"
 
-    def _note(self, waiters: Sequence[_Waiter], since: float) -> None:
+    def _failed(self, problem: Exception) -> None:
+        if self._problem is None:
+            _LOG.error("the store takes no writes: %s", clean(str(problem)))
+        self._problem = clean(str(problem)) if isinstance(problem, RingtrueError) else type(problem).__name__
+
+    def _works(self) -> None:
+        if self._problem is not None:
+            _LOG.warning("the store takes writes again")
         self._problem = None
+
+    def _note(self, waiters: Sequence[_Waiter], since: float) -> None:
+        self._works()
         self._last_ms = (time.monotonic() - since) * 1000
         self._last_batch = sum(len(one.kept) for one in waiters)
         self._batches += 1
@@ -393,7 +427,7 @@ class Intake:
         for waiter in waiters:
             waiter.stored = 0
             waiter.problem = problem
-            self._spoiled += len(waiter.kept)
+            self._spoiled[waiter.rows[0].project] += len(waiter.kept)
 
     def _write_queries(self, waiters: Sequence[_Waiter]) -> None:
         self._forget(waiters)
@@ -460,7 +494,7 @@ class Intake:
                     continue
                 self._prove()
                 part[0][0].refuse(part[0][1], problem)
-                self._spoiled += 1
+                self._spoiled[part[0][1].project] += 1
         return new
 
     def _prove(self) -> None:
@@ -521,6 +555,13 @@ class Intake:
         for loop in {one.loop for one in batch}:
             with contextlib.suppress(RuntimeError):  # the loop is closed, and with it whoever waited
                 loop.call_soon_threadsafe(_answer, [one for one in batch if one.loop is loop])
+
+
+def trouble(alive: bool, problem: str | None) -> str | None:
+    """Return why a writer stores nothing, in words that anybody may read; None if it does."""
+    if not alive:
+        return "the writer has stopped"
+    return None if problem is None else "the store takes no writes"
 
 
 def _answer(waiters: Sequence[_Waiter]) -> None:

@@ -12,8 +12,8 @@ import platform
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from ringtrue.service.alerts import RuleState, rule_states, watched
 from ringtrue.service.exposition import NOBODY, Durations, encoded, families
 from ringtrue.service.gauges import Names, Reading
 from ringtrue.service.history import LOOKBACK, Recorder
+from ringtrue.service.readiness import Readiness
 from ringtrue.store import HistoryPoint
 
 if TYPE_CHECKING:
@@ -44,10 +45,11 @@ OUTAGE_POINTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """How many rows wait to be written, and how many may."""
+    """How many rows wait to be written, how many may, and how many the service refused, by project."""
 
     waiting: int
     capacity: int
+    refused_of: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +81,12 @@ class Telemetry:
         store: Store,
         *,
         queue: Callable[[], Queue] | None = None,
+        readiness: Readiness | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._settings, self._store, self._now = settings, store, now
         self.queue = queue
+        self._readiness = readiness or Readiness(store)
         self._every = timedelta(seconds=settings.history_seconds)
         self._about = {"version": version("ringtrue"), "python": platform.python_version()}
         self.names = Names(prefix=settings.prefix, own=settings.gauges)
@@ -99,8 +103,7 @@ class Telemetry:
         )
         self._known: dict[tuple[str, str], _Known] = {}
         self._errors: Counter[tuple[str, str]] = Counter()
-        self._up = True
-        self._up_at: datetime | None = None
+        self._problem: str | None = None
         self._locks: dict[tuple[str, str], threading.Lock] = {}
         self._recorder = Recorder(watched)
         self._away: deque[HistoryPoint] = deque(maxlen=OUTAGE_POINTS)
@@ -148,10 +151,16 @@ class Telemetry:
         """Return what is known about a project now, at most a few seconds old; with ``refresh`` everything is read again."""
         now = self._now()
         self._projects.add(project)
-        up = self._store_answers(now)
-        found = [Reading("ringtrue_build_info", 1.0, self._about), Reading("ringtrue_store_up", float(up))]
+        unreadable = self._readiness.read_problem()
+        problem = unreadable or self._readiness.write_problem()
+        if problem is not None and self._problem is None:
+            _LOG.warning("the store is down: %s", problem)
+        self._problem = problem
+        if unreadable is not None:
+            self._known.clear()  # what it said before may not hold any more
+        found = [Reading("ringtrue_build_info", 1.0, self._about), Reading("ringtrue_store_up", float(problem is None))]
         for part in self._parts:
-            if up or not part.of_store:
+            if unreadable is None or not part.of_store:
                 found += self._of_part(project, part, now, refresh)
         errors = [(part, count) for (whose, part), count in list(self._errors.items()) if whose == project]
         return found + [Reading("ringtrue_collect_errors_total", float(count), {"part": part}) for part, count in errors]
@@ -171,24 +180,12 @@ class Telemetry:
         self._alerts[project] = (now, found)
         return found
 
-    def _store_answers(self, now: datetime) -> bool:
-        if self._up_at is None or not timedelta() <= now - self._up_at < FRESH:
-            try:
-                self._store.schema_version()
-                up = True
-            except Exception as problem:
-                up = False
-                self._known.clear()  # what it said before is not known to hold any more
-                if self._up:
-                    _LOG.warning("the store does not answer: %s", problem)
-            self._up, self._up_at = up, now
-        return self._up
-
     def _queue(self, store: Store, project: str, now: datetime) -> Iterator[Reading]:
         if self.queue is not None:
             queue = self.queue()
             yield Reading("ringtrue_log_queue_waiting", float(queue.waiting))
             yield Reading("ringtrue_log_queue_capacity", float(queue.capacity))
+            yield Reading("ringtrue_log_dropped_total", float(queue.refused_of.get(project, 0)), {"why": "turned_away"})
 
     def _of_part(self, project: str, part: _Part, now: datetime, refresh: bool) -> tuple[Reading, ...]:
         key = (project, part.name)

@@ -20,6 +20,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields, replace
 from functools import partial
@@ -30,8 +31,9 @@ from ringtrue.errors import UNDECIDED, RingtrueError
 from ringtrue.online.lines import Row
 from ringtrue.service.errors import Refused, refused
 from ringtrue.service.incoming import MOST, Incoming, Receipt
-from ringtrue.service.intake import MOST_BYTES, MOST_ROWS, ROW_BYTES, TO_CLOSE, Intake, IntakeFigures, Promise
-from ringtrue.service.plain import Connection, Counter, Observed, Rules
+from ringtrue.service.intake import MOST_BYTES, MOST_ROWS, ROW_BYTES, TO_CLOSE, Intake, IntakeFigures, Promise, trouble
+from ringtrue.service.plain import Connection, Observed, Rules
+from ringtrue.service.plain import Counter as Answering
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store
 from ringtrue.store.lanes import Lanes
 
@@ -65,6 +67,10 @@ NUMBER = 8
 """Bytes of a connection's number on its way to the other process."""
 MOST_TRIES, AGAIN_S = 100, 0.01
 TICK_S = 0.1
+BEATS = 10
+"""Ticks after which the figures are told in any case: the server learns from them that the writer is alive."""
+SILENT_S = 3.0
+"""Seconds without a word after which the writer counts as frozen."""
 LANES = 2
 """Batches that may be on their way to PostgreSQL: one that is slow to arrive does not hold up the next."""
 MANY = 4
@@ -73,7 +79,7 @@ SHORTEST_S = 0.001
 """Timers of the loop have no finer marks."""
 TO_HANG_UP = 3.0
 """Seconds that the last answers have to reach those who wait for them."""
-NOTHING = IntakeFigures(0, 0, 0, 0, 0, 0, 0, 0, 0, None, None)
+NOTHING = IntakeFigures(0, 0, 0, 0, {}, 0, 0, 0, 0, 0, None, None)
 
 Sent = tuple[int, int, Any, Any, bool]
 """Number and kind; then rows, their bytes, and whether their ids are new; or a body and its project; or what a connection
@@ -105,11 +111,13 @@ class WriterProcess:
         self._back: dict[int, socket.socket | bytes] = {}
         self._handle: socket.socket | None = None
         self._outgoing: list[Sent] = []
-        self._waiting: dict[int, tuple[Told, int, int]] = {}
-        self._number = self._rows = self._bytes = self._turned_away = self._lost = 0
+        self._waiting: dict[int, tuple[Told, int, int, str]] = {}
+        self._number = self._rows = self._bytes = 0
+        self._refused: Counter[str] = Counter()
+        """Rows refused on this side, by project."""
         self._figures = self._before = NOTHING
         self._closed = self._due = False
-        self._begun = 0.0
+        self._begun = self._heard_at = 0.0
         self._line: asyncio.Transport | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -151,7 +159,7 @@ class WriterProcess:
         # How many searches it holds is known next door only; each has this word.
         count = min(MOST, max(1, body.count(b'"tool_name"')))
         held = len(body) + ROW_BYTES * count
-        self._take(BODIES, body, project, count=count, held=held, fresh=False, told=partial(_keep, future))
+        self._take(BODIES, body, project, project, count=count, held=held, fresh=False, told=partial(_keep, future))
         return await future
 
     async def queries(self, rows: Sequence[LoggedQuery], *, size: int = 0, fresh: bool = False) -> int:
@@ -168,21 +176,24 @@ class WriterProcess:
         assert self._loop is not None, "open it first"
         future: asyncio.Future[int] = self._loop.create_future()
         parts, held = [_PARTS[kind](row) for row in rows], size + ROW_BYTES * len(rows)
-        self._take(KINDS.index(kind), parts, size, count=len(rows), held=held, fresh=fresh, told=partial(_keep, future))
+        told = partial(_keep, future)
+        self._take(KINDS.index(kind), parts, size, rows[0].project, count=len(rows), held=held, fresh=fresh, told=told)
         return await future
 
-    def _take(self, kind: int, content: Any, more: Any, *, count: int, held: int, fresh: bool, told: Told) -> None:
+    def _take(
+        self, kind: int, content: Any, more: Any, project: str, *, count: int, held: int, fresh: bool, told: Told
+    ) -> None:
         if self._closed:
-            self._turned_away += count
+            self._refused[project] += count
             raise Refused(503, "stopping", "this server is stopping; try again", headers={"Retry-After": "5"})
         if self._rows and (self._rows + count > self._most_rows or self._bytes + held > self._most_bytes):
-            self._turned_away += count
+            self._refused[project] += count
             said = f"{self._rows:,} rows wait to be stored already; send fewer at a time, and this one again in a second"
             raise Refused(503, "busy", said, headers={"Retry-After": "1"})
         self._number += 1
         self._rows += count
         self._bytes += held
-        self._waiting[self._number] = (told, count, held)
+        self._waiting[self._number] = (told, count, held, project)
         self._outgoing.append((self._number, kind, content, more, fresh))
         if not self._due:
             self._due = True
@@ -195,6 +206,13 @@ class WriterProcess:
         return self._child is not None and self._child.poll() is None and not self._closed
 
     @property
+    def trouble(self) -> str | None:
+        """Why nothing can be stored at the moment; None if it can."""
+        if self.alive and time.monotonic() - self._heard_at > SILENT_S:
+            return "the writer does not answer"
+        return trouble(self.alive, self._figures.problem)
+
+    @property
     def figures(self) -> IntakeFigures:
         """What became of the rows so far, as the writer last said."""
         now, before = self._figures, self._before
@@ -203,7 +221,8 @@ class WriterProcess:
             accepted=now.accepted + before.accepted,
             stored=now.stored + before.stored,
             there=now.there + before.there,
-            refused=now.refused + before.refused + self._turned_away + self._lost,
+            refused=now.refused + before.refused + self._refused.total(),
+            refused_of=Counter(now.refused_of) + Counter(before.refused_of) + self._refused,
             forgotten=now.forgotten + before.forgotten,
             waiting=max(self._rows, now.waiting),
             waiting_bytes=max(self._bytes, now.waiting_bytes),
@@ -241,7 +260,7 @@ class WriterProcess:
     # ── the line to the writer ───────────────────────────────────────────────────────────────────────────────────────
 
     async def _connect(self) -> None:
-        self._begun = time.monotonic()
+        self._begun = self._heard_at = time.monotonic()
         here, there = socket.socketpair()
         handle, other = socket.socketpair()
         with there, other:
@@ -279,6 +298,7 @@ class WriterProcess:
     def _heard(self, message: tuple[list[Answered], dict[str, Any], list[Observed], list[tuple[int, bytes]]]) -> None:
         answers, figures, observed, back = message
         self._heard_of.set()
+        self._heard_at = time.monotonic()
         self._figures = IntakeFigures(**figures)
         self._observed(observed)
         for number, rest in back:
@@ -286,7 +306,7 @@ class WriterProcess:
         for number, refusal, result in answers:
             found = self._waiting.pop(number, None)
             if found is not None:
-                told, rows, held = found
+                told, rows, held, _ = found
                 self._rows -= rows
                 self._bytes -= held
                 told(None if refusal is None else _refused(refusal), Receipt(*result) if isinstance(result, tuple) else result)
@@ -308,7 +328,7 @@ class WriterProcess:
                 self._ended.set()
             return
         self._before, self._figures = replace(self.figures, waiting=0, waiting_bytes=0), NOTHING
-        self._turned_away = self._lost = 0
+        self._refused.clear()
         self._fail("the writer ended, and it is not certain that this is stored; send it again")
         assert self._loop is not None
         self._again = self._loop.create_task(self._begin_again())
@@ -328,8 +348,8 @@ class WriterProcess:
     def _fail(self, said: str) -> None:
         lost, self._waiting, self._outgoing = list(self._waiting.values()), {}, []
         self._rows = self._bytes = 0
-        for told, rows, _ in lost:
-            self._lost += rows
+        for told, rows, _, project in lost:
+            self._refused[project] += rows
             told(Refused(503, "store_unavailable", said, headers={"Retry-After": "1"}), None)
 
 
@@ -421,7 +441,7 @@ class Desk:
         self._telling = self._writing = False
         self._next = 0.0
         """When the next batch may be written, by the monotonic clock."""
-        self._counter: Counter | None = None
+        self._counter: Answering | None = None
         self._lanes: Lanes | None = None
 
     async def work(self) -> None:
@@ -436,7 +456,7 @@ class Desk:
             if self._lanes is not None:
                 self._lanes.freed = self._go_on
             if rules is not None:
-                self._counter = Counter(rules, store, self._put, self._give_back)
+                self._counter = Answering(rules, store, self._put, self._give_back)
                 self._loop.add_reader(self._handle, partial(_received, self._handle, self._joined))
             early, self._early = self._early or [], None
             for batch in early:
@@ -600,10 +620,13 @@ class Desk:
             self._line.write(_framed((answers, asdict(self._intake.figures), observed, back)))
 
     async def _tick(self) -> None:
-        """Tell the figures now and then, of those who are answered here."""
-        while True:
+        """Tell the figures now and then, also if nothing happens; try a write after one that failed."""
+        for ticks in itertools.count():
             await asyncio.sleep(TICK_S)
-            if self._counter is not None and self._counter.observed:
+            beat = ticks % BEATS == 0
+            if beat:
+                await asyncio.to_thread(self._intake.probe)
+            if beat or (self._counter is not None and self._counter.observed):
                 self._tell()
 
 

@@ -21,8 +21,10 @@ from typing import Any
 from sqlalchemy import Engine, event
 
 EVERY_S = 20
-"""Seconds between two checkpoints. Seldom: a page that is written again and again is moved once, and each time the disk is
-waited for. At 2,000 searches a second the log is some 500 MB long by then."""
+"""Seconds between two checkpoints, unless the log grows large first: a page that is written again and again is moved once."""
+WAL_BYTES = 128 * 1024 * 1024
+"""Size of the log from which on a checkpoint is due; from twice that, commits make checkpoints themselves."""
+PAGE_BYTES = 4096
 FLUSHED_S = 1.0
 """So often what is in the log goes to the disk, in small parts; a checkpoint would have to wait for all of it at once."""
 ROUNDS = 4
@@ -50,32 +52,39 @@ def checkpoints_beside(engine: Engine, file: Path) -> Iterator[None]:
 
 @contextmanager
 def checkpoints_elsewhere(engine: Engine) -> Iterator[None]:
-    """Let the connections of an engine make no checkpoints until the end."""
-    event.listen(engine, "connect", _never)
+    """Let the connections of an engine make no checkpoints until the end, unless the log has become too large."""
+    event.listen(engine, "connect", _only_if_large)
     engine.dispose()  # those that are open already would go on as before
     try:
         yield
     finally:
-        event.remove(engine, "connect", _never)
+        event.remove(engine, "connect", _only_if_large)
         engine.dispose()
 
 
-def _never(connection: Any, _: Any) -> None:
-    connection.execute("PRAGMA wal_autocheckpoint = 0")
+def _only_if_large(connection: Any, _: Any) -> None:
+    connection.execute(f"PRAGMA wal_autocheckpoint = {2 * WAL_BYTES // PAGE_BYTES}")
 
 
 def _work(file: Path, ended: threading.Event) -> None:
     since = time.monotonic()
     while not ended.wait(FLUSHED_S):
         _flush(file.resolve())
-        if time.monotonic() - since < EVERY_S:
+        if time.monotonic() - since < EVERY_S and _log_bytes(file) <= WAL_BYTES:
             continue
         since = time.monotonic()
         moving = threading.Thread(target=_move, args=(file,), name="ringtrue-moving", daemon=True)
         moving.start()
         moving.join()
-        # Without this the log would grow for as long as somebody writes: for a moment nobody may.
-        _checkpoint(file, "RESTART")
+        # Without this the log would grow for as long as somebody writes, and never shrink: for a moment nobody may write.
+        _checkpoint(file, "TRUNCATE")
+
+
+def _log_bytes(file: Path) -> int:
+    try:
+        return file.with_name(file.name + "-wal").stat().st_size
+    except OSError:
+        return 0
 
 
 def _flush(file: Path) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, InvalidatePoolError
 
 from ringtrue.config import store_url
 from ringtrue.errors import InputError
+from ringtrue.store.checkpoint import WAL_BYTES
 from ringtrue.store.confine import confine
 
 BUSY_S = 10
@@ -118,7 +119,8 @@ def _wake(engine: Engine, connection: Any, record: Any, _: Any) -> None:
 
 def _sqlite_settings(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # the driver would begin by itself, and not immediately
-    for setting in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+    limit = f"journal_size_limit = {WAL_BYTES}"  # it shrinks to that once a checkpoint has emptied it
+    for setting in ("journal_mode = WAL", limit, "synchronous = NORMAL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {setting}")
 
 

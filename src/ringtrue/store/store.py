@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, select
+from sqlalchemy import column, func, select, table, update
 
 from ringtrue.store import schema
 from ringtrue.store.copying import Copying
@@ -31,6 +31,14 @@ class Store(Events, Exploring, Trials, Reviews, Library, Jobs, History, Keys, Fo
         """Return how many rows each table has, over all projects."""
         with self._reading() as connection:
             return {table.name: connection.execute(select(func.count()).select_from(table)).scalar_one() for table in TABLES}
+
+    def check_writable(self) -> None:
+        """Write something, and leave everything as it was; raises what a write raises if the database does not take it."""
+        row = table(schema.VERSION_TABLE, column("version_num"))
+        with self._writing() as connection:
+            # SQLite writes nothing for a value that does not change.
+            connection.execute(update(row).values(version_num=row.c.version_num + " "))
+            connection.execute(update(row).values(version_num=func.rtrim(row.c.version_num)))
 
     def schema_version(self) -> str:
         """Return the version of the schema."""

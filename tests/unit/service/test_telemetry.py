@@ -118,7 +118,7 @@ def filled(store: Store, project: str = "default") -> None:
 
 def test_v2_every_figure_of_a_filled_store_is_told(store: Store, clock: Clock) -> None:
     filled(store)
-    telemetry = Telemetry(Settings(), store, queue=lambda: Queue(7, 100), now=clock)
+    telemetry = Telemetry(Settings(), store, queue=lambda: Queue(7, 100, {"default": 2, "other": 5}), now=clock)
     telemetry.observe_search("default", 0.03)
     telemetry.observe_request("GET", "/v1/runs/{run_id}", 200, 0.004, project="default")
     found = samples(telemetry)
@@ -138,7 +138,7 @@ def test_v2_every_figure_of_a_filled_store_is_told(store: Store, clock: Clock) -
     assert only(found, "ringtrue_review_backlog", state="pending_review") == 1
     assert only(found, "ringtrue_review_oldest_pending_seconds") == 2 * 86_400
     assert {labels["why"]: value for labels, value in found["ringtrue_log_dropped_total"]} == {
-        "lost": 0, "dropped": 4, "refused": 1,
+        "lost": 0, "dropped": 4, "refused": 1, "turned_away": 2,
     }  # fmt: skip
     assert only(found, "ringtrue_log_queue_waiting") / only(found, "ringtrue_log_queue_capacity") == 0.07
     assert only(found, "ringtrue_shadow_queries", feature="rerank") == 2

@@ -142,6 +142,7 @@ NO_ROWS = {
     "lanes",
     "open",
     "place",
+    "check_writable",
     "schema_version",
     "survey",
     "upgrade",

@@ -1,0 +1,131 @@
+"""A full disk and a frozen writer: the service says so within seconds, counts what it refuses, and recovers by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families as read_metrics
+
+from ringtrue.store import Store
+from service_process import ServerProcess, serving_alone
+
+TRUTH_S = 5.0
+"""Within so long readiness and metrics tell of a fault."""
+WAIT_S = 60.0
+DISK_MIB = 12
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a few megabytes."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(place)]
+    done = subprocess.run(mount, capture_output=True, text=True) if sys.platform == "linux" else None
+    if done is None or done.returncode != 0:
+        pytest.skip("A FULL DISK IS NOT TESTED: mounting a tmpfs needs root on Linux")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def asked(server: ServerProcess, path: str, body: Any = None) -> tuple[int, str]:
+    data = None if body is None else json.dumps(body).encode()
+    try:
+        with urlopen(Request(server.url + path, data, {"Content-Type": "application/json"}), timeout=WAIT_S) as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as refusal:
+        with refusal:
+            return refusal.code, refusal.read().decode()
+
+
+def log(server: ServerProcess, query_id: str, size: int = 10) -> int:
+    search = {"query": "pool " + "x" * size, "tool_name": "test", "query_id": query_id, "result_ids": ["a"]}
+    return asked(server, "/v1/queries", search)[0]
+
+
+def metric(server: ServerProcess, name: str, **labels: str) -> float | None:
+    for family in read_metrics(asked(server, "/metrics")[1]):
+        for sample in family.samples:
+            if sample.name == name and labels.items() <= sample.labels.items():
+                return sample.value
+    return None
+
+
+def until(holds: Callable[[], bool], seconds: float = WAIT_S) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"not within {seconds:g} s"
+        time.sleep(0.05)
+
+
+def ready(server: ServerProcess) -> bool:
+    return asked(server, "/readyz")[0] == 200
+
+
+def wal(server: ServerProcess) -> int:
+    return Path(server.store + "-wal").stat().st_size
+
+
+def writer_of(server: ServerProcess) -> int:
+    pid = server.process.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return int(children[0])
+
+
+def test_a_full_disk_is_reported_within_seconds_and_recovers_by_itself(small_disk: Path, tmp_path: Path) -> None:
+    with serving_alone(tmp_path, store=str(small_disk / "store.sqlite")) as server:
+        assert log(server, "before") == 201
+        assert ready(server)
+        ballast = small_disk / "ballast"
+        with ballast.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
+            while True:
+                file.write(b"\0" * 4096)
+        numbers = iter(range(1_000))
+        known = ["before"]
+
+        def refused() -> bool:
+            query_id = f"full-{next(numbers)}"
+            status = log(server, query_id, size=20_000)
+            known.extend([query_id] if status == 201 else [])
+            return status == 503
+
+        until(refused)
+        until(lambda: not ready(server), TRUTH_S)
+        assert metric(server, "ringtrue_store_up") == 0
+        assert (metric(server, "ringtrue_log_dropped_total", why="turned_away") or 0) >= 1
+        ballast.unlink()
+        # Nobody sends anything: a load balancer would not, before the service is ready again.
+        until(lambda: ready(server))
+        assert metric(server, "ringtrue_store_up") == 1
+        assert log(server, "after") == 201
+        known.append("after")
+    with Store.open(str(small_disk / "store.sqlite")) as store:
+        assert {row.query_id for row in store.queries()} == set(known)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the writer in /proc")
+def test_a_frozen_writer_is_reported_within_seconds_and_recovers_by_itself(tmp_path: Path) -> None:
+    with serving_alone(tmp_path) as server:
+        assert log(server, "before") == 201
+        assert ready(server)
+        writer = writer_of(server)
+        os.kill(writer, signal.SIGSTOP)
+        try:
+            until(lambda: not ready(server), TRUTH_S)
+            assert metric(server, "ringtrue_store_up") == 0
+        finally:
+            os.kill(writer, signal.SIGCONT)
+        until(lambda: ready(server))
+        assert metric(server, "ringtrue_store_up") == 1
+        assert log(server, "after") == 201
