@@ -160,7 +160,9 @@ def main() -> None:
             raise
         code, message = _explain(problem)
         if message:
-            print("ringtrue: " + " ".join(message.splitlines()), file=sys.stderr)
+            from ringtrue.cli.show import harmless
+
+            print("ringtrue: " + harmless(" ".join(message.splitlines())), file=sys.stderr)
     except KeyboardInterrupt:
         code = 130
         print("ringtrue: stopped", file=sys.stderr)

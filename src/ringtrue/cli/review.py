@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from ringtrue.cli.show import harmless
 from ringtrue.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ Adjudicator = Annotated[
 KEYS = "0–3 grade   s skip   x reject   u undo   q quit"
 SHOWN = 1500
 """Characters of a document that are shown; --whole shows all."""
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 COLUMNS = ("key", "query", "doc_id", "title", "text", "grade", "note")
 
 
@@ -286,7 +285,7 @@ def print_disputes(found: Sequence[Disputed], *, most: int | None) -> None:
     from ringtrue.cli import show
 
     print(f"{len(found)} pairs are judged differently, the widest gaps first:")
-    rows = [[one.key, _short(one.query or one.query_id), _harmless(one.doc_id), _said(one)] for one in found[:most]]
+    rows = [[one.key, _short(one.query or one.query_id), harmless(one.doc_id), _said(one)] for one in found[:most]]
     show.table(["key", "question", "document", "grades"], rows, text_columns=4)
     if len(found) > len(rows):
         print(f"… and {len(found) - len(rows)} more (--json lists all)")
@@ -443,14 +442,9 @@ def _facts(item: ReviewItem) -> dict[str, Any]:
 def _print_pair(item: ReviewItem, *, whole: bool) -> None:
     text = item.text if whole or len(item.text) <= SHOWN else item.text[:SHOWN].rstrip() + " … (--whole shows all)"
     print(f"pair      {item.item_key}")
-    print(f"question  {_harmless(item.query)}")
-    print(f"document  {_harmless(item.doc_id)}" + (f"  {_harmless(item.title)}" if item.title else ""))
-    print(textwrap.indent(_harmless(text).strip() or "(no text is known of it)", "  "))
-
-
-def _harmless(text: str) -> str:
-    """Return a text whose control characters are written out: a stored text must not command the reviewer's terminal."""
-    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    print(f"question  {harmless(item.query)}")
+    print(f"document  {harmless(item.doc_id)}" + (f"  {harmless(item.title)}" if item.title else ""))
+    print(textwrap.indent(harmless(text).strip() or "(no text is known of it)", "  "))
 
 
 def _print_backlog(backlog: Any) -> None:
@@ -461,7 +455,7 @@ def _print_backlog(backlog: Any) -> None:
 
 
 def _short(text: str, length: int = 50) -> str:
-    return _harmless(text if len(text) <= length else text[: length - 1] + "…")
+    return harmless(text if len(text) <= length else text[: length - 1] + "…")
 
 
 def _said(one: Disputed) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
@@ -55,7 +56,7 @@ def on_terminal() -> bool:
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "", text_columns: int = 1) -> None:
     """Print a table; the first ``text_columns`` columns are texts, the others numbers."""
-    body = [list(row) for row in rows]
+    body = [[harmless(str(cell)) for cell in row] for row in rows]
     if on_terminal():
         from rich.console import Console
         from rich.table import Table
@@ -87,4 +88,12 @@ def _literal(cell: str) -> str:
 
 def note(text: str) -> None:
     """Print a remark to a person, out of the way of the results."""
-    print(f"note: {text}", file=sys.stderr)
+    print(f"note: {harmless(text)}", file=sys.stderr)
+
+
+def harmless(text: str) -> str:
+    """Return a text whose control characters are written out: a stored name must not command the reader's terminal."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")

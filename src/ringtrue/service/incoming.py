@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -21,6 +22,8 @@ from ringtrue.store import LoggedQuery, timestamp
 MOST = 1_000
 """Searches of one request."""
 MOST_RESULTS = 1_000
+CLOCK_SKEW = timedelta(minutes=5)
+"""How far the sender's clock may be ahead of this one."""
 UNREACHABLE = frozenset([".", "..", "stats"])
 """What leads elsewhere behind ``/v1/queries/``; a search of any other name has its address there."""
 
@@ -38,7 +41,15 @@ def _within_reach(query_id: str) -> str:
     return query_id
 
 
+def _happened(moment: str) -> str:
+    if moment > timestamp(datetime.now(UTC) + CLOCK_SKEW):
+        raise ValueError("lies in the future; check the clock of the sender")
+    return moment
+
+
 At = Annotated[Moment, AfterValidator(_readable), Field(json_schema_extra={"format": "date-time"})]
+Past = Annotated[At, AfterValidator(_happened)]
+"""When something happened."""
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
 Milliseconds = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e12)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -62,7 +73,7 @@ class Search(Strict):
     query_id: Annotated[Name, AfterValidator(_within_reach)] | None = Field(
         None, description="Given where it is missing. Sent twice, the first one stays."
     )
-    created_at: At | None = Field(None, description="When it was searched; now where it is missing.")
+    created_at: Past | None = Field(None, description="When it was searched; now if left out. Not in the future.")
     intent: Line | None = None
     mode: Name | None = None
     session_id: Name | None = None

@@ -126,8 +126,11 @@ class Doorkeeper:
         await self.app(scope, receive, send)
 
     def _check_host(self, headers: Headers) -> None:
+        given = headers.getlist("host")
+        if len(given) != 1:
+            raise Refused(400, "wrong_host", f"the request has {len(given) or 'no'} Host headers; send exactly one")
         # A page of another site may have its name resolve to this machine; the name in the request still tells.
-        name = host_of(headers.get("host", ""))
+        name = host_of(given[0])
         if self.hosts and name not in self.hosts:
             raise Refused(400, "wrong_host", f"this is not '{name:.80}'; name it with --allow-host if it is")
 

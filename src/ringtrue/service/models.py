@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -14,7 +15,19 @@ from ringtrue.online.redact import DEPTH
 Item = TypeVar("Item")
 MOST_ITEMS = 200
 
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+def _harmless(name: str) -> str:
+    if CONTROLS.search(name):
+        raise ValueError("must not contain control characters")
+    return name
+
+
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+"""An id that others have given: any letters."""
+Label = Annotated[Name, AfterValidator(_harmless)]
+"""A name that is given here, and shown to others."""
 Line = Annotated[str, Field(max_length=2_000)]
 Text = Annotated[str, Field(max_length=100_000)]
 Moment = Annotated[str, Field(max_length=40, examples=["2026-01-31T12:00:00Z"])]

@@ -52,11 +52,19 @@ def remove_archive(file: Path) -> None:
             path.unlink()
 
 
+PRIVATE = 0o600
+"""The rights of files with what users asked: their owner may read and write them, nobody else."""
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, PRIVATE)
+
+
 def replace_file(file: Path, lines: Iterator[str]) -> None:
     """Write lines to a compressed file that takes the place of another only when it is whole and on the disk."""
     part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
     try:
-        with part.open("xb") as raw:
+        with open(part, "xb", opener=_private) as raw:
             with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
                 for line in lines:
                     packed.write(line.encode() + b"\n")

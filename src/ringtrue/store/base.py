@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
@@ -29,6 +31,7 @@ from sqlalchemy.types import TypeEngine
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import schema
+from ringtrue.store.archive import PRIVATE
 from ringtrue.store.checkpoint import checkpoints_beside, checkpoints_elsewhere
 from ringtrue.store.confine import EVERY, PROJECT
 from ringtrue.store.engine import WRITES, Address, Engines, address
@@ -226,6 +229,22 @@ def _listed(kind: str, column: ColumnElement[Any], values: Sequence[Any], of: Ty
     return column == any_(literal(list(values), ARRAY(of)))
 
 
+def _keep_private(file: Path) -> None:
+    """Create a SQLite file for its owner alone, and take the rights of others from one that everybody may read.
+
+    SQLite gives the files beside it the same rights. A file that is shared with a group on purpose stays shared.
+    """
+    if os.name != "posix":
+        return
+    try:
+        os.close(os.open(file, os.O_RDONLY | os.O_CREAT, PRIVATE))
+        for one in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
+            if one.exists() and one.stat().st_mode & stat.S_IRWXO:
+                one.chmod(PRIVATE)
+    except OSError:  # not ours, read-only, or no file at all; whoever opens it says so
+        pass
+
+
 OWN_FOLDER = ".ringtrue"
 
 
@@ -235,6 +254,7 @@ def _make_folder(place: Address) -> None:
             folder = place.sqlite.parent
             fresh = [one for one in (folder, *folder.parents) if one.name == OWN_FOLDER and not one.exists()]
             folder.mkdir(parents=True, exist_ok=True)
+            _keep_private(place.sqlite)
             for own in fresh:  # the default lies in a project, and what users asked is not for git
                 (own / ".gitignore").write_text("*\n", encoding="utf-8")
         except OSError as problem:

@@ -23,7 +23,7 @@ from sqlalchemy import Connection, LargeBinary, Table, delete, func, select, tex
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import schema
-from ringtrue.store.archive import read_lines, replace_file, sync_folder
+from ringtrue.store.archive import PRIVATE, read_lines, replace_file, sync_folder
 from ringtrue.store.base import Base
 from ringtrue.store.faults import explained
 from ringtrue.store.tables import TABLES
@@ -134,6 +134,7 @@ class Copying(Base):
             raise InputError(f"{file}: a backup of PostgreSQL needs a name that ends with {PORTABLE}")
         part = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
         try:
+            part.touch(PRIVATE, exist_ok=False)
             with (
                 explained(self.address),
                 closing(sqlite3.connect(self.address.sqlite)) as source,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import unicodedata
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import get_args
@@ -52,6 +53,8 @@ class Keys(Base):
         """Keep a key whose token was made elsewhere, and return it as it is stored; ``create_key`` makes one."""
         if not key.name.strip():
             raise InputError("a key needs a name; say whose it is, or what for")
+        if any(unicodedata.category(letter) == "Cc" for letter in key.name):
+            raise InputError(f"the name {key.name!r} contains control characters; remove them")
         if not key.scopes:
             raise InputError(f"key {key.name!r} opens nothing; give it a scope: {', '.join(get_args(Scope))}")
         for scope in key.scopes:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from fastapi.testclient import TestClient
@@ -19,6 +21,7 @@ from ringtrue.service.auth import Sessions
 from ringtrue.service.pages.session import local_path
 from ringtrue.service.settings import Rates
 from ringtrue.store import Store
+from running_service import running
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -184,6 +187,18 @@ def test_another_host_name_is_turned_away(tmp_path: Path) -> None:
         assert client.get("/v1/health", headers={"host": "elsewhere.test"}).status_code == 400
         assert client.get("/v1/health", headers={"host": "localhost:8080"}).status_code == 200
         assert client.get("/v1/health", headers={"host": "[::1]:8080"}).status_code == 200
+
+
+@pytest.mark.parametrize("hosts", [[], ["127.0.0.1", "127.0.0.1"], ["127.0.0.1", "elsewhere.test"]])
+@pytest.mark.parametrize("keys", [False, True])
+def test_a_request_has_exactly_one_host_header(tmp_path: Path, hosts: list[str], keys: bool) -> None:
+    with running(tmp_path, keys=keys) as found, socket.create_connection(("127.0.0.1", urlsplit(found.url).port)) as line:
+        lines = ["GET /healthz HTTP/1.1", *(f"Host: {host}" for host in hosts), "Connection: close", "", ""]
+        line.sendall("\r\n".join(lines).encode())
+        with line.makefile("rb") as answer:
+            text = answer.read().decode()
+    assert text.startswith("HTTP/1.1 400 ")
+    assert "send exactly one" in text
 
 
 def test_a_name_for_others_needs_keys(tmp_path: Path) -> None:

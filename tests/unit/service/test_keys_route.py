@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 from fastapi.testclient import TestClient
 
@@ -9,6 +11,7 @@ from rest_on_both import ON_ONE, Headers, examples_of, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
+from ringtrue.errors import InputError
 from ringtrue.service.auth import Caller
 from ringtrue.service.errors import Refused
 from ringtrue.service.routes.keys import NewKey
@@ -115,3 +118,23 @@ def test_entries_of_one_moment_are_all_shown_once(client: TestClient, url: str) 
         seen += [entry["subject"] for entry in page["items"]]
         cursor = page["next"]
     assert sorted(seen) == [f"s{number}" for number in range(7)]
+
+
+@ON_ONE
+def test_a_key_ends_after_90_days_unless_its_maker_says_otherwise(client: TestClient) -> None:
+    made = ok(client.post("/v1/keys", json={"name": "app", "scopes": ["read"]}), 201)
+    lasts = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"])
+    assert timedelta(days=89) < lasts <= timedelta(days=90, minutes=1)
+    longer = ok(client.post("/v1/keys", json={"name": "app", "scopes": ["read"], "expires_at": "2099-01-01"}), 201)
+    assert longer["expires_at"].startswith("2099-01-01")
+
+
+@ON_ONE
+@pytest.mark.parametrize("name", ["evil\x1b[2J", "two\nlines", "c1\x9b"])
+def test_names_with_control_characters_are_refused(client: TestClient, name: str) -> None:
+    told = problem(client.post("/v1/keys", json={"name": name, "scopes": ["read"]}))
+    assert told["field"] == "body.name"
+    assert "must not contain control characters" in told["message"]
+    service = client.app.state.service  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="contains control characters"):
+        service.store.create_key(name, ["read"], now=service.now())

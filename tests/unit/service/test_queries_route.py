@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import fields
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -18,7 +19,7 @@ from rest_service import problem
 from ringtrue.online.redact import DEPTH
 from ringtrue.service.incoming import EXAMPLES, Search
 from ringtrue.service.routes.queries import LoggedSearch
-from ringtrue.store import LoggedQuery, Store
+from ringtrue.store import LoggedQuery, Store, timestamp
 from stores import kind as kind
 from stores import url as url
 
@@ -297,3 +298,15 @@ def test_a_full_intake_says_when_to_come_again(client: TestClient, monkeypatch: 
     monkeypatch.setattr(client.app.state.service.intake, "queries", busy)  # type: ignore[attr-defined]
     answer = client.post("/v1/queries", json=ONE)
     assert (answer.status_code, answer.headers["retry-after"], problem(answer)["code"]) == (503, "1", "busy")
+
+
+@ON_ONE
+def test_what_happens_in_the_future_is_refused_but_clocks_may_differ(client: TestClient) -> None:
+    service = client.app.state.service  # type: ignore[attr-defined]
+    search, event = {"query": "pool", "tool_name": "web"}, {"event_type": "click", "session_id": "s", "item_id": "a"}
+    for path, body in (("/v1/queries", search), ("/v1/feedback", event)):
+        soon, later = (timestamp(service.now() + timedelta(minutes=minutes)) for minutes in (3, 10))
+        ok(client.post(path, json={**body, "created_at": soon}), 201)
+        told = problem(client.post(path, json={**body, "created_at": later}))
+        assert told["field"] == "body.created_at"
+        assert "lies in the future; check the clock" in told["message"]

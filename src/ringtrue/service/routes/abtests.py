@@ -12,7 +12,7 @@ from ringtrue.online import Scores
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Answer, Line, Name, Strict
+from ringtrue.service.models import Answer, Label, Line, Name, Strict
 from ringtrue.service.routes.queries import PathName
 from ringtrue.service.work.rollout import Tested, change_status, record_in_test, start_test, tested, tests
 from ringtrue.store import ABStatus
@@ -107,7 +107,7 @@ class NewTest(Strict):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"feature": "rerank-v2", "method": "confidence-sequence", "delta": 0.03}]}
     )
-    feature: Name
+    feature: Label
     method: Literal["sprt", "confidence-sequence", "beta-binomial"] = "sprt"
     measure: Annotated[str, Field(max_length=60)] | None = Field("mrr", description="null for a test that counts differences.")
     alpha: Share = 0.05

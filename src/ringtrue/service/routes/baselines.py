@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Answer, Cursor, Limit, Line, Name, Page, Strict
+from ringtrue.service.models import Answer, Cursor, Label, Limit, Line, Name, Page, Strict
 from ringtrue.service.routes.compare import AFTER
 from ringtrue.service.routes.evaluate import Figures
 from ringtrue.service.routes.jobs import wrong_cursor
@@ -54,7 +54,7 @@ class BaselineRequest(Strict):
     model_config = ConfigDict(json_schema_extra={"examples": [{"run": AFTER, "name": "hotel-search"}]})
 
     run: Name = Field(description="Id of a run.")
-    name: Name
+    name: Label
     version: Annotated[str, Field(max_length=40)] | None = Field(
         None, description="The next minor unless given, the next patch where nothing moved."
     )

@@ -12,7 +12,7 @@ from ringtrue.experiment import Experiment
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Cursor, Limit, Line, Name, Page, Strict
+from ringtrue.service.models import Cursor, Label, Limit, Line, Page, Strict
 from ringtrue.service.routes.queries import PathName
 from ringtrue.service.work.experimenting import import_experiments, newest_experiments, one_experiment
 
@@ -26,7 +26,7 @@ class Row(BaseModel):
     """One experiment, as a row of `experiments.json`; fields that somebody else wrote are kept as they are."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
-    id: Name | None = Field(None, description="Like exp-001; the next number where it is missing.")
+    id: Label | None = Field(None, description="Like exp-001; the next number where it is missing.")
     date: Annotated[str, Field(max_length=40, description="ISO 8601, at least the day.")]
     description: Line
     config_changes: Annotated[dict[str, Any], Field(max_length=500)] = Field(

@@ -15,7 +15,7 @@ from ringtrue.service.context import Here, Service
 from ringtrue.service.direct import Direct, OneOrMany
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.idempotency import name_once
-from ringtrue.service.incoming import At
+from ringtrue.service.incoming import At, Past
 from ringtrue.service.models import Answer, Cursor, Free, Limit, Name, Page, Strict
 from ringtrue.service.work.logging_in import event_cursor, linked, newest_feedback
 from ringtrue.store import EventType, FeedbackEvent, timestamp
@@ -33,7 +33,7 @@ class Event(Strict):
     item_id: Name | None = Field(None, description="The result; only a re_search may do without.")
     query_id: Name | None = Field(None, description="The search; found by prompt, trace or session where it is missing.")
     event_id: Name | None = Field(None, description="Given where it is missing. Sent twice, the first one stays.")
-    created_at: At | None = Field(None, description="When it happened; now where it is missing.")
+    created_at: Past | None = Field(None, description="When it happened; now if left out. Not in the future.")
     actor: Actor = "unknown"
     user_id: Name | None = None
     metadata: Annotated[Free, Field(max_length=100)] = Field(

@@ -12,7 +12,7 @@ from ringtrue.golden import record_of, version_name
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Answer, Cursor, Limit, Name, Page, Strict
+from ringtrue.service.models import Answer, Cursor, Label, Limit, Page, Strict
 from ringtrue.service.routes.evaluate import TEST_SET, Body, kind_of, read_set, request_body
 from ringtrue.service.routes.jobs import wrong_cursor
 from ringtrue.service.work import library
@@ -69,7 +69,7 @@ class GoldenAnswer(Answer):
 class Shipped(Strict):
     """A set that comes with Ringtrue."""
 
-    name: Name = Field(examples=["hotel"])
+    name: Label = Field(examples=["hotel"])
 
 
 class ChangesAnswer(Answer):

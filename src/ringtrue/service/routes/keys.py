@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter
@@ -11,10 +12,10 @@ from ringtrue.service.auth import Admin
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.incoming import At
-from ringtrue.service.models import Answer, Name, Strict
+from ringtrue.service.models import Answer, Label, Strict
 from ringtrue.service.routes.queries import PathName
-from ringtrue.service.work.keyring import create_key, keys, revoke_key
-from ringtrue.store import ApiKey, Scope
+from ringtrue.service.work.keyring import KEY_DAYS, create_key, keys, revoke_key
+from ringtrue.store import ApiKey, Scope, timestamp
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"], responses=ERRORS)
 
@@ -25,9 +26,9 @@ class NewKey(Strict):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"name": "hotel app", "scopes": ["write"], "expires_at": "2099-12-31T00:00:00Z"}]}
     )
-    name: Name = Field(description="Whose it is, or what for; reviewers are known by it.")
+    name: Label = Field(description="Whose it is, or what for; reviewers are known by it.")
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=4)]
-    expires_at: At | None = None
+    expires_at: At | None = Field(None, description=f"When it stops working; {KEY_DAYS} days from now if left out.")
 
 
 class KeyAnswer(Answer):
@@ -61,7 +62,8 @@ def list_keys(service: Here, caller: Admin) -> list[KeyAnswer]:
 @router.post("", status_code=201)
 def create(service: Here, caller: Admin, given: NewKey) -> MadeKey:
     """Make a key. The token is shown this once; only its hash is kept."""
-    key, token = create_key(service, caller, given.name, given.scopes, expires_at=given.expires_at)
+    end = given.expires_at or timestamp(service.now() + timedelta(days=KEY_DAYS))
+    key, token = create_key(service, caller, given.name, given.scopes, expires_at=end)
     return MadeKey(**KeyAnswer.of(key).model_dump(), token=token)
 
 

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.incoming import At, Milliseconds
+from ringtrue.service.incoming import Milliseconds, Past
 from ringtrue.service.models import Answer, Limit, Line, Name, Strict
 from ringtrue.service.routes.queries import PathName
 from ringtrue.service.work.rollout import Shadowed, record_shadow, shadow_feature, shadow_rows, shadowed
@@ -96,7 +96,7 @@ class Run(Strict):
     query_id: Name
     control_result_ids: Annotated[list[Name], Field(max_length=1_000)]
     treatment_result_ids: Annotated[list[Name], Field(max_length=1_000)] = Field(default_factory=list)
-    created_at: At | None = None
+    created_at: Past | None = None
     control_latency_ms: Milliseconds | None = None
     treatment_latency_ms: Milliseconds | None = None
     error: Line | None = Field(None, description="Why the candidate gave no answer.")

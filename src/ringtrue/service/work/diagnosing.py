@@ -95,7 +95,7 @@ def diagnosis(service: Service, caller: Caller) -> Diagnosis:
         schema=service.store.schema_version(),
         started_at=timestamp(service.started_at),
         uptime_s=(service.now() - service.started_at).total_seconds(),
-        intake=plain(asdict(service.intake.figures)),
+        intake=plain({name: value for name, value in asdict(service.intake.figures).items() if name != "refused_of"}),
         jobs=dict(sorted(jobs.items())),
         settings={
             "host": settings.host,

@@ -9,6 +9,9 @@ from ringtrue.errors import MissingInput
 from ringtrue.service.errors import Refused
 from ringtrue.store import ApiKey, AuditEntry, Scope, timestamp
 
+KEY_DAYS = 90
+"""Days that a key made over REST works unless its maker says otherwise; `ringtrue keys create` has the same default."""
+
 if TYPE_CHECKING:
     from ringtrue.service.auth import Caller
     from ringtrue.service.context import Service
