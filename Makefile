@@ -26,7 +26,7 @@ $(READY): requirements.lock requirements-weights.lock pyproject.toml
 	@touch $@
 
 $(TESTING): $(READY) requirements-test.lock
-	@sh tests/get_chromium.sh & $(INSTALL) --require-hashes -r requirements-test.lock && wait
+	@sh tests/get_tools.sh & $(INSTALL) --require-hashes -r requirements-test.lock && wait
 	@touch $@
 
 demo: setup     ## the main job on shipped data
@@ -43,7 +43,7 @@ endif
 # The tests of a file stay in one process, with the servers and the browser they share; files go out in their order, because
 # by number of tests the slowest would come last.
 test: $(TESTING) ## every test; ORDER=random shuffles files and tests
-	@sh tests/get_chromium.sh  # if that did not work before, or it is gone
+	@sh tests/get_tools.sh  # if that did not work before, or it is gone
 	$(if $(SHUFFLE),@echo 'Random order. To repeat it: make test ORDER=random SEED=$(SEED)')
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder $(SHUFFLE)
 

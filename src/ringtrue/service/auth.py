@@ -52,6 +52,8 @@ class Caller:
     who: str
     scopes: tuple[Scope, ...]
     key_id: str | None = None
+    expires_at: str | None = None
+    """When the key ends."""
 
     def may(self, scope: Scope) -> bool:
         """True where this caller may do what needs the scope; 'admin' may do everything."""
@@ -150,7 +152,7 @@ async def caller_of(request: Request) -> Caller:
                 401, "no_key", "this key is unknown, expired or revoked; make one: ringtrue keys create", headers=CHALLENGE
             )
     request.scope["state"]["project"] = key.project
-    return Caller(key.project, key.name, key.scopes, key.key_id)
+    return Caller(key.project, key.name, key.scopes, key.key_id, key.expires_at)
 
 
 def token_of(given: str) -> str | None:

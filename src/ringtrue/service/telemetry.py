@@ -140,11 +140,17 @@ class Telemetry:
 
     # ── what is told ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def scrape(self, project: str, accept: str | None = None) -> tuple[bytes, str]:
-        """Return the metrics of a project for Prometheus, with their content type: OpenMetrics where ``accept`` asks for it."""
+    def scrape(self, project: str, accept: str | None = None, *, key_ends: datetime | None = None) -> tuple[bytes, str]:
+        """Return the metrics of a project for Prometheus, with their content type: OpenMetrics if ``accept`` asks for it.
+
+        ``key_ends`` is when the key of the scrape stops working.
+        """
+        found = self.readings(project)
+        if key_ends is not None:
+            found.append(Reading("ringtrue_scrape_key_expires_timestamp_seconds", key_ends.timestamp()))
         # The operator's own project sees the requests that came with nobody's key, too.
         seen = {project, NOBODY} if project == self._settings.project else {project}
-        told = [*families(project, self.readings(project), self.names), *self._durations.families(seen, self.names)]
+        told = [*families(project, found, self.names), *self._durations.families(seen, self.names)]
         return encoded(told, accept)
 
     def readings(self, project: str, *, refresh: bool = False) -> list[Reading]:

@@ -174,7 +174,7 @@ def test_v2_names_and_labels_are_those_of_the_catalogue(lite: Store, clock: Cloc
             assert set(labels) - {"le"} == set(told[name].all_labels), name
             assert labels["project"] == "default"
     memory_only = {name for name in told if "memory" in name or "constitutional" in name}
-    unused = {"ringtrue_shadow_p95_increase_ratio"}
+    unused = {"ringtrue_shadow_p95_increase_ratio", "ringtrue_scrape_key_expires_timestamp_seconds"}
     assert set(told) - set(found) == memory_only | unused
 
 

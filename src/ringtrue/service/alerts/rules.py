@@ -17,6 +17,8 @@ from ringtrue.service.alerts.promql import parse, seconds
 from ringtrue.service.gauges import CATALOGUE, Names, Reading
 
 FILE = "ringtrue-alerts.yml"
+FROM_OUTSIDE = "ringtrue-from-outside"
+"""The group of rules for Prometheus alone: a service that is down evaluates nothing."""
 _FIELDS = {"alert", "expr", "for", "labels", "annotations"}
 _SLOT = re.compile(r"\{\{\s*(.*?)\s*\}\}")
 _DIGITS = re.compile(r'printf "%\.(\d)f" \$value')
@@ -43,7 +45,14 @@ def rules_text(names: Names | None = None) -> str:
     text = files("ringtrue.service.alerts").joinpath(FILE).read_text(encoding="utf-8")
     if names is None:
         return text
-    outside = {metric.name: names[metric.name] for metric in CATALOGUE}
+    outside = {
+        here: there
+        for metric in CATALOGUE
+        for here, there in [
+            (metric.name, names[metric.name]),
+            *zip(metric.sample_names(metric.name), metric.sample_names(names[metric.name]), strict=True),
+        ]
+    }
     return re.sub(r"\bringtrue_[a-z_]+\b", lambda found: outside.get(found[0], found[0]), text)
 
 
@@ -54,9 +63,12 @@ def shipped_rules() -> tuple[Rule, ...]:
 
 
 def read_rules(text: str, *, name: str) -> tuple[Rule, ...]:
-    """Return the rules of a file; raises InputError for what this evaluator does not know, with the rule that has it."""
-    content = yaml.safe_load(text)
-    return tuple(_rule(row, name) for group in content["groups"] for row in group["rules"])
+    """Return the rules of a file that can be evaluated over stored history.
+
+    Raises InputError for what this evaluator does not know, with the rule that has it.
+    """
+    groups = [group for group in yaml.safe_load(text)["groups"] if group["name"] != FROM_OUTSIDE]
+    return tuple(_rule(row, name) for group in groups for row in group["rules"])
 
 
 def _rule(row: Mapping[str, Any], file: str) -> Rule:

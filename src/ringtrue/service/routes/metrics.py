@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -26,5 +27,6 @@ _FORMATS: dict[int | str, dict[str, Any]] = {
 @router.get("/metrics", response_class=Response, responses=_FORMATS)
 def metrics(request: Request, service: Here, caller: Reader) -> Response:
     """Return the metrics of the caller's project, in OpenMetrics where Accept asks for it, else in Prometheus' text format."""
-    body, kind = service.telemetry.scrape(caller.project, request.headers.get("accept"))
+    end = None if caller.expires_at is None else datetime.fromisoformat(caller.expires_at)
+    body, kind = service.telemetry.scrape(caller.project, request.headers.get("accept"), key_ends=end)
     return Response(body, headers={"Content-Type": kind})
