@@ -10,6 +10,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,6 +95,31 @@ def test_who_types_on_does_not_see_the_answer_to_the_first_letters_V_3(browser: 
         page.locator("#told", has_text="11 searches").wait_for()
         assert page.locator("#toasts .toast").count() == 0
         assert len(unanswered) == 1
+
+
+DRAWN_TEXTS = """
+    window.written = [];
+    const before = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+        window.written.push(String(text));
+        return before.call(this, text, ...rest);
+    };
+"""
+
+
+def test_the_chart_of_one_search_spans_hours_and_not_years(browser: Any, tmp_path: Path) -> None:
+    with running(tmp_path) as found:
+        with Store.open(found.store) as store:
+            store.add_queries([search(1, "pool", 180)])
+        with reading(browser, f"{found.url}/queries") as page:
+            page.add_init_script(DRAWN_TEXTS)
+            page.reload()
+            page.locator("#volume canvas").wait_for()
+            written = page.evaluate("window.written")
+    times = [text for text in written if not text.replace(",", "").replace(".", "").isdigit()]
+    assert len(times) >= 3
+    days = {text for text in times if ":" not in text}
+    assert len(days) <= 2, written  # hours, and midnight
 
 
 def test_every_filter_is_an_address_V_3(browser: Any, log_url: str) -> None:

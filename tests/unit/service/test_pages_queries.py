@@ -60,3 +60,13 @@ def test_v3_the_chart_says_that_it_does_not_follow_the_filters(client: TestClien
     log(client, d1=3)
     page = client.get("/queries?text=sauna").text
     assert "3 searches in 30 days. Of the filters below only the time counts here." in page
+
+
+def test_the_chart_of_one_day_is_by_the_hour(client: TestClient) -> None:
+    day = (datetime.now(UTC) - timedelta(days=3)).replace(hour=0, minute=0, second=0, microsecond=0)
+    moments = [day + timedelta(hours=9, minutes=1), day + timedelta(hours=9, minutes=2), day + timedelta(hours=12)]
+    rows = [LoggedQuery(f"eq_{n}", "pool", "shop", timestamp(at)) for n, at in enumerate(moments)]
+    client.app.state.service.store.add_queries(rows)  # type: ignore[attr-defined]
+    found: dict[str, Any] = chart(client)
+    assert found["searches"]["values"] == [2, 0, 0, 1]
+    assert "3 searches in 30 days" in client.get("/queries").text

@@ -18,6 +18,7 @@ from ringtrue.service.errors import refused
 from ringtrue.service.models import Cursor, paged
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.work.exporting import MOST, as_csv, as_json, exported
+from ringtrue.service.work.logging_in import STEPS as TIMES
 from ringtrue.service.work.logging_in import LogStats, Step, log_stats, newest_searches, one_search, search_cursor
 from ringtrue.service.work.remembered import Remembered
 from ringtrue.store import FeedbackEvent, LoggedQuery
@@ -164,9 +165,19 @@ def one(request: Request, service: Here, caller: PageReader, query_id: str) -> R
 def _stats(service: Service, caller: Caller, span: str, now: datetime) -> LogStats:
     """Return the searches of a time in numbers, as they were a moment ago."""
     since = now - SPANS[span] if span in SPANS else now - EVER
-    read = partial(log_stats, service, caller, since=since, until=now, step=STEPS[span])
+    read = partial(_read_stats, service, caller, since, now, STEPS[span])
     found = _charted.get(service, (caller.project, span), read)
     return found if found.searches else read()  # who waits for the first search sees it, and to count none costs nothing
+
+
+def _read_stats(service: Service, caller: Caller, since: datetime, until: datetime, step: Step) -> LogStats:
+    """Return the searches of a time in numbers; if all lie in one step, by the next finer one."""
+    found = log_stats(service, caller, since=since, until=until, step=step)
+    if len(found.buckets) != 1 or step == "minute":
+        return found
+    begin = datetime.fromisoformat(found.buckets[0].at)
+    finer: Step = "hour" if step == "day" else "minute"
+    return _read_stats(service, caller, max(since, begin), min(until, begin + TIMES[step]), finer)
 
 
 def _results(row: LoggedQuery, events: list[FeedbackEvent], judged: dict[str, int]) -> list[Shown]:
@@ -202,7 +213,7 @@ def _volume(stats: LogStats, now: datetime) -> dict[str, Any]:
 
     The step that is not over yet is a line of its own, dashed: it would look like a fall.
     """
-    width = {"minute": 60, "hour": 3600, "day": 86_400}[stats.step]
+    width = int(TIMES[stats.step].total_seconds())
     found = {int(datetime.fromisoformat(one.at).timestamp()) // width: one for one in stats.buckets}
     if not found:
         return {}

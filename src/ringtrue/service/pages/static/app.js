@@ -165,11 +165,13 @@
       const air = (most - least || Math.abs(most) || 1) * 0.08;
       return [data.from === undefined ? least - air : Math.min(data.from, least), data.to === undefined ? most + air : Math.max(data.to, most)];
     };
+    // Of a single moment uPlot would show years.
+    const around = (u, low, high) => (data.time && data.x.length === 1 ? [data.x[0] - 7200, data.x[0] + 7200] : [low, high]);
     return [{
       width: Math.max(200, box.clientWidth), height, series, bands, legend: { live: true },
       cursor: { drag: { x: true, y: false }, points: { size: 7 } },
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
-      scales: { x: { time: Boolean(data.time) }, y: { range: reach } },
+      scales: { x: { time: Boolean(data.time), ...(data.time && { range: around }) }, y: { range: reach } },
       axes: [{ ...axis, grid: { show: false }, space: 80, values: (_, ticks, __, ___, step) => ticks.map(data.time ? (tick) => named(tick, step) : shown) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(shown) }],
       hooks: { draw: [rules] },
     }, columns];
