@@ -60,6 +60,12 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric("ringtrue_scrape_key_expires_timestamp_seconds", "gauge", "When the key of this scrape stops working."),
     Metric("ringtrue_collect_errors_total", "counter", "Parts of these metrics that could not be read.", ("part",)),
     Metric("ringtrue_retrieval_recall_at_k", "gauge", "Recall in the top k, newest evaluation.", ("k", *_EVALUATED)),
+    Metric(
+        "ringtrue_retrieval_recall_version_change",
+        "gauge",
+        "Change of recall since the last version of the golden set, over queries that both judge alike.",
+        ("k", *_RESULT),
+    ),
     Metric("ringtrue_retrieval_ndcg_at_k", "gauge", "nDCG of the top k, newest evaluation.", ("k", *_EVALUATED)),
     Metric("ringtrue_retrieval_mrr", "gauge", "Mean reciprocal rank over whole answers, newest evaluation.", _EVALUATED),
     Metric("ringtrue_retrieval_measure", "gauge", "Every measure of the newest evaluation by its name.", ("measure", *_RESULT)),

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from statistics import median
 from typing import TYPE_CHECKING, get_args
 
 from ringtrue.errors import SpecError
@@ -31,6 +32,9 @@ PAIRS = 8
 """Pairs of retriever and golden set with gauges of their own."""
 RECENT = timedelta(days=14)
 """A pair that was not evaluated for so long has none any more, unless it is production's or the newest."""
+WEEK = timedelta(days=7)
+ALIKE = 10
+"""Queries judged alike in two versions of a golden set from which on a change between them is told."""
 SLICES = 20
 """Slices of a golden set with gauges of their own."""
 MEASURES = 40
@@ -119,6 +123,36 @@ def _quality(store: Store, results: list[StoredResult], now: datetime) -> Iterat
         for name, value in list(one.metrics.items())[:MEASURES]:
             yield from _measured(name, value, labels)
         yield from _slices(store, one, labels)
+        yield from _since_last_version(store, results, one, labels, now)
+
+
+def _since_last_version(
+    store: Store, results: list[StoredResult], one: StoredResult, labels: dict[str, str], now: datetime
+) -> Iterator[Reading]:
+    """Yield how recall changed with a new version of the golden set, over the queries that both versions judge alike.
+
+    The figures of two versions cannot be compared, and the median of the new one knows nothing of before.
+    """
+    oldest = timestamp(now - WEEK)
+    pair = [each for each in results if each.retriever == one.retriever and set_name(each.golden) == set_name(one.golden)]
+    last = next((each for each in pair if each.golden != one.golden and oldest <= each.created_at < one.created_at), None)
+    if last is None:
+        return
+    kept = [store.run(each.run_id, project=each.project) for each in (last, one)]
+    before, after = (unpacked(run.content, name=run.name).qrels.to_dict() if run is not None else {} for run in kept)
+    alike = [query for query in after if after[query] == before.get(query)]
+    earlier = [each for each in pair if each.golden == last.golden and each.created_at >= oldest]
+    for name in one.metrics:
+        metric, cut = _graphed(name, GRAPHED) or ("", {})
+        asked = [query for query in alike if not math.isnan(_value(one, name, query))]  # others have nothing to be found
+        means = [math.fsum(_value(each, name, query) for query in asked) / len(asked) for each in (one, *earlier) if asked]
+        if metric == GRAPHED["recall_at_k"] and len(asked) >= ALIKE and not any(map(math.isnan, means)):
+            yield Reading("ringtrue_retrieval_recall_version_change", means[0] - median(means[1:]), {**cut, **labels})
+
+
+def _value(result: StoredResult, name: str, query: str) -> float:
+    """Return a measure of one query; nan if it is not known."""
+    return result.per_query.get(query, {}).get(name, math.nan)
 
 
 def _measured(name: str, value: float, labels: dict[str, str]) -> Iterator[Reading]:

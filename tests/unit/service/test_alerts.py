@@ -108,6 +108,11 @@ def test_a_gap_begins_the_wait_anew(lite: Store) -> None:
 @pytest.mark.parametrize(
     ("name", "points", "firing"),
     [
+        (
+            "RingtrueRecallDroppedWithVersion",
+            series("ringtrue_retrieval_recall_version_change", [-0.04] * 5 + [-0.06] * 30, **{**LABELS, "golden": "b-v1.1.0"}),
+            20,
+        ),
         ("RingtrueGateFailing", series("ringtrue_gate", [0.0] * 5 + [1.0] * 60, verdict="fail", role="production"), 5),
         (
             "RingtrueEvaluationStale",

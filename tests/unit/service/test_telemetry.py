@@ -13,9 +13,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
-from made import evaluation
+from made import answers, evaluation, golden_set
 from ringtrue.errors import InputError, Unreachable
 from ringtrue.online import QueryLog, record_evaluation
+from ringtrue.records import Ranking
 from ringtrue.service.alerts import shipped_rules
 from ringtrue.service.gauges import CATALOGUE, METRICS, Names, label_value
 from ringtrue.service.readings import Quality
@@ -162,6 +163,36 @@ def test_v2_every_figure_of_a_filled_store_is_told(store: Store, clock: Clock) -
     assert all(value == 0 for _, value in found["ringtrue_collect_errors_total"])
 
 
+@pytest.mark.parametrize(("skill", "worse"), [(0.9, False), (0.4, True)])
+def test_a_new_version_of_the_golden_set_hides_no_fall_and_looks_like_none(
+    lite: Store, clock: Clock, skill: float, worse: bool
+) -> None:
+    older = golden_set(queries=30)
+    later = golden_set(queries=40)
+    newer = replace(
+        later,
+        version="1.1.0",
+        # 30 queries stay as they are, but for one whose judgments were corrected; 10 that nobody can answer are new.
+        judgments=tuple(
+            replace(one, grade=1) if one.query_id == "q000" else one
+            for one in (*older.judgments, *(one for one in later.judgments if one.query_id >= "q030"))
+        ),
+    )
+    unanswered = tuple(Ranking(f"q{number:03}", ()) for number in range(30, 40))
+    for days, golden, rankings in (
+        (3, older, answers(older, skill=0.9)),
+        (2, older, answers(older, skill=0.9)),
+        (1, newer, [*answers(older, skill=skill), *unanswered]),
+    ):
+        made = evaluation(golden, rankings, measures=("R@10",))
+        record_evaluation(lite, made, now=NOW - timedelta(days=days))
+    found = samples(Telemetry(Settings(), lite, now=clock))
+    change = only(found, "ringtrue_retrieval_recall_version_change", k="10", golden="made-v1.1.0")
+    assert (change < -0.05) is worse
+    if not worse:
+        assert change == 0  # although recall over the whole new set is lower
+
+
 def test_v2_names_and_labels_are_those_of_the_catalogue(lite: Store, clock: Clock) -> None:
     filled(lite)
     telemetry = Telemetry(Settings(), lite, queue=lambda: Queue(0, 1), now=clock)
@@ -174,7 +205,10 @@ def test_v2_names_and_labels_are_those_of_the_catalogue(lite: Store, clock: Cloc
             assert set(labels) - {"le"} == set(told[name].all_labels), name
             assert labels["project"] == "default"
     memory_only = {name for name in told if "memory" in name or "constitutional" in name}
-    unused = {"ringtrue_shadow_p95_increase_ratio", "ringtrue_scrape_key_expires_timestamp_seconds"}
+    unused = {
+        "ringtrue_shadow_p95_increase_ratio", "ringtrue_scrape_key_expires_timestamp_seconds",
+        "ringtrue_retrieval_recall_version_change",
+    }  # fmt: skip
     assert set(told) - set(found) == memory_only | unused
 
 
