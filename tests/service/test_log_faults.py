@@ -21,6 +21,7 @@ import pytest
 from connectors.faults import LOOPBACK, free_port, proxy
 from postgres_server import INITDB, START, PostgresServer, binaries, not_as_root
 from ringtrue.online import QueryLog, losses
+from ringtrue.service.readiness import Readiness
 from ringtrue.store import Store
 
 HITS = [(f"document-{place}", 1 - place / 20) for place in range(10)]
@@ -219,6 +220,20 @@ def test_l1_the_network_to_postgresql_swallows_everything_and_the_program_ends_m
             until(lambda: bool(after.recovered))
             assert [one.lost for one in after.recovered] == [0]
         complete(store, caller)
+
+
+def test_readiness_tells_within_seconds_of_a_database_that_hangs(server: Server, database: str) -> None:
+    with proxy(server.about.port) as network:
+        through = database.replace(f":{server.about.port}/", f":{network.port}/")
+        store = Store.open(through)  # not closed: that would wait for the database
+        readiness = Readiness(store)
+        assert readiness.read_problem() is None
+        network.hang()
+        for _ in range(2):  # asked again, it does not wait in a second thread
+            start = time.monotonic()
+            assert readiness.read_problem() == "the store does not answer"
+            assert time.monotonic() - start < 5
+        assert sum(thread.name == "ringtrue-readiness" for thread in threading.enumerate()) == 1
 
 
 # ── SQLite ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
