@@ -20,6 +20,8 @@ NAME = "ringtrue.toml"
 GATE_TABLES = ("floors", "latency", "slices")
 """The tables that ``[gate]`` may have: ``[gate.floors]`` and the like."""
 PROJECT_VARIABLE = "RINGTRUE_PROJECT"
+PORT_VARIABLE = "RINGTRUE_PORT"
+"""Says what ``{port}`` in a connection stands for; ``ringtrue ci`` sets it for each side."""
 STORE_SETTINGS = ("url", "project", "retention")
 """What ``[store]`` may have beside the options of its commands."""
 
@@ -68,6 +70,37 @@ def load_config(start: Path | None = None) -> Config:
     if not isinstance(gauges, dict) or not all(isinstance(name, str) for name in gauges.values()):
         raise InputError(f"{file}: [serve.gauges] is no table of names; write ringtrue_retrieval_mrr = 'shop_mrr' under it")
     return Config(file, settings, connections, gate if isinstance(gate, dict) else {}, kept, gauges)
+
+
+def with_port(settings: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return a connection's settings with ``{port}`` replaced: by RINGTRUE_PORT, else by the setting ``port`` beside it.
+
+    Raises InputError if neither is there.
+    """
+    if not _has_port(settings):
+        return dict(settings)
+    given = {name: value for name, value in settings.items() if name != "port"}
+    port = os.environ.get(PORT_VARIABLE) or settings.get("port")
+    if port is None:
+        raise InputError(f"{where}: no port for {{port}}; add port = 8000 beside it, or set {PORT_VARIABLE}")
+    if not str(port).isdecimal():
+        raise InputError(f"{where}: {port!r:.40} is not a port for {{port}}; write a number like 8000")
+    filled: dict[str, Any] = _with_port(given, str(port))
+    return filled
+
+
+def _has_port(value: Any) -> bool:
+    if isinstance(value, Mapping | list):
+        return any(map(_has_port, value.values() if isinstance(value, Mapping) else value))
+    return isinstance(value, str) and "{port}" in value
+
+
+def _with_port(value: Any, port: str) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _with_port(part, port) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_with_port(part, port) for part in value]
+    return value.replace("{port}", port) if isinstance(value, str) else value
 
 
 def store_url() -> str:

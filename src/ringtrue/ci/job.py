@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ringtrue.errors import OK, UNDECIDED, InputError
+from ringtrue.ci.service import RunningService, Service, free_port, running
+from ringtrue.config import PORT_VARIABLE
+from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError
 
 Say = Callable[[str], None]
 """Who hears what the commands print, line by line."""
@@ -32,33 +34,53 @@ class Side:
 
 
 def evaluate_in(
-    folder: Path, out: Path, *, options: Sequence[str], setup: str, environment: Mapping[str, str], say: Say
+    folder: Path,
+    out: Path,
+    *,
+    options: Sequence[str],
+    setup: str,
+    environment: Mapping[str, str],
+    say: Say,
+    service: Service | None = None,
 ) -> Side:
-    """Evaluate what a folder holds with ``ringtrue eval`` there, after its own set-up; the run goes to ``out``."""
+    """Evaluate what a folder holds with ``ringtrue eval`` there, after its own set-up; the run goes to ``out``.
+
+    A ``service`` runs meanwhile, from the same folder.
+    """
     # What the set-up calls `ringtrue` and `python` is what runs here.
     environment = {**environment, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"}
+    port = service.port or free_port() if service else 0
+    if service:
+        environment |= {"PORT": str(port), PORT_VARIABLE: str(port)}
     (out / "run.json").unlink(missing_ok=True)  # or an earlier run would pass for this one
     if setup:
         say(f"$ {setup}")
         code, last = _told(["bash", "-e", "-c", setup], folder, environment, say)
         if code != OK:
             return Side(None, UNDECIDED, f"the set-up ended with {code}: {last or 'it said nothing'}; mend --setup")
+    if service is None:
+        return _evaluated(folder, out, options, environment, say)
+    log = out.with_name(f"{out.name}-service.log").absolute()
+    server = RunningService(service, port, folder, environment, log)
+    reason = ""
+    try:
+        with running(server, say):
+            side = _evaluated(folder, out, options, environment, say)
+            reason = server.ended()  # the rest of the answers was somebody else's, or none
+    except CannotDecide as problem:
+        reason = str(problem)
+    if log.is_file() and (reason or side.run is None):
+        for line in server.last_lines():
+            say(f"  {log.name} | {line}")
+    return Side(None, UNDECIDED, reason) if reason else side
+
+
+def _evaluated(folder: Path, out: Path, options: Sequence[str], environment: Mapping[str, str], say: Say) -> Side:
     # -P: a folder under test that has a yaml.py must not become part of Ringtrue.
     # --no-store: a change that is proposed is not what runs.
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "ringtrue",
-        "eval",
-        "--out",
-        str(out.absolute()),
-        "--no-report",
-        "--no-store",
-        *options,
-    ]
-    say(f"$ ringtrue {' '.join(command[4:])}")
-    code, last = _told(command, folder, environment, say)
+    command = [sys.executable, "-P", "-m", "ringtrue", "eval", "--out", str(out.absolute()), "--no-report", "--no-store"]
+    say(f"$ ringtrue {' '.join([*command[4:], *options])}")
+    code, last = _told([*command, *options], folder, environment, say)
     if (out / "run.json").is_file():  # also where some queries failed; the gate says which
         return Side(out)
     reason = re.sub(r"^ringtrue: ", "", last)
@@ -115,7 +137,11 @@ def _told(command: Sequence[str], folder: Path, environment: Mapping[str, str], 
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     ) as process:  # fmt: skip
         assert process.stdout is not None
-        for line in process.stdout:
-            say(line.rstrip("\n"))
-            last = line.strip() or last
+        try:
+            for line in process.stdout:
+                say(line.rstrip("\n"))
+                last = line.strip() or last
+        except BaseException:
+            process.terminate()  # or a cancelled job would wait for it
+            raise
     return process.returncode, last

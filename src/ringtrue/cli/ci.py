@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from ringtrue.cli.gate import committed
 from ringtrue.errors import OK, UNDECIDED, InputError, RingtrueError
 
 if TYPE_CHECKING:
-    from ringtrue.ci import Side
+    from ringtrue.ci import Service, Side
     from ringtrue.run import Evaluation
     from ringtrue.verdict import Baseline, Check, Policy
 
@@ -41,6 +42,22 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Job:
+    """One side of a job: what is evaluated, how it is started and how it is judged."""
+
+    context: typer.Context
+    named: options.Asked
+    """What this command names itself, before the settings."""
+    asked: options.Asked
+    policy: Policy
+    out: Path
+    key: str
+    setup: str
+    service: Service | None
+    shared: bool
+
+
 def ci_command(
     context: typer.Context,
     golden: options.Golden = None,
@@ -59,6 +76,25 @@ def ci_command(
     setup: Annotated[
         str, typer.Option("--setup", help="Shell command before each evaluation: 'pip install -e . && make index'.")
     ] = "",
+    serve: Annotated[
+        str, typer.Option("--serve", help="Shell command that runs the search service of a side: 'python app.py {port}'.")
+    ] = "",
+    ready: Annotated[
+        str,
+        typer.Option(
+            "--ready", help="URL or shell command that succeeds once the service is ready; by default, its port listens."
+        ),
+    ] = "",
+    stop: Annotated[str, typer.Option("--stop", help="Shell command that stops the service; SIGTERM follows.")] = "",
+    port: Annotated[
+        int | None, typer.Option("--port", min=1, max=65535, help="Fixed port of the service; a free one unless given.")
+    ] = None,
+    ready_timeout: Annotated[
+        float, typer.Option("--ready-timeout", min=0.1, help="Seconds until the service must be ready.")
+    ] = 60.0,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="With --base-ref, both sides may ask the same running system.")
+    ] = False,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for runs and reports.")] = OUT,
     comment: Annotated[bool, typer.Option("--comment/--no-comment", help="Keep a comment on the pull request.")] = True,
     key: Annotated[str, typer.Option("--key", help="Tells the comments of several gates on one pull request apart.")] = "",
@@ -66,8 +102,9 @@ def ci_command(
 ) -> None:
     """Run the gate in CI, with reports and a pull-request comment. Ends with the exit code of the gate.
 
-    Everything comes from [eval], [gate] and [ci] in ringtrue.toml, unless it is given here. A comment that cannot be posted is
-    said, and never changes the exit code.
+    Everything comes from [eval], [gate] and [ci] in ringtrue.toml, unless it is given here. --serve starts the search service
+    of each side from its own checkout, on a port of its own: {port} in these commands and in the connection's url. A comment
+    that cannot be posted is reported, and never changes the exit code.
 
     \b
     Example: ringtrue ci
@@ -84,9 +121,12 @@ def ci_command(
     out.mkdir(parents=True, exist_ok=True)
     crash: Exception | None = None
     try:
+        from ringtrue.ci import Service
+
         asked = options.settled(named, context)
-        given = _flags(named, asked)
-        outcome = _judged(asked, given, run=run, baseline=baseline, base_ref=base_ref, mode=mode, setup=setup, out=out, key=key)
+        service = Service(serve, ready, stop, port, ready_timeout) if serve else None
+        job = Job(context, named, asked, _policy(mode), out, key, setup, service, shared)
+        outcome = _judged(job, run=run, baseline=baseline, base_ref=base_ref)
     except Exception as problem:
         # Whoever reads the pull request must not find the verdict of the last change there, whatever happened here.
         foreseen = isinstance(problem, RingtrueError)
@@ -121,9 +161,19 @@ def ci_command(
         raise typer.Exit(outcome.code)
 
 
-def _flags(named: options.Asked, asked: options.Asked) -> list[str]:
+def _policy(mode: str | None) -> Policy:
+    from ringtrue.cli.gate import chosen_policy
+    from ringtrue.config import load_config
+    from ringtrue.verdict import Policy
+
+    config = load_config()
+    return chosen_policy(Policy.of(config.gate, place=config.file or "gate"), {"mode": mode}, ())
+
+
+def _flags(job: Job) -> list[str]:
     """Return what this command says itself as options of ``ringtrue eval``; the rest each side reads where it is evaluated."""
     given: list[str] = []
+    named, asked = job.named, job.asked
     if named.golden and named.golden == asked.golden:
         given += ["--golden", named.golden]
     # The search that is not meant is named, too, as nothing: each side's own settings may have it.
@@ -134,81 +184,146 @@ def _flags(named: options.Asked, asked: options.Asked) -> list[str]:
     return given
 
 
-def _judged(
-    asked: options.Asked,
-    given: Sequence[str],
-    *,
-    run: Path | None,
-    baseline: Path | None,
-    base_ref: str | None,
-    mode: str | None,
-    setup: str,
-    out: Path,
-    key: str,
-) -> Outcome:
-    """Evaluate what has to be, gate it and write the reports; raises RingtrueError where there is no verdict."""
-    from ringtrue.cli.gate import BASELINE, QUERIES, chosen_policy, headline, reasons, standard
-    from ringtrue.config import load_config
-    from ringtrue.report import report_on
+def _judged(job: Job, *, run: Path | None, baseline: Path | None, base_ref: str | None) -> Outcome:
+    """Evaluate what has to be, gate it and write the reports; raises RingtrueError if there is no verdict."""
+    from ringtrue.cli.gate import BASELINE, standard
     from ringtrue.run import open_run
-    from ringtrue.verdict import Policy, gate, read_baseline, with_checks
+    from ringtrue.verdict import read_baseline
 
-    config = load_config()
-    policy = chosen_policy(Policy.of(config.gate, place=config.file or "gate"), {"mode": mode}, ())
-    place, before = baseline or BASELINE, None
-    if not base_ref:  # a baseline that cannot be read is told before anything is evaluated
-        before = standard(place, named=baseline is not None, read=read_baseline)
+    if base_ref:
+        return _compared(job, base_ref)
+    place = baseline or BASELINE
+    # A baseline that cannot be read is told before anything is evaluated.
+    before = standard(place, named=baseline is not None, read=read_baseline)
     extra: list[Check] = []
     notes: list[str] = []
     if run is not None:
         evaluation = open_run(run)
-        extra, notes = committed(evaluation, asked)
+        extra, notes = committed(evaluation, job.asked)
     else:
-        side = _evaluated(Path(), out / "head", given, policy, setup)
+        _check_addresses(job)
+        side = _evaluated(job, Path(), "head")
         if side.run is None:
-            return _without(side.code, side.reason, key)
+            return _without(side.code, side.reason, job.key)
         evaluation = open_run(side.run)
-    if base_ref:
-        before = _base(base_ref, asked, given, policy, setup=setup, out=out)
-    verdict = with_checks(gate(evaluation, policy, baseline=before), extra, notes=notes)
-    report = report_on(evaluation, made_at=datetime.now(UTC).isoformat(timespec="seconds"), baseline=before, verdict=verdict)
-    against = [check for status in ("fail", "undecided") for check in verdict.checks if check.status == status]
-    return replace(
-        _written(report, verdict.word, verdict.exit_code, evaluation, out=out, key=key),
-        reasons=tuple(check.message for check in against),
-        failures=verdict.failures,
-        lines=(*headline(verdict, evaluation), *reasons(verdict, evaluation, before, queries=QUERIES)),
-        notes=verdict.notes,
-    )
+    return _gated(job, evaluation, before, extra, notes)
 
 
-def _evaluated(folder: Path, out: Path, given: Sequence[str], policy: Policy, setup: str) -> Side:
-    from ringtrue.ci import evaluate_in
-    from ringtrue.config import environment_without_tokens
-    from ringtrue.run import DEFAULT_MEASURES
-
-    measures = [part for name in dict.fromkeys((*DEFAULT_MEASURES, *policy.measures)) for part in ("--measure", name)]
-    say = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731
-    return evaluate_in(folder, out, options=[*given, *measures], setup=setup, environment=environment_without_tokens(), say=say)
-
-
-def _base(ref: str, asked: options.Asked, given: Sequence[str], policy: Policy, *, setup: str, out: Path) -> Baseline:
-    """Return the commit that a change builds on as a baseline: measured here and now, so that latencies compare, too."""
+def _compared(job: Job, ref: str) -> Outcome:
+    """Evaluate the change and the commit it builds on, one after the other, and gate the one against the other."""
     from ringtrue.ci import checkout
     from ringtrue.errors import CannotDecide
     from ringtrue.run import open_run
     from ringtrue.verdict import baseline_of
     from ringtrue.verdict.reachable import with_measures
 
-    golden = asked.golden
-    # Both sides answer the questions of the change: otherwise a new query would look like a difference between searches.
-    same = [*given, "--golden", str(Path(golden).resolve())] if golden and Path(golden).exists() else list(given)
-    with checkout(ref, say=lambda line: print(line, file=sys.stderr)) as (folder, commit):
-        side = _evaluated(folder, out / "base", same, policy, setup)
-    if side.run is None:
-        raise CannotDecide(f"the base {ref} ({commit}) could not be evaluated: {side.reason}")
-    whole, _ = with_measures(open_run(side.run), policy.measures)
-    return replace(baseline_of(whole), version=f"of {ref} ({commit})" if ref != commit else commit)
+    with checkout(ref, say=_say) as (folder, commit):
+        try:
+            base, notes = _base_job(job, folder)
+        except InputError as problem:
+            raise CannotDecide(f"the base {ref} ({commit}) could not be evaluated: {problem}") from problem
+        _check_addresses(job, base, folder)
+        side = _evaluated(job, Path(), "head", "--no-cache")
+        if side.run is None:
+            return _without(side.code, side.reason, job.key)
+        # Both sides answer the questions of the change: otherwise a new query would look like a difference between searches.
+        golden = job.asked.golden
+        same = ["--golden", str(Path(golden).resolve())] if golden and Path(golden).exists() else []
+        other = _evaluated(base, folder, "base", "--no-cache", *same)
+    if other.run is None:
+        raise CannotDecide(f"the base {ref} ({commit}) could not be evaluated: {other.reason}")
+    whole, _ = with_measures(open_run(other.run), job.policy.measures)
+    before = replace(baseline_of(whole), version=f"of {ref} ({commit})" if ref != commit else commit)
+    return _gated(job, open_run(side.run), before, [], notes)
+
+
+def _base_job(job: Job, folder: Path) -> tuple[Job, list[str]]:
+    """Return the job of the base by its own ringtrue.toml, and what to note about it.
+
+    A base that cannot start its service yet, because the change brings ``serve``, gets the settings of the change.
+    """
+    from ringtrue.ci import Service
+    from ringtrue.config import load_config
+
+    head, base = load_config(), load_config(folder)
+    own = base.commands.get("ci", {})
+    notes = (
+        ["both sides asked one running system (shared = true); a change to that system is not compared"] if job.shared else []
+    )
+
+    def here(option: str) -> bool:
+        source = job.context.get_parameter_source(option)
+        return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
+
+    service = job.service
+    if not here("serve") and own.get("serve"):
+        service = Service.of(own, base.file)
+    elif not here("serve") and service and head.file:
+        place = folder / os.path.relpath(head.file, Path.cwd())
+        place.write_bytes(head.file.read_bytes())
+        base, own = load_config(folder), {}
+        notes.append("the base has no [ci] serve; it was started and asked by this change's ringtrue.toml")
+    setup = job.setup if here("setup") else str(own.get("setup", job.setup))
+    asked = options.settled(job.named, job.context, base.commands.get("eval", {}))
+    return replace(job, asked=asked, setup=setup, service=service), notes
+
+
+def _check_addresses(job: Job, base: Job | None = None, folder: Path = Path()) -> None:
+    from ringtrue.ci import AskedServers, check_addresses
+    from ringtrue.config import load_config
+    from ringtrue.retrieve import connections_of
+
+    def servers(side: Job, place: Path) -> AskedServers:
+        texts = [side.asked.retriever or ""] if not side.asked.python else []
+        names = [
+            name
+            for text in (*texts, *(route.partition("=")[2] for route in side.asked.routes))
+            if text
+            for name in connections_of(text)
+        ]
+        described = load_config(place).connections
+        return AskedServers({name: described[name] for name in names if name in described}, side.service)
+
+    check_addresses(servers(job, Path()), servers(base, folder) if base else None, shared=job.shared)
+
+
+def _evaluated(job: Job, folder: Path, name: str, *more: str) -> Side:
+    from ringtrue.ci import evaluate_in
+    from ringtrue.config import environment_without_tokens
+    from ringtrue.run import DEFAULT_MEASURES
+
+    measures = [part for text in dict.fromkeys((*DEFAULT_MEASURES, *job.policy.measures)) for part in ("--measure", text)]
+    return evaluate_in(
+        folder,
+        job.out / name,
+        options=[*_flags(job), *(["--no-cache"] if job.service else []), *more, *measures],
+        setup=job.setup,
+        environment=environment_without_tokens(),
+        say=_say,
+        service=job.service,
+    )
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _gated(job: Job, evaluation: Evaluation, before: Baseline | None, extra: Sequence[Check], notes: Sequence[str]) -> Outcome:
+    """Judge an evaluation and write the reports."""
+    from ringtrue.cli.gate import QUERIES, headline, reasons
+    from ringtrue.report import report_on
+    from ringtrue.verdict import gate, with_checks
+
+    verdict = with_checks(gate(evaluation, job.policy, baseline=before), extra, notes=notes)
+    report = report_on(evaluation, made_at=datetime.now(UTC).isoformat(timespec="seconds"), baseline=before, verdict=verdict)
+    against = [check for status in ("fail", "undecided") for check in verdict.checks if check.status == status]
+    return replace(
+        _written(report, verdict.word, verdict.exit_code, evaluation, out=job.out, key=job.key),
+        reasons=tuple(check.message for check in against),
+        failures=verdict.failures,
+        lines=(*headline(verdict, evaluation), *reasons(verdict, evaluation, before, queries=QUERIES)),
+        notes=verdict.notes,
+    )
 
 
 def _written(report: Any, word: str, code: int, evaluation: Evaluation, *, out: Path, key: str) -> Outcome:

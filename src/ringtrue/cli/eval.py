@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
@@ -300,14 +300,16 @@ def watching(*, quiet: bool = False) -> Iterator[Watcher]:
         )
 
 
-def settled(asked: Asked, context: typer.Context) -> Asked:
+def settled(asked: Asked, context: typer.Context, section: Mapping[str, Any] | None = None) -> Asked:
     """Return what is evaluated, as far as it is not this command's own option, and with one search.
 
-    ``RINGTRUE_EVAL_…`` holds for every command that evaluates, like ``[eval]``. Where a flag names a search, another one in
-    the environment or the file does not count; two of equal strength are left for ``retriever_of`` to refuse.
+    ``RINGTRUE_EVAL_…`` holds for every command that evaluates, like ``[eval]``, for which ``section`` stands in. If a flag
+    names a search, another one in the environment or the file does not count; two of equal strength are left for
+    ``retriever_of`` to refuse.
     """
     root: Any = context.parent
-    plain = root.command.commands["eval"].make_context("eval", [], parent=root)
+    instead = {} if section is None else {"default_map": section}
+    plain = root.command.commands["eval"].make_context("eval", [], parent=root, **instead)
     defaults: dict[str, Any] = {field.name: field.default for field in fields(Asked) if field.name not in NOT_SHARED}
     changed: dict[str, Any] = {}
     strength: dict[str, int] = {}

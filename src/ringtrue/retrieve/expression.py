@@ -400,3 +400,21 @@ def names_documents(source: Source) -> bool:
         return ALL[part.name].documents or any(searches(child) for child in part.args)
 
     return searches(canonical(source))
+
+
+def connections_of(source: Source) -> list[str]:
+    """Return the names of the connections that a retriever searches.
+
+    >>> connections_of("rrf(connect('shop'), bm25) >> top(5)")
+    ['shop']
+    """
+
+    def named(part: object) -> list[str]:
+        if isinstance(part, Pipeline):
+            return [name for stage in part.stages for name in named(stage)]
+        if not isinstance(part, Expression):
+            return []
+        own = [str(dict(part.options)["name"])] if part.name == "connect" else []
+        return [*own, *(name for child in part.args for name in named(child))]
+
+    return list(dict.fromkeys(named(canonical(source))))

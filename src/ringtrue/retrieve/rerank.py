@@ -341,9 +341,9 @@ def open_reranker(name: str, *, texts: Texts, depth: int) -> Reranker:
     if name not in loaded.connections:
         known = f"did you mean {nearest(name, loaded.connections)}?" if loaded.connections else "none is described"
         raise InputError(f"ringtrue.toml has no [connections.{name}]; {known}")
-    settings = dict(loaded.connections[name])
-    kind = settings.pop("kind", None)
     where = f"connection '{name}'"
+    settings = config.with_port(loaded.connections[name], where)
+    kind = settings.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise InputError(f"{where} is of kind {kind!r}, which reranks nothing; write kind = 'rerank' or 'llm'")
     known_ones = _settings(_KINDS[kind])

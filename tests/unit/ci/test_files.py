@@ -267,10 +267,14 @@ def test_what_the_guide_shows_can_be_copied(root, action) -> None:
     known = {hook["id"] for hook in yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())}
     assert {hook["id"] for hook in hooks["repos"][0]["hooks"]} == known
     text = (root / "docs/ci.md").read_text()
-    table = re.findall(r"^\| (`[^|]*`) \|", text, re.MULTILINE)
+    table = re.findall(r"^\| (`[^|]*`) \|", text.split("\n## GitHub\n")[1], re.MULTILINE)
     assert set(re.findall(r"`([\w-]+)`", " ".join(table))) == set(action["inputs"])
     commands = typer.main.get_command(app).commands
+    from ringtrue.retrieve.connectors import connect
+
     for settings in blocks(root, "toml"):
+        for name, connection in settings.pop("connections", {}).items():
+            assert connect({key: value for key, value in connection.items() if key != "port"}, name=name).name == name
         for section, values in settings.items():
             options = {option.name for option in commands[section].params} | {"floors"}
             assert set(values) <= options, section

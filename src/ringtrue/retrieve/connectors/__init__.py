@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ringtrue.config import load_config
+from ringtrue.config import load_config, with_port
 from ringtrue.errors import InputError, nearest
 from ringtrue.retrieve.connectors.base import Connector
 
@@ -112,4 +112,5 @@ def open_connection(name: str) -> Connector:
     if name not in settings.connections:
         known = f"did you mean {nearest(name, settings.connections)}?" if settings.connections else "none is described"
         raise InputError(f"ringtrue.toml has no [connections.{name}]; {known}")
-    return _described(settings.connections[name], name=name, folder=settings.file.parent if settings.file else None)
+    given = with_port(settings.connections[name], f"connection '{name}'")
+    return _described(given, name=name, folder=settings.file.parent if settings.file else None)

@@ -1,0 +1,228 @@
+"""The service under test: started from the checkout of its side, waited for, and stopped with its children (B-5).
+
+Each side has a port of its own: ``{port}`` in ``serve``, ``ready`` and ``stop``, and ``PORT`` and ``RINGTRUE_PORT`` in the
+environment of everything that runs for this side. Whatever makes it unclear which server answered raises CannotDecide.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
+
+from ringtrue.errors import CannotDecide, InputError
+
+PATIENCE = 10.0
+"""Seconds that a service has to end after ``stop`` or SIGTERM, before it is killed."""
+GLANCE = 2.0
+"""Seconds for what is quickly done: children that end, ``ready`` before the service is started."""
+TAIL = 20
+"""Lines of a service's log that a failure shows."""
+_PORT = re.compile(r"(?<!\$)\{port\}")
+
+
+@dataclass(frozen=True)
+class Service:
+    """How the search under test is started: ``serve``, ``ready``, ``stop`` … under ``[ci]`` in ringtrue.toml."""
+
+    serve: str
+    """Shell command that runs the service; one that starts it in the background needs ``stop``."""
+    ready: str = ""
+    """A URL that answers 2xx, or a shell command that succeeds; when empty, something must listen on the port."""
+    stop: str = ""
+    """Shell command that ends the service; SIGTERM and SIGKILL follow."""
+    port: int | None = None
+    """A fixed port; when None, every side gets a free one."""
+    ready_timeout: float = 60.0
+    """Seconds until it must be ready."""
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], place: object) -> Service:
+        """Return the service that a section ``[ci]`` describes; raises InputError naming the setting."""
+        known = {item.name: settings[item.name] for item in fields(cls) if item.name in settings}
+        for name, value in known.items():
+            legal: Any = {"port": int, "ready_timeout": int | float}.get(name, str)
+            if isinstance(value, bool) or not isinstance(value, legal):
+                raise InputError(f"{place}: ci.{name} is {value!r:.40}; write a {'text' if legal is str else 'number'}")
+        return cls(**known)
+
+
+@dataclass
+class RunningService:
+    """A service of one side, run in its checkout; its output and that of its commands goes to ``log``."""
+
+    service: Service
+    port: int
+    folder: Path
+    environment: Mapping[str, str]
+    log: Path
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    def start(self) -> None:
+        """Start it; raises CannotDecide if something answers in its place already."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log.write_bytes(b"")
+        if listens(self.port):
+            raise CannotDecide(
+                f"a server already listens on port {self.port} and would be measured instead of the service that [ci] serve "
+                "starts; stop it, or leave out port under [ci]"
+            )
+        if self.service.ready and not self._missing(GLANCE):
+            raise CannotDecide(
+                f"ready ({self.service.ready}) succeeds before the service was started, so another server answers it; "
+                "stop that one, or write {port} in ready under [ci]"
+            )
+        self.process = self._shell(self.service.serve)
+
+    def wait(self) -> None:
+        """Wait until it is ready; raises CannotDecide if it ends before, or takes too long."""
+        end = time.monotonic() + self.service.ready_timeout
+        while missing := self._missing(end - time.monotonic()):
+            if self.ended() or time.monotonic() >= end:
+                break
+            time.sleep(0.05)
+        if ended := self.ended():  # asked last: another server may have answered in its place
+            raise CannotDecide(f"{ended} (before it was ready); mend serve under [ci], see {self.log}")
+        if missing:
+            raise CannotDecide(
+                f"the service was not ready after {self.service.ready_timeout:g} s: {missing} "
+                f"({self._filled(self.service.ready) or f'port {self.port}'}); "
+                f"mend ready or raise ready_timeout under [ci], see {self.log}"
+            )
+
+    def ended(self) -> str:
+        """Return how it ended by itself, with its last words; empty while it runs, also in the background."""
+        code = self.process.poll()
+        if code is None or (code == 0 and self.service.stop):
+            return ""
+        return f"the service ended with {code}: {(self.last_lines() or ['its log is empty'])[-1]}"
+
+    def last_lines(self) -> list[str]:
+        """Return the last lines of its log."""
+        return [line for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()][-TAIL:]
+
+    def stop(self) -> None:
+        """End it and everything that it started: its ``stop``, SIGTERM to its process group, SIGKILL."""
+        if self.service.stop:
+            self._run(self.service.stop, PATIENCE)
+        _signal(self.process, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(PATIENCE)
+        _until(GLANCE, lambda: not _signal(self.process, 0))  # its children had the signal, too
+        _signal(self.process, signal.SIGKILL)
+        self.process.wait()
+        _until(GLANCE, lambda: not _signal(self.process, 0))
+
+    def _missing(self, timeout: float) -> str:
+        """Return what is missing until it is ready; empty if nothing is."""
+        ready = self._filled(self.service.ready)
+        if not ready:
+            return "" if listens(self.port) else "nothing listens"
+        if not ready.startswith(("http://", "https://")):
+            return self._run(ready, timeout)
+        try:
+            with build_opener(ProxyHandler({})).open(ready, timeout=max(0.1, min(timeout, 5.0))):
+                return ""
+        except HTTPError as problem:
+            return f"HTTP {problem.code}"
+        except (OSError, ValueError) as problem:
+            return str(getattr(problem, "reason", "") or problem)
+
+    def _run(self, command: str, timeout: float) -> str:
+        """Run a command to its end; return how it failed, or an empty text."""
+        process = self._shell(command)
+        try:
+            code = process.wait(max(timeout, 0.1))
+        except subprocess.TimeoutExpired:
+            return "the command did not end"
+        finally:
+            _signal(process, signal.SIGKILL)
+            process.wait()
+        return f"the command ended with {code}" if code else ""
+
+    def _shell(self, command: str) -> subprocess.Popen[bytes]:
+        """Start a command in a process group of its own."""
+        with self.log.open("ab") as out:
+            return subprocess.Popen(
+                ["bash", "-c", self._filled(command)], cwd=self.folder, env=dict(self.environment), start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+
+    def _filled(self, text: str) -> str:
+        return _PORT.sub(str(self.port), text)
+
+
+@contextmanager
+def running(found: RunningService, say: Callable[[str], None]) -> Iterator[RunningService]:
+    """Start a service, wait until it is ready, and stop it at the end; raises CannotDecide."""
+    say(f"$ {found.service.serve}    # {{port}} = {found.port}")
+    with _ended_by_sigterm():
+        found.start()
+        try:
+            found.wait()
+            yield found
+        finally:
+            found.stop()
+    if not _until(PATIENCE, lambda: not listens(found.port)):
+        raise CannotDecide(
+            f"something still listens on port {found.port} after the service was stopped; "
+            "set stop under [ci] to a command that ends it"
+        )
+
+
+def free_port() -> int:
+    """Return a port that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def listens(port: int) -> bool:
+    """Return whether something accepts connections on a port of this machine."""
+    for host in ("127.0.0.1", "::1"):
+        with suppress(OSError), socket.create_connection((host, port), timeout=1):
+            return True
+    return False
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> bool:
+    """Send a signal to a process and its children; return whether one of them was there."""
+    try:
+        os.killpg(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _until(seconds: float, holds: Callable[[], bool]) -> bool:
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Leave in good order when the pipeline is cancelled, so that no service outlives its job."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
