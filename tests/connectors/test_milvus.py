@@ -24,6 +24,7 @@ import pytest
 from connectors.conftest import MilvusServer
 from connectors.faults import LOOPBACK, PROMPT, answering, free_port, proxy, silent
 from ringtrue.errors import AccessDenied, InputError, MissingInput, TimedOut, Unreachable
+from ringtrue.extras import install_command
 from ringtrue.retrieve.connectors import connect
 from ringtrue.retrieve.connectors.milvus import Milvus
 from ringtrue.retrieve.encode import encoder
@@ -318,7 +319,7 @@ def test_without_its_library_the_extra_is_named(hotels: Milvus, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "pymilvus", None)
     with raises(MissingInput) as messages:
         hotels.search("pool")
-    assert "ringtrue[milvus]" in messages[0]
+    assert install_command("milvus") in messages[0]
 
 
 def test_settings_from_a_dict(server: MilvusServer) -> None:

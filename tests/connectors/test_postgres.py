@@ -23,6 +23,7 @@ import pytest
 from connectors.conftest import PostgresServer
 from connectors.faults import LOOPBACK, PROMPT, Proxy, free_port, halfway, proxy, silent
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, TimedOut, Unreachable
+from ringtrue.extras import install_command
 from ringtrue.retrieve import build
 from ringtrue.retrieve.connectors import connect
 from ringtrue.retrieve.connectors.postgres import Pgvector, Postgres
@@ -543,7 +544,7 @@ def test_without_its_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with raises(MissingInput) as messages:
         words().search("pool")
-    assert "ringtrue[postgres]" in messages[0]
+    assert install_command("postgres") in messages[0]
 
 
 def test_settings_from_a_dict_with_parts_instead_of_an_address(server: PostgresServer) -> None:

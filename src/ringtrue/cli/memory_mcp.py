@@ -11,6 +11,7 @@ import typer
 from ringtrue.cli.memory import Root
 from ringtrue.config import environment_without_tokens
 from ringtrue.errors import MissingInput
+from ringtrue.extras import install_command
 
 
 def mcp_command(
@@ -47,7 +48,7 @@ def mcp_command(
     except ModuleNotFoundError as problem:
         if (problem.name or "").partition(".")[0] not in ("mcp", "mcp_types", "pydantic"):
             raise
-        raise MissingInput("the MCP server needs the package 'mcp'; run `pip install 'ringtrue[mcp]'`") from problem
+        raise MissingInput(f"the MCP server needs the package 'mcp'; {install_command('mcp')}") from problem
     from ringtrue.memory.listen import address_of, check_token, serve_http
 
     folder = memory_folder(root)

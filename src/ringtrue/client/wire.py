@@ -274,5 +274,7 @@ def _httpx() -> Any:
     try:
         import httpx2
     except ImportError as problem:
-        raise InputError("ringtrue.Client needs httpx2; pip install 'ringtrue[service]'") from problem
+        from ringtrue.extras import install_command
+
+        raise InputError(f"ringtrue.Client needs httpx2; {install_command('service')}") from problem
     return httpx2

@@ -14,6 +14,7 @@ import numpy as np
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.experiment.space import MOST, Choice, Point, Range, Space
+from ringtrue.extras import install_command
 
 Method = Literal["grid", "random", "model"]
 METHODS = ("grid", "random", "model")
@@ -79,7 +80,7 @@ def _model(space: Space, seed: int, trials: int) -> Walk:
         try:
             import optuna
         except ImportError:
-            raise MissingInput("optuna is not installed; pip install 'ringtrue[tune]', or use --method random") from None
+            raise MissingInput(f"optuna is not installed; {install_command('tune')}, or use --method random") from None
         logged = optuna.logging.get_verbosity()
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         try:

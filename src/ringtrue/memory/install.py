@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.extras import install_command
 from ringtrue.memory.entries import with_hooks, with_server, with_table, without_ours
 from ringtrue.memory.placing import (
     NOTE,
@@ -175,7 +176,7 @@ def _contents(spot: _Spot, python: str, notes: list[str]) -> Iterator[tuple[str,
         words = {"@PYTHON@": python, "@RINGTRUE@": sys.executable, "@VERSION@": metadata.version("ringtrue")}
         for name, data in templates():
             if name == ".mcp.json" and not _serves():
-                notes.append(_NO_SERVER)
+                notes.append(_no_server())
                 continue
             yield name, _filled(name, data, words)
 
@@ -244,7 +245,8 @@ def _serves() -> bool:
     return util.find_spec("mcp") is not None
 
 
-_NO_SERVER = "the MCP server is left out: its package is not installed; run `pip install 'ringtrue[mcp]'` and install again"
+def _no_server() -> str:
+    return f"the MCP server is left out: its package is not installed; {install_command('mcp')}, and install the plugin again"
 
 
 def _afterwards(spot: _Spot, *, user: bool, home: Path | None) -> list[str]:
@@ -254,7 +256,7 @@ def _afterwards(spot: _Spot, *, user: bool, home: Path | None) -> list[str]:
     if spot.host == "opencode":
         notes.append("OpenCode gets the MCP server only: its hooks are JavaScript programs, so nothing is shown unasked")
     if spot.host != "claude" and not _serves():
-        notes.append(_NO_SERVER)
+        notes.append(_no_server())
     if not user and home is not None and home.absolute() != spot.base and spot.host in installed(home, user=True):
         notes.append(f"{spot.host} has it for the user, too, so each prompt would be answered twice; uninstall one of them")
     return notes

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from ringtrue.errors import InputError
+from ringtrue.extras import install_command
 from ringtrue.service.settings import Settings
 
 GRACE_S = 20
@@ -102,7 +103,7 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
         from ringtrue.service.express import MOST_CONNECTIONS, for_server
         from ringtrue.service.searches import check_settings
     except ImportError as problem:
-        raise InputError(f"the service needs {problem.name}; pip install 'ringtrue[service]'") from problem
+        raise InputError(f"the service needs {problem.name}; {install_command('service')}") from problem
 
     class Announced(uvicorn.Server):
         async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]

@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, InvalidatePoolError
 
 from ringtrue.config import store_url
 from ringtrue.errors import InputError
+from ringtrue.extras import install_command
 from ringtrue.store.checkpoint import WAL_BYTES
 from ringtrue.store.confine import confine
 
@@ -90,7 +91,7 @@ def connect(place: Address) -> Engine:
     try:
         import psycopg  # noqa: F401
     except ImportError as problem:
-        raise InputError("a store on PostgreSQL needs psycopg; pip install 'ringtrue[postgres]'") from problem
+        raise InputError(f"a store on PostgreSQL needs psycopg; {install_command('postgres')}") from problem
     # A cable that is cut says nothing; these make the operating system give up on it.
     watched = {"connect_timeout": BUSY_S, "tcp_user_timeout": 20_000, "keepalives_idle": 10, "keepalives_interval": 5}
     arguments: dict[str, Any] = {name: value for name, value in watched.items() if name not in place.url.query}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import re
 import socket
 import traceback
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 import ringtrue
 from ringtrue import Client
 from ringtrue.client.jobs import Job
+from ringtrue.extras import install_command
 from scripted_service import Answer, Cut, Scripted, refusal, scripted
 
 KEY = "rt_nobody-may-read-this-0123456789"
@@ -261,7 +263,7 @@ def test_without_its_package_the_client_says_what_to_install(monkeypatch: pytest
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(ringtrue.InputError, match=r"pip install 'ringtrue\[service\]'"):
+    with pytest.raises(ringtrue.InputError, match=re.escape(install_command("service"))):
         Client()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from ringtrue.errors import InputError, MissingInput, SpecError
 from ringtrue.experiment import Space, parameter
 from ringtrue.experiment.methods import size, walk
+from ringtrue.extras import install_command
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_x2_without_optuna_the_cure_is_named(monkeypatch) -> None:
         return real(name, *rest, **options)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(MissingInput, match=r"pip install 'ringtrue\[tune\]'"):
+    with pytest.raises(MissingInput, match=re.escape(install_command("tune"))):
         _all(SPACE, "model")
 
 

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from ringtrue.errors import InputError, MissingInput
+from ringtrue.extras import install_command
 from ringtrue.memory import install as module
 from ringtrue.memory.install import HOSTS, install, installed, library, uninstall
 
@@ -163,7 +164,7 @@ def test_a9_without_the_mcp_package_the_server_is_left_out_and_said_so(project: 
     done = [install(host, base=project) for host in HOSTS]
     assert not (project / ".claude" / "skills" / "memory" / ".mcp.json").exists()
     assert (project / ".codex" / "config.toml").read_bytes() == before
-    assert all(any("ringtrue[mcp]" in note for note in one.notes) for one in done)
+    assert all(any(install_command("mcp") in note for note in one.notes) for one in done)
 
 
 def test_a9_the_copy_runs_without_ringtrue_and_without_packages(project: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 
 import ringtrue.retrieve.encode as encode_room
 from ringtrue.errors import InputError, MissingInput
+from ringtrue.extras import install_command
 from ringtrue.retrieve.encode import cache as cache_module
 from ringtrue.retrieve.encode import encoder, find, unit_rows
 from ringtrue.retrieve.encode import model as model_module
@@ -336,7 +338,7 @@ def test_a_missing_library_is_named_with_its_extra(tmp_path: Path, monkeypatch: 
     folder = tiny_bert(tmp_path / "fresh", seed=123 + len(package))
     monkeypatch.setenv("RINGTRUE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingInput, match=rf"{package} is not installed.*; pip install 'ringtrue\[dense\]'"):
+    with pytest.raises(MissingInput, match=re.escape(f"{package} is not installed; {install_command('dense')}")):
         Model(folder).encode(["pool"])
 
 

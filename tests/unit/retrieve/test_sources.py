@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import re
 import sys
 import tracemalloc
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from ringtrue.errors import InputError, MissingInput
+from ringtrue.extras import install_command
 from ringtrue.records import Document
 from ringtrue.retrieve import sources
 from ringtrue.retrieve.sources import Skipped, find, kind_of, read_documents
@@ -205,12 +207,12 @@ def test_pdf(tmp_path: Path) -> None:
 def test_pdf_without_its_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.pdf", b"%PDF-1.4")
     monkeypatch.setattr(sources, "find_spec", lambda _: None)
-    with pytest.raises(MissingInput, match=r"a\.pdf: pypdf is not installed; pip install 'ringtrue\[pdf\]'"):
+    with pytest.raises(MissingInput, match=re.escape(f"a.pdf: pypdf is not installed; {install_command('pdf')}")):
         find([path])
     # Installed in part: there, but not to be imported.
     monkeypatch.setattr(sources, "find_spec", lambda _: object())
     monkeypatch.setitem(sys.modules, "pypdf", None)
-    with pytest.raises(MissingInput, match=r"ringtrue\[pdf\]"):
+    with pytest.raises(MissingInput, match=r"\[pdf\]"):
         read(path)
 
 
@@ -222,7 +224,7 @@ def test_pdf_in_a_folder_without_its_library_is_skipped(tmp_path: Path, monkeypa
     monkeypatch.setitem(sys.modules, "pypdf", None)
     reported: list[Skipped] = []
     assert [document.doc_id for document in read_documents([tmp_path], skipped=reported.append)] == ["b.txt"]
-    assert reported == [Skipped(tmp_path / "a.pdf", "pypdf is not installed; pip install 'ringtrue[pdf]'", unreadable=True)]
+    assert reported == [Skipped(tmp_path / "a.pdf", f"pypdf is not installed; {install_command('pdf')}", unreadable=True)]
 
 
 def test_a_file_is_called_by_its_path_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.extras import install_command
 from ringtrue.records import Hit
 from ringtrue.retrieve.collection import Collection, scope_values
 from ringtrue.retrieve.kept import Kept, Progress
@@ -41,7 +42,7 @@ def _tantivy() -> Any:
     try:
         import tantivy
     except ImportError as problem:
-        raise MissingInput("tantivy is not installed; pip install 'ringtrue[search]'") from problem
+        raise MissingInput(f"tantivy is not installed; {install_command('search')}") from problem
     return tantivy
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.extras import install_command
 from ringtrue.records import Hit, Ints, Stage
 from ringtrue.retrieve.chunk import fixed
 from ringtrue.retrieve.collection import Collection, inside
@@ -313,5 +314,5 @@ def _faiss() -> Any:
     try:
         import faiss
     except ImportError as problem:
-        raise MissingInput("faiss is not installed; pip install 'ringtrue[faiss]'") from problem
+        raise MissingInput(f"faiss is not installed; {install_command('faiss')}") from problem
     return faiss

@@ -42,6 +42,7 @@ from ringtrue.errors import (
     Unreachable,
     nearest,
 )
+from ringtrue.extras import install_command
 from ringtrue.retrieve.connectors.base import check_seconds, hidden
 from ringtrue.retrieve.connectors.deciding import template, words
 from ringtrue.retrieve.connectors.http import at, shown
@@ -275,7 +276,7 @@ class Mcp(WritingConnector):
             from mcp.client.stdio import stdio_client
             from mcp.client.streamable_http import streamable_http_client
         except ImportError as problem:
-            raise MissingInput("mcp is not installed; pip install 'ringtrue[mcp]'") from problem
+            raise MissingInput(f"mcp is not installed; {install_command('mcp')}") from problem
         # Without a handler of its own, the SDK's reports of a broken peer would be printed; they may show addresses.
         logging.getLogger("mcp").addHandler(logging.NullHandler())
         if self.url is None:

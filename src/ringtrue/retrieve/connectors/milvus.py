@@ -20,6 +20,7 @@ from importlib import import_module
 from typing import Any
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, RingtrueError, TimedOut, Unreachable, nearest
+from ringtrue.extras import install_command
 from ringtrue.retrieve.connectors.base import hidden
 from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
 from ringtrue.retrieve.connectors.writing import Mark, Planted, Store, one_each, scalar
@@ -441,7 +442,7 @@ def _pymilvus() -> Any:
     try:
         pymilvus: Any = import_module("pymilvus")
     except ImportError as problem:
-        raise MissingInput("pymilvus is not installed; pip install 'ringtrue[milvus]'") from problem
+        raise MissingInput(f"pymilvus is not installed; {install_command('milvus')}") from problem
     for name, logger in logging.root.manager.loggerDict.items():
         if name.partition(".")[0] == "pymilvus" and isinstance(logger, logging.Logger):
             logger.addFilter(_loud)  # added once, however often

@@ -32,6 +32,7 @@ from ringtrue.errors import (
     Unreachable,
     nearest,
 )
+from ringtrue.extras import install_command
 from ringtrue.retrieve.connectors.base import hidden
 from ringtrue.retrieve.connectors.writing import Store
 from ringtrue.retrieve.protocol import Scope
@@ -48,7 +49,7 @@ def library() -> Any:
     try:
         import psycopg
     except ImportError as problem:
-        raise MissingInput("psycopg is not installed; pip install 'ringtrue[postgres]'") from problem
+        raise MissingInput(f"psycopg is not installed; {install_command('postgres')}") from problem
     return psycopg
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable, nearest
+from ringtrue.extras import install_command
 from ringtrue.retrieve.connectors.base import hidden
 from ringtrue.retrieve.connectors.objects import THREAD, failure, within
 from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
@@ -414,7 +415,7 @@ def _library() -> Any:
     try:
         import qdrant_client
     except ImportError as problem:
-        raise MissingInput("qdrant-client is not installed; pip install 'ringtrue[qdrant]'") from problem
+        raise MissingInput(f"qdrant-client is not installed; {install_command('qdrant')}") from problem
     for name in _LOGGERS:  # they write addresses and keys; what the program asks for itself is not touched
         logger = logging.getLogger(name)
         if _quiet not in logger.filters:

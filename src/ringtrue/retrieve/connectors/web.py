@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable
+from ringtrue.extras import install_command
 from ringtrue.retrieve.connectors.redact import one_line, redacted
 
 LARGEST = 64_000_000
@@ -34,7 +35,7 @@ def _httpx() -> Any:
     try:
         import httpx2
     except ImportError as problem:
-        raise MissingInput("httpx2 is not installed; pip install 'ringtrue[http]'") from problem
+        raise MissingInput(f"httpx2 is not installed; {install_command('http')}") from problem
     for name in _LOGGERS:  # they write addresses and headers; what other threads ask for themselves is not touched
         logging.getLogger(name).addFilter(lambda record: record.threadName != _THREAD)
     return httpx2

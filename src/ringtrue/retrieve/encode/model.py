@@ -24,6 +24,7 @@ import numpy as np
 
 from ringtrue.config import cache_folder, no_telemetry
 from ringtrue.errors import InputError, MissingInput
+from ringtrue.extras import install_command
 from ringtrue.records import Ints
 from ringtrue.retrieve.encode import Matrix, unit_rows
 from ringtrue.retrieve.encode.bert import BUILD, LOGITS, SPARSE, TOKENS
@@ -34,7 +35,6 @@ from ringtrue.retrieve.protocol import plain
 BATCH_TOKENS = 4096
 BLOCK = 2048
 """Texts that are tokenised at once: a million of them never lie in memory as tokens."""
-CURE = "pip install 'ringtrue[dense]'"
 POOLED = "sentence_embedding"
 _VECTORS = frozenset({TOKENS, POOLED, "token_embeddings", "pooler_output", "hidden_states"})
 _GPU = "CUDAExecutionProvider"
@@ -87,7 +87,7 @@ class Model:
         try:
             from tokenizers import Tokenizer
         except ImportError as problem:
-            raise MissingInput(f"tokenizers is not installed; {CURE}") from problem
+            raise MissingInput(f"tokenizers is not installed; {install_command('dense')}") from problem
         file = self.folder / "tokenizer.json"
         if not file.is_file():
             raise MissingInput(f"{file}: the model has no tokenizer; put its tokenizer.json there")
@@ -112,7 +112,7 @@ class Model:
         try:
             import onnxruntime
         except ImportError as problem:
-            raise MissingInput(f"onnxruntime is not installed; {CURE}") from problem
+            raise MissingInput(f"onnxruntime is not installed; {install_command('dense')}") from problem
         offered = onnxruntime.get_available_providers()
         # int8 takes its scale from all that runs together: in a batch the neighbours would move a vector by hundredths.
         providers = ("CPUExecutionProvider",) if self.int8 else (_GPU, "CPUExecutionProvider")
@@ -156,7 +156,7 @@ class Model:
             import onnx
             import safetensors  # noqa: F401
         except ImportError as problem:
-            raise MissingInput(f"{problem.name} is not installed, and the model has to be built once; {CURE}") from problem
+            raise MissingInput(f"{problem.name} is not installed; {install_command('dense')}") from problem
         from ringtrue.retrieve.encode.bert import build_from
 
         onnx.save(build_from(self.folder, head=self.settings.head), str(target))
@@ -305,7 +305,7 @@ def _quantise(source: Path, target: Path) -> None:
         from onnxruntime.quantization import QuantType, quantize_dynamic
         from onnxruntime.quantization.shape_inference import quant_pre_process
     except ImportError as problem:
-        raise MissingInput(f"{problem.name} is not installed, and int8 has to be made once; {CURE}") from problem
+        raise MissingInput(f"{problem.name} is not installed; {install_command('dense')}") from problem
     shaped = target.with_name("shaped.onnx")
     quant_pre_process(str(source), str(shaped), skip_optimization=True, skip_symbolic_shape=True)
     # One scale per column loses far less than one per matrix. Weights of seven bits cannot overflow the sixteen-bit sums of

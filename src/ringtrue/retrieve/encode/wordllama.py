@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ringtrue.errors import InputError, MissingInput
+from ringtrue.extras import install_command
 from ringtrue.retrieve.encode import STATIC, Matrix, unit_rows
 from ringtrue.retrieve.encode.find import package_folder
 from ringtrue.retrieve.protocol import plain
@@ -75,14 +76,14 @@ class WordLlama:
         try:
             return read_weights(self._part(_WEIGHTS))["embedding.weight"]
         except ImportError as problem:
-            raise MissingInput("safetensors is not installed; pip install 'ringtrue[dense]'") from problem
+            raise MissingInput(f"safetensors is not installed; {install_command('dense')}") from problem
 
     @cached_property
     def _tokenizer(self) -> Any:
         try:
             from tokenizers import Tokenizer
         except ImportError as problem:
-            raise MissingInput("tokenizers is not installed; pip install 'ringtrue[dense]'") from problem
+            raise MissingInput(f"tokenizers is not installed; {install_command('dense')}") from problem
         tokenizer = Tokenizer.from_file(str(self._part(_TOKENIZER)))
         tokenizer.no_padding()
         tokenizer.no_truncation()

@@ -21,7 +21,7 @@ from ringtrue.errors import InputError, MissingInput
 from ringtrue.formats.text import one_line
 from ringtrue.records import Document
 from ringtrue.retrieve.sources.files import KINDS, KNOWN, File, Skipped, kind_of, named_file, walk
-from ringtrue.retrieve.sources.pdf import NO_PYPDF
+from ringtrue.retrieve.sources.pdf import no_pypdf
 from ringtrue.retrieve.sources.records import GUESSED, Fields
 from ringtrue.retrieve.sources.source import Source
 
@@ -74,7 +74,7 @@ def find(paths: Sequence[Path | str] | Path | str) -> Source:
 
 def _needs_pypdf(file: File) -> str | None:
     """Return why a PDF cannot be read here; None for every other file, and where the library is."""
-    return NO_PYPDF if file.kind == "pdf" and find_spec("pypdf") is None else None
+    return no_pypdf() if file.kind == "pdf" and find_spec("pypdf") is None else None
 
 
 def _without_pdf(found: list[File], skipped: list[Skipped]) -> list[File]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from io import BufferedReader
 
 from ringtrue.errors import MissingInput
+from ringtrue.extras import install_command
 from ringtrue.formats.text import Place, one_line, usable_id
 from ringtrue.records import Document
 from ringtrue.retrieve.protocol import plain
 from ringtrue.retrieve.sources.files import File
 from ringtrue.retrieve.sources.opening import Empty
 
-NO_PYPDF = "pypdf is not installed; pip install 'ringtrue[pdf]'"
+
+def no_pypdf() -> str:
+    """Return why a PDF cannot be read without pypdf, with the cure."""
+    return f"pypdf is not installed; {install_command('pdf')}"
 
 
 def pdf_document(file: File, content: BufferedReader, place: Place) -> Document:
@@ -19,7 +23,7 @@ def pdf_document(file: File, content: BufferedReader, place: Place) -> Document:
     try:
         from pypdf import PdfReader
     except ImportError as problem:
-        raise MissingInput(one_line(f"{file.path}: {NO_PYPDF}")) from problem
+        raise MissingInput(one_line(f"{file.path}: {no_pypdf()}")) from problem
     try:
         reader = PdfReader(content)
         locked = reader.is_encrypted and not reader.decrypt("")
