@@ -158,7 +158,10 @@ class ServiceRepository:
 
     def ci(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run ``ringtrue ci`` as a pipeline does."""
-        command = [sys.executable, "-P", "-m", "ringtrue", "ci", "--no-comment", *arguments]
+        return self.ringtrue("ci", "--no-comment", *arguments)
+
+    def ringtrue(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-P", "-m", "ringtrue", *arguments]
         return subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False)
 
     def log(self, side: str) -> str:

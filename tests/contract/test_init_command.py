@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import socket
 import subprocess
 import sys
 import tomllib
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+
+from ringtrue.extras import Source
 
 
 @pytest.fixture
@@ -40,7 +43,6 @@ def test_with_yes_in_an_empty_folder_the_commands_it_prints_work(ringtrue, folde
     assert commands[0] in Path("ringtrue.toml").read_text()
     assert commands[0] in Path("golden/start.yaml").read_text()
     assert tomllib.loads(Path("ringtrue.toml").read_text())["ci"]["setup"] == commands[0]
-    assert "RINGTRUE_INSTALL" in outcome.err
     for command in commands:
         done = ringtrue(*shlex.split(command)[1:])
         assert done.code == 0, (command, done.out, done.err)
@@ -50,6 +52,34 @@ def test_with_yes_in_an_empty_folder_the_commands_it_prints_work(ringtrue, folde
     for file in ("ringtrue.toml", "golden/start.yaml", ".github/workflows/ringtrue.yml", ".gitignore"):
         assert f"wrote {file}" in outcome.out
         assert Path(file).exists()
+
+
+def test_the_pipeline_installs_ringtrue_from_where_it_came_or_asks_for_a_source(ringtrue, folder, monkeypatch) -> None:
+    monkeypatch.setattr("ringtrue.extras.installed_source", lambda: Source("/src/ringtrue", editable=True))
+    outcome = ringtrue("init", "--yes", "--ci", "gitlab", "--dir", "local")
+    assert "cannot install Ringtrue from /src/ringtrue; set its variable RINGTRUE_SOURCE to a Git URL" in outcome.err
+    assert 'RINGTRUE_SOURCE: ""' in Path("local/.gitlab/ringtrue.yml").read_text()
+    monkeypatch.setattr("ringtrue.extras.installed_source", lambda: Source("git+https://git.example.com/r@4f2a"))
+    outcome = ringtrue("init", "--yes", "--ci", "gitlab", "--dir", "git")
+    assert "RINGTRUE_SOURCE" not in outcome.err
+    assert 'RINGTRUE_SOURCE: "git+https://git.example.com/r@4f2a"' in Path("git/.gitlab/ringtrue.yml").read_text()
+
+
+def test_an_http_search_that_does_not_answer_gets_its_address_and_comments(ringtrue, folder) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        outcome = ringtrue("init", "--yes", "--search", "http", "--where", f"http://127.0.0.1:{port}/search")
+    assert outcome.code == 0, outcome.err
+    assert "the endpoint cannot be reached" in outcome.err
+    assert "the pipeline does not start your search" in outcome.err
+    text = Path("ringtrue.toml").read_text()
+    settings = tomllib.loads(text)
+    assert settings["connections"]["search"] == {"kind": "http", "url": "http://127.0.0.1:{port}/search", "port": port}
+    assert "# the endpoint cannot be reached" in text
+    assert '# params = {q = "{text}", k = "{k}"}' in text
+    assert settings["ci"] == {}
+    assert "\n# serve = " in text
 
 
 def test_a_start_for_a_python_function_works_and_its_gate_can_fail(ringtrue, folder, monkeypatch) -> None:

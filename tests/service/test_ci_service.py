@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,10 +128,7 @@ def test_a_fixed_port_serves_one_side_after_the_other_but_nothing_else_may_liste
 def test_without_a_base_the_service_is_started_for_the_committed_baseline(tmp_path) -> None:
     repository = ServiceRepository.create(tmp_path / "repository")
     assert repository.ci().returncode == 3, "there is no baseline yet"
-    recorded = subprocess.run(
-        [sys.executable, "-m", "ringtrue", "baseline", "update", "--run", "ringtrue-out/head"],
-        cwd=repository.folder, env=repository.environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    recorded = repository.ringtrue("baseline", "update", "--run", "ringtrue-out/head")
     assert recorded.returncode == 0, recorded.stderr
     assert repository.ci().returncode == 0
     repository.write("service.py", REVERSED)
@@ -175,6 +173,31 @@ def test_a_service_that_goes_away_while_it_is_asked_is_undecided(tmp_path) -> No
     done = repository.ci("--base-ref", "main")
     assert done.returncode == 3
     assert "the service ended with 7: listening on" in done.stdout
+
+
+def test_init_finds_how_a_running_service_is_asked_and_ci_starts_it_by_that(tmp_path) -> None:
+    repository = ServiceRepository.create(tmp_path / "repository", IMPROVED)
+    with started_by_hand(repository) as port:
+        command = ["init", "--yes", "--overwrite", "--search", "http", "--where", f"http://127.0.0.1:{port}/search"]
+        done = repository.ringtrue(
+            *command, "--serve", f"exec {sys.executable} service.py {{port}}", "--question", "iron ships"
+        )
+        assert done.returncode == 0, done.stderr
+        assert "the endpoint answers a search with these settings (10 documents for 'iron ships')" in done.stderr
+        assert repository.ringtrue("search", "steam", "--retriever", "connect('search')", "-k", "1").stdout.count("engine") > 0
+    text = (repository.folder / "ringtrue.toml").read_text()
+    settings = tomllib.loads(text)
+    assert settings["connections"]["search"] == {
+        "kind": "http", "url": "http://127.0.0.1:{port}/search", "port": port, "params": {"q": "{text}", "k": "{k}"},
+        "hits": "results", "id": "id", "score": "",
+    }  # fmt: skip
+    repository.write("ringtrue.toml", text.replace("p95 = 500", "").replace("[gate]", "[gate]\nlatency_increase = inf"))
+    repository.write("golden/start.yaml", (repository.folder / "golden.yaml").read_text())
+    repository.commit("measure the search")
+    unchanged = repository.ci("--base-ref", "main")
+    assert unchanged.returncode == 0, unchanged.stdout + unchanged.stderr
+    repository.write("service.py", IMPROVED.replace("return found[:k]", "return found[::-1][:k]"))
+    assert repository.ci("--base-ref", "main").returncode == 1
 
 
 def test_a_cancelled_job_leaves_no_service_behind(tmp_path) -> None:

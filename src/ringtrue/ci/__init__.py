@@ -5,7 +5,7 @@ environment. Requests go out with the standard library alone, so that a job in C
 """
 
 from ringtrue.ci.addresses import AskedServers, check_addresses
-from ringtrue.ci.files import FORGES, PLACES, SAMPLE, Start, Written, ingest_command, starter, try_command, write_new
+from ringtrue.ci.files import FORGES, PLACES, SAMPLE, Start, Written, extras_of, ingest_command, starter, try_command, write_new
 from ringtrue.ci.github import add_outputs, add_summary, post_comment, pull_request_number
 from ringtrue.ci.gitlab import post_note
 from ringtrue.ci.job import Side, checkout, evaluate_in
@@ -28,6 +28,7 @@ __all__ = [
     "check_addresses",
     "checkout",
     "evaluate_in",
+    "extras_of",
     "ingest_command",
     "marker_in",
     "post_comment",

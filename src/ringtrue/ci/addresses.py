@@ -12,7 +12,7 @@ from ringtrue.config import with_port
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.retrieve.connectors import RERANKERS, kind
 
-_LOCAL = ("127.0.0.1", "::1", "0.0.0.0", "localhost")
+LOCAL = ("127.0.0.1", "::1", "0.0.0.0", "localhost")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -50,7 +50,7 @@ def address_of(name: str, settings: Mapping[str, Any], service: Service | None) 
         port = parts.port or _PORTS.get(parts.scheme)
     except ValueError:
         raise InputError(f"connection '{name}': its url cannot be read; write it like http://localhost:8000/search") from None
-    host = "localhost" if parts.hostname in _LOCAL else parts.hostname or ""
+    host = "localhost" if parts.hostname in LOCAL else parts.hostname or ""
     ours = service is not None and service.port == port and host == "localhost"
     return "" if ours else f"{host}:{port or ''}"
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from textwrap import indent
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit, urlunsplit
 
+from ringtrue.ci.addresses import LOCAL
 from ringtrue.errors import InputError, nearest
+from ringtrue.retrieve.connectors import RERANKERS
 
 if TYPE_CHECKING:
     from ringtrue.records import Document
@@ -32,7 +35,7 @@ _SECRET = "  # the name of a variable, never the value"
 _ELASTIC = 'url = "{where}"\nindex = "my-index"\nfields = ["title^2", "body"]'
 _ARGUMENTS = '{{query = "{{text}}", limit = "{{k}}"}}'
 SYSTEMS: Mapping[str, tuple[str, str]] = {
-    "http": ("http", f'url = "{{where}}"\nbody = {_ARGUMENTS}\nhits = "results"  # where the list is\nid = "id"'),
+    "http": ("http", ""),
     "opensearch": ("http", _ELASTIC),
     "elasticsearch": ("http", _ELASTIC),
     "postgres": ("postgres", f'dsn_env = "{{where}}"{_SECRET}\ntable = "documents"\ncolumns = ["title", "body"]'),
@@ -40,13 +43,17 @@ SYSTEMS: Mapping[str, tuple[str, str]] = {
     "qdrant": ("qdrant,dense", 'url = "{where}"\ncollection = "documents"'),
     "milvus": ("milvus,dense", 'uri = "{where}"\ncollection = "documents"'),
     "chroma": ("http,dense", 'url = "{where}"\ncollection = "documents"'),
-    "sqlite": ("search", 'file = "{where}"\ntable = "documents"\nid = "id"'),
+    "sqlite": ("", 'file = "{where}"\ntable = "documents"\nid = "id"'),
     "mcp": ("mcp", f'url = "{{where}}"\ntool = "search"\narguments = {_ARGUMENTS}'),
-    "command": ("search", "command = {command}"),
-    "langchain": ("search", 'object = "{where}"  # package.module:name\ndocument = "source"'),
-    "llamaindex": ("search", 'object = "{where}"  # package.module:name'),
+    "command": ("", "command = {command}"),
+    "langchain": ("", 'object = "{where}"  # package.module:name\ndocument = "source"'),
+    "llamaindex": ("", 'object = "{where}"  # package.module:name'),
 }
-"""Kind of connection → the extra it needs, and its settings with the one answer a user gave."""
+"""Kind of connection → the extras it needs, and its settings with the one answer a user gave."""
+EXTRAS = {
+    "bm25": "search", "rm3": "search", "dense": "dense", "splade": "dense", "mmr": "dense", "memory": "search,dense",
+}  # fmt: skip
+"""Parts of a retriever → the extras they need."""
 PLACES = {
     "documents": SAMPLE, "python": "my_search.py:find", "http": "https://search.example.com/find",
     "opensearch": "http://localhost:9200", "elasticsearch": "http://localhost:9200", "postgres": "SEARCH_DSN",
@@ -65,6 +72,8 @@ class Start:
     where: str = ""
     name: str = "start"
     forges: Forges = "github"
+    serve: str = ""
+    """The command that starts a search service, with ``{port}``; empty if it runs elsewhere or is not known yet."""
 
     def __post_init__(self) -> None:
         if self.search not in PLACES:
@@ -120,14 +129,17 @@ def starter(
     *,
     function: Literal["missing", "here", "installed"] = "missing",
     samples: str = SAMPLE,
+    source: str = "",
+    connection: Mapping[str, Any] | str = "",
 ) -> dict[str, str]:
     """Return the files of a start, ``{path: text}``.
 
-    ``documents`` are the user's own, None where there are none yet. ``function`` says whether the Python function is there:
-    where it is missing, one to try is written, with documents in the folder ``samples``.
+    ``documents`` are the user's own, None if there are none yet. ``function`` says whether the Python function is there: if it
+    is missing, one to try is written, with documents in the folder ``samples``. ``source`` is where the pipeline installs
+    Ringtrue from; if it is empty, the pipeline fails and asks for it. ``connection`` has the settings of an HTTP endpoint that
+    was probed, or says why there are none.
     """
-    found = {"ringtrue.toml": _settings(start, function, samples)}
-    more = f"{samples}/**" if start.search == "python" and function == "missing" else ""
+    found = {"ringtrue.toml": _settings(start, function, samples, connection)}
     if start.search == "documents" and documents is not None:
         found[start.golden] = _known_items(documents, start.name)
     elif start.search == "documents":
@@ -137,9 +149,9 @@ def starter(
     else:
         found[start.golden] = _filled(_template("golden.yaml"), name=start.name, try_it=try_command(start))
     if start.forges in ("github", "both"):
-        found[".github/workflows/ringtrue.yml"] = _ci("github.yml", start, more)
+        found[".github/workflows/ringtrue.yml"] = _ci("github.yml", start, source)
     if start.forges in ("gitlab", "both"):
-        found[".gitlab/ringtrue.yml"] = _ci("gitlab.yml", start, more)
+        found[".gitlab/ringtrue.yml"] = _ci("gitlab.yml", start, source)
         found[".gitlab-ci.yml"] = "include:\n  - local: .gitlab/ringtrue.yml\n"
     found[".gitignore"] = ".ringtrue/\nreports/\nringtrue-out/\n"
     return found
@@ -202,29 +214,55 @@ def _filled(text: str, **values: str) -> str:
     return re.sub(r"<<(\w+)>>", lambda found: values[found[1]], text)
 
 
-def _extras(start: Start) -> str:
-    return SYSTEMS[start.search][0] if start.search in SYSTEMS else "search"
+def extras_of(retrievers: Iterable[str], connections: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the extras that retrievers need, with the connections of ringtrue.toml.
+
+    >>> extras_of(["hybrid", "connect('shop')"], {"shop": {"kind": "http"}})
+    ['dense', 'http', 'search']
+    """
+    from ringtrue.retrieve import parts_of
+
+    needed: set[str] = set()
+    for part in (part for text in retrievers for part in parts_of(text)):
+        options = dict(part.options)
+        needed |= set(EXTRAS.get(part.name, "").split(","))
+        connection = options.get("name" if part.name == "connect" else "connection")
+        if part.name == "rerank" and not connection:
+            needed.add("dense")
+        elif connection in connections:
+            kind = str(connections[str(connection)].get("kind"))
+            needed |= set(("http" if kind in RERANKERS else SYSTEMS.get(kind, ("",))[0]).split(","))
+    return sorted(needed - {""})
 
 
-def _ci(name: str, start: Start, more: str) -> str:
-    indent = {"github.yml": 6, "gitlab.yml": 8}[name]
-    watched = ["ringtrue.toml", "ringtrue-baseline.json", "golden/**"]
-    requirement = f"ringtrue[{_extras(start)}]=={version('ringtrue')}"
-    if start.search in ("documents", "sqlite"):
-        watched.append(f"{PurePosixPath(start.place)}/**" if start.search == "documents" else start.place)
-    elif start.search in ("python", "langchain", "llamaindex", "command"):
-        watched += ["**/*.py", *([more] if more else [])]
+def _ci(name: str, start: Start, source: str) -> str:
     return _filled(
         _template(name),
-        paths="\n".join(f"{' ' * indent}- {json.dumps(path)}" for path in watched),
-        requirement=requirement,
+        paths=_paths(start, github=name == "github.yml"),
+        source=source,
+        install=indent(_template("install.sh").rstrip(), " " * {"github.yml": 10, "gitlab.yml": 6}[name]),
     )
 
 
-def _settings(start: Start, function: str, samples: str) -> str:
+def _paths(start: Start, *, github: bool) -> str:
+    """Return the path filter of a pipeline; none if any file may belong to the search."""
+    if start.search not in ("documents", "sqlite"):
+        return ""
+    searched = f"{PurePosixPath(start.place)}/**" if start.search == "documents" else start.place
+    own = ".github/workflows/ringtrue.yml" if github else ".gitlab/ringtrue.yml"
+    watched = ["ringtrue.toml", "ringtrue-baseline.json", "golden/**", searched, own]
+    said = (
+        "\n    # Only what can change an answer; leave `paths` out to run on everything.\n    paths:"
+        if github
+        else "\n      changes:"
+    )
+    return said + "".join(f"\n{' ' * (6 if github else 8)}- {json.dumps(path)}" for path in watched)
+
+
+def _settings(start: Start, function: str, samples: str, probed: Mapping[str, Any] | str) -> str:
     """Return ringtrue.toml."""
     setup, connection = (
-        '# Runs before each evaluation in CI: install what the search needs, build its index.\n# setup = "…"',
+        '# Runs before each evaluation in CI: install what the search needs, build its index.\n# setup = "…"\n',
         "",
     )
     gate = (
@@ -241,7 +279,7 @@ def _settings(start: Start, function: str, samples: str) -> str:
             'retriever = "bm25"                # others: hybrid, rrf(bm25, dense) >> mmr(0.7) …\n'
             'folder = ".ringtrue/documents"    # made by ringtrue ingest; not for git'
         )
-        setup = f'setup = "{ingest_command(start)}"    # runs before each evaluation in CI'
+        setup = f'setup = "{ingest_command(start)}"    # runs before each evaluation in CI\n'
     elif start.search == "python":
         about = (
             "# A function (text, k) of yours that returns ids, best first, or (id, score) pairs.\n"
@@ -257,11 +295,51 @@ def _settings(start: Start, function: str, samples: str) -> str:
     else:
         about = "# Described at the end of this file.\nretriever = \"connect('search')\""
         said = SYSTEMS[start.search][1].format(where=start.place, command=json.dumps(start.place.split()))
+        if start.search == "http":
+            setup += _serve(start)
+            said = _http(start, probed)
         connection = (
             '\n# Your search. Every setting: docs/connect.md. Secrets stay in variables: token_env = "SEARCH_TOKEN".\n'
             f'[connections.search]\nkind = "{start.search}"\n{said}\n'
         )
     return _filled(_template("ringtrue.toml"), golden=start.golden, about=about, gate=gate, setup=setup, connection=connection)
+
+
+def _serve(start: Start) -> str:
+    """Return how the pipeline starts a service."""
+    mark, command = ("", _toml(start.serve)) if start.serve else ("# ", '"python -m my_service --port {port}"')
+    return (
+        "# Starts the search service of each side from its own checkout; {port} is a free port.\n"
+        f"{mark}serve = {command}\n"
+        '# ready = "http://localhost:{port}/healthz"   # a URL or a command; unless given, ready once the port listens\n'
+    )
+
+
+def _http(start: Start, probed: Mapping[str, Any] | str) -> str:
+    """Return the settings of an HTTP endpoint: those that were found by asking it, else the address and comments."""
+    settings = {"url": start.place, **probed} if isinstance(probed, Mapping) else {"url": start.place}
+    settings.pop("kind", None)
+    address = urlsplit(str(settings["url"]))
+    if start.serve or address.hostname in LOCAL:
+        there = address._replace(netloc=f"{address.hostname}:{{port}}")
+        settings = {"url": urlunsplit(there), "port": address.port or 80, **{k: v for k, v in settings.items() if k != "url"}}
+    text = "\n".join(f"{name} = {_toml(value)}" for name, value in settings.items())
+    if isinstance(probed, Mapping):
+        return text
+    return (
+        f"{text}\n# {probed or 'The endpoint was not asked.'}\n"
+        "# Complete these settings, or run `ringtrue init --search http` again once it answers:\n"
+        '# params = {q = "{text}", k = "{k}"}      # asked by GET; body = {…} is sent by POST\n'
+        '# hits = "results"                        # where the list of hits is in the answer\n'
+        '# id = "id"                               # where the id is in a hit'
+    )
+
+
+def _toml(value: Any) -> str:
+    """Return a text, number, truth value or flat table as TOML."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name} = {_toml(part)}" for name, part in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _known_items(documents: Sequence[Document], name: str) -> str:

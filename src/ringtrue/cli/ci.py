@@ -97,6 +97,9 @@ def ci_command(
     ] = False,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for runs and reports.")] = OUT,
     comment: Annotated[bool, typer.Option("--comment/--no-comment", help="Keep a comment on the pull request.")] = True,
+    extras: Annotated[
+        bool, typer.Option("--extras", help="Only print the extras that this search needs, like search,http.")
+    ] = False,
     key: Annotated[str, typer.Option("--key", help="Tells the comments of several gates on one pull request apart.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -118,6 +121,9 @@ def ci_command(
     if base_ref and run is not None:
         raise InputError("--run is judged as it was committed; --base-ref needs a search that can be evaluated here")
     named = options.Asked(golden, retriever, python)
+    if extras:
+        print(",".join(_extras(options.settled(named, context))))
+        return
     out.mkdir(parents=True, exist_ok=True)
     crash: Exception | None = None
     try:
@@ -271,20 +277,29 @@ def _base_job(job: Job, folder: Path) -> tuple[Job, list[str]]:
 def _check_addresses(job: Job, base: Job | None = None, folder: Path = Path()) -> None:
     from ringtrue.ci import AskedServers, check_addresses
     from ringtrue.config import load_config
-    from ringtrue.retrieve import connections_of
+    from ringtrue.retrieve import parts_of
 
     def servers(side: Job, place: Path) -> AskedServers:
-        texts = [side.asked.retriever or ""] if not side.asked.python else []
-        names = [
-            name
-            for text in (*texts, *(route.partition("=")[2] for route in side.asked.routes))
-            if text
-            for name in connections_of(text)
-        ]
         described = load_config(place).connections
+        parts = [part for text in _retrievers(side.asked) for part in parts_of(text) if part.name == "connect"]
+        names = [str(dict(part.options)["name"]) for part in parts]
         return AskedServers({name: described[name] for name in names if name in described}, side.service)
 
     check_addresses(servers(job, Path()), servers(base, folder) if base else None, shared=job.shared)
+
+
+def _retrievers(asked: options.Asked) -> list[str]:
+    """Return the expressions of the search that is evaluated; none for a Python function."""
+    if asked.python:
+        return []
+    return [route.partition("=")[2].strip() for route in asked.routes] or [asked.retriever or "hybrid"]
+
+
+def _extras(asked: options.Asked) -> list[str]:
+    from ringtrue.ci import extras_of
+    from ringtrue.config import load_config
+
+    return extras_of(_retrievers(asked), load_config().connections)
 
 
 def _evaluated(job: Job, folder: Path, name: str, *more: str) -> Side:

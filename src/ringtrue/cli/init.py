@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ringtrue.errors import InputError
+from ringtrue.errors import InputError, RingtrueError
 
 if TYPE_CHECKING:
     from ringtrue.ci import Start
@@ -26,6 +27,12 @@ def init_command(
     ] = None,
     where: Annotated[str | None, typer.Option("--where", help="The folder, the address, or the function file.py:name.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name of the golden set.")] = None,
+    serve: Annotated[
+        str | None, typer.Option("--serve", help="How CI starts an HTTP search, with {port}: 'python app.py {port}'.")
+    ] = None,
+    question: Annotated[
+        str, typer.Option("--question", help="A question that an HTTP search can answer, for finding its settings.")
+    ] = "search",
     ci: Annotated[str | None, typer.Option("--ci", help="CI files: github, gitlab, both or none.")] = None,
     folder: Annotated[Path, typer.Option("--dir", help="Where to start; the current folder unless given.")] = Path(),
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
@@ -34,20 +41,21 @@ def init_command(
     """Write ringtrue.toml, a starter golden set and CI files.
 
     Of a folder of documents it makes a provisional golden set, and indexes them; in an empty folder it brings documents to
-    try. A file that exists stays as it is.
+    try. An HTTP endpoint that answers is asked how it works. A file that exists stays as it is.
 
     \b
     Example: ringtrue init
     Example: ringtrue init --yes --ci both --dir my-search
-    Example: ringtrue init --yes --search http --where https://search.example.com/find --name shop
+    Example: ringtrue init --yes --search http --where http://localhost:8000/search --serve 'python app.py {port}'
     """
     from ringtrue.ci import SAMPLE, Start, starter, write_new
     from ringtrue.cli import show
+    from ringtrue.extras import installed_source
 
     said = Start()
     if not (yes or json):
-        said = _asked(said, search=search, where=where, name=name, ci=ci)
-    given = {"search": search, "where": where, "name": name, "forges": ci}
+        said = _asked(said, search=search, where=where, name=name, serve=serve, ci=ci)
+    given = {"search": search, "where": where, "name": name, "serve": serve, "forges": ci}
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     start = replace(said, **changes)
     folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +63,12 @@ def init_command(
         documents = _documents_at(start)
         function = _function_at(start)
         samples = f"sample-{SAMPLE}" if Path(SAMPLE).exists() else SAMPLE  # never among documents of the user's own
-        done = write_new(starter(start, documents, function=function, samples=samples), Path(), overwrite=overwrite)
+        probed = _probed(start, question) if start.search == "http" else ""
+        source = installed_source()
+        texts = starter(
+            start, documents, function=function, samples=samples, source="" if source.local else source.where, connection=probed
+        )
+        done = write_new(texts, Path(), overwrite=overwrite)
         indexed = _ingest(start) if start.search == "documents" else 0
     commands = _next(start, function)
     if json:
@@ -69,15 +82,38 @@ def init_command(
         show.note("add to .gitlab-ci.yml: include: [{local: .gitlab/ringtrue.yml}]")
     if ".gitignore" in done.left:
         show.note("add to .gitignore: .ringtrue/ reports/ ringtrue-out/")
-    if start.forges != "none":
-        show.note("the pipeline installs Ringtrue from your package index; elsewhere, set RINGTRUE_INSTALL as its file says")
+    if start.forges != "none" and source.local:
+        show.note(
+            f"the pipeline cannot install Ringtrue from {source.where}; "
+            "set its variable RINGTRUE_SOURCE to a Git URL, a wheel or a folder of this repository"
+        )
+    if start.forges != "none" and start.search == "http" and not start.serve:
+        show.note("the pipeline does not start your search; unless it can reach it, set serve under [ci] in ringtrue.toml")
     _say_what_it_is(start, documents, indexed, function=function, samples=samples)
     print("\nNext" + (f", in {folder}" if folder != Path() else "") + ":")
     for number, command in enumerate(commands, 1):
         print(f"  {number}. {command}")
 
 
-def _asked(start: Start, *, search: str | None, where: str | None, name: str | None, ci: str | None) -> Start:
+def _probed(start: Start, question: str) -> Mapping[str, Any] | str:
+    """Return the settings that an HTTP endpoint answers, or why none were found; says what it is."""
+    from ringtrue.cli import show
+    from ringtrue.retrieve.connectors.probe import probe
+
+    try:
+        found = probe(start.place, question)
+    except RingtrueError as problem:
+        show.note(f"{problem}; complete [connections.search] in ringtrue.toml")
+        return str(problem)
+    show.note(f"the endpoint answers a search with these settings ({found.hits} documents for '{found.question}')")
+    for text in found.notes:
+        show.note(text)
+    return found.settings
+
+
+def _asked(
+    start: Start, *, search: str | None, where: str | None, name: str | None, serve: str | None, ci: str | None
+) -> Start:
     """Return the answers to the questions whose answers are not given; raises InputError where nobody answers."""
     from ringtrue.ci import FORGES, PLACES
 
@@ -95,11 +131,13 @@ def _asked(start: Start, *, search: str | None, where: str | None, name: str | N
     try:
         start = ask(search, "search", kinds, start.search)
         start = ask(where, "where", "Where is it (folder, address, function)?", start.place)
+        if start.search == "http":
+            start = ask(serve, "serve", "Which command starts it, with {port} for its port (empty: CI does not start it)?", "")
         start = ask(name, "name", "What shall the golden set be called?", start.name)
         start = ask(ci, "forges", f"CI files ({', '.join(FORGES)})?", start.forges)
     except typer.Abort:
         raise InputError(
-            "the questions were not answered; run with --yes, or give --search, --where, --name and --ci"
+            "the questions were not answered; run with --yes, or give --search, --where, --serve, --name and --ci"
         ) from None
     return start
 

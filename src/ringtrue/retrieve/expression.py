@@ -402,19 +402,16 @@ def names_documents(source: Source) -> bool:
     return searches(canonical(source))
 
 
-def connections_of(source: Source) -> list[str]:
-    """Return the names of the connections that a retriever searches.
+def parts_of(source: Source) -> list[Expression]:
+    """Return every channel, fusion and stage of a retriever, with all options.
 
-    >>> connections_of("rrf(connect('shop'), bm25) >> top(5)")
-    ['shop']
+    >>> [part.name for part in parts_of("rrf(connect('shop'), bm25) >> top(5)")]
+    ['rrf', 'connect', 'bm25', 'top']
     """
 
-    def named(part: object) -> list[str]:
+    def parts(part: object) -> list[Expression]:
         if isinstance(part, Pipeline):
-            return [name for stage in part.stages for name in named(stage)]
-        if not isinstance(part, Expression):
-            return []
-        own = [str(dict(part.options)["name"])] if part.name == "connect" else []
-        return [*own, *(name for child in part.args for name in named(child))]
+            return [found for stage in part.stages for found in parts(stage)]
+        return [part, *(found for child in part.args for found in parts(child))] if isinstance(part, Expression) else []
 
-    return list(dict.fromkeys(named(canonical(source))))
+    return parts(canonical(source))

@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
-from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from ringtrue.ci import FORGES, PLACES, Start, starter, write_new
+from ringtrue.ci import FORGES, PLACES, Start, extras_of, starter, write_new
 from ringtrue.errors import InputError
 from ringtrue.records import Document
 
 DOCUMENTS = [Document(f"notes/{name}.md", f"text about {name}", name.title()) for name in ("pool", "spa", "bar")]
+
+
+INSTALL = (files("ringtrue.ci") / "templates" / "install.sh").read_text()
 
 
 def loaded(text: str) -> Any:
@@ -89,7 +92,7 @@ def test_only_the_step_that_comments_gets_the_token(action) -> None:
 
 @pytest.mark.parametrize("forges", ["github", "gitlab", "both"])
 def test_written_pipelines_are_valid_and_run_the_job(forges) -> None:
-    files = starter(Start(forges=forges))
+    files = starter(Start(forges=forges), source="==0.1.0")
     if forges in ("github", "both"):
         flow = loaded(files[".github/workflows/ringtrue.yml"])
         events = flow[True]  # YAML reads the key `on` as true
@@ -97,17 +100,15 @@ def test_written_pipelines_are_valid_and_run_the_job(forges) -> None:
         assert flow["permissions"] == {"contents": "read", "pull-requests": "write"}
         steps = flow["jobs"]["ringtrue"]["steps"]
         scripts = [step["run"] for step in steps if "run" in step]
-        assert scripts == ['python -m pip install "$RINGTRUE_INSTALL"', "ringtrue ci"]
-        installed = flow["jobs"]["ringtrue"]["env"]["RINGTRUE_INSTALL"]
-        assert installed == f"${{{{ vars.RINGTRUE_INSTALL || 'ringtrue[search]=={version('ringtrue')}' }}}}"
-        assert "git+https://" in files[".github/workflows/ringtrue.yml"], "where no index has it"
+        assert scripts == [INSTALL, "ringtrue ci"]
+        assert flow["jobs"]["ringtrue"]["env"]["RINGTRUE_SOURCE"] == "${{ vars.RINGTRUE_SOURCE || '==0.1.0' }}"
         assert steps[-1]["if"] == "always()"
         for script in scripts:
             check_shell(script)
     if forges in ("gitlab", "both"):
         job = loaded(files[".gitlab/ringtrue.yml"])["ringtrue"]
-        assert job["script"] == ['python -m pip install "$RINGTRUE_INSTALL"', "ringtrue ci"]
-        assert job["variables"]["RINGTRUE_INSTALL"] == f"ringtrue[search]=={version('ringtrue')}"
+        assert job["script"] == [INSTALL, "ringtrue ci"]
+        assert job["variables"]["RINGTRUE_SOURCE"] == "==0.1.0"
         assert job["artifacts"]["reports"]["junit"] == "ringtrue-out/junit.xml"
         assert job["artifacts"]["when"] == "always"
         assert "documents/**" in job["rules"][0]["changes"]
@@ -119,12 +120,83 @@ def test_the_gitlab_template_is_valid(root) -> None:
     job = loaded((root / "templates/gitlab-ringtrue.yml").read_text())["ringtrue"]
     for script in job["script"]:
         check_shell(script)
-    assert job["script"][-1] == "python -P -m ringtrue ci"
+    assert job["script"] == [INSTALL, "python -P -m ringtrue ci"]
     assert job["artifacts"]["reports"]["junit"].startswith("ringtrue-out/")
 
 
 def test_none_writes_no_pipeline() -> None:
     assert not [name for name in starter(Start(forges="none")) if name.startswith((".github", ".gitlab"))]
+
+
+@pytest.mark.parametrize("search", [kind for kind in PLACES if kind not in ("documents", "sqlite")])
+def test_a_pipeline_runs_on_every_change_if_any_file_may_belong_to_the_search(search) -> None:
+    files = starter(Start(search=search, forges="both"))
+    assert loaded(files[".github/workflows/ringtrue.yml"])[True]["pull_request"] is None
+    assert "changes" not in loaded(files[".gitlab/ringtrue.yml"])["ringtrue"]["rules"][0]
+
+
+@pytest.mark.parametrize(
+    ("source", "extras", "installed"),
+    [
+        ("git+https://git.example.com/r.git@4f2a", "http", ["ringtrue @ S", "ringtrue[http] @ S"]),
+        ("https://git.example.com/r.git@v1", "http", ["ringtrue @ git+S", "ringtrue[http] @ git+S"]),
+        ("https://files.example.com/ringtrue-0.1.0-py3-none-any.whl", "", ["ringtrue @ S"]),
+        ("./vendor/ringtrue", "http,search", ["S", "S[http,search]"]),
+        ("==0.1.0", "http", ["ringtrueS", "ringtrue[http]S"]),
+    ],
+)
+@pytest.mark.parametrize("shell", ["bash", "sh"])
+def test_a_pipeline_installs_from_the_source_with_the_extras_of_the_search(tmp_path, shell, source, extras, installed) -> None:
+    """A stand-in for Python writes down what pip is asked for."""
+    python = tmp_path / "python"
+    python.write_text(
+        "#!/bin/sh\n"
+        f'if [ "$2" = pip ]; then echo "$5" >> {tmp_path}/asked; exit; fi\n'
+        f'test "$*" = "-P -m ringtrue ci --extras" && echo "{extras}"\n'
+    )
+    python.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "RINGTRUE_SOURCE": source}
+    done = subprocess.run([shell, "-e", "-c", INSTALL], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "asked").read_text().splitlines() == [line.replace("S", source) for line in installed]
+
+
+def test_a_pipeline_without_a_source_fails_in_words() -> None:
+    environment = {"PATH": "/usr/bin:/bin", "RINGTRUE_SOURCE": ""}
+    done = subprocess.run(["sh", "-e", "-c", INSTALL], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "RINGTRUE_SOURCE is empty: set it to a Git URL, a wheel or a folder that holds Ringtrue\n"
+    assert loaded(starter(Start(forges="gitlab"))[".gitlab/ringtrue.yml"])["ringtrue"]["variables"]["RINGTRUE_SOURCE"] == ""
+
+
+@pytest.mark.parametrize(
+    ("retriever", "extras"),
+    [
+        ("bm25", ["search"]),
+        ("hybrid", ["dense", "search"]),
+        ("connect('shop')", ["http"]),
+        ("rrf(connect('shop'), connect('rows')) >> rerank(connection='judge')", ["dense", "http", "postgres"]),
+        ("connect('program')", []),
+        ("bm25 >> rerank('cross-encoder')", ["dense", "search"]),
+        ("connect('forgotten')", []),
+    ],
+)
+def test_the_extras_are_those_of_the_search(retriever, extras) -> None:
+    kinds = {"shop": "http", "rows": "pgvector", "judge": "llm", "program": "command"}
+    assert extras_of([retriever], {name: {"kind": kind} for name, kind in kinds.items()}) == extras
+
+
+def test_every_extra_and_every_kind_of_connection_is_known(root) -> None:
+    from ringtrue.ci.files import EXTRAS, SYSTEMS
+    from ringtrue.retrieve.connectors import KINDS
+    from ringtrue.retrieve.expression import ALL
+
+    declared = set(tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    assert {
+        extra for text in (*EXTRAS.values(), *(row[0] for row in SYSTEMS.values())) for extra in text.split(",")
+    } <= declared | {""}
+    assert set(KINDS) == {*SYSTEMS, "run"}
+    assert set(EXTRAS) <= set(ALL)
 
 
 @pytest.mark.parametrize("search", [kind for kind in PLACES if kind not in ("documents", "python")])

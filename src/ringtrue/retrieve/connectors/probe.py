@@ -1,0 +1,183 @@
+"""Settings for a JSON endpoint, found by asking it: which fields take the question and the number of hits, where the hits are.
+
+Nothing is guessed in silence: a field counts only if another question gets another answer, and the settings that go out have
+answered one search through the connector itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from ringtrue.errors import BadAnswer, SearchFailed, TimedOut, Unreachable
+from ringtrue.retrieve.connectors.http import Http, at, shown
+from ringtrue.retrieve.connectors.web import call
+
+TEXT = ("q", "query", "text", "question", "search", "term", "keywords", "input", "prompt")
+COUNT = ("k", "limit", "top_k", "topK", "size", "n", "count", "rows", "per_page", "max_results", "num_results")
+HITS = ("hits", "results", "documents", "items", "docs", "matches", "records", "passages", "data", "response")
+DOCUMENTS = ("doc_id", "docId", "document_id", "documentId")
+IDS = (*DOCUMENTS, "id", "_id", "uuid", "key", "slug", "url", "path", "name")
+PASSAGES = ("chunk_id", "chunkId", "passage_id", "passageId")
+SCORES = ("score", "_score", "similarity", "relevance", "distance")
+INSIDE = ("", "document.", "doc.", "source.", "_source.", "metadata.", "payload.", "item.")
+"""Where in a hit these fields may be."""
+NONSENSE = "qxzvk wjfpq"
+PATIENCE = 5.0
+"""Seconds for each question."""
+WHO = "the endpoint"
+
+
+@dataclass(frozen=True)
+class Probed:
+    """Settings of a connection that has answered."""
+
+    settings: Mapping[str, Any]
+    question: str
+    hits: int
+    """Documents that the search for the question found."""
+    notes: tuple[str, ...] = ()
+
+
+def probe(url: str, question: str) -> Probed:
+    """Return settings with which an endpoint can be searched; raises SearchFailed with the reason if there are none.
+
+    The address may be an example of a search: ``http://localhost:8000/search?q=quiet room&limit=10``.
+    """
+    address, given = _split(url)
+    texts = [name for name in TEXT if name in given] or TEXT
+    question = next((given[name] for name in texts if given.get(name)), question)
+    problem, refused = "", f"{WHO} answers no search at this address"
+    for method, name in ((method, name) for method in ("GET", "POST") for name in texts):
+        try:
+            answer = _asked(address, method, {name: question})
+            where, found = _hits(answer)
+        except (TimedOut, Unreachable, BadAnswer) as failed:
+            if not isinstance(failed, BadAnswer) and "answered HTTP" not in str(failed):
+                raise
+            refused = refused if re.search("HTTP (404|405|501)", str(failed)) else str(failed)
+            continue
+        if not found:
+            problem = f"{WHO} found nothing for '{question}'; give --question one that it answers"
+        elif _ignored(address, method, name, where, found):
+            problem = f"{WHO} gives the same answer whatever '{name}' asks"
+        else:
+            return _proven(address, method, name, where, found, [*(part for part in COUNT if part in given), *COUNT], question)
+    raise BadAnswer(f"{problem or refused} (tried GET and POST with {', '.join(texts)})")
+
+
+def _split(url: str) -> tuple[str, dict[str, str]]:
+    """Return an address without the parameters that a search fills in, and those."""
+    parts = urlsplit(url)
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    filled = {name: value for name, value in pairs if name in TEXT or name in COUNT}
+    rest = urlencode([pair for pair in pairs if pair[0] not in filled])
+    return urlunsplit(parts._replace(query=rest)), filled
+
+
+def _asked(url: str, method: str, values: Mapping[str, Any]) -> Any:
+    sent: dict[str, Any] = {"params": values} if method == "GET" else {"json": values}
+    return call(WHO, method, url, timeout=PATIENCE, **sent)
+
+
+def _ignored(url: str, method: str, name: str, where: str, found: list[Any]) -> bool:
+    """Return whether a field changes nothing: neither nonsense nor the words of another hit get another answer."""
+    for other in (NONSENSE, _words(found[-1]), _words(found[len(found) // 2])):
+        try:
+            if at(_asked(url, method, {name: other}), where, WHO, "the answer") != found:
+                return False
+        except SearchFailed:
+            return False
+    return True
+
+
+def _words(hit: Any) -> str:
+    """Return the longest text in a hit, shortened to a question."""
+    return max((str(value) for value in hit.values() if isinstance(value, str)), key=len, default=NONSENSE)[:100]
+
+
+def _hits(answer: Any) -> tuple[str, list[Any]]:
+    """Return the path of the list of hits, and the hits, which may be none; raises BadAnswer if the answer has no such list."""
+    empty = None
+    for path, value in _lists(answer):
+        if value and all(isinstance(hit, Mapping) for hit in value):
+            return path, value
+        if value:
+            raise BadAnswer(f"{WHO} answers a list of {shown(value[0])}; hits must be objects with an id")
+        empty = path if empty is None else empty
+    if empty is None:
+        raise BadAnswer(f"{WHO} answers {shown(answer)}, without a list of hits")
+    return empty, []
+
+
+def _lists(answer: Any, path: str = "") -> Iterator[tuple[str, list[Any]]]:
+    """Yield the lists in an answer with their paths, the most likely first."""
+    if isinstance(answer, list):
+        yield path, answer
+    elif isinstance(answer, Mapping) and path.count(".") < 3:
+        for name in sorted(answer, key=lambda name: HITS.index(name) if name in HITS else len(HITS)):
+            if isinstance(answer[name], list | Mapping) and "." not in name:
+                yield from _lists(answer[name], f"{path}.{name}".lstrip("."))
+
+
+def _fields(hits: Sequence[Any], names: Sequence[str], kinds: tuple[type, ...]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the paths of fields that every hit has, with their values."""
+    for path in (inside + name for inside in INSIDE for name in names):
+        values = [at(hit, path, WHO, "a hit", default=None) if _reaches(hit, path) else None for hit in hits]
+        if all(isinstance(value, kinds) and not isinstance(value, bool) and value != "" for value in values):
+            yield path, values
+
+
+def _reaches(hit: Any, path: str) -> bool:
+    inside = path.rpartition(".")[0]
+    return not inside or isinstance(hit.get(inside), Mapping)
+
+
+def _proven(url: str, method: str, name: str, where: str, found: list[Any], counts: Sequence[str], question: str) -> Probed:
+    """Return the settings, after a search with them."""
+    ids = list(_fields(found, IDS, (str, int)))
+    if not ids:
+        raise BadAnswer(f"{WHO} answers hits without an id: {shown(found[0])}")
+    path, values = ids[0]
+    several = len(set(values)) < len(values)
+    asked: dict[str, str] = {name: "{text}"}
+    settings: dict[str, Any] = {
+        "kind": "http",
+        "url": url,
+        "params" if method == "GET" else "body": asked,
+        "hits": where,
+        "id": path,
+    }
+    named = [field for field, _ in _fields(found, PASSAGES, (str, int)) if field != path]
+    if path.rpartition(".")[2] in DOCUMENTS:
+        named += [field for field, _ in ids[1:] if field.rpartition(".")[2] in ("id", "_id")]
+    if named and (several or path.rpartition(".")[2] in DOCUMENTS):
+        settings["chunk"] = named[0]
+    elif several:
+        settings["duplicates"] = "first"
+    score = next(_fields(found, SCORES, (int, float)), ("", []))[0]
+    settings["score"] = score
+    if score.endswith("distance"):
+        settings["lower_is_better"] = True
+    notes = []
+    count = next((part for part in counts if _obeys(url, method, {name: question}, part, where, len(found))), None)
+    if count:
+        asked[count] = "{k}"
+    else:
+        notes.append(f"it returns {len(found)} hits, and no field that changes this was found (tried {', '.join(COUNT)})")
+    hits = Http(name=WHO, timeout=PATIENCE, **{key: value for key, value in settings.items() if key != "kind"}).search(
+        question, k=10
+    )
+    return Probed(settings, question, len(hits), tuple(notes))
+
+
+def _obeys(url: str, method: str, values: Mapping[str, Any], part: str, where: str, usual: int) -> bool:
+    """Return whether a field sets the number of hits."""
+    wanted = 1 if usual > 1 else 2
+    try:
+        return len(at(_asked(url, method, {**values, part: wanted}), where, WHO, "the answer")) == wanted
+    except (SearchFailed, TypeError):
+        return False

@@ -1,0 +1,189 @@
+"""The settings of an HTTP search are found by asking it; what is not understood is told, never guessed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from ringtrue.errors import AccessDenied, BadAnswer, TimedOut, Unreachable
+from ringtrue.retrieve.connectors import connect, probe
+from ringtrue.retrieve.connectors.probe import probe as probed
+
+TEXTS = {
+    f"d{number}": f"the {word} in the house" for number, word in enumerate(("pool", "sauna", "bar", "garden", "roof", "lift"))
+}
+Answer = Callable[[str, dict[str, Any]], Any]
+
+
+def ranked(text: str) -> list[str]:
+    asked = set(text.split())
+    return sorted(TEXTS, key=lambda name: (-len(asked & set(TEXTS[name].split())), name))
+
+
+@contextmanager
+def served(answer: Answer) -> Iterator[str]:
+    """A search over HTTP: ``answer(method, fields)`` returns what it answers, or a status."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.reply(answer("GET", dict(parse_qsl(urlsplit(self.path).query))))
+
+        def do_POST(self) -> None:
+            self.reply(answer("POST", json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+
+        def reply(self, value: Any) -> None:
+            body = json.dumps(value).encode()
+            self.send_response(value if isinstance(value, int) else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/search"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def plain_get(method: str, fields: dict[str, Any]) -> Any:
+    if method != "GET" or "q" not in fields:
+        return 405 if method == "POST" else 422
+    return {
+        "took": 3,
+        "results": [{"id": name, "text": TEXTS[name]} for name in ranked(fields["q"])[: int(fields.get("limit", 4))]],
+    }
+
+
+def nested_post(method: str, fields: dict[str, Any]) -> Any:
+    if method != "POST" or "question" not in fields:
+        return 405 if method == "GET" else 422
+    found = ranked(fields["question"])[: fields.get("top_k", 3)]
+    return {"data": {"matches": [{"score": 9.5 - place, "document": {"id": name}} for place, name in enumerate(found)]}}
+
+
+def passages(method: str, fields: dict[str, Any]) -> Any:
+    if method != "GET" or "query" not in fields:
+        return 404
+    found = ranked(fields["query"])
+    return [
+        {"chunk_id": f"{name}#{part}", "doc_id": name, "distance": place / 10 + part / 100}
+        for place, name in enumerate(found)
+        for part in (0, 1)
+    ]
+
+
+def elastic(method: str, fields: dict[str, Any]) -> Any:
+    if "q" not in fields or method != "GET":
+        return 400
+    return {
+        "hits": {
+            "total": 6,
+            "hits": [{"_id": name, "_score": 1.5} for name in ranked(fields["q"])[: int(fields.get("size", 5))]],
+        }
+    }
+
+
+def numbered(method: str, fields: dict[str, Any]) -> Any:
+    """Ids that are numbers, and a field of the text that it ignores beside the one that it reads."""
+    found = ranked(str(fields.get("text", "")))
+    return {"items": [{"id": int(name[1:]), "title": TEXTS[name]} for name in found[: int(fields.get("count", 5))]]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (plain_get, {"params": {"q": "{text}", "limit": "{k}"}, "hits": "results", "id": "id", "score": ""}),
+        (
+            nested_post,
+            {"body": {"question": "{text}", "top_k": "{k}"}, "hits": "data.matches", "id": "document.id", "score": "score"},
+        ),
+        (
+            passages,
+            {
+                "params": {"query": "{text}"},
+                "hits": "",
+                "id": "doc_id",
+                "chunk": "chunk_id",
+                "score": "distance",
+                "lower_is_better": True,
+            },
+        ),
+        (elastic, {"params": {"q": "{text}", "size": "{k}"}, "hits": "hits.hits", "id": "_id", "score": "_score"}),
+        (numbered, {"params": {"text": "{text}", "count": "{k}"}, "hits": "items", "id": "id", "score": ""}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_the_settings_that_are_found_search_through_the_connector(answer, expected) -> None:
+    with served(answer) as url:
+        found = probed(url, "the sauna")
+        assert found.settings == {"kind": "http", "url": url, **expected}
+        hits = connect(found.settings).search("sauna", k=2)
+        assert [hit.doc_id.removeprefix("d") for hit in hits] == ["1", "0"]
+        assert found.hits > 1
+        assert bool(found.notes) is (answer is passages)
+
+
+def test_an_example_of_a_search_is_taken_apart() -> None:
+    def picky(method: str, fields: dict[str, Any]) -> Any:
+        return plain_get(method, {"q": fields["term"], **fields}) if fields.get("lang") == "en" and "term" in fields else 400
+
+    with served(picky) as url:
+        found = probed(f"{url}?term=sauna&lang=en&limit=3", "nothing")
+        assert found.settings["url"] == f"{url}?lang=en"
+        assert found.settings["params"] == {"term": "{text}", "limit": "{k}"}
+        assert found.question == "sauna"
+        assert connect(found.settings).search("bar", k=1)[0].doc_id == "d2"
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (lambda method, fields: {"results": [{"id": "a"}, {"id": "b"}]}, "gives the same answer whatever 'prompt' asks"),
+        (lambda method, fields: {"results": []}, "found nothing for 'sauna'; give --question"),
+        (lambda method, fields: {"results": ranked(str(fields))}, "a list of 'd0'; hits must be objects with an id"),
+        (
+            lambda method, fields: {"results": [{"text": TEXTS[name]} for name in ranked(str(fields.get("q")))]},
+            "hits without an id",
+        ),
+        (lambda method, fields: {"status": "ok"}, "an object with 'status', without a list of hits"),
+        (lambda method, fields: 422, "HTTP 422"),
+        (lambda method, fields: 404, "answers no search at this address"),
+    ],
+)
+def test_an_endpoint_that_is_not_understood_is_told_with_the_reason(answer, says) -> None:
+    with served(answer) as url, pytest.raises(BadAnswer) as told:
+        probed(url, "sauna")
+    assert says in str(told.value)
+
+
+def test_an_endpoint_that_refuses_or_is_silent_is_not_asked_again_and_again(monkeypatch) -> None:
+    asked = []
+
+    def locked(method: str, fields: dict[str, Any]) -> Any:
+        asked.append(fields)
+        return 401
+
+    with served(locked) as url, pytest.raises(AccessDenied):
+        probed(url, "sauna")
+    assert len(asked) == 1
+    with pytest.raises(Unreachable):
+        probed(url, "sauna")
+    monkeypatch.setattr(probe, "PATIENCE", 0.2)
+    waiting = threading.Event()
+    with served(lambda method, fields: waiting.wait(60) and 404) as url:
+        with pytest.raises(TimedOut):
+            probed(url, "sauna")
+        waiting.set()
