@@ -184,9 +184,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for number in range(1, asked.times + 1):
                 done = repository.ci("--base-ref", "main")
                 passed += done.returncode == 0
-                print(
-                    f"{number}: exit code {done.returncode}" + ("" if done.returncode == 0 else f"\n{done.stdout}{done.stderr}")
-                )
+                shown = "" if done.returncode == 0 else f"\n{done.stdout}{done.stderr}"
+                print(f"{number}: exit code {done.returncode}{shown}", flush=True)
     finally:
         for loop in loops:
             loop.kill()
