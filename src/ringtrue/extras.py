@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 
 @dataclass(frozen=True)
-class Source:
+class InstallSource:
     """Where an installation came from."""
 
     where: str
@@ -31,7 +31,7 @@ class Source:
     def requirement(self, extras: Iterable[str]) -> str:
         """Return what pip installs.
 
-        >>> Source("git+https://git.example.com/search/ringtrue@4f2a").requirement(["http"])
+        >>> InstallSource("git+https://git.example.com/search/ringtrue@4f2a").requirement(["http"])
         'ringtrue[http] @ git+https://git.example.com/search/ringtrue@4f2a'
         """
         names = ",".join(extras)
@@ -41,23 +41,23 @@ class Source:
         return f"ringtrue{named} @ {self.where}" if "://" in self.where else f"{self.where}{named}"
 
 
-def read_source(direct_url: str | None, version: str) -> Source:
+def read_source(direct_url: str | None, version: str) -> InstallSource:
     """Return the source that a ``direct_url.json`` names; a package index without one, or if it cannot be read."""
     try:
         said: dict[str, Any] = json.loads(direct_url or "")
         url = str(said["url"])
     except (ValueError, KeyError, TypeError):
-        return Source(f"=={version}")
+        return InstallSource(f"=={version}")
     inside = f"#subdirectory={said['subdirectory']}" if said.get("subdirectory") else ""
     if "vcs_info" in said:
         system, commit = said["vcs_info"].get("vcs", "git"), said["vcs_info"].get("commit_id", "")
-        return Source(f"{system}+{url}" + (f"@{commit}" if commit else "") + inside)
+        return InstallSource(f"{system}+{url}" + (f"@{commit}" if commit else "") + inside)
     if url.startswith("file:"):
-        return Source(unquote(urlsplit(url).path), editable=bool(said.get("dir_info", {}).get("editable")))
-    return Source(url + inside)
+        return InstallSource(unquote(urlsplit(url).path), editable=bool(said.get("dir_info", {}).get("editable")))
+    return InstallSource(url + inside)
 
 
-def installed_source() -> Source:
+def installed_source() -> InstallSource:
     """Return where the running Ringtrue was installed from."""
     from importlib.metadata import distribution
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ringtrue import extras
-from ringtrue.extras import Source, install_command, read_source
+from ringtrue.extras import InstallSource, install_command, read_source
 
 COMMIT = "4f2a9c1d"
 GIT = {
@@ -51,14 +51,14 @@ def test_a_requirement_names_where_ringtrue_came_from(direct_url, requirement, l
 def test_the_command_can_be_pasted_into_a_shell(monkeypatch, tmp_path) -> None:
     folder = tmp_path / "my ringtrue"
     folder.mkdir()
-    monkeypatch.setattr(extras, "installed_source", lambda: Source(str(folder), editable=True))
+    monkeypatch.setattr(extras, "installed_source", lambda: InstallSource(str(folder), editable=True))
     assert install_command("http", "mcp") == f"pip install -e '{folder}[http,mcp]'"
-    monkeypatch.setattr(extras, "installed_source", lambda: Source("==0.1.0"))
+    monkeypatch.setattr(extras, "installed_source", lambda: InstallSource("==0.1.0"))
     assert install_command("http") == "pip install 'ringtrue[http]==0.1.0'"
 
 
 def test_a_folder_that_is_gone_is_not_named(monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(extras, "installed_source", lambda: Source(str(tmp_path / "gone")))
+    monkeypatch.setattr(extras, "installed_source", lambda: InstallSource(str(tmp_path / "gone")))
     assert install_command("http") == "pip install 'WHERE[http]', with the folder or wheel of Ringtrue for WHERE"
 
 

@@ -9,7 +9,7 @@ from ringtrue.ci.files import FORGES, PLACES, SAMPLE, Start, Written, extras_of,
 from ringtrue.ci.github import add_outputs, add_summary, post_comment, pull_request_number
 from ringtrue.ci.gitlab import post_note
 from ringtrue.ci.job import Side, checkout, evaluate_in
-from ringtrue.ci.service import Service
+from ringtrue.ci.service import ServiceCommands
 from ringtrue.ci.sticky import MARKER, Posted, marker_in
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "SAMPLE",
     "AskedServers",
     "Posted",
-    "Service",
+    "ServiceCommands",
     "Side",
     "Start",
     "Written",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from ringtrue.ci.service import Service
+from ringtrue.ci.service import ServiceCommands
 from ringtrue.config import with_port
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.retrieve.connectors import RERANKERS, kind
@@ -21,7 +21,7 @@ class AskedServers:
     """The connections that one side's search asks, and the service that is started for it."""
 
     connections: Mapping[str, Mapping[str, Any]]
-    service: Service | None = None
+    service: ServiceCommands | None = None
 
     def elsewhere(self) -> dict[str, str]:
         """Return the address of each connection that does not ask the service of its own side."""
@@ -33,7 +33,7 @@ class AskedServers:
         return found
 
 
-def address_of(name: str, settings: Mapping[str, Any], service: Service | None) -> str:
+def address_of(name: str, settings: Mapping[str, Any], service: ServiceCommands | None) -> str:
     """Return ``host:port`` of a connection; empty if it asks ``service`` or a program or file of the checkout."""
     used = str(settings.get("kind"))
     text = next((str(settings[key]) for key in ("url", "uri", "dsn_env", "host") if settings.get(key)), "")

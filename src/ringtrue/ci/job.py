@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ringtrue.ci.service import RunningService, Service, free_port, running
+from ringtrue.ci.service import RunningService, ServiceCommands, free_port, running
 from ringtrue.config import PORT_VARIABLE
 from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError
 
@@ -41,7 +41,7 @@ def evaluate_in(
     setup: str,
     environment: Mapping[str, str],
     say: Say,
-    service: Service | None = None,
+    service: ServiceCommands | None = None,
 ) -> Side:
     """Evaluate what a folder holds with ``ringtrue eval`` there, after its own set-up; the run goes to ``out``.
 

@@ -34,7 +34,7 @@ _PORT = re.compile(r"(?<!\$)\{port\}")
 
 
 @dataclass(frozen=True)
-class Service:
+class ServiceCommands:
     """How the search under test is started: ``serve``, ``ready``, ``stop`` … under ``[ci]`` in ringtrue.toml."""
 
     serve: str
@@ -49,7 +49,7 @@ class Service:
     """Seconds until it must be ready."""
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any], place: object) -> Service:
+    def of(cls, settings: Mapping[str, Any], place: object) -> ServiceCommands:
         """Return the service that a section ``[ci]`` describes; raises InputError naming the setting."""
         known = {item.name: settings[item.name] for item in fields(cls) if item.name in settings}
         for name, value in known.items():
@@ -63,7 +63,7 @@ class Service:
 class RunningService:
     """A service of one side, run in its checkout; its output and that of its commands goes to ``log``."""
 
-    service: Service
+    service: ServiceCommands
     port: int
     folder: Path
     environment: Mapping[str, str]

@@ -17,7 +17,7 @@ from ringtrue.cli.gate import committed
 from ringtrue.errors import OK, UNDECIDED, InputError, RingtrueError
 
 if TYPE_CHECKING:
-    from ringtrue.ci import Service, Side
+    from ringtrue.ci import ServiceCommands, Side
     from ringtrue.run import Evaluation
     from ringtrue.verdict import Baseline, Check, Policy
 
@@ -43,7 +43,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Job:
+class CiJob:
     """One side of a job: what is evaluated, how it is started and how it is judged."""
 
     context: typer.Context
@@ -54,7 +54,7 @@ class Job:
     out: Path
     key: str
     setup: str
-    service: Service | None
+    service: ServiceCommands | None
     shared: bool
 
 
@@ -112,14 +112,15 @@ def ci_command(
     \b
     Example: ringtrue ci
     Example: ringtrue ci --base-ref origin/main --setup 'pip install -e .'
+    Example: ringtrue ci --base-ref origin/main --serve 'python app.py {port}'
     Example: ringtrue ci --run runs/committed --retriever "connect('shop')"
     """
-    from ringtrue.cli import show
-
     if base_ref and baseline is not None:
         raise InputError("--base-ref and --baseline both say what to compare with; give one of them")
     if base_ref and run is not None:
         raise InputError("--run is judged as it was committed; --base-ref needs a search that can be evaluated here")
+    from ringtrue.ci import ServiceCommands
+
     named = options.Asked(golden, retriever, python)
     if extras:
         print(",".join(_extras(options.settled(named, context))))
@@ -127,11 +128,9 @@ def ci_command(
     out.mkdir(parents=True, exist_ok=True)
     crash: Exception | None = None
     try:
-        from ringtrue.ci import Service
-
         asked = options.settled(named, context)
-        service = Service(serve, ready, stop, port, ready_timeout) if serve else None
-        job = Job(context, named, asked, _policy(mode), out, key, setup, service, shared)
+        service = ServiceCommands(serve, ready, stop, port, ready_timeout) if serve else None
+        job = CiJob(context, named, asked, _policy(mode), out, key, setup, service, shared)
         outcome = _judged(job, run=run, baseline=baseline, base_ref=base_ref)
     except Exception as problem:
         # Whoever reads the pull request must not find the verdict of the last change there, whatever happened here.
@@ -140,6 +139,16 @@ def ci_command(
         outcome = _without(problem.exit_code if isinstance(problem, RingtrueError) else UNDECIDED, reason, key)
         crash = None if foreseen else problem
     notes = [*outcome.notes, *_handed_out(outcome, out), *(_commented(outcome.comment, key) if comment else [])]
+    _print(outcome, notes, json=json)
+    if crash is not None:
+        raise crash
+    if outcome.code != OK:
+        raise typer.Exit(outcome.code)
+
+
+def _print(outcome: Outcome, notes: Sequence[str], *, json: bool) -> None:
+    from ringtrue.cli import show
+
     if json:
         show.as_json(
             {
@@ -161,10 +170,6 @@ def ci_command(
             print(f"wrote {file}")
         for text in notes:
             show.note(text)
-    if crash is not None:
-        raise crash
-    if outcome.code != OK:
-        raise typer.Exit(outcome.code)
 
 
 def _policy(mode: str | None) -> Policy:
@@ -176,7 +181,7 @@ def _policy(mode: str | None) -> Policy:
     return chosen_policy(Policy.of(config.gate, place=config.file or "gate"), {"mode": mode}, ())
 
 
-def _flags(job: Job) -> list[str]:
+def _flags(job: CiJob) -> list[str]:
     """Return what this command says itself as options of ``ringtrue eval``; the rest each side reads where it is evaluated."""
     given: list[str] = []
     named, asked = job.named, job.asked
@@ -190,7 +195,7 @@ def _flags(job: Job) -> list[str]:
     return given
 
 
-def _judged(job: Job, *, run: Path | None, baseline: Path | None, base_ref: str | None) -> Outcome:
+def _judged(job: CiJob, *, run: Path | None, baseline: Path | None, base_ref: str | None) -> Outcome:
     """Evaluate what has to be, gate it and write the reports; raises RingtrueError if there is no verdict."""
     from ringtrue.cli.gate import BASELINE, standard
     from ringtrue.run import open_run
@@ -215,7 +220,7 @@ def _judged(job: Job, *, run: Path | None, baseline: Path | None, base_ref: str 
     return _gated(job, evaluation, before, extra, notes)
 
 
-def _compared(job: Job, ref: str) -> Outcome:
+def _compared(job: CiJob, ref: str) -> Outcome:
     """Evaluate the change and the commit it builds on, one after the other, and gate the one against the other."""
     from ringtrue.ci import checkout
     from ringtrue.errors import CannotDecide
@@ -243,12 +248,12 @@ def _compared(job: Job, ref: str) -> Outcome:
     return _gated(job, open_run(side.run), before, [], notes)
 
 
-def _base_job(job: Job, folder: Path) -> tuple[Job, list[str]]:
+def _base_job(job: CiJob, folder: Path) -> tuple[CiJob, list[str]]:
     """Return the job of the base by its own ringtrue.toml, and what to note about it.
 
     A base that cannot start its service yet, because the change brings ``serve``, gets the settings of the change.
     """
-    from ringtrue.ci import Service
+    from ringtrue.ci import ServiceCommands
     from ringtrue.config import load_config
 
     head, base = load_config(), load_config(folder)
@@ -263,7 +268,7 @@ def _base_job(job: Job, folder: Path) -> tuple[Job, list[str]]:
 
     service = job.service
     if not here("serve") and own.get("serve"):
-        service = Service.of(own, base.file)
+        service = ServiceCommands.of(own, base.file)
     elif not here("serve") and service and head.file:
         place = folder / os.path.relpath(head.file, Path.cwd())
         place.write_bytes(head.file.read_bytes())
@@ -274,12 +279,12 @@ def _base_job(job: Job, folder: Path) -> tuple[Job, list[str]]:
     return replace(job, asked=asked, setup=setup, service=service), notes
 
 
-def _check_addresses(job: Job, base: Job | None = None, folder: Path = Path()) -> None:
+def _check_addresses(job: CiJob, base: CiJob | None = None, folder: Path = Path()) -> None:
     from ringtrue.ci import AskedServers, check_addresses
     from ringtrue.config import load_config
     from ringtrue.retrieve import parts_of
 
-    def servers(side: Job, place: Path) -> AskedServers:
+    def servers(side: CiJob, place: Path) -> AskedServers:
         described = load_config(place).connections
         parts = [part for text in _retrievers(side.asked) for part in parts_of(text) if part.name == "connect"]
         names = [str(dict(part.options)["name"]) for part in parts]
@@ -302,7 +307,7 @@ def _extras(asked: options.Asked) -> list[str]:
     return extras_of(_retrievers(asked), load_config().connections)
 
 
-def _evaluated(job: Job, folder: Path, name: str, *more: str) -> Side:
+def _evaluated(job: CiJob, folder: Path, name: str, *more: str) -> Side:
     from ringtrue.ci import evaluate_in
     from ringtrue.config import environment_without_tokens
     from ringtrue.run import DEFAULT_MEASURES
@@ -323,7 +328,9 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _gated(job: Job, evaluation: Evaluation, before: Baseline | None, extra: Sequence[Check], notes: Sequence[str]) -> Outcome:
+def _gated(
+    job: CiJob, evaluation: Evaluation, before: Baseline | None, extra: Sequence[Check], notes: Sequence[str]
+) -> Outcome:
     """Judge an evaluation and write the reports."""
     from ringtrue.cli.gate import QUERIES, headline, reasons
     from ringtrue.report import report_on

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ringtrue.ci.addresses import AskedServers, check_addresses
-from ringtrue.ci.service import RunningService, Service, free_port, listens, running
+from ringtrue.ci.service import RunningService, ServiceCommands, free_port, listens, running
 from ringtrue.config import with_port
 from ringtrue.errors import CannotDecide, InputError
 
@@ -29,7 +29,7 @@ def start(tmp_path):
 
     @contextmanager
     def started(serve: str, **settings: Any) -> Iterator[RunningService]:
-        service = Service(serve, **settings)
+        service = ServiceCommands(serve, **settings)
         port = service.port or free_port()
         environment = {**os.environ, "PORT": str(port)}
         with running(RunningService(service, port, tmp_path, environment, tmp_path / "log"), lambda line: None) as found:
@@ -165,7 +165,7 @@ def test_a_server_on_another_kind_of_address_is_seen_too() -> None:
 
 # ── which server each side asks ─────────────────────────────────────────────────────────────────────────────────────
 
-STARTED = Service("serve")
+STARTED = ServiceCommands("serve")
 
 
 def http(url: str, **more: Any) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def test_a_service_that_is_started_for_each_side_is_fine_and_must_be_asked() -> 
     ours, theirs = http("http://localhost:{port}/find"), http("https://vectors.example.com")
     side = AskedServers({"search": ours}, STARTED)
     check_addresses(side, side, shared=False)
-    fixed = AskedServers({"search": http("http://localhost:80")}, Service("serve", port=80))
+    fixed = AskedServers({"search": http("http://localhost:80")}, ServiceCommands("serve", port=80))
     check_addresses(fixed, fixed, shared=False)
     both = AskedServers({"search": ours, "vectors": theirs}, STARTED)
     check_addresses(both, None, shared=False)
@@ -220,8 +220,10 @@ def test_a_service_that_is_started_for_each_side_is_fine_and_must_be_asked() -> 
 
 def test_settings_of_the_wrong_type_are_told() -> None:
     with pytest.raises(InputError, match=r"base.toml: ci.port is '80'; write a number"):
-        Service.of({"serve": "x", "port": "80"}, "base.toml")
-    assert Service.of({"serve": "x", "setup": "y", "ready_timeout": 5}, "base.toml") == Service("x", ready_timeout=5)
+        ServiceCommands.of({"serve": "x", "port": "80"}, "base.toml")
+    assert ServiceCommands.of({"serve": "x", "setup": "y", "ready_timeout": 5}, "base.toml") == ServiceCommands(
+        "x", ready_timeout=5
+    )
 
 
 def test_the_port_of_a_connection_comes_from_the_environment_or_from_the_setting_beside_it(monkeypatch) -> None:
