@@ -23,6 +23,7 @@ from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, T
 from ringtrue.retrieve.connectors import connect
 from ringtrue.retrieve.connectors.mcp import Mcp
 from ringtrue.testing.retrievers import ConnectorSuite, NotPossible, raises
+from ringtrue.traffic import marked
 
 pytest.importorskip("mcp", reason="MCP IS NOT TESTED: pip install mcp")
 
@@ -33,7 +34,7 @@ SERVER = '''
 import os, sys, time
 from pathlib import Path
 from typing import Any
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 
 NOTES = {
     "n1": "The pool is heated and open until ten; children swim in the pool until eight.",
@@ -96,6 +97,11 @@ def fails(query: str) -> list[dict[str, Any]]:
 @server.tool()
 def who(query: str) -> list[dict[str, Any]]:
     return [{"id": str(os.getpid()), "score": 1.0}]
+
+
+@server.tool()
+def traffic(query: str, context: Context) -> list[dict[str, Any]]:
+    return [{"id": str((context.request_context.meta or {}).get("ringtrue/traffic")), "score": 1.0}]
 
 
 @server.tool()
@@ -450,6 +456,15 @@ def test_an_argument_of_the_wrong_type_is_a_bad_answer(ask: Made) -> None:
     with raises(BadAnswer) as messages:
         ask("search", arguments={"query": "{text}", "limit": "as many as {k}"}).search("pool")
     assert "limit" in messages[0]
+
+
+def test_a_marked_call_says_so_in_its_metadata(ask: Made) -> None:
+    def said() -> str:
+        return str(ask("traffic", arguments=ONLY_QUERY).search("pool")[0].doc_id)
+
+    assert said() == "None"
+    with marked("evaluation"):
+        assert said() == "evaluation"
 
 
 def test_one_session_serves_all_questions_and_threads(make: Made) -> None:

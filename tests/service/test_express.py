@@ -172,6 +172,20 @@ def _plain(answer: Answer) -> tuple[int, str, set[str]]:
     return answer.status, text, set(answer.headers)
 
 
+def test_a_marked_search_takes_the_usual_way_and_is_no_users_search(server: Running) -> None:
+    wire = server.wire()
+    marked = wire.ask({**ONE, "query_id": "eq_marked"}, Ringtrue_Traffic="evaluation")
+    assert (marked.status, server.short(marked)) == (201, False)
+    short = server.wire().ask({**ONE, "query_id": "eq_marked_in_its_body", "traffic": "gate"})
+    assert (short.status, server.short(short)) == (201, True)
+    assert not {"eq_marked", "eq_marked_in_its_body"} & set(server.stored())
+    with Store.open(server.store) as store:
+        assert [row.traffic for row in store.queries(query_ids=["eq_marked", "eq_marked_in_its_body"])] == [
+            "evaluation",
+            "gate",
+        ]
+
+
 BODIES = [
     json.dumps(ONE), json.dumps(NAMED), json.dumps([ONE, {**ONE, "query_id": "eq_two"}]), "{", "[]", "{}", "null", '"a"',
     json.dumps({**ONE, "scores": [None]}), json.dumps({**ONE, "nobody": 1}), json.dumps({**ONE, "query_id": ""}),

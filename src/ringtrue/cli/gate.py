@@ -119,6 +119,7 @@ def gate_command(
     from ringtrue.cli import show
     from ringtrue.config import load_config
     from ringtrue.run import DEFAULT_MEASURES, open_run, save
+    from ringtrue.traffic import marked
     from ringtrue.verdict import Policy, gate, read_baseline, with_checks
 
     config = load_config()
@@ -145,7 +146,8 @@ def gate_command(
         extra, notes = committed(evaluation, asked)
     else:
         wanted = (*DEFAULT_MEASURES, *policy.measures)
-        evaluation = options.evaluated(replace(asked, measures=tuple(dict.fromkeys(wanted))), quiet=json)
+        with marked("gate"):
+            evaluation = options.evaluated(replace(asked, measures=tuple(dict.fromkeys(wanted))), quiet=json)
         evaluation = save(evaluation, out or options.new_run_folder(evaluation, datetime.now(UTC)))
     verdict = gate(evaluation, policy, baseline=before)
     if evaluation.cached:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -16,6 +16,7 @@ from ringtrue.errors import InputError, nearest
 if TYPE_CHECKING:
     from ringtrue.online import Figures
     from ringtrue.store import EventType, LoggedQuery, Store
+    from ringtrue.traffic import Traffic
 
 app = typer.Typer(
     help="Show, import, export and prune logged searches.",
@@ -29,6 +30,7 @@ Since = Annotated[
     str | None, typer.Option("--since", help="From a time on, 2026-03-01 or 2026-03-01T12:00Z, or for so long: 30m, 24h, 7d.")
 ]
 Until = Annotated[str | None, typer.Option("--until", help="Before a time, or so long ago: 24h.")]
+Whose = Annotated[str, typer.Option("--traffic", help="Whose searches: user, evaluation, gate, shadow, test, or all.")]
 Tool = Annotated[str | None, typer.Option("--tool", help="Only searches of this tool or surface.")]
 
 
@@ -38,13 +40,15 @@ def tail(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones until stopped.")] = False,
     tool: Tool = None,
     session: Annotated[str | None, typer.Option("--session", help="Only searches of this session.")] = None,
+    traffic: Whose = "user",
     project: Project = "default",
     store: Where = None,
     json: Json = False,
 ) -> None:
     """Show the last searches, the newest at the end.
 
-    With --follow and --json every search is an object on a line of its own.
+    These are users' searches; --traffic shows those of evaluations, gates, shadow runs and tests. With --follow and --json
+    every search is an object on a line of its own.
 
     \b
     Example: ringtrue log tail -n 5
@@ -52,18 +56,19 @@ def tail(
     """
     from ringtrue.cli import show
 
+    chosen: dict[str, Any] = {"project": project, "tool": tool, "session_id": session, "traffic": _traffic(traffic)}
     with existing(store) as opened:
         tell_elsewhere(opened, project)
-        found = opened.queries(project=project, tool=tool, session_id=session, limit=count, newest=True)
+        found = opened.queries(**chosen, limit=count, newest=True)
         if not follow:
             if json:
                 show.as_json({"project": project, "searches": found})
             else:
                 _print(found)
                 if not found:
-                    show.note(f"no search of project '{project}' is logged")
+                    show.note(f"no {traffic} search of project '{project}' is logged; --traffic all shows every search")
             return
-        for row in _following(opened, found, project=project, tool=tool, session=session):
+        for row in _following(opened, found, **chosen):
             if json:
                 _json_line(row)
             else:
@@ -75,6 +80,7 @@ def stats(
     since: Since = "7d",
     until: Until = None,
     tool: Tool = None,
+    traffic: Whose = "user",
     project: Project = "default",
     store: Where = None,
     json: Json = False,
@@ -93,7 +99,8 @@ def stats(
     start, end = _window(since, until)
     with existing(store) as opened:
         tell_elsewhere(opened, project)
-        found = log_figures(queries_of(opened, project=project, since=start, until=end, tool=tool))
+        rows = queries_of(opened, project=project, since=start, until=end, tool=tool, traffic=_traffic(traffic))
+        found = log_figures(rows)
         missing = losses(opened, project=project, since=start)
         folder = log_folder(opened)
     now, ended = living(folder) if folder is not None else ([], [])
@@ -101,7 +108,7 @@ def stats(
     unreported = sum(sum(counts.untold.values()) for counts in now)
     if json:
         show.as_json({
-            "project": project, "since": start, "until": end, "first": found.first, "last": found.last,
+            "project": project, "traffic": traffic, "since": start, "until": end, "first": found.first, "last": found.last,
             "total": found.total, "tools": found.tools, "intents": found.intents,
             "missing": missing,
             "processes": {
@@ -110,9 +117,9 @@ def stats(
             },
         })  # fmt: skip
         return
-    rows = [["all", *_cells(found.total)], *([name, *_cells(part)] for name, part in found.tools.items())]
+    table = [["all", *_cells(found.total)], *([name, *_cells(part)] for name, part in found.tools.items())]
     headers = ["tool", "searches", "sessions", "errors", "nothing found", "degraded", "p50 ms", "p95 ms", "p99 ms", "proxy"]
-    show.table(headers, rows)
+    show.table(headers, table)
     if found.intents:
         show.table(["intent", "searches"], [[name, f"{count:,}"] for name, count in found.intents.items()])
     print(
@@ -185,6 +192,7 @@ def export(
     since: Since = None,
     until: Until = None,
     tool: Tool = None,
+    traffic: Whose = "user",
     project: Project = "default",
     store: Where = None,
     json: Json = False,
@@ -203,7 +211,8 @@ def export(
     start, end = _window(since, until)
     with existing(store) as opened:
         if what == "queries":
-            count = export_rows(queries_of(opened, project=project, since=start, until=end, tool=tool), file)
+            rows = queries_of(opened, project=project, since=start, until=end, tool=tool, traffic=_traffic(traffic))
+            count = export_rows(rows, file)
         else:
             count = export_rows(opened.feedback(project=project, since=start, until=end), file)
     if json:
@@ -230,16 +239,25 @@ def prune(
     prune_store(store=store, archive=archive, dry_run=dry_run, forget=None, json=json)
 
 
-def _following(
-    store: Store, found: list[LoggedQuery], *, project: str, tool: str | None, session: str | None
-) -> Iterator[LoggedQuery]:
+def _traffic(text: str) -> Traffic | Literal["all"]:
+    from ringtrue.traffic import KINDS, kind_of
+
+    if text == "all":
+        return "all"
+    try:
+        return kind_of(text)
+    except InputError:
+        raise InputError(f"--traffic {text!r:.40} is unknown; did you mean {nearest(text, [*KINDS, 'all'])}?") from None
+
+
+def _following(store: Store, found: list[LoggedQuery], **chosen: Any) -> Iterator[LoggedQuery]:
     """Yield the searches found, and new ones as they are written, until interrupted."""
     yield from found
     seen = {row.query_id: row.created_at for row in found}
     while True:
         time.sleep(PAUSE)
         since = (datetime.now(UTC) - timedelta(seconds=OVERLAP)).isoformat()
-        for row in store.queries(project=project, tool=tool, session_id=session, since=since):
+        for row in store.queries(**chosen, since=since):
             if row.query_id not in seen:
                 seen[row.query_id] = row.created_at
                 yield row

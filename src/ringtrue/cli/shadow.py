@@ -270,6 +270,7 @@ def _log(
     from ringtrue.cli.store import moment
     from ringtrue.online import Described, Shadow, grades_by_words, scorer
     from ringtrue.online.evidence import SINCE
+    from ringtrue.traffic import marked
 
     logged = store.queries(project=project, since=moment(since, now))
     flag = store.flag(name, project=project)
@@ -285,9 +286,10 @@ def _log(
         production, Described(pair["candidate"], folder), store, name, waiting=max(64, len(left)), project=project,
         scorer=scorer(judged), source="log", **options,
     )  # fmt: skip
-    for row in left:
-        if shadow.in_sample(row.query_id):
-            shadow.search(row.query, k=k, query_id=row.query_id)
+    with marked("shadow"):
+        for row in left:
+            if shadow.in_sample(row.query_id):
+                shadow.search(row.query, k=k, query_id=row.query_id)
     return shadow.close(timeout=options["timeout"] * (shadow.counts.waiting + 1) + 60)
 
 

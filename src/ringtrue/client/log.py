@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ringtrue.client.wire import Wire, given, segment
 from ringtrue.errors import MissingInput
+from ringtrue.traffic import Traffic
 
 Actor = Literal["person", "agent", "unknown"]
 Step = Literal["minute", "hour", "day"]
@@ -58,6 +59,7 @@ class LoggedSearch:
     flags: Mapping[str, Any]
     is_eval_corpus: bool
     eval_category: str | None
+    traffic: Traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +156,16 @@ class Queries:
         until: str | None = None,
         trouble: bool = False,
         slower_than: float | None = None,
+        traffic: Traffic | Literal["all"] = "user",
     ) -> Iterator[LoggedSearch]:
         """Yield searches of the log, the newest first.
 
         ``text`` are words that the query holds, ``trouble`` leaves those that failed, fell back or found nothing,
-        ``slower_than`` is in milliseconds, times are ISO 8601.
+        ``slower_than`` is in milliseconds, times are ISO 8601. ``traffic`` says whose searches.
         """
         return self._wire.items(
             LoggedSearch, "/v1/queries", text=text, tool=tool, session_id=session_id, since=since, until=until,
-            trouble="true" if trouble else None, slower_than=slower_than,
+            trouble="true" if trouble else None, slower_than=slower_than, traffic=traffic,
         )  # fmt: skip
 
     def get(self, query_id: str) -> LoggedSearch:

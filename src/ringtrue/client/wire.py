@@ -17,6 +17,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
+from ringtrue import traffic
 from ringtrue.client.problems import code_of, refusal
 from ringtrue.client.reading import read
 from ringtrue.errors import BadAnswer, InputError, RingtrueError, TimedOut, Unreachable
@@ -132,7 +133,7 @@ class Wire:
 
         Raises the exception of the service's refusal, Unreachable, TimedOut or BadAnswer.
         """
-        sent = {} if content is None else {"Content-Type": "application/json"}
+        sent = traffic.headers() | ({} if content is None else {"Content-Type": "application/json"})
         sent.update(headers or {})
         if again and method not in SAFE:
             sent["Idempotency-Key"] = secrets.token_hex(16)

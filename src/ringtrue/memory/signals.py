@@ -23,6 +23,7 @@ from ringtrue.online.feedback import WINDOW, stable_id
 from ringtrue.online.identify import imported_id, iso
 from ringtrue.recall.journal import events as journal
 from ringtrue.store import DEFAULT_PROJECT, EventType, FeedbackEvent, LoggedQuery, StoredJudgment
+from ringtrue.traffic import received
 
 if TYPE_CHECKING:
     from ringtrue.online import Health, Part
@@ -141,6 +142,7 @@ def _search(event: Event, project: str, left: Counter[str]) -> LoggedQuery | Non
         total_latency_ms=_number(event.get("ms")),
         prompt_id=prompt,
         retriever=retriever,
+        traffic=received(_word(event, "traffic")),
     )
 
 

@@ -15,6 +15,7 @@ from pydantic import ConfigDict, ValidationError
 
 from ringtrue.errors import RingtrueError, nearest
 from ringtrue.recall.memory import MemoryFault
+from ringtrue.traffic import META, Traffic, marked, received
 
 ALWAYS_LOAD = "anthropic/alwaysLoad"
 """Hosts that put tools behind a search show those with this mark at once."""
@@ -55,7 +56,8 @@ class StrictServer(MCPServer[Any]):
         if name not in tools:
             raise ToolError(f"there is no tool '{name}'; did you mean {nearest(name, tools)}?")
         try:
-            return await super().call_tool(name, arguments, context)
+            with marked(_traffic(context)):
+                return await super().call_tool(name, arguments, context)
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):
@@ -67,6 +69,13 @@ class StrictServer(MCPServer[Any]):
                     f"{name} failed: {type(cause).__name__}; the server's log has the whole story"
                 ) from cause
             raise
+
+
+def _traffic(context: Context[Any, Any] | None) -> Traffic:
+    """Return whose call it is, as its metadata says."""
+    meta = None if context is None else context.request_context.meta
+    found = (meta or {}).get(META)
+    return received(found if isinstance(found, str) else None)
 
 
 def refusal(error: ValidationError, known: Sequence[str]) -> str:

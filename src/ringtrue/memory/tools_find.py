@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from mcp_types import CallToolResult
 from pydantic import Field
 
+from ringtrue import traffic
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.memory import answers
 from ringtrue.memory.arguments import Count, Files, Fresh, Id, Places, SessionId, Strategy, Text
@@ -223,6 +224,8 @@ class Finding:
         event: dict[str, Any] = {"at": now, "event": "search", "tool": tool, "strategy": strategy, "intent": intent}
         if session is not None:
             event["session_id"] = session.session_id
+        if traffic.current() != "user":
+            event["traffic"] = traffic.current()
         event["query"] = without_secrets({"query": query})["query"][:QUERY_KEPT]
         event["results"] = [{"id": hit.memory.id, "rank": hit.rank, "score": round(hit.score, 6)} for hit in hits]
         self.desk.note({**event, "ms": round((time.perf_counter() - began) * 1000, 1)})

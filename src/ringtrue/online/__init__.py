@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from ringtrue.online.ubi import ACTIONS, rows_in_ubi
     from ringtrue.online.writer import Recovered
     from ringtrue.store import FeedbackEvent, LoggedQuery
+    from ringtrue.traffic import TrafficMiddleware
 
 _HOME = {
     "buckets": ("bucket",),
@@ -213,7 +214,8 @@ _HOME = {
         "trigger_log",
     ),
 }
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+_MODULE_OF = {name: f"ringtrue.online.{module}" for module, names in _HOME.items() for name in names}
+_MODULE_OF["TrafficMiddleware"] = "ringtrue.traffic"
 
 __all__ = [
     "ACTIONS",
@@ -269,6 +271,7 @@ __all__ = [
     "Situation",
     "Standing",
     "TaskOutcome",
+    "TrafficMiddleware",
     "Unredacted",
     "Watched",
     "as_flag",
@@ -363,7 +366,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
-        return getattr(import_module(f"ringtrue.online.{_MODULE_OF[name]}"), name)
+        return getattr(import_module(_MODULE_OF[name]), name)
     raise AttributeError(f"module 'ringtrue.online' has no attribute '{name}'")
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ringtrue.errors import BadAnswer, InputError, RingtrueError
+from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
     from ringtrue.records import Hit
@@ -99,10 +100,11 @@ def answer(candidate: Any, text: str, options: Mapping[str, Any], *, timer: Call
     """Return what a candidate says to a question; whatever it raises becomes an error."""
     start = timer()
     try:
-        found = searching(candidate)(text, **options)
         k = int(options["k"])
-        if isinstance(found, Iterator):  # it may have no end
-            found = list(itertools.islice(found, k))
+        with marked("shadow"):
+            found = searching(candidate)(text, **options)
+            if isinstance(found, Iterator):  # it may have no end
+                found = list(itertools.islice(found, k))
         spent = (timer() - start) * 1000
         return Reply(ids_of(found, "the candidate", k=k), spent)
     except BaseException as problem:  # SystemExit of a candidate must not end its worker either

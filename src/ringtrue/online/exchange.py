@@ -18,6 +18,7 @@ from ringtrue.online.spans import is_spans, queries_in_spans
 from ringtrue.online.ubi import ACTIONS, is_ubi, rows_in_ubi
 from ringtrue.online.writer import Cleaner
 from ringtrue.store import DEFAULT_PROJECT, EventType, FeedbackEvent, LoggedQuery
+from ringtrue.traffic import Traffic
 
 if TYPE_CHECKING:
     from ringtrue.store import Store
@@ -182,12 +183,18 @@ def _type(values: Sequence[Any]) -> str:
 
 
 def queries_of(
-    store: Store, *, project: str = DEFAULT_PROJECT, since: str | None = None, until: str | None = None, tool: str | None = None
+    store: Store,
+    *,
+    project: str = DEFAULT_PROJECT,
+    since: str | None = None,
+    until: str | None = None,
+    tool: str | None = None,
+    traffic: Traffic | Literal["all"] = "user",
 ) -> Iterator[LoggedQuery]:
-    """Yield the logged searches of a time in its order, a page at a time."""
+    """Yield the searches that users, or another ``traffic``, made in a time, in its order, a page at a time."""
     after: str | None = None
     while True:
-        page = store.queries(project=project, since=since, until=until, tool=tool, limit=PAGE, after=after)
+        page = store.queries(project=project, since=since, until=until, tool=tool, traffic=traffic, limit=PAGE, after=after)
         yield from page
         if len(page) < PAGE:
             return

@@ -12,6 +12,7 @@ from typing import Any, get_args
 from ringtrue.errors import InputError, nearest
 from ringtrue.formats.text import Place
 from ringtrue.store import EventType, FeedbackEvent, LoggedQuery, StageFigure, timestamp
+from ringtrue.traffic import KINDS
 
 Row = LoggedQuery | FeedbackEvent
 _QUERY = {field.name: field for field in fields(LoggedQuery)}
@@ -183,6 +184,8 @@ def _value(kind: str, name: str, value: Any, place: Place) -> Any:
         raise wrong(f"one of {', '.join(get_args(EventType))}")
     if name == "actor" and value not in ("person", "agent", "unknown"):
         raise wrong("person, agent or unknown")
+    if name == "traffic" and value not in KINDS:
+        raise wrong(f"one of {', '.join(KINDS)}")
     if value is None and name not in _NEEDED[kind] and name not in ("project", "rank_in_results"):
         return None
     if name in _NUMBERS or name in _WHOLE:

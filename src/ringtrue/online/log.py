@@ -43,6 +43,7 @@ from ringtrue.online.tally import Counts
 from ringtrue.online.weight import answer_weight, fields_weight, weight
 from ringtrue.online.writer import AT_EXIT, Recovered, Writer
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery
+from ringtrue.traffic import current, kind_of
 
 if TYPE_CHECKING:
     from ringtrue.records import Hit
@@ -297,6 +298,8 @@ class LoggedSearch:
         log = self._log
         try:
             context = _CONTEXT.get()
+            if (whose := current()) != "user":
+                context = {**context, "traffic": whose}
             if context:
                 self._fields = {**context, **self._fields}
             if self._answered is None:
@@ -411,6 +414,8 @@ def _checked(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     for name in fields:
         if name not in _FIELDS:
             raise InputError(f"a logged query has no field '{name}'; did you mean {nearest(name, sorted(_FIELDS))}?")
+    if "traffic" in fields:
+        kind_of(fields["traffic"])
     return fields
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from ringtrue import traffic
 from ringtrue.config import project as configured_project
 from ringtrue.errors import InputError
 from ringtrue.online.buckets import bucket
@@ -221,9 +222,12 @@ class Shadow:
         """Have the candidate answer beside an answer that production gave, here or elsewhere; True where it will be tried.
 
         This is what ``search`` does after production has answered, for systems that log and are shadowed by another process.
+        A live shadow leaves out searches that are marked as an evaluation's or a test's.
         """
         if os.getpid() != self._process:
             return False  # a forked child has neither the workers nor any right to the locks
+        if self.source == "live" and traffic.current() != "user":
+            return False  # an evaluation of production is no live traffic
         if not self.in_sample(query_id):
             self._add(asked=1)
             return False

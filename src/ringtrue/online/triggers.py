@@ -321,13 +321,13 @@ def learn_into(
     """
     linked = [event for event in events if event.query_id is not None and event.item_id is not None]
     found = store.queries(project=project, query_ids=sorted({str(event.query_id) for event in linked}))
-    searches = {query.query_id: query for query in found}
+    searches = {query.query_id: query for query in found if query.traffic == "user"}
     log = trigger_log(store, project=project)
     lessons = []
     for event in sorted(linked, key=lambda event: (instant(event.created_at), event.event_id)):
         query, item_id = searches.get(str(event.query_id)), str(event.item_id)
         if query is None:
-            lessons.append((event, Lesson(refused="its search is not in the log any more")))
+            lessons.append((event, Lesson(refused="its search is not among the users' searches in the log")))
             continue
         lesson = learn_from_selection(
             event, query, log, item_created_at=created_at(item_id), now=now, own_phrases=own_phrases(item_id), rules=rules

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from ringtrue.records import Hit, Ranking
 from ringtrue.retrieve import Retriever
 from ringtrue.retrieve.observe import Seen, observing
 from ringtrue.retrieve.protocol import plain
+from ringtrue.traffic import marked
 
 PAUSE = 0.2
 """Seconds before the first retry; each further one waits twice as long."""
@@ -82,7 +84,9 @@ def ask_all(
 
     def start_worker() -> None:
         # Daemons: a search that hangs for ever must not keep the program from ending.
-        threading.Thread(target=_work, args=(jobs, results, timed), name="ringtrue-ask", daemon=True).start()
+        with marked("evaluation"):
+            context = copy_context()
+        threading.Thread(target=context.run, args=(_work, jobs, results, timed), name="ringtrue-ask", daemon=True).start()
 
     def finish(turn: _Turn, answer: Answer) -> None:
         answers[turn.question.query_id] = answer

@@ -18,6 +18,7 @@ from ringtrue.service.direct import OneOrMany
 from ringtrue.service.models import Free, Line, Moment, Name, Strict, Text
 from ringtrue.service.work.logging_in import search_row
 from ringtrue.store import LoggedQuery, timestamp
+from ringtrue.traffic import Traffic
 
 MOST = 1_000
 """Searches of one request."""
@@ -103,6 +104,7 @@ class Search(Strict):
     )
     is_eval_corpus: bool = False
     eval_category: Name | None = None
+    traffic: Traffic = Field("user", description="Whose search it is. Only users' searches count in figures and feedback.")
 
 
 EXAMPLES: dict[str, Any] = {
@@ -124,7 +126,7 @@ BODY = OneOrMany(Search, most=MOST)
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What is answered, and how long the searches took, in seconds."""
+    """What is answered, and how long users' searches took, in seconds."""
 
     body: bytes
     spent: tuple[float, ...]
@@ -139,14 +141,20 @@ class Incoming:
     """Their ids were made here, so that none can be in the log but from an earlier try of this very request."""
 
     @classmethod
-    def read(cls, body: bytes, project: str, *, name: Callable[[int], str | None] | None = None) -> Incoming:
+    def read(
+        cls, body: bytes, project: str, *, name: Callable[[int], str | None] | None = None, traffic: Traffic = "user"
+    ) -> Incoming:
         """Return what a body holds; raises Refused or RequestValidationError where it cannot be logged.
 
-        ``name`` gives an id to a search at a place that comes without one, and the same whenever the body is sent.
+        ``name`` gives an id to a search at a place that comes without one, and the same whenever the body is sent. ``traffic``
+        is the mark of the request; it holds for every search that has no mark of its own.
         """
         searches = BODY.parse(body)
         found = [dict(search.__dict__) for search in searches]
         fresh = all(values["query_id"] is None for values in found)
+        if traffic != "user":
+            for values in found:
+                values["traffic"] = traffic if values["traffic"] == "user" else values["traffic"]
         if name is not None:
             for place, values in enumerate(found):
                 values["query_id"] = values["query_id"] or name(place)
@@ -155,5 +163,6 @@ class Incoming:
     def receipt(self, stored: int) -> Receipt:
         """Return what is answered when they are in the log and so many of them are new."""
         told = {"accepted": len(self.rows), "stored": stored, "query_ids": [row.query_id for row in self.rows]}
-        spent = tuple(row.total_latency_ms / 1000 for row in self.rows if row.total_latency_ms is not None)
+        users = [row for row in self.rows if row.traffic == "user"]
+        spent = tuple(row.total_latency_ms / 1000 for row in users if row.total_latency_ms is not None)
         return Receipt(to_json(told), spent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, select, tuple_
 
@@ -23,6 +23,7 @@ from ringtrue.store.records import (
 )
 from ringtrue.store.rows import FEEDBACK, JUDGMENT, QUERY, RESULT, SHADOW, Form, words
 from ringtrue.store.times import timestamp
+from ringtrue.traffic import Traffic
 
 Record = TypeVar("Record")
 Moment = str | datetime
@@ -47,19 +48,23 @@ class Events(Base):
         user_id: str | None = None,
         trace_id: str | None = None,
         prompt_id: str | None = None,
+        traffic: Traffic | Literal["all"] = "user",
         limit: int | None = None,
         after: str | None = None,
         newest: bool = False,
     ) -> list[LoggedQuery]:
         """Return logged searches in the order of time, from ``since`` on and before ``until``.
 
-        ``limit`` takes the first ones, or with ``newest`` the last ones. ``after`` goes on behind a query id, or behind all
-        that happened at a time. Raises MissingInput where there is no such query.
+        These are users' searches unless ``traffic`` says otherwise; searches named by ``query_ids`` are returned whoever made
+        them. ``limit`` takes the first ones, or with ``newest`` the last ones. ``after`` continues after a query id, or after
+        everything that happened at a time. Raises MissingInput if there is no such query.
         """
         table = QUERY.table
         found = self._among(table, project, query_id=query_ids)
         found += _equal(table, session_id=session_id, tool_name=tool, user_id=user_id, trace_id=trace_id, prompt_id=prompt_id)
         found += _between(table, since, until)
+        if traffic != "all" and query_ids is None:
+            found.append(table.c.traffic == traffic)
         with self._reading() as connection:
             if after is not None:
                 found.append(_behind(connection, project, after))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import ARRAY, ColumnElement, Text, bindparam, case, cast, func, literal, or_, select, tuple_
 
@@ -15,6 +15,7 @@ from ringtrue.store.base import Base
 from ringtrue.store.records import DEFAULT_PROJECT, LogBucket, LoggedQuery, Step
 from ringtrue.store.rows import QUERY, structure, words
 from ringtrue.store.times import timestamp
+from ringtrue.traffic import Traffic
 
 Moment = str | datetime
 STEPS: dict[str, tuple[timedelta, int]] = {
@@ -32,7 +33,7 @@ class Exploring(Base):
     """The log, read from its end."""
 
     def count_queries(self, *, project: str = DEFAULT_PROJECT, since: Moment | None = None, until: Moment | None = None) -> int:
-        """Return how many searches were logged from ``since`` on and before ``until``."""
+        """Return how many searches of users were logged from ``since`` on and before ``until``."""
         counted = select(func.count()).select_from(QUERY.table).where(*_mine(project, since, until))
         with self._reading() as connection:
             return int(connection.execute(counted).scalar_one())
@@ -48,16 +49,17 @@ class Exploring(Base):
         until: Moment | None = None,
         trouble: bool = False,
         slower_than: float | None = None,
+        traffic: Traffic | Literal["all"] = "user",
         limit: int = 50,
         before: tuple[Moment, str] | None = None,
     ) -> list[LoggedQuery]:
-        """Return logged searches, the newest first; ``before`` goes on behind a time and a query id.
+        """Return searches of users, or of another ``traffic``, newest first; ``before`` continues after a time and query id.
 
         Whether that query is still there does not matter. ``text`` is part of what was searched for, in upper or lower case.
         ``trouble`` takes those that found nothing, fell back or were degraded; ``slower_than`` is in milliseconds.
         """
         log = QUERY.table.c
-        found = _mine(project, since, until)
+        found = _mine(project, since, until, traffic)
         if text:
             found.append(self._contains(text))
         if tool is not None:
@@ -75,7 +77,7 @@ class Exploring(Base):
             return [QUERY.read(row) for row in connection.execute(newest).mappings()]
 
     def log_volume(self, *, project: str = DEFAULT_PROJECT, since: Moment, until: Moment, step: Step) -> list[LogBucket]:
-        """Return the minutes, hours or days (UTC) in which something was searched, in the order of time.
+        """Return the minutes, hours or days (UTC) in which users searched, in the order of time.
 
         Raises InputError for a step that is none, and for more than 10,000 of them.
         """
@@ -92,7 +94,8 @@ class Exploring(Base):
             func.avg(log.quality_proxy_score),
         )
         begin, end = func.substr(each.c.value, 1, MOMENT), func.substr(each.c.value, MOMENT + 1, MOMENT)
-        inside = select(cast(figures, Text)).where(log.project == words(project), log.created_at >= begin, log.created_at < end)
+        ours = (log.project == words(project), log.traffic == "user", log.created_at >= begin, log.created_at < end)
+        inside = select(cast(figures, Text)).where(*ours)
         with self._reading() as connection:
             found = connection.execute(select(each.c.value, inside.correlate(each).scalar_subquery()))
             counted = {span: json.loads(said) for span, said in found}
@@ -113,9 +116,13 @@ class Exploring(Base):
         return or_(*(has(form, autoescape=True) for form in sorted(forms)))
 
 
-def _mine(project: str, since: Moment | None, until: Moment | None) -> list[ColumnElement[bool]]:
+def _mine(
+    project: str, since: Moment | None, until: Moment | None, traffic: Traffic | Literal["all"] = "user"
+) -> list[ColumnElement[bool]]:
     log = QUERY.table.c
     found = [log.project == words(project)]
+    if traffic != "all":
+        found.append(log.traffic == traffic)
     if since is not None:
         found.append(log.created_at >= timestamp(since))
     if until is not None:

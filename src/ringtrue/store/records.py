@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from ringtrue.traffic import Traffic
+
 DEFAULT_PROJECT = "default"
 
 EventType = Literal[
@@ -70,7 +72,10 @@ class LoggedQuery:
     flags: Mapping[str, Any] = field(default_factory=dict)
     """Flags in force and their variants."""
     is_eval_corpus: bool = False
+    """Its query belongs to a golden set."""
     eval_category: str | None = None
+    traffic: Traffic = "user"
+    """Whose search it is; only users' searches count in figures, feedback and reviews."""
 
     @property
     def result_count(self) -> int:

@@ -197,7 +197,7 @@ QUERY = Form(
         quality_proxy_score=_NUMBER, trace_id=_TEXT_MAYBE, prompt_id=_TEXT_MAYBE, retriever=_TEXT_MAYBE,
         fallback=_TEXT_MAYBE, degraded=_YES, mode_override=_TEXT_MAYBE, token_pressure_level=_TEXT_MAYBE,
         token_pressure_ratio=_NUMBER, boost_delta=_NUMBER, extraction_count=_WHOLE, flags=_ANY, is_eval_corpus=_YES,
-        eval_category=_TEXT_MAYBE,
+        eval_category=_TEXT_MAYBE, traffic=_TEXT,
     ),
     derived={"result_count": attrgetter("result_count")},
 )  # fmt: skip

@@ -14,7 +14,7 @@ from ringtrue.store.tables import METADATA
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0004"
+HEAD = "0005"
 """The version this Ringtrue reads and writes: the newest migration."""
 VERSION_TABLE = "ringtrue_schema"
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -116,6 +116,7 @@ eval_queries = _table(
     _words("created_at", needed=True),
     _whole("is_eval_corpus", needed=True, default="0"),
     _words("eval_category"),
+    _words("traffic", needed=True, default="user"),
     UniqueConstraint("project", "query_id"),
     Index("idx_eval_queries_session", "session_id"),
     Index("idx_eval_queries_intent", "intent"),
@@ -138,6 +139,7 @@ eval_queries = _table(
         "degraded",
         "total_latency_ms",
         "quality_proxy_score",
+        "traffic",
     ),
     Index(
         "idx_eval_queries_user",

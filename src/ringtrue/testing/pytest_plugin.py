@@ -166,6 +166,7 @@ def _judged(node: Any, retriever: Any, settings: dict[str, Any]) -> tuple[Evalua
     from ringtrue.config import load_config
     from ringtrue.errors import InputError, nearest
     from ringtrue.run import evaluate
+    from ringtrue.traffic import marked
     from ringtrue.verdict import Policy, gate, read_baseline
 
     root = node.config.rootpath
@@ -190,7 +191,8 @@ def _judged(node: Any, retriever: Any, settings: dict[str, Any]) -> tuple[Evalua
         {**config.gate, **{name: value for name, value in settings.items() if name in rules}},
         place=node.nodeid,
     )
-    evaluation = evaluate(retriever, golden, **{name: value for name, value in settings.items() if name in asked})
+    with marked("gate"):
+        evaluation = evaluate(retriever, golden, **{name: value for name, value in settings.items() if name in asked})
     verdict = gate(evaluation, policy, baseline=baseline)
     _report(node, evaluation, verdict, baseline)
     return evaluation, verdict

@@ -19,6 +19,7 @@ from ringtrue.errors import InputError
 from ringtrue.memory.engine import open_engine
 from ringtrue.memory.listen import Address, address_of, check_token, http_app
 from ringtrue.memory.server import build_server
+from ringtrue.memory.signals import rows_of
 from ringtrue.memory.tasks import outcomes
 from ringtrue.recall.files import load, write
 from ringtrue.recall.journal import events
@@ -66,6 +67,20 @@ def call(folder: Path) -> Call:
         return result.structured_content
 
     return run
+
+
+def test_a_search_of_an_evaluation_is_noted_as_one(folder: Path) -> None:
+    server = build_server(str(folder), clock=lambda: NOW)
+
+    async def ask() -> None:
+        async with Client(server) as client:
+            await client.call_tool("memory_search", {"query": "sessions"})
+            await client.call_tool("memory_search", {"query": "sessions"}, meta={"ringtrue/traffic": "evaluation"})
+
+    asyncio.run(ask())
+    assert [event.get("traffic") for event in events(str(folder)) if event["event"] == "search"] == [None, "evaluation"]
+    searches, _, _ = rows_of(str(folder))
+    assert [row.traffic for row in searches] == ["user", "evaluation"]
 
 
 def described(folder: Path) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def test_everything_that_can_be_logged_comes_back_as_it_was_sent(client: TestCli
         "quality_proxy_score": 0.4, "trace_id": "t", "prompt_id": "p", "retriever": "r", "fallback": "no dense",
         "degraded": True, "mode_override": "bm25", "token_pressure_level": "high", "token_pressure_ratio": 0.9,
         "boost_delta": -0.1, "extraction_count": 3, "flags": {"multi-vector": "on"}, "is_eval_corpus": True,
-        "eval_category": "smoke",
+        "eval_category": "smoke", "traffic": "test",
     }  # fmt: skip
     assert set(whole) == set(Search.model_fields)
     send(client, whole)
@@ -264,6 +264,42 @@ def test_the_log_in_numbers(client: TestClient) -> None:
     ]
     for given in wrong:
         assert client.get("/v1/queries/stats", params=given).status_code == 422, given
+
+
+def test_searches_that_are_not_users_are_kept_apart(client: TestClient) -> None:
+    for mark in ("evaluation", "Gate", "user"):
+        headers = {"ringtrue-traffic": mark}
+        ok(client.post("/v1/queries", json=[{**ONE, "query_id": f"eq_{mark}"}], headers=headers), 201)
+    send(client, {**ONE, "query_id": "eq_test", "traffic": "test"})
+
+    def listed(**filters: str) -> list[str]:
+        return [row["query_id"] for row in ok(client.get("/v1/queries", params=filters))["items"]]
+
+    assert listed() == ["eq_user"]
+    assert listed(traffic="gate") == ["eq_Gate"]
+    assert listed(traffic="all") == ["eq_test", "eq_user", "eq_Gate", "eq_evaluation"]
+    assert ok(client.get("/v1/queries/stats"))["searches"] == 1
+    assert ok(client.get("/v1/queries/eq_Gate"))["traffic"] == "gate"
+    assert client.get("/v1/queries", params={"traffic": "bots"}).status_code == 422
+    refused = client.post("/v1/queries", json=ONE, headers={"ringtrue-traffic": "evalation"})
+    assert (refused.status_code, problem(refused)["message"]) == (
+        422,
+        "header Ringtrue-Traffic: unknown traffic 'evalation'; did you mean 'evaluation'?",
+    )
+    assert len(listed(traffic="all")) == 4
+
+
+def test_the_duration_of_searches_counts_users_searches_only(client: TestClient) -> None:
+    def counted() -> float:
+        lines = client.get("/metrics").text.splitlines()
+        found = [line for line in lines if line.startswith("ringtrue_search_latency_seconds_count")]
+        return sum(float(line.rsplit(" ", 1)[1]) for line in found)
+
+    before = counted()
+    send(client, ONE)
+    ok(client.post("/v1/queries", json=ONE, headers={"ringtrue-traffic": "gate"}), 201)
+    send(client, {**ONE, "traffic": "evaluation"})
+    assert counted() == before + 1
 
 
 def test_a_key_needs_the_scope_and_sees_its_own_project(keyed: tuple[TestClient, Headers]) -> None:

@@ -58,6 +58,14 @@ def test_a_search_is_in_the_log_when_it_is_answered(client: TestClient) -> None:
     assert [stage.name for stage in row.stages] == []  # one channel has no stages to tell apart
 
 
+def test_a_marked_search_is_logged_as_what_it_is(client: TestClient) -> None:
+    answer = client.post("/v1/search", json={"query": "pool"}, headers={"Ringtrue-Traffic": "evaluation"})
+    row = logged(client, answer.json()["query_id"])
+    assert row is not None
+    assert row.traffic == "evaluation"
+    assert client.post("/v1/search", json={"query": "pool"}, headers={"Ringtrue-Traffic": "x"}).status_code == 422
+
+
 def test_a_search_that_is_not_to_be_logged_is_not(client: TestClient) -> None:
     service: Service = client.app.state.service  # type: ignore[attr-defined]
     before = len(service.store.queries())

@@ -32,6 +32,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ringtrue import traffic
 from ringtrue.errors import (
     AccessDenied,
     BadAnswer,
@@ -492,7 +493,8 @@ class _Link:
     def call(self, tool: str, arguments: dict[str, Any], timeout: float) -> Any:
         """Return the result of a tool; raises whatever went wrong."""
         self.status = None
-        asked = self._client.call_tool(tool, arguments, read_timeout_seconds=timeout)
+        meta = None if traffic.current() == "user" else {traffic.META: traffic.current()}
+        asked = self._client.call_tool(tool, arguments, read_timeout_seconds=timeout, meta=meta)
         try:
             future = asyncio.run_coroutine_threadsafe(asked, self._loop)
         except RuntimeError as problem:  # the loop was closed a moment ago

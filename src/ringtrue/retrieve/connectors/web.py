@@ -17,6 +17,7 @@ from json import dumps, loads
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from ringtrue import traffic
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable
 from ringtrue.extras import install_command
 from ringtrue.retrieve.connectors.redact import one_line, redacted
@@ -134,7 +135,7 @@ def _request(
         urlsplit(url).port  # noqa: B018  a port above 65535 raises here, and would be taken modulo 65536 later
     except ValueError:
         raise InputError(f"{who}: the url cannot be read; {_EXAMPLE}") from None
-    sent = {name: value.encode("utf-8", "replace") for name, value in (headers or {}).items()}
+    sent = {name: value.encode("utf-8", "replace") for name, value in {**traffic.headers(), **(headers or {})}.items()}
     content = None
     try:
         if json is not None:

@@ -22,6 +22,7 @@ from ringtrue.service.work.logging_in import STEPS as TIMES
 from ringtrue.service.work.logging_in import LogStats, Step, log_stats, newest_searches, one_search, search_cursor
 from ringtrue.service.work.remembered import Remembered
 from ringtrue.store import FeedbackEvent, LoggedQuery
+from ringtrue.traffic import KINDS, kind_of
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 50
@@ -30,6 +31,7 @@ SPAN_WORDS = (("hour", "the last hour"), ("day", "24 hours"), ("week", "7 days")
 STEPS: dict[str, Step] = {"hour": "minute", "day": "hour", "week": "hour", "month": "day", "all": "day"}
 EVER = timedelta(days=400)
 """Longer than any log is kept."""
+TRAFFIC_WORDS = (("user", "users"), *((kind, kind) for kind in KINDS[1:]), ("all", "all"))
 LONGEST = {"text": 500, "session": 200}
 """Characters of what is written into the fields of the filter."""
 BESIDE = 20
@@ -48,6 +50,7 @@ class Filters:
     span: str = "month"
     trouble: bool = False
     slower: str = ""
+    traffic: str = "user"
 
     def asked(self, now: datetime) -> dict[str, Any]:
         """Return the same as the store is asked; raises InputError for what cannot be."""
@@ -63,12 +66,14 @@ class Filters:
             "since": now - SPANS[self.span] if self.span in SPANS else None,
             "trouble": self.trouble,
             "slower_than": _milliseconds(self.slower),
+            "traffic": self.traffic if self.traffic == "all" else kind_of(self.traffic),
         }
 
     @property
     def words(self) -> list[str]:
         """What is filtered, in words, for the title of the page."""
         known = [f"“{self.text.strip()[:60]}”" if self.text.strip() else "", self.tool, self.session.strip()]
+        known += [self.traffic] if self.traffic != "user" else []
         known += ["trouble" if self.trouble else "", f"slower than {self.slower} ms" if self.slower.strip() else ""]
         return [word for word in known if word]
 
@@ -76,6 +81,7 @@ class Filters:
     def address(self) -> str:
         """Return what stands behind the question mark, without what is as it always is."""
         given = {"text": self.text, "tool": self.tool, "session": self.session, "slower": self.slower}
+        given["traffic"] = "" if self.traffic == "user" else self.traffic
         given |= {"span": "" if self.span == "month" else self.span, "trouble": "true" if self.trouble else ""}
         return urlencode({name: value for name, value in given.items() if value})
 
@@ -87,9 +93,10 @@ def _filters(
     span: Annotated[str, Query(max_length=10)] = "month",
     trouble: bool = False,
     slower: str = "",
+    traffic: Annotated[str, Query(max_length=20)] = "user",
 ) -> Filters:
     # What somebody writes is looked at in ``asked``, which says in words what is wrong with it.
-    return Filters(text, tool, session, span, trouble, slower)
+    return Filters(text, tool, session, span, trouble, slower, traffic)
 
 
 Wanted = Annotated[Filters, Depends(_filters)]
@@ -116,7 +123,7 @@ def explorer(request: Request, service: Here, caller: PageReader, wanted: Wanted
     stats = _stats(service, caller, wanted.span, now)
     return page(
         request, caller, "queries.html.jinja", **values, part=False, stats=stats, volume=_volume(stats, now),
-        tools=[(name, name) for name in stats.tools], spans=SPAN_WORDS,
+        tools=[(name, name) for name in stats.tools], spans=SPAN_WORDS, traffics=TRAFFIC_WORDS,
         plain=replace(wanted, span="month") == Filters() and cursor is None, longest=LONGEST,
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
@@ -15,8 +15,9 @@ from ringtrue.service.errors import ERRORS
 from ringtrue.service.idempotency import name_once, sent_with_key
 from ringtrue.service.incoming import BODY, EXAMPLES, At, Incoming, Stage
 from ringtrue.service.models import Answer, Cursor, Limit, Page, paged
-from ringtrue.service.work.logging_in import Step, log_stats, newest_searches, one_search, search_cursor
+from ringtrue.service.work.logging_in import Step, log_stats, newest_searches, one_search, search_cursor, sent_traffic
 from ringtrue.store import LoggedQuery
+from ringtrue.traffic import Traffic
 
 router = APIRouter(prefix="/v1/queries", tags=["queries"], responses=ERRORS)
 PathName = Annotated[str, Path(min_length=1, max_length=300)]
@@ -54,6 +55,7 @@ class LoggedSearch(Answer):
     flags: dict[str, Any]
     is_eval_corpus: bool
     eval_category: str | None
+    traffic: Traffic
 
     @classmethod
     def of(cls, row: LoggedQuery) -> LoggedSearch:
@@ -91,12 +93,17 @@ class Stats(Answer):
 
 
 async def log_searches(request: Request) -> Response:
-    """Log one search, or up to 1,000 at once. The answer comes when they are stored, and they survive whatever follows."""
+    """Log one search, or up to 1,000 at once. The answer comes when they are stored, and they survive whatever follows.
+
+    The header `Ringtrue-Traffic` (evaluation, gate, shadow, test) marks searches that are not users'.
+    """
     caller = allowed(await caller_of(request), "write")
     service: Service = request.app.state.service
     body = await BODY.taken(request)
-    if sent_with_key(request):  # read here, where the key is known that names them
-        found = Incoming.read(body, caller.project, name=partial(name_once, request, "eq"))
+    traffic = sent_traffic(request)
+    if sent_with_key(request) or traffic != "user":  # read here, where key and mark are known
+        name = partial(name_once, request, "eq") if sent_with_key(request) else None
+        found = Incoming.read(body, caller.project, name=name, traffic=traffic)
         logged = found.receipt(await service.intake.queries(found.rows, size=len(body), fresh=found.fresh))
     else:
         logged = await service.intake.log(body, caller.project)
@@ -126,10 +133,11 @@ def list_searches(
     until: Annotated[At | None, Query()] = None,
     trouble: Annotated[bool, Query(description="Only those that failed, fell back or found nothing.")] = False,
     slower_than: Annotated[float | None, Query(ge=0, le=1e12, allow_inf_nan=False, description="Milliseconds.")] = None,
+    traffic: Annotated[Traffic | Literal["all"], Query(description="Whose searches.")] = "user",
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[LoggedSearch]:
-    """List searches of the log, the newest first."""
+    """List searches of the log, the newest first: users' searches, or another traffic, or all."""
     rows = newest_searches(
         service,
         caller,
@@ -142,6 +150,7 @@ def list_searches(
         until=until,
         trouble=trouble,
         slower_than=slower_than,
+        traffic=traffic,
     )
     shown, behind = paged(rows, limit, search_cursor)
     return Page[LoggedSearch](items=[LoggedSearch.of(row) for row in shown], next=behind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -22,6 +22,7 @@ from ringtrue.service.routes.evaluate import SEARCH_ERRORS
 from ringtrue.service.routes.runs import StageAnswer
 from ringtrue.service.searches import Found, Passage
 from ringtrue.service.work.evaluating import known
+from ringtrue.service.work.logging_in import sent_traffic
 from ringtrue.service.work.retrievers import admitted
 from ringtrue.store import LoggedQuery
 
@@ -78,11 +79,13 @@ class SearchAnswer(Answer):
 
 
 @router.post("")
-async def search(service: Here, caller: Reader, request: SearchRequest) -> SearchAnswer:
+async def search(service: Here, caller: Reader, request: SearchRequest, http: Request) -> SearchAnswer:
     """Search the documents that the server serves.
 
-    The search is in the log before it is answered, which needs a key with scope `write`; `log: false` leaves it out.
+    The search is in the log before it is answered, which needs a key with scope `write`; `log: false` leaves it out. The header
+    `Ringtrue-Traffic` (evaluation, gate, shadow, test) marks a search that is not a user's.
     """
+    traffic = sent_traffic(http)
     if request.log and not caller.may("write"):
         said = "a search that is logged needs a key with scope 'write'; send log: false to search without"
         raise Refused(403, "forbidden", said, field="body.log")
@@ -92,6 +95,7 @@ async def search(service: Here, caller: Reader, request: SearchRequest) -> Searc
     async def note(found: Found | SearchFailed) -> None:
         if query_id is not None:
             row = logged(found, request, query_id=query_id, created_at=iso(moment.clock), project=caller.project)
+            row = replace(row, traffic=traffic)
             await service.intake.queries([row], size=len(request.query), fresh=True)
 
     try:
@@ -99,7 +103,8 @@ async def search(service: Here, caller: Reader, request: SearchRequest) -> Searc
     except SearchFailed as problem:
         await note(problem)
         raise
-    service.telemetry.observe_search(caller.project, found.ms / 1000)
+    if traffic == "user":
+        service.telemetry.observe_search(caller.project, found.ms / 1000)
     await note(found)
     passages = await run_in_threadpool(service.searches.passages, [hit.doc_id for hit in found.hits])
     return SearchAnswer(

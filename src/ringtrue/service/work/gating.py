@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ringtrue.service.work.evaluating import Plan, evaluated, kept, known, run_named
 from ringtrue.service.work.library import baseline_named
 from ringtrue.store import AuditEntry, timestamp
+from ringtrue.traffic import marked
 from ringtrue.verdict import Check, Verdict, gate, with_checks
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ def gated(
         row = service.of(caller).result(judged, project=caller.project)
         feature_id = None if row is None else row.feature_id  # a candidate stays one when it is judged
     else:
-        evaluation, feature_id = evaluated(service, judged, watcher=watcher, more=policy.measures), judged.wanted.feature_id
+        with marked("gate"):
+            evaluation = evaluated(service, judged, watcher=watcher, more=policy.measures)
+        feature_id = judged.wanted.feature_id
     verdict = gate(evaluation, policy, baseline=before)
     if evaluation.cached:
         verdict = with_checks(verdict, (), notes=[f"answers from the cache, made at {evaluation.setup.recorded_at}"])

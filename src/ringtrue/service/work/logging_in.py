@@ -14,8 +14,11 @@ from ringtrue.online.identify import iso, query_name
 from ringtrue.online.redact import ERROR
 from ringtrue.service.errors import Refused
 from ringtrue.store import EventType, FeedbackEvent, LogBucket, LoggedQuery, StageFigure, timestamp
+from ringtrue.traffic import HEADER, Traffic, kind_of
 
 if TYPE_CHECKING:
+    from fastapi import Request
+
     from ringtrue.service.auth import Caller
     from ringtrue.service.context import Service
     from ringtrue.store import Store
@@ -44,6 +47,14 @@ def search_row(values: dict[str, Any], project: str) -> LoggedQuery:
     if values["quality_proxy_score"] is None and len(scores) == len(ids) and not raised:  # as the log's own SDK has it
         values["quality_proxy_score"] = quality_proxy(scores, ms)
     return LoggedQuery(project=project, **values)
+
+
+def sent_traffic(request: Request) -> Traffic:
+    """Return the mark of a request; raises Refused for a word that is no traffic."""
+    try:
+        return kind_of(request.headers.get(HEADER) or "user")
+    except InputError as problem:
+        raise Refused(422, "invalid_input", f"header {HEADER}: {problem}", field="header") from None
 
 
 def newest_searches(
