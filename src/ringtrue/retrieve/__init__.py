@@ -5,7 +5,7 @@ which channels found it, at which rank, and what each stage made of it. Only ``c
 """
 
 from ringtrue.retrieve.collection import Collection, Ingested
-from ringtrue.retrieve.expression import as_expression, build, canonical, key, names_documents, parts_of
+from ringtrue.retrieve.expression import as_expression, build, canonical, expression_of, key, names_documents, parts_of
 from ringtrue.retrieve.fuse import Fusion
 from ringtrue.retrieve.kept import Kept, indexes_of
 from ringtrue.retrieve.observe import Done, Fused, Listed, Observed, Seen, Stepped, observing
@@ -29,6 +29,7 @@ __all__ = [
     "as_retriever",
     "build",
     "canonical",
+    "expression_of",
     "indexes_of",
     "key",
     "names_documents",

@@ -104,7 +104,10 @@ def _fusion(use: Use, rule: fuse.Rule) -> Retriever:
         raise SpecError(f"{name} cannot have depth={use.options['depth']}; write a number of hits from 1, like depth=100")
     if not 0 <= use.options.get("k", 0) <= _MOST:
         raise SpecError(f"{name} cannot have k={use.options['k']}; write a number from 0 to {_MOST:,}, like k=60")
-    return fuse.Fusion(use.children, rule, name=name, depth=use.options["depth"])
+    made = fuse.Fusion(use.children, rule, name=name, depth=use.options["depth"])
+    if "w" in use.options:
+        made.weights = dict(zip((child for child, _ in use.children), _weights(use), strict=True))
+    return made
 
 
 def _rrf(use: Use) -> Retriever:
@@ -360,7 +363,16 @@ def _checked(name: str, option: str, value: Any, default: Any) -> Any:
 
 def build(source: Source, collection: Collection | None = None) -> Retriever:
     """Return the retriever an expression names, over a collection; raises SpecError with the nearest names."""
-    return _build(canonical(source), as_expression(source), collection)
+    full = canonical(source)
+    found = _build(full, as_expression(source), collection)
+    object.__setattr__(found, "expression", str(full))  # connectors are frozen
+    return found
+
+
+def expression_of(retriever: object) -> str | None:
+    """Return the expression that a retriever was built from, with every default; None if no expression made it."""
+    text = getattr(retriever, "expression", None)
+    return str(canonical(text)) if isinstance(text, str) else None
 
 
 def _build(full: Expression | Pipeline, written: Expression | Pipeline, collection: Collection | None) -> Retriever:

@@ -140,6 +140,8 @@ class Fusion:
 
     def __init__(self, channels: Sequence[tuple[str, Retriever]], rule: Rule, *, name: str, depth: int = DEPTH) -> None:
         self.channels, self.rule, self.name, self.depth = list(channels), rule, name, depth
+        self.weights: Mapping[str, float] = {}
+        """What each channel weighs, if its rule gives fixed weights."""
 
     @property
     def parts(self) -> list[Retriever]:

@@ -25,6 +25,11 @@ class Staged:
         """The retriever and its steps."""
         return [self.base, *self.steps]
 
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """What each channel of a fusion at its beginning weighs."""
+        return getattr(self.base, "weights", {})
+
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
         return self.search_many([text], k=k, scope=scope)[0]
 

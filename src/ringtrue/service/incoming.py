@@ -91,7 +91,7 @@ class Search(Strict):
     quality_proxy_score: Number | None = Field(None, description="A health figure, not quality; made of scores and latency.")
     trace_id: Name | None = None
     prompt_id: Name | None = None
-    retriever: Name | None = Field(None, description="Fingerprint of the retriever that answered.")
+    retriever: Line | None = Field(None, description="Which retriever answered: its whole expression, or a fingerprint.")
     fallback: Line | None = Field(None, description="Why a fallback was triggered.")
     degraded: bool = False
     mode_override: Name | None = None

@@ -60,7 +60,7 @@ class LoggedQuery:
     trace_id: str | None = None
     prompt_id: str | None = None
     retriever: str | None = None
-    """Fingerprint of the retriever that answered."""
+    """The retriever that answered: its whole expression, or a fingerprint."""
     fallback: str | None = None
     """Why a fallback was triggered; None where none was."""
     degraded: bool = False

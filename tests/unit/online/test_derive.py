@@ -6,8 +6,10 @@ import pytest
 
 from made_feedback import at, event, search
 from ringtrue.errors import CannotDecide, InputError
-from ringtrue.online import Interleaved, as_flag, derive_into, derive_judgments, qrels, winning
-from ringtrue.store import Store, StoredJudgment
+from ringtrue.online import Interleaved, QueryLog, as_flag, derive_into, derive_judgments, qrels, record_feedback, winning
+from ringtrue.records import Document
+from ringtrue.retrieve import Collection, build
+from ringtrue.store import FeedbackEvent, Store, StoredJudgment
 
 NOW = at(days=1)
 
@@ -354,6 +356,28 @@ def test_trap_23_feedback_derive_refuses_and_names_the_cure(ringtrue, place, sto
     assert "--mixed separate" in refused.err
     assert ringtrue("feedback", "derive", "--store", place, "--mixed", "separate").code == 0
     assert ringtrue("feedback", "derive", "--store", place, "--mixed", "stir").code == 2
+
+
+def test_answers_of_two_pipelines_of_the_same_kind_are_not_judged_together(ringtrue, tmp_path) -> None:
+    documents = Collection.create(tmp_path / "documents")
+    documents.ingest([Document("a", "a pool"), Document("b", "a spa")])
+    place = str(tmp_path / "store.sqlite")
+    with QueryLog(place, project="default") as log:
+        for number, text in enumerate(["rrf(bm25, fts5)", "rrf(bm25, fts5, k=10)"]):
+            with log.context(session_id=f"s{number}"):
+                log.watched(build(text, documents)).search("pool")
+    with Store.open(place) as store:
+        asked = store.queries()
+        record_feedback(store, [
+            FeedbackEvent(f"ef_{one.query_id}", "click", str(one.session_id), one.created_at, query_id=one.query_id, item_id="a")
+            for one in asked
+        ])  # fmt: skip
+    refused = ringtrue("feedback", "derive", "--store", place)
+    assert (refused.code, "2 retrievers" in refused.err, "k=60" in refused.err, "k=10" in refused.err) == (3, True, True, True)
+    one = ringtrue("feedback", "derive", "--store", place, "--retriever", "rrf(bm25, fts5, k=10)", "--json")
+    assert (one.code, one.json["searches"], sum(one.json["by_source"].values())) == (0, 1, 1)
+    parted = ringtrue("feedback", "derive", "--store", place, "--mixed", "separate", "--json")
+    assert (parted.code, sum(parted.json["by_source"].values())) == (0, 2)
 
 
 def test_a_store_that_is_not_there_is_not_made(ringtrue, tmp_path) -> None:

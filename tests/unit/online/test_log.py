@@ -270,6 +270,43 @@ def test_l1_a_watched_pipeline_logs_channels_stages_and_latencies(log: QueryLog,
     assert sum(row.stage_latency_ms.values()) <= (row.total_latency_ms or 0) * 1.01
 
 
+def test_each_watched_pipeline_is_logged_under_its_whole_expression(log: QueryLog, store: Store, tmp_path: Path) -> None:
+    from ringtrue.records import Document
+    from ringtrue.retrieve import Collection, build, canonical
+
+    documents = Collection.create(tmp_path / "documents")
+    documents.ingest([Document("a", "a pool"), Document("b", "a spa")])
+    written = [
+        "rrf(bm25, fts5)", "rrf(bm25, fts5, k=10)", "weighted(bm25, fts5, w=[0.3, 0.7])", "rrf(bm25, fts5) >> top(1)", "bm25",
+        "bm25(title=2)", "combsum(bm25, fts5)",
+    ]  # fmt: skip
+    for text in written:
+        log.watched(build(text, documents)).search("pool")
+    rows = logged(log, store)
+    assert [row.retriever for row in rows] == [str(canonical(text)) for text in written]
+    equal = {"bm25": 1.0, "fts5": 1.0}
+    assert [row.fusion_weights for row in rows] == [equal, equal, {"bm25": 0.3, "fts5": 0.7}, equal, {}, {}, {}]
+
+
+def test_watched_searches_of_the_same_name_are_told_apart_by_their_code_and_settings(log: QueryLog, store: Store) -> None:
+    class Shop:
+        def __init__(self, boost: float) -> None:
+            self.boost = boost
+
+        def search(self, text: str, k: int = 10) -> list[str]:
+            return ["a"]
+
+    for retriever in (Shop(1.0), Shop(2.0), Shop(1.0)):
+        log.watched(retriever).search("pool")
+    log.watched(Shop(1.0), fingerprint="shop v7").search("pool")
+    first, second, again, named = [str(row.retriever) for row in logged(log, store)]
+    assert first == again
+    assert first != second
+    assert first.startswith("Shop#")
+    assert second.startswith("Shop#")
+    assert named == "shop v7"
+
+
 def test_l1_watching_leaves_the_observation_of_others_alone(log: QueryLog, store: Store) -> None:
     from ringtrue.retrieve import Fusion, as_retriever, observing
     from ringtrue.retrieve.fuse import rrf

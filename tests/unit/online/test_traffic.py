@@ -232,8 +232,8 @@ def store(place: str) -> Iterator[Store]:
     with Store.open(place) as opened:
         opened.add_queries(
             LoggedQuery(
-                f"eq_{number}", f"query {number}", "shop", f"2026-03-01T11:0{number}:00Z", session_id="s", result_ids=("a", "b"),
-                retriever="bm25" if kind == "user" else "candidate", total_latency_ms=10.0, quality_proxy_score=0.5, traffic=kind,
+                f"eq_{number}", f"query {number}", "shop", f"2026-03-01T11:0{number}:00Z", session_id="s",
+                result_ids=("a", "b"), retriever="bm25" if kind == "user" else "candidate", total_latency_ms=10.0, traffic=kind,
             )
             for number, kind in enumerate(("user", "evaluation", "gate", "shadow", "user"))
         )  # fmt: skip

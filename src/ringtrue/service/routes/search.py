@@ -140,6 +140,7 @@ def logged(found: Found | SearchFailed, request: SearchRequest, *, query_id: str
         stages=stages,
         quality_proxy_score=quality_proxy(scores, found.ms) if len(scores) == len(ids) else None,
         retriever=found.subject.fingerprint,
+        fusion_weights=getattr(found.subject.retriever, "weights", {}),
     )
 
 
