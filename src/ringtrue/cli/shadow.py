@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from ringtrue.cli.flag import Flagged, Project, Who, person
 from ringtrue.cli.ingest import DEFAULT_FOLDER
 from ringtrue.cli.store import Json, Where
-from ringtrue.errors import InputError, MissingInput
+from ringtrue.errors import InputError, MissingInput, nearest
 
 if TYPE_CHECKING:
     from ringtrue.online import OnGolden, Scored, ShadowCounts, ShadowSummary
@@ -144,7 +144,7 @@ def status(
     project: Project = "default",
     json: Json = False,
 ) -> None:
-    """Show what shadow runs have found so far, of the candidate as it is now.
+    """Show what shadow runs have found so far, of the candidate as it is now; a live system's also if nobody set a flag.
 
     \b
     Example: ringtrue shadow status
@@ -152,18 +152,23 @@ def status(
     """
     from ringtrue.cli import show
     from ringtrue.cli.store import existing
-    from ringtrue.online import existing_flag, shadow_of
+    from ringtrue.online import shadow_of
+    from ringtrue.online.evidence import shadowed
 
     with existing(store) as opened:
-        flags = [existing_flag(opened, name, project=project)] if name else opened.flags(project=project)
+        known = [(flag, set_) for flag, set_ in shadowed(opened, project=project) if name in (None, flag.name)]
+        if name and not known:
+            _no_shadow(opened, name, project)
+        flags, unset = [flag for flag, _ in known], {flag.name for flag, set_ in known if not set_}
         found = {flag.name: shadow_of(opened, flag) for flag in flags}
     if json:
-        show.as_json({"shadow": {flag.name: _status(flag, found[flag.name]) for flag in flags}})
+        told = {flag.name: {"flag": flag.name not in unset, **_status(flag, found[flag.name])} for flag in flags}
+        show.as_json({"shadow": told})
         return
     if not flags:
         show.note("no feature has a shadow run; start one: ringtrue shadow start NAME --candidate EXPRESSION --golden SET")
         return
-    rows = [_row(flag, found[flag.name]) for flag in flags]
+    rows = [_row(flag, found[flag.name], known=flag.name not in unset) for flag in flags]
     headers = [
         "feature", "shadow", "candidate", "queries", "missing", "failed", "changed", "top-1", "overlap", "judged", "RR Δ",
         "p95 Δ", "timed",
@@ -182,10 +187,12 @@ def stop(name: Flagged, who: Who = None, store: Where = None, project: Project =
     """
     from ringtrue.cli import show
     from ringtrue.cli.store import existing
-    from ringtrue.online import change_flag, existing_flag
+    from ringtrue.online import change_flag
+    from ringtrue.online.evidence import shadowed
 
     with existing(store) as opened:
-        existing_flag(opened, name, project=project)
+        if name not in (one.name for one, _ in shadowed(opened, project=project)):
+            _no_shadow(opened, name, project)
         flag = change_flag(
             opened, name, who=person(who), now=datetime.now(UTC), why="shadow stop", project=project, shadow=False
         )
@@ -193,6 +200,14 @@ def stop(name: Flagged, who: Who = None, store: Where = None, project: Project =
         show.as_json({"flag": flag})
     else:
         print(f"{name}: no shadow any more")
+
+
+def _no_shadow(store: Store, name: str, project: str) -> NoReturn:
+    from ringtrue.online import PRESETS
+    from ringtrue.online.evidence import shadowed
+
+    known = [*(one.name for one, _ in shadowed(store, project=project)), *PRESETS]
+    raise MissingInput(f"no flag '{name}' and no shadow run of that name; did you mean {nearest(name, known)}?")
 
 
 def _answered_since(store: Store, name: str, changed: str | None, *, project: str) -> str | None:
@@ -301,7 +316,7 @@ def _status(flag: Flag, found: ShadowSummary) -> dict[str, Any]:
     return {"on": flag.shadow, **facts, **asdict(found), **shares}
 
 
-def _row(flag: Flag, found: ShadowSummary) -> list[str]:
+def _row(flag: Flag, found: ShadowSummary, *, known: bool) -> list[str]:
     from ringtrue.cli import show
 
     def percent(share: float | None, sign: str = "") -> str:
@@ -309,8 +324,8 @@ def _row(flag: Flag, found: ShadowSummary) -> list[str]:
 
     delta = "—" if found.mrr_delta is None else f"{found.mrr_delta:+.4f}"
     return [
-        flag.name, "on" if flag.shadow else "off", str(flag.metadata.get("candidate", "—")), str(found.queries),
-        str(found.missing), str(found.failures), percent(found.changed), percent(found.top_changed),
+        flag.name, "no flag" if not known else "on" if flag.shadow else "off", str(flag.metadata.get("candidate", "—")),
+        str(found.queries), str(found.missing), str(found.failures), percent(found.changed), percent(found.top_changed),
         show.number(found.overlap, 2), str(found.judged), delta, percent(found.p95_increase, "+"),
         f"{found.timed} {found.timed_source or ''}".strip() if found.timed else "—",
     ]  # fmt: skip

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.online.feedback import WINDOW, instant, link_all
 from ringtrue.online.interleave import setting
-from ringtrue.online.production import same_search
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, JudgmentSource, LoggedQuery, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
@@ -222,6 +221,8 @@ def chosen(searches: Sequence[LoggedQuery], retriever: str | None) -> list[Logge
     if retriever == "newest":
         newest = max(searches, key=lambda query: (instant(query.created_at), query.query_id))
         return [query for query in searches if variant_of(query) == variant_of(newest)]
+    from ringtrue.online.production import same_search
+
     mine = [one for one in searches if variant_of(one).startswith(retriever) or same_search(one.retriever or "", retriever)]
     if not mine:
         there = sorted({variant_of(query) for query in searches})

@@ -6,11 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ringtrue.online.missing import AuditStore, missing_of
 from ringtrue.online.summary import ShadowSummary, percentile, summarise
-from ringtrue.store import ABTest, Flag, LoggedQuery, ShadowRun, StoredResult, timestamp
+from ringtrue.store import DEFAULT_PROJECT, ABTest, Flag, LoggedQuery, ShadowRun, StoredResult, timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.store import Store
 
 NEWEST = 20_000
 """So many of the newest rows are looked at, or as many as min_samples needs at the present percentage."""
@@ -115,6 +118,14 @@ def gather(store: EvidenceStore, flag: Flag, *, now: datetime, breaches: Sequenc
         ),
         breaches=tuple(breaches),
     )
+
+
+def shadowed(store: Store, *, project: str = DEFAULT_PROJECT) -> list[tuple[Flag, bool]]:
+    """Return the flags, and after them one for each feature that has shadow runs and no flag; True for those in the store."""
+    flags = store.flags(project=project)
+    names = {flag.name for flag in flags}
+    others = [name for name in store.shadow_features(project=project) if name not in names]
+    return [*((flag, True) for flag in flags), *((Flag(name, project=project), False) for name in others)]
 
 
 def shadow_of(store: ShadowRows, flag: Flag) -> ShadowSummary:

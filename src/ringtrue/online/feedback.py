@@ -178,6 +178,8 @@ def _linked(event: FeedbackEvent, shelf: _Shelf, window: timedelta) -> FeedbackE
 
 
 def _about(event: FeedbackEvent, query: LoggedQuery, how: str) -> FeedbackEvent:
+    if event.session_id == query.query_id and query.session_id:  # whoever told did not know the session
+        event = replace(event, session_id=query.session_id)
     rank = NOT_SHOWN if event.item_id is None else rank_in(query, event.item_id)
     facts = {**event.metadata, "linked_by": event.metadata.get("linked_by", how), "retriever": query.retriever}
     if query.flags:

@@ -12,6 +12,8 @@
 
     retriever = log.watched(retriever)
 
+    search("pool"); log.click(log.query_id, "d1")
+
 Whatever goes wrong with the log, the search goes on: its answer, its exceptions and its speed stay what they are.
 """
 
@@ -29,20 +31,21 @@ from dataclasses import fields as fields_of
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar
 
 from ringtrue.config import cache_folder, store_url
 from ringtrue.config import project as configured_project
 from ringtrue.errors import InputError, nearest
 from ringtrue.online.capture import Answered, read_answer, stages_of
-from ringtrue.online.identify import iso, query_name
+from ringtrue.online.feedback import check_event
+from ringtrue.online.identify import event_name, iso, query_name
 from ringtrue.online.proxy import Relevance, as_given, quality_proxy
 from ringtrue.online.redact import ERROR as ERROR
 from ringtrue.online.redact import Redactor, redactor_of
 from ringtrue.online.tally import Counts
 from ringtrue.online.weight import answer_weight, fields_weight, weight
 from ringtrue.online.writer import AT_EXIT, Recovered, Writer
-from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery
+from ringtrue.store import DEFAULT_PROJECT, EventType, FeedbackEvent, LoggedQuery
 from ringtrue.traffic import current, kind_of
 
 if TYPE_CHECKING:
@@ -58,6 +61,8 @@ BATCH = 500
 NOTHING = Answered((), (), {})
 _TEXTS = ("query", "text", "question", "q", "search_query", "prompt")
 _FIELDS = frozenset(field.name for field in fields_of(LoggedQuery)) - {"query_id", "query", "created_at", "project"}
+LATEST_SEARCH: ContextVar[LoggedSearch | None] = ContextVar("ringtrue_latest_search", default=None)
+"""What this thread or task logs now or logged last."""
 _CONTEXT: ContextVar[Mapping[str, Any]] = ContextVar("ringtrue_log_context", default={})  # noqa: B039  # never changed
 
 
@@ -109,6 +114,47 @@ class QueryLog:
     def feedback(self, event: FeedbackEvent) -> bool:
         """Log what somebody did with a result; as ``record``."""
         return self._take(event)
+
+    def click(self, query_id: str, item_id: str, **fields: Any) -> bool:
+        """Log that a result of a search was clicked; ``fields`` as for ``signal``."""
+        return self.signal("click", query_id, item_id, **fields)
+
+    def signal(
+        self,
+        kind: EventType,
+        query_id: str,
+        item_id: str,
+        *,
+        session_id: str | None = None,
+        user_id: str | None = None,
+        actor: Literal["person", "agent", "unknown"] = "person",
+        **metadata: Any,
+    ) -> bool:
+        """Log what was done with a result of a search: click, selection, cite, validate_useful, dwell (``seconds=``) …
+
+        Session and user are those of ``context`` unless given, and the search's own without either. Returns False if the event
+        was dropped. Raises InputError for an unknown kind or actor, no item, or a dwell without seconds.
+        """
+        context = _CONTEXT.get()
+        event = FeedbackEvent(
+            event_id=event_name(f"{query_id} {item_id}"),
+            event_type=kind,
+            session_id=session_id or context.get("session_id") or query_id,
+            created_at=iso(time.time_ns() // 1000),
+            project=self.project,
+            query_id=query_id,
+            item_id=item_id,
+            actor=actor,
+            user_id=user_id or context.get("user_id"),
+            metadata=metadata,
+        )
+        return self.feedback(check_event(event))
+
+    @property
+    def query_id(self) -> str | None:
+        """The id of the search that this thread or task logs now or logged last; None before the first."""
+        latest = LATEST_SEARCH.get()
+        return latest.query_id if latest is not None and latest._log is self else None
 
     def _take(self, row: object) -> bool:
         """Take a record of somebody else's making; whatever it is, nothing is raised."""
@@ -250,7 +296,9 @@ class QueryLog:
 class LoggedSearch:
     """One search while it runs, and then in the queue: what can wait is made by the writing thread."""
 
-    __slots__ = ("_answered", "_fields", "_log", "_moment", "_ms", "_results", "_start", "_text", "_tool", "_unreadable")
+    __slots__ = (
+        "_answered", "_fields", "_log", "_moment", "_ms", "_results", "_start", "_text", "_tool", "_unreadable", "under_way",
+    )  # fmt: skip
 
     def __init__(
         self, log: QueryLog, text: str, tool: str, results: Callable[[Any], Any] | None, fields: Mapping[str, Any]
@@ -260,6 +308,7 @@ class LoggedSearch:
         self._answered: Answered | None = None
         self._ms: float | None = None
         self._unreadable = False
+        self.under_way = True
         self._start = time.perf_counter()
 
     @property
@@ -290,10 +339,12 @@ class LoggedSearch:
         self._fields = {"stages": figures, "stage_latency_ms": latency, **self._fields}
 
     def __enter__(self) -> Self:
+        LATEST_SEARCH.set(self)
         self._start = time.perf_counter()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        self.under_way = False
         if self._unreadable:
             return
         log = self._log

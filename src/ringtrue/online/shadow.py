@@ -25,6 +25,7 @@ from ringtrue.online.buckets import bucket
 from ringtrue.online.candidate import DEFAULT_MEMORY, Asker, Hanging, InProcess, InThread, ids_of, said, searching
 from ringtrue.online.evidence import SINCE
 from ringtrue.online.identify import query_name
+from ringtrue.online.log import LATEST_SEARCH, LoggedSearch
 from ringtrue.online.missing import missing_entry
 from ringtrue.online.redact import Redactor, Unredacted, redactor_of
 from ringtrue.store import AuditEntry, Flag, ShadowRun, ShadowSource, timestamp
@@ -192,8 +193,10 @@ class Shadow:
     ) -> Sequence[Hit]:
         """Return production's answer, the very object; a sample goes to the candidate afterwards.
 
-        ``query_id`` is the one under which the search is logged; without it one is made from the time and the text.
+        ``query_id`` is the one under which the search is logged. Without it that is found where ``QueryLog`` logs the search in
+        production or around this one, else one is made from the time and the text.
         """
+        around = LATEST_SEARCH.get()
         given: dict[str, Any] = {"k": k}
         if scope is not None:
             given["scope"] = scope
@@ -203,7 +206,7 @@ class Shadow:
         found = self._production(text, **given)
         spent = (self._timer() - start) * 1000
         try:
-            self.beside(query_id or query_name(text), text, found, spent, **given)
+            self.beside(query_id or _logged_as(around) or query_name(text), text, found, spent, **given)
         except Exception as problem:  # whatever is wrong with shadowing, production's answer is right
             self._add(problem=self._said(problem))
         return found  # type: ignore[no-any-return]
@@ -449,6 +452,12 @@ class Shadow:
         with self._lock:
             self._tally.update(changes)
             self._problem = problem or self._problem
+
+
+def _logged_as(around: LoggedSearch | None) -> str | None:
+    """Return the id of the search that production has just logged, else of the one ``around`` it, if that is under way."""
+    latest = LATEST_SEARCH.get()
+    return None if latest is None or (latest is around and not latest.under_way) else latest.query_id
 
 
 def _check(*, sample: float, timeout: float, memory: int | None, isolate: str, workers: int, waiting: int, keep: str) -> None:

@@ -184,6 +184,12 @@ class Events(Base):
         with self._reading() as connection:
             return _in_time(connection, SHADOW, found, "query_id", limit=limit, newest=newest)
 
+    def shadow_features(self, *, project: str = DEFAULT_PROJECT) -> list[str]:
+        """Return the features that have shadow runs, by name."""
+        column = SHADOW.table.c
+        with self._reading() as connection:
+            return sorted(connection.scalars(select(column.feature_id).where(column.project == words(project)).distinct()))
+
     def _among(self, table: Table, project: str, **columns: Sequence[str] | None) -> list[ColumnElement[bool]]:
         """Return the conditions: this project, and for each column that was asked for one of its values."""
         kind = self.address.url.get_backend_name()

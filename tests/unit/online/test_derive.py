@@ -369,7 +369,7 @@ def test_answers_of_two_pipelines_of_the_same_kind_are_not_judged_together(ringt
     with Store.open(place) as store:
         asked = store.queries()
         record_feedback(store, [
-            FeedbackEvent(f"ef_{one.query_id}", "click", str(one.session_id), one.created_at, query_id=one.query_id, item_id="a")
+            FeedbackEvent(f"ef_{one.query_id}", "click", "s", one.created_at, query_id=one.query_id, item_id="a")
             for one in asked
         ])  # fmt: skip
     refused = ringtrue("feedback", "derive", "--store", place)

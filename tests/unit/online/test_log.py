@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from ringtrue.errors import InputError
-from ringtrue.online import QueryLog, quality_proxy, query_name, saturating
+from ringtrue.online import QueryLog, link_all, quality_proxy, query_name, saturating, session_summaries
 from ringtrue.online.identify import Namer
 from ringtrue.records import Hit
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store
@@ -242,6 +242,69 @@ def test_l1_a_field_that_does_not_exist_is_named_at_once(log: QueryLog) -> None:
     for wrong in (lambda: log.query("pool", tool="shop", sesion_id="s"), lambda: log.search(tool="shop", sesion_id="s")):
         with pytest.raises(InputError, match="no field 'sesion_id'; did you mean 'session_id'"):
             wrong()
+
+
+# ── clicks ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_click_is_one_call_with_the_id_that_the_decorator_hands_out(log: QueryLog, store: Store) -> None:
+    seen: list[str | None] = []
+
+    @log.search(tool="shop")
+    def search(text: str) -> list[str]:
+        seen.append(log.query_id)
+        return ["pool", "spa"]
+
+    with log.context(session_id="s1", user_id="ann"):
+        search("water")
+        assert log.click(str(log.query_id), "spa")
+    assert log.signal("dwell", str(log.query_id), "spa", session_id="s2", seconds=42)
+    (row,) = logged(log, store)
+    assert seen == [row.query_id]
+    click, dwell = store.feedback(project="shop")
+    assert (click.event_type, click.query_id, click.item_id, click.session_id, click.user_id, click.actor) == (
+        "click", row.query_id, "spa", "s1", "ann", "person",
+    )  # fmt: skip
+    assert (dwell.event_type, dwell.session_id, dwell.metadata) == ("dwell", "s2", {"seconds": 42})
+    (linked, _) = link_all([click, dwell], [row])
+    assert linked.rank_in_results == 2
+
+
+def test_a_click_that_knows_no_session_is_of_its_searchs_session(log: QueryLog, store: Store) -> None:
+    with log.query("water", tool="shop", session_id="s1") as search:
+        search.answer(["pool"])
+    log.click(search.query_id, "pool")
+    rows = logged(log, store)
+    (event,) = link_all(store.feedback(project="shop"), rows)
+    assert (event.session_id, event.rank_in_results) == ("s1", 1)
+    (summary,) = session_summaries(rows, store.feedback(project="shop"))
+    assert (summary.session_id, summary.selected) == ("s1", 1)
+
+
+def test_a_signal_that_says_nothing_is_refused(log: QueryLog) -> None:
+    with pytest.raises(InputError, match="did you mean 'click'"):
+        log.signal("clik", "eq_1", "pool")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="seconds"):
+        log.signal("dwell", "eq_1", "pool")
+
+
+def test_every_task_has_the_id_of_its_own_search(log: QueryLog, store: Store) -> None:
+    assert log.query_id is None
+
+    @log.search(tool="agent")
+    async def search(text: str) -> list[str]:
+        await asyncio.sleep(0.01)
+        return [text]
+
+    async def one(text: str) -> tuple[str, str | None]:
+        await search(text)
+        return text, log.query_id
+
+    async def all_of_them() -> list[tuple[str, str | None]]:
+        return await asyncio.gather(*(one(f"q{number}") for number in range(5)))
+
+    found = dict(asyncio.run(all_of_them()))
+    assert {row.query: row.query_id for row in logged(log, store)} == found
 
 
 # ── the watched retriever ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -20,6 +20,7 @@ from ringtrue.online.buckets import bucket
 from ringtrue.online.candidate import Described
 from ringtrue.online.derive import question_id
 from ringtrue.online.evidence import shadow_of
+from ringtrue.online.log import QueryLog
 from ringtrue.online.missing import Missing, missing_of
 from ringtrue.online.scoring import (
     Scored,
@@ -739,3 +740,43 @@ def test_s1_bad_input_is_one_line_with_its_cure(ringtrue: Any, tmp_path: Path, a
     assert outcome.code == 2
     assert says in outcome.err
     assert outcome.out == ""
+
+
+# ── what it is logged as, and who sees it ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["production is logged", "the shadow is logged"])
+def test_a_shadow_run_has_the_id_under_which_the_search_is_logged(tmp_path: Path, inside: bool) -> None:
+    place = tmp_path / "store.sqlite"
+    production, candidate = (lambda text, k: ["a", "b"]), (lambda text, k: ["b", "a"])
+    with QueryLog(place, project="default") as log, Store.open(place) as store:
+        asked = log.watched(production) if inside else production
+        with Shadow(asked, candidate, store, "reverse", sample=1) as shadow:
+            (shadow if inside else log.watched(shadow.search)).search("pool", k=2)
+            (shadow if inside else log.watched(shadow.search)).search("spa", k=2)
+            with log.query("not in the shadow", tool="other") as other:
+                other.answer([])
+            if not inside:
+                shadow.search("in no log", k=2)
+        assert log.flush(10)
+        logged = [row.query_id for row in store.queries() if row.query in ("pool", "spa")]
+        shadowed = [row.query_id for row in store.shadow_runs(feature_id="reverse")]
+    assert set(logged) <= set(shadowed)
+    assert len(shadowed) == (2 if inside else 3)
+
+
+def test_a_live_shadow_without_a_flag_is_shown_and_can_be_stopped(ringtrue: Any, tmp_path: Path) -> None:
+    place = str(tmp_path / "store.sqlite")
+    with Store.open(place) as store:
+        with Shadow(lambda text, k: ["a", "b"], lambda text, k: ["b", "a"], store, "reverse", sample=1) as shadow:
+            shadow.search("pool", k=2)
+        shown = ringtrue("shadow", "status", "--store", place, "--json").json["shadow"]["reverse"]
+        assert (shown["flag"], shown["queries"], shown["changed"]) == (False, 1, 1.0)
+        assert ringtrue("shadow", "status", "reverse", "--store", place, "--json").json["shadow"]["reverse"] == shown
+        assert "no flag" in ringtrue("shadow", "status", "--store", place).out
+        wrong = ringtrue("shadow", "status", "revers", "--store", place)
+        assert (wrong.code, "did you mean 'reverse'" in wrong.err) == (2, True)
+        assert ringtrue("shadow", "stop", "reverse", "--store", place).code == 0
+        flag = store.flag("reverse")
+        assert flag is not None
+        assert not flag.shadow

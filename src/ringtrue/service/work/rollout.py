@@ -35,6 +35,7 @@ from ringtrue.online import (
 )
 from ringtrue.online import Standing as TestStanding
 from ringtrue.online.abtest import measure_of
+from ringtrue.online.evidence import shadowed as shadow_features
 from ringtrue.online.scoring import compared
 from ringtrue.service.errors import Refused
 from ringtrue.service.work.library import check_address
@@ -64,7 +65,7 @@ class Shadowed:
 def shadowed(service: Service, caller: Caller) -> list[Shadowed]:
     """Return the features of the project that run or ran in the shadow."""
     store = service.of(caller)
-    found = [Shadowed(flag, True, shadow_of(store, flag)) for flag in store.flags(project=caller.project)]
+    found = [Shadowed(flag, known, shadow_of(store, flag)) for flag, known in shadow_features(store, project=caller.project)]
     return [one for one in found if one.flag.shadow or one.summary.queries]
 
 
