@@ -266,6 +266,7 @@ CREATE TABLE public.eval_results (
     deltas text DEFAULT '{}'::text NOT NULL,
     created_at text NOT NULL,
     per_query_results text,
+    uploaded integer DEFAULT 0 NOT NULL,
     CONSTRAINT ck_eval_results_run_type CHECK ((run_type = ANY (ARRAY['full'::text, 'shadow'::text, 'regression'::text, 'ab_test'::text])))
 );
 ALTER TABLE ONLY public.eval_results FORCE ROW LEVEL SECURITY;
@@ -522,7 +523,7 @@ INSERT INTO public.eval_feedback VALUES (1, 'default', 'e1', 'selection', 's1', 
 INSERT INTO public.eval_judgments VALUES (1, 'default', 'eq_full', 'd1', 3, 'manual', 'ann', 0.9, '{"round":2}', '2026-03-01T12:00:05.250000Z');
 INSERT INTO public.eval_queries VALUES (1, 'default', 'eq_full', 'Zimmer mit Blick auf den See – 部屋 🏔', 'find', 'deep', 's1', 'u1', 'memory_search', '["d1","d 2","d\"3"]', 3, '[0.9,0.30000000000000004,-1e-300]', '{"bm25":["d1","d 2"],"dense":["d\"3"]}', 12.75, '{"candidate":3.5,"fusion":0.25}', '[["candidate",100,20,3.5]]', '{"bm25":0.4,"dense":0.6}', 0.71, 't1', 'p1', 'f00d', 'dense timed out', 1, 'quick', 'high', 0.83, 0.02, 4, '{"multi-vector":{"variant":"b","share":0.1}}', '2026-03-01T12:00:00.000000Z', 1, 'semantic-search', 'user');
 INSERT INTO public.eval_queries VALUES (2, 'default', 'eq_plain', 'breakfast', NULL, NULL, NULL, NULL, 'cli', '[]', 0, '[]', '{}', NULL, '{}', '[]', '{}', NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, '{}', '2026-03-01T12:00:05.250000Z', 0, NULL, 'user');
-INSERT INTO public.eval_results VALUES (1, 'default', 'r1', 'regression', 'rerank', 0.5, NULL, NULL, 0.61, NULL, NULL, 0.7, NULL, NULL, NULL, NULL, NULL, 11.5, NULL, NULL, 50, 0.55, 0.67, 'r0', -0.02, 0.01, 0.03, 1, 'hotel 1.2', 'f00d', 'pass', '{"nDCG@10":0.61,"RR@5":0.5,"R@10":0.7,"P@3":0.4}', '{"nDCG@10":[0.55,0.67]}', '{"p50":10.0,"mean":11.5}', '{"nDCG@10":0.01,"RR@5":-0.02}', '2026-03-01T12:00:05.250000Z', '{"q1":{"nDCG@10":0.5}}');
+INSERT INTO public.eval_results VALUES (1, 'default', 'r1', 'regression', 'rerank', 0.5, NULL, NULL, 0.61, NULL, NULL, 0.7, NULL, NULL, NULL, NULL, NULL, 11.5, NULL, NULL, 50, 0.55, 0.67, 'r0', -0.02, 0.01, 0.03, 1, 'hotel 1.2', 'f00d', 'pass', '{"nDCG@10":0.61,"RR@5":0.5,"R@10":0.7,"P@3":0.4}', '{"nDCG@10":[0.55,0.67]}', '{"p50":10.0,"mean":11.5}', '{"nDCG@10":0.01,"RR@5":-0.02}', '2026-03-01T12:00:05.250000Z', '{"q1":{"nDCG@10":0.5}}', 0);
 INSERT INTO public.eval_shadow_runs VALUES (1, 'default', 'eq_full', 'rerank', '["d1","d 2"]', '["d 2","d1"]', -1, 1, 1, 1, -0.5, -0.2, 10, 14.5, 'late', '2026-03-01T12:00:05.250000Z', 'cafe', NULL);
 INSERT INTO public.experiments VALUES (1, 'default', 'exp-001', 'wider', '{"id":"exp-001","date":"2026-03-01","description":"wider","results":{"mrr":0.7}}', '2026-03-01T12:00:00.000000Z');
 INSERT INTO public.flags VALUES (1, 'default', 'rerank', 12.5, 1, 200, 0.02, 'paused', '2026-03-01T12:00:00.000000Z', 'the cross encoder', '{"stage":2}');

@@ -28,9 +28,11 @@ from ringtrue.golden.formats.detect import NotRecognised, detect
 from ringtrue.golden.formats.fields import METADATA, alike
 from ringtrue.golden.formats.manifest import MANIFEST
 from ringtrue.golden.record import with_corpus_hash
+from ringtrue.golden.version import content_hash
 from ringtrue.records import GoldenSet
 
 Kind = Literal["json", "yaml", "jsonl", "zip"]
+UNNAMED = "upload"
 MEMBERS = 100
 """Files in a zip; a BEIR folder has three or four."""
 QRELS_LINE = 4_000
@@ -56,13 +58,13 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError,
 def read_upload(content: bytes, *, kind: Kind, name: str, limits: UploadLimits | None = None) -> GoldenSet:
     """Return the golden set in bytes that anybody may have sent, with the hash of its corpus.
 
-    ``kind`` says what they are and ``name`` how to call them in messages; a set that has no id is called like its file. Raises
-    InputError, one line with place, value and cure: for what its format's reader refuses in a file, for a set that needs
-    another file, and for anything beyond ``limits``.
+    ``kind`` says what they are and ``name`` how to call them in messages; a set without an id gets the name of its file, and
+    without ``name`` one made of its content, like upload-3f9a12c0. Raises InputError, one line with place, value and cure: for
+    what its format's reader refuses in a file, for a set that needs another file, and for anything beyond ``limits``.
     """
     if kind not in get_args(Kind):
         raise InputError(f"there is no kind of upload '{kind}'; choose {nearest(str(kind), get_args(Kind))}")
-    called = one_line(name).strip()[:200] or "upload"
+    called = one_line(name).strip()[:200] or UNNAMED
     bounds = limits or UploadLimits()
     if len(content) > bounds.content:
         raise InputError(f"{called}: has {len(content):,} bytes, {bounds.content:,} are allowed; send a part of the set")
@@ -73,7 +75,10 @@ def read_upload(content: bytes, *, kind: Kind, name: str, limits: UploadLimits |
         except RingtrueError as problem:
             raise type(problem)(str(problem).replace(str(own), called)) from None
     _check_size(golden, bounds, called)
-    return with_corpus_hash(golden, called)
+    golden = with_corpus_hash(golden, called)
+    # Sets that nobody named must not pass for versions of one set.
+    unnamed = not name.strip() and golden.id == UNNAMED
+    return replace(golden, id=f"{UNNAMED}-{content_hash(golden)[:8]}") if unnamed else golden
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ class _Upload:
     @property
     def id(self) -> str:
         """What a set is called that does not say it."""
-        return PurePosixPath(self.name.replace("\\", "/")).stem[:100].strip() or "upload"
+        return PurePosixPath(self.name.replace("\\", "/")).stem[:100].strip() or UNNAMED
 
     def text(self) -> str:
         """Return the content as text; raises InputError for what is none."""

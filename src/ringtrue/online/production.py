@@ -48,8 +48,8 @@ class Pair:
 
 
 def of_production(one: StoredResult) -> bool:
-    """True for a result about production: how a candidate does is its own affair."""
-    return one.feature_id is None or (one.run_type == "shadow" and one.control_run_id is None)
+    """True for a result about production: neither a candidate's nor one on a golden set that was only uploaded."""
+    return not one.uploaded and (one.feature_id is None or (one.run_type == "shadow" and one.control_run_id is None))
 
 
 def production_pair(store: Results, *, project: str = DEFAULT_PROJECT, served: str | None = None) -> Pair | None:

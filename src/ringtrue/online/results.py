@@ -32,6 +32,7 @@ def record_evaluation(
     comparison: Comparison | None = None,
     control_run_id: str | None = None,
     feature_id: str | None = None,
+    uploaded: bool = False,
     project: str = DEFAULT_PROJECT,
 ) -> StoredResult:
     """Add an evaluation to the store, gated (``verdict``) or compared with another run, and return what was stored of it.
@@ -39,7 +40,7 @@ def record_evaluation(
     The run itself, with every hit, is kept under the same run id. Means, intervals, latencies and the scores per query are its
     result, without latencies where the answers came from the cache; of a comparison the differences, and for its primary
     measure the adjusted p and whether it decides. A verdict brings its own comparison, with the baseline. ``feature_id`` marks
-    a candidate: its results are not production's.
+    a candidate, ``uploaded`` a golden set that is kept nowhere: neither is about production.
     """
     from ringtrue.run import packed  # a live system records no evaluation and should not pay for this
 
@@ -54,6 +55,7 @@ def record_evaluation(
         feature_id=feature_id,
         control_run_id=control_run_id,
         gate=None if verdict is None else verdict.word,
+        uploaded=uploaded,
     )
     # In this order a result that is listed always has its run.
     store.save_run(StoredRun(result.run_id, evaluation.name, moment, packed(evaluation), project))

@@ -156,6 +156,8 @@ class StoredResult:
     result_diversity_score: float | None = None
     channel_contribution: Mapping[str, Mapping[str, float]] | None = None
     """By channel: ``rate``, its share of the first ten hits, ``unique_rate``, of those that only it had, and ``hits``."""
+    uploaded: bool = False
+    """Its golden set came with the request and is kept nowhere; such a run says nothing about production."""
 
 
 @dataclass(frozen=True, slots=True)

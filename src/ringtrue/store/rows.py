@@ -271,7 +271,7 @@ RESULT = Form(
         ndcg_at_10=_NUMBER, ndcg_at_20=_NUMBER, recall_at_5=_NUMBER, recall_at_10=_NUMBER,
         constitutional_surfacing_rate=_NUMBER, importance_weighted_recall=_NUMBER, cold_start_mrr=_NUMBER,
         session_personalization_lift=_NUMBER, causal_chain_completeness=_NUMBER, result_diversity_score=_NUMBER,
-        channel_contribution=("channel_contribution_json", _ANY_MAYBE),
+        channel_contribution=("channel_contribution_json", _ANY_MAYBE), uploaded=_YES,
     ),
     derived=_RESULT_COLUMNS,
 )  # fmt: skip

@@ -219,6 +219,7 @@ eval_results = _table(
     _words("deltas", json="{}", needed=True),
     _words("created_at", needed=True),
     _words("per_query_results"),
+    _whole("uploaded", needed=True, default="0"),
     _one_of("run_type", RUN_TYPES),
     UniqueConstraint("project", "run_id"),
     Index("idx_eval_results_run", "run_id"),

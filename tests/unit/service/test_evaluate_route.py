@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,6 +64,67 @@ def test_a_json_set_in_the_yaml_shape_is_read_too(client: TestClient) -> None:
     found = client.post("/v1/evaluate", json=yaml.safe_load(TEST_SET_YAML))
     assert found.status_code == 200, found.text
     assert found.json()["metrics"]["recall_at_10"] == 1.0
+
+
+def test_sets_that_nobody_named_are_named_by_their_content(client: TestClient) -> None:
+    def called(*texts: str, **how: Any) -> str:
+        queries = [
+            {"query_id": f"q{n}", "query_text": text, "relevant_docs": [{"doc_id": "entity-pool-page", "grade": 3}]}
+            for n, text in enumerate(texts)
+        ]
+        body = {"content": yaml.safe_dump({"queries": queries}), "headers": YAML} if how else {"json": {"queries": queries}}
+        answer = client.post("/v1/evaluate", **body)
+        assert answer.status_code == 200, answer.text
+        assert "POST /v1/golden" in " ".join(answer.json()["details"]["notes"])
+        return str(answer.json()["golden"])
+
+    one, other = called("how warm is the pool"), called("is the pool heated")
+    assert one.startswith("upload-")
+    assert one != other
+    assert called("how warm is the pool") == called("how warm is the pool", kind="yaml") == one
+
+
+def test_an_uploaded_set_moves_neither_gauges_nor_health_nor_the_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RINGTRUE_CACHE", str(tmp_path / "cache"))
+    small = {
+        "queries": [
+            {
+                "query_id": "q1",
+                "query_text": "how warm is the water in the pool",
+                "relevant_docs": [{"doc_id": "entity-pool-page", "grade": 3}],
+            }
+        ]
+    }
+    policy = {"baseline": None, "policy": {"floors": {"R@10": 0.99}}}
+    uploads = [small, {"id": "hotel", "version": "1.0.0", **small}]
+
+    def upload(client: TestClient) -> None:
+        for body in uploads:
+            made = client.post("/v1/evaluate", json=body)
+            assert made.status_code == 200, made.text
+            gated = client.post("/v1/gate", json={"evaluate": {"test_set": body}, **policy})
+            assert gated.status_code == 200, gated.text
+            again = client.post("/v1/gate", json={"run": made.json()["run_id"], **policy})
+            assert again.status_code == 200, again.text
+
+    def told(client: TestClient) -> tuple[list[str], Any]:
+        client.app.state.service.telemetry.readings("default", refresh=True)  # type: ignore[attr-defined]  # now, not soon
+        gauges = ("ringtrue_retrieval_", "ringtrue_gate", "ringtrue_evaluation_")
+        lines = [line for line in client.get("/metrics").text.splitlines() if line.startswith(gauges)]
+        parts = {part["name"]: part["says"] for part in client.get("/v1/health").json()["parts"]}
+        return sorted(lines), (parts["evaluation"], parts["gate"])
+
+    with serving(tmp_path) as client:
+        upload(client)
+        lines, (evaluation, gate) = told(client)
+        assert lines == []
+        assert "nothing was evaluated" in evaluation
+        assert "nothing was gated" in gate
+        client.post("/v1/evaluate", json={"golden": "hotel", "measures": FAST})
+        before = told(client)
+        assert any(line.startswith("ringtrue_retrieval_recall_at_k") for line in before[0])
+        upload(client)
+        assert told(client) == before
 
 
 def test_components_evaluates_one_channel_alone(client: TestClient) -> None:

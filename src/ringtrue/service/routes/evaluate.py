@@ -97,8 +97,11 @@ _ALIKE = UploadLimits(values=MOST_VALUES)
 """What is JSON may hold as many values as any request; a zip holds more than its bytes show, and has bounds of its own."""
 
 
-def read_set(content: bytes, kind: Kind, *, name: str = "upload") -> GoldenSet:
-    """Return the golden set in an upload, called like its file where it has no id; raises InputError with place and cure."""
+def read_set(content: bytes, kind: Kind, *, name: str = "") -> GoldenSet:
+    """Return the golden set in an upload; without an id it is named after its file, without a file after its content.
+
+    Raises InputError with place and cure.
+    """
     try:
         with _READING:
             return read_upload(content, kind=kind, name=name, limits=_ALIKE if kind in ("json", "jsonl") else None)
@@ -286,7 +289,7 @@ def evaluate(
 
 
 def _answered(service: Service, caller: Writer, plan: Plan, found: Evaluation) -> dict[str, Any]:
-    return evaluating.answered(service, caller, found, feature_id=plan.wanted.feature_id)
+    return evaluating.answered(service, caller, found, feature_id=plan.wanted.feature_id, uploaded=plan.wanted.uploaded)
 
 
 def read_request(service: Service, caller: Writer, body: Upload) -> tuple[Wanted, bool | None]:

@@ -170,24 +170,36 @@ def _collection(service: Service, plan: Plan) -> Iterator[Collection | None]:
 
 
 def kept(
-    service: Service, caller: Caller, evaluation: Evaluation, *, verdict: Verdict | None = None, feature_id: str | None = None
+    service: Service,
+    caller: Caller,
+    evaluation: Evaluation,
+    *,
+    verdict: Verdict | None = None,
+    feature_id: str | None = None,
+    uploaded: bool = False,
 ) -> StoredResult:
     """Add an evaluation to the store with all of its answers and return its row; looks at a held-out part are counted (G-4).
 
-    ``feature_id`` marks a candidate: its figures are not production's.
+    ``feature_id`` marks a candidate, ``uploaded`` a golden set that is kept nowhere: neither counts as production's.
     """
     store, now = service.of(caller), service.now()
     if evaluation.setup.golden.split == "held_out":
         what = {"retriever": evaluation.setup.retriever}
         store.add_audit(AuditEntry(timestamp(now), caller.who, LOOK, evaluation.setup.golden.version, caller.project, what))
-    row = record_evaluation(store, evaluation, now=now, verdict=verdict, feature_id=feature_id, project=caller.project)
+    about: dict[str, Any] = {"feature_id": feature_id, "uploaded": uploaded, "project": caller.project}
+    row = record_evaluation(store, evaluation, now=now, verdict=verdict, **about)
     service.telemetry.evaluated(caller.project)
     return row
 
 
-def answered(service: Service, caller: Caller, evaluation: Evaluation, *, feature_id: str | None = None) -> dict[str, Any]:
+def answered(
+    service: Service, caller: Caller, evaluation: Evaluation, *, feature_id: str | None = None, uploaded: bool = False
+) -> dict[str, Any]:
     """Keep an evaluation and return what REST says about it."""
-    row, said = kept(service, caller, evaluation, feature_id=feature_id), summary(evaluation)
+    row = kept(service, caller, evaluation, feature_id=feature_id, uploaded=uploaded)
+    said = summary(evaluation)
+    if uploaded:
+        said["details"]["notes"].append("health, alerts and gauges leave out uploaded sets; store this one: POST /v1/golden")
     if evaluation.setup.golden.split == "held_out":
         looks = len(service.of(caller).audit(project=caller.project, subject=evaluation.setup.golden.version, what=LOOK))
         note = f"this was look {looks} at the held-out part; each look makes it a little less held out"

@@ -53,15 +53,17 @@ def gated(
     if isinstance(judged, str):
         evaluation = run_named(service, caller, judged)
         row = service.of(caller).result(judged, project=caller.project)
-        feature_id = None if row is None else row.feature_id  # a candidate stays one when it is judged
+        # A candidate stays one when it is judged.
+        feature_id, uploaded = (None, False) if row is None else (row.feature_id, row.uploaded)
     else:
         with marked("gate"):
             evaluation = evaluated(service, judged, watcher=watcher, more=policy.measures)
-        feature_id = judged.wanted.feature_id
+        feature_id, uploaded = judged.wanted.feature_id, judged.wanted.uploaded
     verdict = gate(evaluation, policy, baseline=before)
     if evaluation.cached:
         verdict = with_checks(verdict, (), notes=[f"answers from the cache, made at {evaluation.setup.recorded_at}"])
-    found = Gated(verdict, evaluation, kept(service, caller, evaluation, verdict=verdict, feature_id=feature_id).run_id)
+    row = kept(service, caller, evaluation, verdict=verdict, feature_id=feature_id, uploaded=uploaded)
+    found = Gated(verdict, evaluation, row.run_id)
     entry = AuditEntry(
         timestamp(service.now()), caller.who, VERDICT, found.run_id, caller.project, verdict_record(found) | {"by": baseline}
     )

@@ -121,7 +121,7 @@ def glance(service: Service, caller: Caller) -> Glance:
     return Glance(
         steps=steps,
         slow=slow,
-        series=_series(ours, slow.production),
+        series=_series([row for row in ours if not row.uploaded], slow.production),
         runs=tuple(rows[:LAST_RUNS]),
         first_run=ours[0] if ours else None,
         baseline=baselines[0].name if baselines else None,

@@ -1,4 +1,4 @@
-"""Whose searches they are: users', or those of evaluations, gates, shadow runs and tests."""
+"""Whose searches are logged: users', or those of evaluations and tests; and which runs are on uploaded golden sets."""
 
 from __future__ import annotations
 
@@ -14,5 +14,6 @@ COUNTED_BY = ("tool_name", "result_count", "degraded", "total_latency_ms", "qual
 
 def upgrade() -> None:
     op.add_column("eval_queries", sa.Column("traffic", sa.Text(), server_default=sa.text("'user'"), nullable=False))
+    op.add_column("eval_results", sa.Column("uploaded", sa.Integer(), server_default=sa.text("0"), nullable=False))
     op.drop_index(INDEX, "eval_queries")
     op.create_index(INDEX, "eval_queries", ["project", "created_at", "query_id", *COUNTED_BY, "traffic"])
