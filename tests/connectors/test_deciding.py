@@ -85,6 +85,7 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]
             {"headers": {"X-Tenant": "b"}}, {"token_env": "T", "token_header": "X-Key", "token_prefix": ""}, CREDENTIALS,
             {"ca_file": "ca.pem"}, {"plant": {"url": "https://a.example.com/{id}"}},
             {"lookup": {"url": "https://a.example.com/{id}"}}, {"unplant": {"url": "https://a.example.com/{id}"}},
+            {"title": "heading", "text": "body"},
         ],
     ),
     "mcp": (
@@ -99,6 +100,7 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]
             {"arguments": {"query": "{text}", "limit": "{k}", "token": "other"}},
             {"unplant": {"tool": "drop", "arguments": {"id": "{id}"}}}, {"folder": "/"},
             {"lookup": {"tool": "show", "arguments": {"id": "{id}"}, "source_hash": "hash"}},
+            {"title": "heading", "text": "body"},
         ],
     ),
     "command": (

@@ -467,6 +467,13 @@ def test_a_marked_call_says_so_in_its_metadata(ask: Made) -> None:
         assert said() == "evaluation"
 
 
+def test_title_and_text_of_hits_are_remembered_for_people_who_judge(ask: Made) -> None:
+    notes = ask("texts", title="lang", text="id")
+    hits = notes.search("towels", k=2)
+    assert [notes.passages()[hit.doc_id] for hit in hits] == [("en", "n2")]
+    assert ask("texts").passages() == {}
+
+
 def test_one_session_serves_all_questions_and_threads(make: Made) -> None:
     connector = make("who", arguments=ONLY_QUERY)
     with ThreadPoolExecutor(4) as pool:

@@ -111,6 +111,16 @@ def ingest_command(
         show.note(f"skipped {len(skipped) - 10} more; --json lists them all")
 
 
+def documents_in(path: str) -> Iterator[Document]:
+    """Yield the documents of a golden set, a file or a folder; raises InputError for the first that cannot be read."""
+    from ringtrue.retrieve.sources import Fields
+
+    golden, source = _sources([path], guessed=True)
+    yield from golden
+    if source is not None:
+        yield from source.documents(Fields())
+
+
 def _sources(paths: list[str], *, guessed: bool) -> tuple[list[Document], Source | None]:
     """Return the documents of golden sets, and everything else as files; what lies there comes before a shipped name."""
     from ringtrue.cli import show

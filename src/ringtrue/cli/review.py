@@ -46,13 +46,20 @@ def add(
     k: Annotated[int, typer.Option("-k", min=1, help="Depth to look for unjudged documents.")] = 10,
     wanted: Annotated[int, typer.Option("--reviewers", min=1, help="How many people judge each pair, blind.")] = 2,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many pairs, those worth most.")] = 100,
+    corpus: Annotated[
+        str | None, typer.Option("--corpus", help="Documents for reviewers to read, if neither set nor runs have their text.")
+    ] = None,
     store: StoreAt = None,
     project: Project = "default",
     json: Json = False,
 ) -> None:
     """Put unjudged documents into the queue, those first that would change a comparison of the runs most.
 
+    Reviewers read the set's documents, what a connection with text = '…' answered in a run folder, or --corpus.
+
+    \b
     Example: ringtrue review add hotel --run before.run --run after.run --reviewers 2
+    Example: ringtrue review add questions.csv --run runs/today --corpus documents.jsonl
     """
     from ringtrue.cli import show
     from ringtrue.cli.golden import _named_runs
@@ -62,13 +69,58 @@ def add(
 
     golden = load(source)
     found = worth_judging(golden, _named_runs(runs), k=k)
-    items = pairs_of(golden, found[:limit], now=_now(), wanted=wanted, project=project)
+    passages = {doc_id: one for run in runs for doc_id, one in _passages(run).items()}
+    passages |= {} if corpus is None else _passages(corpus, documents=True)
+    items = pairs_of(golden, found[:limit], now=_now(), wanted=wanted, project=project, passages=passages)
     with Store.open(store) as opened:
-        new = ReviewQueue(opened, project=project).add(items)
+        queue = ReviewQueue(opened, project=project)
+        new = queue.add(items)
+        readable = {item.item_key for item in queue.items() if item.text}
     if json:
         show.as_json({"unjudged": len(found), "queued": len(items), "new": new})
         return
     print(f"{len(found)} unjudged documents in the top {k}; {len(items)} in the queue, {new} of them new")
+    if silent := sum(item.item_key not in readable for item in items):
+        show.note(f"{silent} pairs have no text to judge by; give it: ringtrue review texts DOCUMENTS")
+
+
+@app.command()
+def texts(
+    source: Annotated[str, typer.Argument(help="Documents: files or a folder, a golden set that has them, or a run folder.")],
+    store: StoreAt = None,
+    project: Project = "default",
+    json: Json = False,
+) -> None:
+    """Give queued pairs without a text the text of their documents.
+
+    Example: ringtrue review texts documents.jsonl
+    """
+    from ringtrue.cli import show
+    from ringtrue.cli.store import existing
+    from ringtrue.online.review import ReviewQueue
+
+    passages = _passages(source, documents=True)
+    with existing(store) as opened:
+        queue = ReviewQueue(opened, project=project)
+        given, left = queue.fill(passages), sum(not item.text for item in queue.items())
+    if json:
+        show.as_json({"given": given, "without": left})
+        return
+    print(f"{given} pairs have their text now; {left} still have none")
+
+
+def _passages(source: str, *, documents: bool = False) -> dict[str, tuple[str, str]]:
+    """Return title and text of documents by id, from a run folder or documents; a plain run has none."""
+    from ringtrue.cli.ingest import documents_in
+    from ringtrue.run import open_run
+
+    place = Path(source)
+    if place.is_dir() and (place / "run.json").is_file():
+        run = open_run(place)
+        return {doc_id: (run.titles.get(doc_id, ""), text) for doc_id, text in run.texts.items()}
+    if not documents:
+        return {}
+    return {one.doc_id: (one.title, one.text) for one in documents_in(source)}
 
 
 @app.command("list")

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from ringtrue.stats import Agreement
     from ringtrue.store import Store
 
+Passages = Mapping[str, tuple[str, str]]
+"""Title and text of documents by id."""
 GRADES = (0, 1, 2, 3)
 STATES: tuple[ReviewState, ...] = get_args(ReviewState)
 RESERVED = 15
@@ -115,14 +117,23 @@ def disputed(found: Iterable[Dispute], texts: Mapping[str, str]) -> tuple[Disput
 
 
 def pairs_of(
-    golden: GoldenSet, candidates: Iterable[Candidate], *, now: datetime, wanted: int = 1, project: str = DEFAULT_PROJECT
+    golden: GoldenSet,
+    candidates: Iterable[Candidate],
+    *,
+    now: datetime,
+    wanted: int = 1,
+    project: str = DEFAULT_PROJECT,
+    passages: Passages = {},  # noqa: B006  # never changed
 ) -> list[ReviewItem]:
-    """Return review items for the unjudged documents that ``golden.worth_judging`` names; their weight is the priority."""
+    """Return review items for the unjudged documents that ``golden.worth_judging`` names; their weight is the priority.
+
+    ``passages`` have title and text of documents that the set does not bring.
+    """
     texts = {query.query_id: query.text for query in golden.queries}
-    documents = {document.doc_id: document for document in golden.documents}
+    known = {**passages, **{document.doc_id: (document.title, document.text) for document in golden.documents}}
     items = []
     for candidate in candidates:
-        document = documents.get(candidate.doc_id)
+        title, text = known.get(candidate.doc_id, ("", ""))
         items.append(
             ReviewItem(
                 item_key=key_of(candidate.query_id, candidate.doc_id),
@@ -131,8 +142,8 @@ def pairs_of(
                 doc_id=candidate.doc_id,
                 created_at=timestamp(now),
                 project=project,
-                title=document.title if document else "",
-                text=document.text if document else "",
+                title=title,
+                text=text,
                 priority=candidate.weight,
                 wanted=wanted,
                 metadata={"golden": golden.id},
@@ -152,11 +163,28 @@ class ReviewQueue:
         self.project = project
 
     def add(self, items: Sequence[ReviewItem]) -> int:
-        """Put pairs into the queue and return how many are new; one that is there keeps its state and its ratings."""
+        """Put pairs into the queue and return how many are new; one that is there keeps its state and its ratings.
+
+        Pairs that have waited without a text get it from these, if they are about the same document.
+        """
         for item in items:
             if item.wanted < 1:
                 raise InputError(f"pair '{item.item_key}' wants {item.wanted} reviewers; let 1 or more judge it")
-        return self.store.add_review_items(items)
+        new = self.store.add_review_items(items)
+        self.fill({item.doc_id: (item.title, item.text) for item in items if item.text})
+        return new
+
+    def fill(self, passages: Passages) -> int:
+        """Give title and text to the pairs that have no text, as far as it is known; return to how many."""
+        lacking = [item for item in self.items() if not item.text and passages.get(item.doc_id, ("", ""))[1]]
+        for item in lacking:
+            title, text = passages[item.doc_id]
+
+            def told(item: ReviewItem, title: str = title, text: str = text) -> ReviewItem:
+                return replace(item, title=item.title or title, text=text)
+
+            self.store.update_review_item(item.item_key, told, project=self.project)
+        return len(lacking)
 
     def items(self) -> list[ReviewItem]:
         """Return all pairs, the most urgent first."""

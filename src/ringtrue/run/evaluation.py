@@ -168,6 +168,8 @@ class Evaluation:
     """What the answers show whatever measures were asked for, by column of eval_results; unknown ones are absent."""
     components: tuple[Component, ...] = ()
     losses: tuple[Loss, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """How returned documents begin, if a connected system said it; for people who judge them."""
     classes: tuple[tuple[str, ...], ...] = ()
     """Documents that are interchangeable; a class counts as one."""
     repeats: Mapping[str, tuple[float, ...]] = field(default_factory=dict)

@@ -50,6 +50,8 @@ Split = Literal["all", "tuning", "held_out"]
 SESSIONS = ("session", "transcript_context", "sessionContext")
 """Where golden sets keep what was said before a question."""
 SEED, ALPHA = 0, 0.05
+READ = 20
+"""Hits of each answer that people may come to read."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,7 @@ def evaluate(
     figures = figures_of(scored, answered, lambda rank: rank <= deep or (rank <= depth and reaches(rank)))
     if session and all(one.in_process for one in subjects.all):
         figures |= session_lift(questions, scored, answered, timeout=timeout, id_of=id_of)
+    said = subjects.passages((hit.doc_id for ranking in rankings for hit in ranking.hits[:READ]), id_of=id_of)
     made = Evaluation(
         name=subjects.name,
         setup=Setup(
@@ -217,7 +220,8 @@ def evaluate(
         ),
         queries=asked.queries,
         qrels=asked.qrels,
-        titles=_titles(asked, subjects, rankings),
+        titles=_titles(asked, subjects, rankings) | {doc_id: title for doc_id, (title, _) in said.items() if title},
+        texts={doc_id: text for doc_id, (_, text) in said.items() if text},
         rankings=rankings,
         scores=scores,
         intervals=intervals_of(scores),
@@ -453,7 +457,7 @@ def intervals_of(scores: Scores) -> dict[str, tuple[float, float]]:
 def _titles(golden: GoldenSet, subjects: Routed, rankings: Iterable[Ranking]) -> dict[str, str]:
     """Return the titles of documents a reader of the result may meet."""
     mentioned = dict.fromkeys(judgment.doc_id for judgment in golden.judgments)
-    mentioned |= dict.fromkeys(hit.doc_id for ranking in rankings for hit in ranking.hits[:20])
+    mentioned |= dict.fromkeys(hit.doc_id for ranking in rankings for hit in ranking.hits[:READ])
     titles = {document.doc_id: document.title for document in golden.documents if document.doc_id in mentioned}
     for one in subjects.all:
         if one.collection is not None:

@@ -32,7 +32,16 @@ from ringtrue.records import Floats, Hit, Qrels, Query, Ranking, Stage
 from ringtrue.run.evaluation import Component, Evaluation, Loss, Origin, Precondition, Setup
 
 FORMAT = 1
-FILES = ("run.json", "run.parquet", "scores.jsonl", "queries.jsonl", "titles.json", "components.jsonl", "losses.jsonl")
+FILES = (
+    "run.json",
+    "run.parquet",
+    "scores.jsonl",
+    "queries.jsonl",
+    "titles.json",
+    "texts.json",
+    "components.jsonl",
+    "losses.jsonl",
+)
 UNPACKED = 2 << 30
 """A packed run may hold so many bytes; what claims to hold more is no run."""
 _BLOCK = 1 << 20
@@ -176,6 +185,8 @@ def _write(evaluation: Evaluation, folder: Path) -> None:
         ),
     )
     _document(folder / "titles.json", dict(evaluation.titles))
+    if evaluation.texts:
+        _document(folder / "texts.json", dict(evaluation.texts))
     if evaluation.components:
         _lines(folder / "components.jsonl", map(_component, evaluation.components))
     if evaluation.losses:
@@ -300,6 +311,7 @@ def _read(head: Mapping[str, Any], place: Path) -> Evaluation:
         queries=queries,
         qrels=Qrels.from_dict({row["query_id"]: row["judged"] for row in asked}),
         titles=read_json(place / "titles.json"),
+        texts=read_json(place / "texts.json") if (place / "texts.json").is_file() else {},
         rankings=tuple(
             Ranking(row["query_id"], tuple(hits[row["query_id"]]), row["latency_ms"], row.get("error")) for row in lines
         ),

@@ -200,6 +200,13 @@ class Routed:
         """True where every step from question to answer happens in sight."""
         return all(one.collection is not None and one.in_process for one in self.all)
 
+    def passages(self, doc_ids: Iterable[str], *, id_of: Callable[[str], str]) -> dict[str, tuple[str, str]]:
+        """Return title and text of these documents, as far as connected systems said them in their answers."""
+        wanted = set(doc_ids)
+        systems = [system for one in self.all for system in _connectors(one.retriever)]
+        said = {id_of(doc_id): passage for system in systems for doc_id, passage in system.passages().items()}
+        return {doc_id: said[doc_id] for doc_id in sorted(wanted & set(said))}
+
     def contains(self, id_of: Callable[[str], str]) -> Callable[[str], bool] | None:
         """Return what tells whether a document, by the set's id, is searched at all; None where that is out of sight."""
         here: set[str] = set()

@@ -56,6 +56,15 @@ def _unjudged(count: int) -> list[tuple[str, str]]:
     return [pair for pair in every if pair not in judged][:count]
 
 
+def test_a_pair_without_a_text_gets_that_of_the_served_documents(client: TestClient) -> None:
+    page = next(document for document in load("hotel").documents if document.text)
+    told = {"pairs": [{"query_id": "q1", "query": "pool", "doc_id": page.doc_id}]}
+    ok(client.post("/v1/reviews", json=told), 201)
+    pair = ok(client.post("/v1/reviews/next", json={}))["pair"]
+    assert (pair["title"], pair["text"][:40]) == (page.title, page.text[:40])
+    assert [one["text"] for one in ok(client.get("/v1/reviews"))["items"]] == [pair["text"]]
+
+
 def test_two_reviewers_judge_blind_and_see_each_other_only_when_both_have(keyed: tuple[TestClient, Headers]) -> None:
     client, key = keyed
     writer, ada, ben = key("app", ["write", "read"]), key("ada", ["review", "read"]), key("ben", ["review", "read"])

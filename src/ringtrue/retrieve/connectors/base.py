@@ -28,6 +28,8 @@ LONGEST = 86_400
 """Seconds of the longest timeout, a day: clocks and libraries overflow at some number, each at another."""
 
 
+MOST_PASSAGES, LONGEST_PASSAGE = 20_000, 4_000
+"""Documents whose text is remembered, and characters of each: enough to judge them."""
 AT_ONCE = 500
 """Documents that are looked up in one question."""
 T = TypeVar("T")
@@ -134,6 +136,19 @@ class Connector(ABC):
             part = wanted[start : start + AT_ONCE]
             found |= self.tried(lambda part=part: self.resolve(part))  # type: ignore[misc]
         return found & set(wanted)
+
+    def note_passage(self, doc_id: Any, title: Any, text: Any) -> None:
+        """Remember what a hit says its document is about, the newest documents only."""
+        if title or text:
+            held: dict[str, tuple[str, str]] = self.__dict__.setdefault("_passages", {})
+            held.setdefault(str(doc_id), (str(title or ""), str(text or "")[:LONGEST_PASSAGE]))
+            if len(held) > MOST_PASSAGES:
+                with suppress(KeyError, RuntimeError, StopIteration):  # another thread was faster
+                    del held[next(iter(held))]
+
+    def passages(self) -> dict[str, tuple[str, str]]:
+        """Return title and text of documents by id, as far as answers said them."""
+        return dict(self.__dict__.get("_passages", {}))
 
     def tried(self, action: Callable[[], T]) -> T:
         """Return what an action returns; one that cannot reach the system or times out is tried again.

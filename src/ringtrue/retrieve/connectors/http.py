@@ -45,7 +45,7 @@ _SCALARS = (str, int, float, bool)
 class Http(WritingConnector):
     """A JSON endpoint."""
 
-    ASIDE: ClassVar[frozenset[str]] = WritingConnector.ASIDE | {"headers", "token_header", "token_prefix"}
+    ASIDE: ClassVar[frozenset[str]] = WritingConnector.ASIDE | {"headers", "token_header", "token_prefix", "title", "text"}
     TELLING: ClassVar[str] = "say which request shows one, lookup = {url = 'https://…/documents/{id}', source_hash = 'path'}"
 
     url: str = field(repr=False)
@@ -66,6 +66,10 @@ class Http(WritingConnector):
     """Dotted path to the score in a hit; empty when there is none and the order says all."""
     chunk: str = ""
     """Dotted path to the name of the passage in a hit; empty when each document comes once."""
+    title: str = ""
+    """Dotted path to the title in a hit, for people who judge it; empty when there is none."""
+    text: str = ""
+    """Dotted path to the text in a hit, for people who judge it; empty when there is none."""
     lower_is_better: bool = False
     """True for distances: the score is then the negated distance."""
     null_is_empty: bool = False
@@ -102,7 +106,7 @@ class Http(WritingConnector):
         for setting in ("body", "params", "headers"):
             if not isinstance(getattr(self, setting) or {}, Mapping):
                 raise InputError(f"{self.name}: {setting} is {getattr(self, setting)!r:.40}; write a table of names and values")
-        for setting in ("hits", "id", "score", "chunk"):
+        for setting in ("hits", "id", "score", "chunk", "title", "text"):
             if not isinstance(getattr(self, setting), str):
                 raise InputError(
                     f"{self.name}: {setting}={getattr(self, setting)!r:.40} is no path; write it like 'results.items'"
@@ -315,6 +319,8 @@ class Http(WritingConnector):
             row["score"] = self._number(at(hit, self.score, self.name, where), where)
         if self.chunk:
             row["chunk"] = at(hit, self.chunk, self.name, where)
+        title, text = (at(hit, path, self.name, where, default=None) if path else None for path in (self.title, self.text))
+        self.note_passage(row["doc_id"], title, text)
         return row
 
     def _number(self, value: Any, where: str) -> float:

@@ -67,7 +67,7 @@ class Mcp(WritingConnector):
     """A tool of an MCP server."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("folder", "ca_file")
-    ASIDE: ClassVar[frozenset[str]] = WritingConnector.ASIDE | {"folder", "args", "start_timeout"}
+    ASIDE: ClassVar[frozenset[str]] = WritingConnector.ASIDE | {"folder", "args", "start_timeout", "title", "text"}
     TELLING: ClassVar[str] = (
         "say which tool shows one, lookup = {tool = '…', arguments = {id = '{id}'}, source_hash = 'path in its answer'}"
     )
@@ -98,6 +98,10 @@ class Mcp(WritingConnector):
     """Dotted path to the score in a hit; empty when there is none and the order says all."""
     chunk: str = ""
     """Dotted path to the name of the passage in a hit; empty when each document comes once."""
+    title: str = ""
+    """Dotted path to the title in a hit, for people who judge it; empty when there is none."""
+    text: str = ""
+    """Dotted path to the text in a hit, for people who judge it; empty when there is none."""
     lower_is_better: bool = False
     """True for distances: the score is then the negated distance."""
     start_timeout: float = 30.0
@@ -373,6 +377,8 @@ class Mcp(WritingConnector):
             row["score"] = -value if self.lower_is_better else value
         if self.chunk:
             row["chunk"] = str(at(hit, self.chunk, self.name, where))
+        title, text = (at(hit, path, self.name, where, default=None) if path else None for path in (self.title, self.text))
+        self.note_passage(row["doc_id"], title, text)
         return row
 
     def _failed(self, problem: BaseException, link: _Link) -> RingtrueError:

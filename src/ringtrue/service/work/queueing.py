@@ -10,7 +10,7 @@ from ringtrue.online.review import pairs_of
 from ringtrue.records import Run
 from ringtrue.service.work.library import golden_named
 from ringtrue.service.work.opened import answers_of
-from ringtrue.service.work.reviewing import add_pairs
+from ringtrue.service.work.reviewing import add_pairs, served_passages
 
 if TYPE_CHECKING:
     from ringtrue.service.auth import Caller
@@ -43,5 +43,7 @@ def queue_unjudged(
     golden = golden_named(service, caller, found[0].setup.golden.id)
     runs = [Run.from_rankings(one.rankings, name=name) for one, name in zip(found, ids, strict=True)]
     worth = worth_judging(golden, runs, k=DEPTH)
-    items = pairs_of(golden, worth[:MOST], now=service.now(), wanted=wanted, project=caller.project)
+    said = {doc_id: (run.titles.get(doc_id, ""), text) for run in found for doc_id, text in run.texts.items()}
+    passages = said | served_passages(service, (one.doc_id for one in worth[:MOST]))
+    items = pairs_of(golden, worth[:MOST], now=service.now(), wanted=wanted, project=caller.project, passages=passages)
     return Queued(golden.id, len(worth), len(items), add_pairs(service, caller, items))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -137,8 +137,20 @@ def add_pairs(service: Service, caller: Caller, items: Sequence[ReviewItem]) -> 
 
 
 def next_pair(service: Service, caller: Caller, *, passing: Sequence[str] = (), minutes: float = 15) -> ReviewItem | None:
-    """Reserve a pair for the caller and return it; None where nothing is left for them."""
-    return queue_of(service, caller).next(caller.who, now=service.now(), minutes=minutes, passing=passing)
+    """Reserve a pair for the caller and return it; None where nothing is left for them.
+
+    A pair without a text gets that of the served documents, for everybody who judges it.
+    """
+    queue = queue_of(service, caller)
+    found = queue.next(caller.who, now=service.now(), minutes=minutes, passing=passing)
+    if found is None or found.text:
+        return found
+    return queue.find(found.item_key) if queue.fill(served_passages(service, [found.doc_id])) else found
+
+
+def served_passages(service: Service, doc_ids: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return title and text of documents that the server serves."""
+    return {doc_id: (one.title, one.text) for doc_id, one in service.searches.passages(doc_ids).items()}
 
 
 def left_for(service: Service, caller: Caller) -> int:
