@@ -203,11 +203,11 @@ def stop(name: Flagged, who: Who = None, store: Where = None, project: Project =
 
 
 def _no_shadow(store: Store, name: str, project: str) -> NoReturn:
-    from ringtrue.online import PRESETS
     from ringtrue.online.evidence import shadowed
 
-    known = [*(one.name for one, _ in shadowed(store, project=project)), *PRESETS]
-    raise MissingInput(f"no flag '{name}' and no shadow run of that name; did you mean {nearest(name, known)}?")
+    known = [one.name for one, _ in shadowed(store, project=project)]
+    cure = f"did you mean {nearest(name, known)}?" if known else f"start one: ringtrue shadow start {name}"
+    raise MissingInput(f"no flag '{name}' and no shadow run of that name; {cure}")
 
 
 def _answered_since(store: Store, name: str, changed: str | None, *, project: str) -> str | None:
