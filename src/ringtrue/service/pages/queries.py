@@ -31,7 +31,7 @@ SPAN_WORDS = (("hour", "the last hour"), ("day", "24 hours"), ("week", "7 days")
 STEPS: dict[str, Step] = {"hour": "minute", "day": "hour", "week": "hour", "month": "day", "all": "day"}
 EVER = timedelta(days=400)
 """Longer than any log is kept."""
-TRAFFIC_WORDS = (("user", "users"), *((kind, kind) for kind in KINDS[1:]), ("all", "all"))
+TRAFFIC_WORDS = (("", "users"), *((kind, kind) for kind in KINDS[1:]), ("all", "all"))
 LONGEST = {"text": 500, "session": 200}
 """Characters of what is written into the fields of the filter."""
 BESIDE = 20
@@ -93,10 +93,10 @@ def _filters(
     span: Annotated[str, Query(max_length=10)] = "month",
     trouble: bool = False,
     slower: str = "",
-    traffic: Annotated[str, Query(max_length=20)] = "user",
+    traffic: Annotated[str, Query(max_length=20)] = "",
 ) -> Filters:
     # What somebody writes is looked at in ``asked``, which says in words what is wrong with it.
-    return Filters(text, tool, session, span, trouble, slower, traffic)
+    return Filters(text, tool, session, span, trouble, slower, traffic or "user")
 
 
 Wanted = Annotated[Filters, Depends(_filters)]
