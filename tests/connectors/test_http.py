@@ -297,6 +297,14 @@ def test_repr_shows_neither_address_nor_template() -> None:
     assert not [word for word in ("secret.example", "pw", "k-1", "h-1") if word in shown]
 
 
+def test_hits_may_be_plain_ids() -> None:
+    with answering([{"ids": ["d1", 7]}, {"ids": [{"id": "d1"}]}]) as server:
+        client = Http(url=server.url, params={"q": "{text}"}, hits="ids", id="", score="")
+        assert [hit.doc_id for hit in client.search("pool")] == ["d1", "7"]
+        with pytest.raises(BadAnswer, match="hit 1 is an object with 'id'; set id= to the path of the id in it"):
+            client.search("pool")
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -310,7 +318,6 @@ def test_repr_shows_neither_address_nor_template() -> None:
         ({"params": {"q": "{text}", "f": {"a": 1}}}, "the parameter 'f' is"),
         ({"body": "{text}"}, "body is '{text}'; write a table"),
         ({"headers": {"X": 1}}, "the header 'X' is 1; write a text"),
-        ({"id": ""}, "id is empty"),
         ({"score": None}, "score=None is no path"),
         ({"user_env": "U"}, "only one of user_env and password_env"),
         ({"user_env": "U", "password_env": "P", "token_env": "T"}, "both fill Authorization"),
@@ -318,7 +325,7 @@ def test_repr_shows_neither_address_nor_template() -> None:
         ({"timeout": float("inf")}, "timeout=inf is no time"),
         ({"timeout": float("nan")}, "timeout=nan is no time"),
     ],
-    ids=range(17),
+    ids=range(16),
 )
 def test_wrong_settings_are_named_with_their_cure(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):

@@ -102,10 +102,15 @@ def numbered(method: str, fields: dict[str, Any]) -> Any:
     return {"items": [{"id": int(name[1:]), "title": TEXTS[name]} for name in found[: int(fields.get("count", 5))]]}
 
 
+def plain_ids(method: str, fields: dict[str, Any]) -> Any:
+    return {"took": 3, "ids": ranked(str(fields.get("q", "")))[: int(fields.get("n", 5))]}
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (plain_get, {"params": {"q": "{text}", "limit": "{k}"}, "hits": "results", "id": "id", "score": ""}),
+        (plain_ids, {"params": {"q": "{text}", "n": "{k}"}, "hits": "ids", "id": "", "score": ""}),
+        (plain_get, {"params": {"q": "{text}", "limit": "{k}"}, "hits": "results", "id": "id", "score": "", "text": "text"}),
         (
             nested_post,
             {"body": {"question": "{text}", "top_k": "{k}"}, "hits": "data.matches", "id": "document.id", "score": "score"},
@@ -122,7 +127,7 @@ def numbered(method: str, fields: dict[str, Any]) -> Any:
             },
         ),
         (elastic, {"params": {"q": "{text}", "size": "{k}"}, "hits": "hits.hits", "id": "_id", "score": "_score"}),
-        (numbered, {"params": {"text": "{text}", "count": "{k}"}, "hits": "items", "id": "id", "score": ""}),
+        (numbered, {"params": {"text": "{text}", "count": "{k}"}, "hits": "items", "id": "id", "score": "", "title": "title"}),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -153,7 +158,7 @@ def test_an_example_of_a_search_is_taken_apart() -> None:
     [
         (lambda method, fields: {"results": [{"id": "a"}, {"id": "b"}]}, "gives the same answer whatever 'prompt' asks"),
         (lambda method, fields: {"results": []}, "found nothing for 'sauna'; give --question"),
-        (lambda method, fields: {"results": ranked(str(fields))}, "a list of 'd0'; hits must be objects with an id"),
+        (lambda method, fields: {"results": [[1], [2]]}, "a list of a list of 1; hits must be ids or objects with an id"),
         (
             lambda method, fields: {"results": [{"text": TEXTS[name]} for name in ranked(str(fields.get("q")))]},
             "hits without an id",

@@ -61,7 +61,7 @@ class Http(WritingConnector):
     hits: str = "hits"
     """Dotted path to the list of hits in the answer; empty when the answer is the list."""
     id: str = "id"
-    """Dotted path to the document id in a hit."""
+    """Dotted path to the document id in a hit; empty if the hits are the ids themselves."""
     score: str = "score"
     """Dotted path to the score in a hit; empty when there is none and the order says all."""
     chunk: str = ""
@@ -111,8 +111,6 @@ class Http(WritingConnector):
                 raise InputError(
                     f"{self.name}: {setting}={getattr(self, setting)!r:.40} is no path; write it like 'results.items'"
                 )
-        if not self.id:
-            raise InputError(f"{self.name}: id is empty; write the path to the document id in a hit, like 'document.id'")
         self._check_template()
         self._check_credentials()
         for setting, keys in (("plant", _REQUEST), ("unplant", _REQUEST), ("lookup", _LOOKUP)):
@@ -314,6 +312,10 @@ class Http(WritingConnector):
 
     def _row(self, hit: Any, rank: int) -> Row:
         where = f"hit {rank}"
+        if not self.id:
+            if isinstance(hit, Mapping):
+                raise BadAnswer(f"{self.name}: {where} is {shown(hit)}; set id= to the path of the id in it")
+            return {"doc_id": hit}
         row: Row = {"doc_id": at(hit, self.id, self.name, where)}
         if self.score:
             row["score"] = self._number(at(hit, self.score, self.name, where), where)

@@ -22,6 +22,8 @@ HITS = ("hits", "results", "documents", "items", "docs", "matches", "records", "
 DOCUMENTS = ("doc_id", "docId", "document_id", "documentId")
 IDS = (*DOCUMENTS, "id", "_id", "uuid", "key", "slug", "url", "path", "name")
 PASSAGES = ("chunk_id", "chunkId", "passage_id", "passageId")
+TITLES = ("title", "name", "heading", "headline")
+BODIES = ("text", "content", "body", "snippet", "passage", "description", "summary")
 SCORES = ("score", "_score", "similarity", "relevance", "distance")
 INSIDE = ("", "document.", "doc.", "source.", "_source.", "metadata.", "payload.", "item.")
 """Where in a hit these fields may be."""
@@ -96,21 +98,27 @@ def _ignored(url: str, method: str, name: str, where: str, found: list[Any]) -> 
 
 def _words(hit: Any) -> str:
     """Return the longest text in a hit, shortened to a question."""
+    if not isinstance(hit, Mapping):
+        return str(hit)
     return max((str(value) for value in hit.values() if isinstance(value, str)), key=len, default=NONSENSE)[:100]
 
 
 def _hits(answer: Any) -> tuple[str, list[Any]]:
-    """Return the path of the list of hits, and the hits, which may be none; raises BadAnswer if the answer has no such list."""
-    empty = None
-    for path, value in _lists(answer):
-        if value and all(isinstance(hit, Mapping) for hit in value):
-            return path, value
-        if value:
-            raise BadAnswer(f"{WHO} answers a list of {shown(value[0])}; hits must be objects with an id")
-        empty = path if empty is None else empty
-    if empty is None:
+    """Return the path of the list of hits, and the hits, which may be none or plain ids.
+
+    Raises BadAnswer if the answer has no such list.
+    """
+    lists = list(_lists(answer))
+    for kind in (Mapping, str | int):
+        for path, value in lists:
+            if value and all(isinstance(hit, kind) and not isinstance(hit, bool) for hit in value):
+                return path, value
+    if not lists:
         raise BadAnswer(f"{WHO} answers {shown(answer)}, without a list of hits")
-    return empty, []
+    path, value = lists[0]
+    if value:
+        raise BadAnswer(f"{WHO} answers a list of {shown(value[0])}; hits must be ids or objects with an id")
+    return path, []
 
 
 def _lists(answer: Any, path: str = "") -> Iterator[tuple[str, list[Any]]]:
@@ -138,30 +146,9 @@ def _reaches(hit: Any, path: str) -> bool:
 
 def _proven(url: str, method: str, name: str, where: str, found: list[Any], counts: Sequence[str], question: str) -> Probed:
     """Return the settings, after a search with them."""
-    ids = list(_fields(found, IDS, (str, int)))
-    if not ids:
-        raise BadAnswer(f"{WHO} answers hits without an id: {shown(found[0])}")
-    path, values = ids[0]
-    several = len(set(values)) < len(values)
     asked: dict[str, str] = {name: "{text}"}
-    settings: dict[str, Any] = {
-        "kind": "http",
-        "url": url,
-        "params" if method == "GET" else "body": asked,
-        "hits": where,
-        "id": path,
-    }
-    named = [field for field, _ in _fields(found, PASSAGES, (str, int)) if field != path]
-    if path.rpartition(".")[2] in DOCUMENTS:
-        named += [field for field, _ in ids[1:] if field.rpartition(".")[2] in ("id", "_id")]
-    if named and (several or path.rpartition(".")[2] in DOCUMENTS):
-        settings["chunk"] = named[0]
-    elif several:
-        settings["duplicates"] = "first"
-    score = next(_fields(found, SCORES, (int, float)), ("", []))[0]
-    settings["score"] = score
-    if score.endswith("distance"):
-        settings["lower_is_better"] = True
+    sent = "params" if method == "GET" else "body"
+    settings: dict[str, Any] = {"kind": "http", "url": url, sent: asked, "hits": where, **_paths(found)}
     notes = []
     count = next((part for part in counts if _obeys(url, method, {name: question}, part, where, len(found))), None)
     if count:
@@ -172,6 +159,34 @@ def _proven(url: str, method: str, name: str, where: str, found: list[Any], coun
         question, k=10
     )
     return Probed(settings, question, len(hits), tuple(notes))
+
+
+def _paths(found: Sequence[Any]) -> dict[str, Any]:
+    """Return the settings that say where the id, the passage, the score and what people read are in a hit."""
+    if not isinstance(found[0], Mapping):
+        return {"id": "", "score": "", **({"duplicates": "first"} if len(set(found)) < len(found) else {})}
+    ids = list(_fields(found, IDS, (str, int)))
+    if not ids:
+        raise BadAnswer(f"{WHO} answers hits without an id: {shown(found[0])}")
+    path, values = ids[0]
+    several = len(set(values)) < len(values)
+    of_document = path.rpartition(".")[2] in DOCUMENTS
+    settings: dict[str, Any] = {"id": path}
+    named = [field for field, _ in _fields(found, PASSAGES, (str, int)) if field != path]
+    if of_document:
+        named += [field for field, _ in ids[1:] if field.rpartition(".")[2] in ("id", "_id")]
+    if named and (several or of_document):
+        settings["chunk"] = named[0]
+    elif several:
+        settings["duplicates"] = "first"
+    settings["score"] = score = next(_fields(found, SCORES, (int, float)), ("", []))[0]
+    if score.endswith("distance"):
+        settings["lower_is_better"] = True
+    for setting, names in (("title", TITLES), ("text", BODIES)):
+        field = next((field for field, _ in _fields(found, names, (str,)) if field != path), None)
+        if field:
+            settings[setting] = field
+    return settings
 
 
 def _obeys(url: str, method: str, values: Mapping[str, Any], part: str, where: str, usual: int) -> bool:
