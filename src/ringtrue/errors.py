@@ -41,6 +41,9 @@ class SpecError(RingtrueError):
 class InputError(RingtrueError):
     """A file or value that cannot be used as given."""
 
+    place: str = ""
+    """The file, line and field that the message begins with, if any."""
+
 
 class MissingInput(InputError):
     """A file, a named set or a column that is not there."""

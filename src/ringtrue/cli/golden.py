@@ -72,7 +72,8 @@ def validate(
     if json:
         problems = [{"set": name, **show.plain(problem)} for name, report in reports.items() for problem in report.problems]
         figures = {name: report.figures for name, report in reports.items()}
-        show.as_json({"problems": problems, "figures": figures, "profiles": {name: r.profile for name, r in reports.items()}})
+        told = {"profiles": {name: r.profile for name, r in reports.items()}, "notes": {n: r.notes for n, r in reports.items()}}
+        show.as_json({"problems": problems, "figures": figures, **told})
     else:
         for name, report in reports.items():
             print_report(name, report, strict=strict)
@@ -103,6 +104,8 @@ def print_report(name: str, report: Report, *, strict: bool = False) -> None:
         )
         if figures["provisional"]:
             print("  provisional: no judgment was confirmed by a person")
+    for note in report.notes:
+        print(f"  {note}")
     for problem in report.problems:
         print(f"  {problem}")
 
@@ -331,6 +334,18 @@ def _named_runs(paths: list[str]) -> list[Run]:
     return [replace(read_run(path), name=Path(path).name) for path in paths]
 
 
+COLUMNS_HELP = "Columns of a CSV or Parquet file that have other names: query=question,doc_id=sku,grade=stars."
+
+
+def columns_of(text: str) -> dict[str, str]:
+    """Return what ``--columns`` says: our name of a column and the file's; raises InputError for anything else."""
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    for ours, _, theirs in pairs:
+        if not ours.strip() or not theirs.strip():
+            raise InputError(f"--columns {text!r:.80} cannot be read; write it like query=question,doc_id=sku")
+    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+
+
 @app.command()
 def convert(
     source: Source,
@@ -344,17 +359,20 @@ def convert(
             "csv or parquet.",
         ),
     ] = None,
+    columns: Annotated[str, typer.Option("--columns", help=COLUMNS_HELP)] = "",
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Write a golden set in another format, and say what that format cannot hold.
 
+    \b
     Example: ringtrue golden convert hotel hotel-beir --format beir
+    Example: ringtrue golden convert stars.csv gold.json --columns query=question,doc_id=sku,grade=stars
     """
     from ringtrue.cli import show
     from ringtrue.golden import load, save
 
-    lost = save(load(source), target, format=to, overwrite=overwrite)
+    lost = save(load(source, columns=columns_of(columns)), target, format=to, overwrite=overwrite)
     if json:
         show.as_json({"written": target, "lost": lost})
         return

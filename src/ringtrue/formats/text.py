@@ -8,15 +8,18 @@ import json
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ringtrue.errors import InputError, MissingInput, nearest
 
+T = TypeVar("T")
 STDIN = "-"
 _DEEPEST = 100
+_WORD = re.compile(r"\S")
 _WIDE = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -51,7 +54,9 @@ class Place:
 
     def error(self, problem: str, cure: str) -> InputError:
         """Return the error to raise: one line with place, problem and cure."""
-        return InputError(one_line(f"{self}: {problem}; {cure}"))
+        error = InputError(one_line(f"{self}: {problem}; {cure}"))
+        error.place = one_line(str(self))
+        return error
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -113,7 +118,11 @@ def read_text(path: str | Path) -> str:
 
 def lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """Yield (line number, line) without line ends; CRLF reads like LF."""
-    for number, line in enumerate(read_text(path).split("\n"), 1):
+    return _lines(read_text(path))
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.split("\n"), 1):
         yield number, line[:-1] if line.endswith("\r") else line
 
 
@@ -124,7 +133,10 @@ def read_json(path: str | Path) -> Any:
 
 def parse_json(text: str, place: Place) -> Any:
     """Return the JSON value in ``text``; errors name the place, within a document by its line."""
+    return _parsed(text, place, lambda decoder: decoder.decode(text))
 
+
+def _parsed(text: str, place: Place, parse: Callable[[json.JSONDecoder], T]) -> T:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         record = dict(pairs)
         if len(record) != len(pairs):
@@ -141,7 +153,7 @@ def parse_json(text: str, place: Place) -> Any:
         raise place.on(line).error(f"{constant} is not a JSON number", "write a finite number or null")
 
     try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+        return parse(json.JSONDecoder(object_pairs_hook=unique, parse_constant=refuse))
     except json.JSONDecodeError as problem:
         line = problem.lineno if place.line is None else place.line
         near = text[problem.pos : problem.pos + 20]
@@ -154,15 +166,61 @@ def parse_json(text: str, place: Place) -> Any:
 
 
 def read_jsonl(path: str | Path) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """Yield (place, object) per line of a JSON-lines file; blank lines are allowed, other values are not."""
-    for number, line in lines(path):
-        if not line.strip():
-            continue
-        place = Place(str(path), number)
-        record = parse_json(line, place)
-        if not isinstance(record, dict):
-            raise place.error(f"the line holds {_kind(record)}, not an object", 'write one {"key": value} object a line')
-        yield place, record
+    """Yield (place, object) per object of a file, however ``json_records`` finds it written; other values are errors."""
+    for place, read in json_records(path):
+        yield place, read()
+
+
+def json_records(path: str | Path) -> Iterator[tuple[Place, Callable[[], dict[str, Any]]]]:
+    """Yield (place, read) per object of a file: one object a line, objects over several lines each, or one list of objects.
+
+    ``read`` returns the object or raises InputError; the objects after a broken line can still be read.
+    """
+    text, place = read_text(path), Place(str(path))
+    start = len(text) - len(text.lstrip())
+    if text.startswith("[", start):
+        for index, value in enumerate(parse_json(text, place)):
+            yield place.at(index), partial(_object, value, place.at(index))
+    elif _over_lines(text, start, one_document=Path(path).suffix.lower() == ".json"):
+        line, counted = 1, 0
+        while (found := _WORD.search(text, start)) is not None:
+            value, start = _parsed(text, place, partial(_value_at, text, found.start()))
+            line, counted = line + text.count("\n", counted, found.start()), found.start()
+            yield place.on(line), partial(_object, value, place.on(line))
+    else:
+        for number, written in _lines(text):
+            if written.strip():
+                yield place.on(number), partial(_object_in, written, place.on(number))
+
+
+def _value_at(text: str, start: int, decoder: json.JSONDecoder) -> tuple[Any, int]:
+    return decoder.raw_decode(text, start)
+
+
+def _over_lines(text: str, start: int, *, one_document: bool) -> bool:
+    """True if the first object goes on after its first line, as in indented JSON."""
+    first, end, _ = text[start:].partition("\n")
+    decode = json.JSONDecoder().raw_decode
+    with contextlib.suppress(ValueError, RecursionError):
+        decode(first)
+        return False
+    with contextlib.suppress(ValueError, RecursionError):
+        decode(text, start)
+        return True
+    # Neither can be read: the line to name is the one at which the object breaks, or the first of many lines.
+    return one_document or not end or first.strip() == "{"
+
+
+def _object_in(text: str, place: Place) -> dict[str, Any]:
+    return _object(parse_json(text, place), place)
+
+
+def _object(value: Any, place: Place) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    what = "the line" if place.line is not None else "the item"
+    cure = 'write one {"key": value} object a line' if place.line is not None else 'write objects: {"key": value}'
+    raise place.error(f"{what} holds {_kind(value)}, not an object: {value!r:.40}", cure)
 
 
 class Located(dict[str, Any]):

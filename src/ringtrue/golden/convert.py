@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from ringtrue.golden import formats
@@ -14,11 +15,13 @@ def convert(
     *,
     format: str | None = None,
     split: str | None = None,
+    columns: Mapping[str, str] | None = None,
     overwrite: bool = False,
 ) -> tuple[str, ...]:
     """Read a set by path or shipped name, write it to ``target``, and return what was lost, one line each.
 
-    The new format follows from the target's ending unless ``format`` names it. Raises InputError as ``save`` does.
+    ``columns`` names the columns of a table: ``{"doc_id": "sku"}``. The new format follows from the target's ending unless
+    ``format`` names it. Raises InputError as ``save`` does.
     """
-    golden = formats.read(locate(source), split=split)
+    golden = formats.read(locate(source), split=split, columns=columns)
     return formats.save(golden, target, format=format, overwrite=overwrite)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,17 +42,23 @@ def locate(source: str | Path) -> Path:
     raise MissingInput(f"there is no golden set '{source}'; did you mean {near}? (shipped: {known})")
 
 
-def load(source: str | Path, *, threshold: int | None = None, split: str | None = None) -> GoldenSet:
+def load(
+    source: str | Path,
+    *,
+    threshold: int | None = None,
+    split: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> GoldenSet:
     """Return the golden set in a file or folder, or the shipped set of that name, with the hash of its corpus.
 
     ``threshold`` overrides the grade from which a document counts as relevant; ``split`` chooses a part of a BEIR
-    folder ('test' unless given). Raises InputError with file, line or field, value and cure, and MissingInput for what
-    is not there.
+    folder ('test' unless given); ``columns`` names the columns of a table: ``{"doc_id": "sku"}``. Raises
+    InputError with file, line or field, value and cure, and MissingInput for what is not there.
 
     >>> "hotel" in shipped() and load("hotel").id
     'hotel'
     """
-    golden = with_corpus_hash(formats.read(locate(source), split=split), source)
+    golden = with_corpus_hash(formats.read(locate(source), split=split, columns=columns), source)
     return golden if threshold is None else replace(golden, relevance_threshold=threshold)
 
 

@@ -35,6 +35,8 @@ class Report:
     figures: Mapping[str, Any]
     profile: str
     rules: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """What the reader decided by a rule because the file leaves it open."""
 
     def __repr__(self) -> str:
         return brief(self, profile=self.profile, errors=len(self.errors), warnings=len(self.warnings))

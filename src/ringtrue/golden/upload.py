@@ -24,8 +24,8 @@ from ringtrue.formats.text import Place, decode, one_line, read_yaml
 from ringtrue.golden.bounds import Spent, UploadLimits, parsed
 from ringtrue.golden.formats import FORMATS, beir, corpus, dataset, testset
 from ringtrue.golden.formats.complaints import Complaints
-from ringtrue.golden.formats.detect import NotRecognised, detect
-from ringtrue.golden.formats.fields import METADATA, alike
+from ringtrue.golden.formats.detect import NotRecognised, detect, format_of
+from ringtrue.golden.formats.fields import METADATA
 from ringtrue.golden.formats.manifest import MANIFEST
 from ringtrue.golden.record import with_corpus_hash
 from ringtrue.golden.version import content_hash
@@ -37,8 +37,8 @@ MEMBERS = 100
 """Files in a zip; a BEIR folder has three or four."""
 QRELS_LINE = 4_000
 """Bytes of a line of judgments."""
-_IN_JSON = ("golden-dataset", "test-set", "dict", "ragas", "openinference")
 _IN_LINES = ("gold-jsonl", "memory-bench", "agent-memory", "ragas", "openinference")
+_IN_JSON = ("golden-dataset", "test-set", "dict", *_IN_LINES)
 _MEMBER = re.compile(
     r"(?:(?P<top>[^/\\\x00-\x1f]{1,200})/)?"
     r"(?P<file>corpus\.jsonl|queries\.jsonl|golden\.json|qrels/[A-Za-z0-9_-]{1,60}\.tsv)"
@@ -132,19 +132,11 @@ def _read_json(upload: _Upload) -> GoldenSet:
     upload.spent.structure(io.BytesIO(upload.content), upload.place)
     value = parsed(text, upload.place)
     upload.spent.record(value, upload.place)
-    if _is_test_set(value):
-        return testset.read_record(value, upload.place, Complaints(), name=upload.id)
-    if isinstance(value, dict) and (dataset.ENTITIES in value or isinstance(value.get("queries"), list)):
-        return dataset.read_record(value, upload.place, Complaints(), name=upload.id)
+    found = format_of(value)
+    if found in ("test-set", "golden-dataset"):
+        reader = testset.read_record if found == "test-set" else dataset.read_record
+        return reader(value, upload.place, Complaints(), name=upload.id)
     return upload.read(_IN_JSON)
-
-
-def _is_test_set(value: Any) -> bool:
-    """True for the JSON twin of a YAML test set: its queries have ``relevant_docs``, or something spelt nearly so."""
-    rows = value.get("queries") if isinstance(value, dict) else value
-    first = next((row for row in rows if isinstance(row, dict)), {}) if isinstance(rows, list) else {}
-    listed = "relevant_docs"
-    return listed in first or ("expected_results" not in first and any(alike(key, (listed,)) for key in first))
 
 
 def _read_yaml(upload: _Upload) -> GoldenSet:

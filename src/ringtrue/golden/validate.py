@@ -59,11 +59,11 @@ def validate_file(
         unread.append(Problem("error", "corpus-hash", "", message, "restore the documents or declare the new hash"))
     report = validate(golden, minimum_documents=minimum_documents, minimum_queries=minimum_queries)
     rules = ("readable", "corpus-hash", *report.rules)
-    return Report((*unread, *report.problems), report.figures, report.profile, rules)
+    return Report((*unread, *report.problems), report.figures, report.profile, rules, tuple(complaints.notes))
 
 
 def _unreadable(complaint: formats.Complaint) -> Problem:
-    message, _, cure = complaint.message.rpartition("; ")
+    message, _, cure = complaint.message.removeprefix(f"{complaint.place}: ").rpartition("; ")
     return Problem("error", "readable", complaint.place, message or complaint.message, cure if message else "mend it")
 
 

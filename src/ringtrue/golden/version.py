@@ -64,8 +64,9 @@ def parse_version(text: str) -> Version:
 
 
 def version_name(golden: GoldenSet) -> str:
-    """Return the name that every result carries: ``hotel-v1.0.0``."""
-    return f"{golden.id}-v{golden.version}"
+    """Return the name that every result carries: ``hotel-v1.0.0``, also if the set writes its version as ``v1.0.0``."""
+    number = golden.version.removeprefix(f"{golden.id}-")
+    return f"{golden.id}-v{re.sub(r'^v(?=[0-9])', '', number)}"
 
 
 def corpus_hash(documents: Iterable[Document]) -> str:

@@ -273,7 +273,6 @@ def test_v4_what_is_missing_or_wrong_in_a_zip_is_told_by_the_names_in_it() -> No
         (b"- !!python/object/apply:os.system [ls]", "yaml", "the tag 'tag:yaml.org,2002:python/object/apply:os.system'"),
         (b"queries: []\n---\nqueries: []", "yaml", "another document"),
         (b"queries: [}", "yaml", "not valid YAML"),
-        (json.dumps(LINES["gold-jsonl"]).encode(), "json", "looks like gold-jsonl"),
         (b'{"queries": "many"}', "json", "'many' is of the wrong type"),
         (b'"text"', "json", "not recognised"),
         (b"q1 0 d1 1\n", "jsonl", "not valid JSON"),

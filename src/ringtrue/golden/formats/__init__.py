@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,9 +47,21 @@ FORMATS: dict[str, Format] = {
     form.name: form
     for form in (
         Format("golden-dataset", "JSON object with 'entities' and 'queries'", (".json",), dataset.read, dataset.write),
-        Format("test-set", "YAML with 'queries' and their 'relevant_docs'", (".yaml", ".yml"), testset.read, testset.write),
+        Format(
+            "test-set",
+            "YAML or JSON with 'queries' and their 'relevant_docs'",
+            (".yaml", ".yml", ".json"),
+            testset.read,
+            testset.write,
+        ),
         Format("gold-jsonl", "JSON lines with 'relevant_ids'", ("", ".jsonl"), gold_jsonl.read, gold_jsonl.write),
-        Format("memory-bench", "JSON lines with 'expected_relevant'", ("", ".jsonl"), memory_bench.read, memory_bench.write),
+        Format(
+            "memory-bench",
+            "JSON lines with 'expected_relevant'",
+            ("", ".jsonl"),
+            memory_bench.read,
+            memory_bench.write,
+        ),
         Format(
             "agent-memory",
             "JSON lines with 'queryId' and 'judgments'",
@@ -62,8 +74,8 @@ FORMATS: dict[str, Format] = {
         Format("dict", "JSON object {query: {document: grade}}", (".json",), nested.read, nested.write),
         Format("ragas", "rows with 'user_input' or 'question'", (".jsonl", ".json"), ragas.read, ragas.write),
         Format("openinference", "spans with 'attributes'", (".jsonl", ".json"), openinference.read, openinference.write),
-        Format("csv", "columns query_id, doc_id, grade", (".csv", ".tsv"), table.read_csv, table.write_csv),
-        Format("parquet", "columns query_id, doc_id, grade", (".parquet",), table.read_parquet, table.write_parquet),
+        Format("csv", "columns query_id (or query), doc_id, grade", (".csv", ".tsv"), table.read_csv, table.write_csv),
+        Format("parquet", "columns query_id (or query), doc_id, grade", (".parquet",), table.read_parquet, table.write_parquet),
     )
 }
 
@@ -79,11 +91,23 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
-def read(path: Path, *, complaints: Complaints | None = None, split: str | None = None) -> GoldenSet:
-    """Return the golden set at ``path``, in whatever format it is; ``split`` chooses a part of a BEIR folder."""
+def read(
+    path: Path,
+    *,
+    complaints: Complaints | None = None,
+    split: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> GoldenSet:
+    """Return the golden set at ``path``, in whatever format it is.
+
+    ``split`` chooses a part of a BEIR folder; ``columns`` names the columns of a table: ``{"doc_id": "sku"}``.
+    """
     from ringtrue.golden.formats.detect import detect
 
     complaints = Complaints() if complaints is None else complaints
+    if columns:
+        reader = table.read_parquet if path.suffix == ".parquet" else table.read_csv
+        return reader(path, complaints, columns=table.columns_from(columns))
     name, place = detect(path)
     if split is not None:
         if name != "beir":

@@ -24,6 +24,8 @@ class Complaints:
 
     collect: bool = False
     found: list[Complaint] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What a reader decided by a rule where the file leaves it open, one line each."""
 
     @contextmanager
     def about(self, place: Place) -> Iterator[None]:
@@ -33,4 +35,4 @@ class Complaints:
         except InputError as problem:
             if not self.collect:
                 raise
-            self.found.append(Complaint(str(place), str(problem)))
+            self.found.append(Complaint(problem.place or str(place), str(problem)))

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.formats.text import Place, parse_json, read_bytes, read_json, read_text
-from ringtrue.golden.formats import FORMATS, agent_memory, beir, dataset, gold_jsonl, memory_bench, openinference, ragas
-from ringtrue.golden.formats.fields import alike, legal, one_document
+from ringtrue.formats.text import json_records, read_bytes, read_text
+from ringtrue.golden.formats import (
+    FORMATS,
+    agent_memory,
+    beir,
+    dataset,
+    gold_jsonl,
+    memory_bench,
+    openinference,
+    ragas,
+    table,
+    testset,
+)
+from ringtrue.golden.formats.fields import alike, legal
 from ringtrue.golden.formats.manifest import MANIFEST, read_manifest
 from ringtrue.golden.formats.trec import find
 
@@ -20,6 +32,8 @@ _QRELS = re.compile(r"\S+[ \t]+\S+[ \t]+\S+[ \t]+[-+]?\d+\s*")
 _ROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "gold-jsonl": (gold_jsonl.IDS, (*gold_jsonl.QUERY, *gold_jsonl.QUERY_FACTS)),
     "memory-bench": (("expected_relevant", "expected_irrelevant"), (*memory_bench.QUERY, *memory_bench.QUERY_FACTS)),
+    "golden-dataset": (("expected_results",), (*dataset.QUERY, *dataset.QUERY_FACTS)),
+    "test-set": (testset.LISTS, (*testset.QUERY, *testset.QUERY_FACTS, "id", "query")),
     "agent-memory": (("queryId", "judgments"), (*agent_memory.QUERY, *agent_memory.QUERY_FACTS)),
     "ragas": (("user_input", "reference_contexts", "retrieved_contexts"), ragas.STRUCTURE),
     "openinference": (("attributes",), ("context", "annotations", "span_id", "span_kind")),
@@ -72,48 +86,53 @@ def _file(path: Path) -> tuple[str, Path]:
         return "test-set", path
     text = read_text(path).lstrip()
     if text.startswith(("{", "[")):
-        name = _json_document(read_json(path)) if one_document(path) else _json_line(text, path)
+        name = _json_file(path, listed=text.startswith("["))
     else:
-        name = _plain(text)
+        # What a table lacks is for its reader to say.
+        name = _plain(text) or ("csv" if path.suffix in (".csv", ".tsv") else None)
     if name is None:
         raise _unknown(path, text)
     return name, path
 
 
-def _json_document(value: Any) -> str | None:
-    if isinstance(value, dict):
-        if dataset.ENTITIES in value or isinstance(value.get("queries"), list):
-            return "golden-dataset"
-        rows = next(
-            (value[key] for key in (*ragas.WRAPPERS, *openinference.WRAPPERS) if isinstance(value.get(key), list)), None
-        )
-        if rows is not None:
-            return _rows(rows)
-        # A span on one line is an object of objects too.
-        if value and "attributes" not in value and all(isinstance(inner, dict) for inner in value.values()):
-            return "dict"
-        if any(alike(key, dataset.STRUCTURE[:2]) for key in value):
-            return "golden-dataset"
-        return _row(value)
-    return _rows(value)
+def _json_file(path: Path, *, listed: bool) -> str | None:
+    """Return the format by the first object that tells; raises InputError if none does because the first is broken."""
+    broken: InputError | None = None
+    for _, read in islice(json_records(path), 20):
+        try:
+            record = read()
+        except InputError as problem:
+            broken = broken or problem
+            continue
+        name = _row(record) if listed else format_of(record)
+        if name is not None:
+            return name
+    if broken is not None:
+        raise broken
+    return None
+
+
+def format_of(value: Any) -> str | None:
+    """Return the format of a JSON value; None if it looks like none."""
+    if not isinstance(value, dict):
+        return _rows(value)
+    if dataset.ENTITIES in value:
+        return "golden-dataset"
+    if isinstance(value.get("queries"), list):
+        return "test-set" if _rows(value["queries"]) == "test-set" else "golden-dataset"
+    rows = next((value[key] for key in (*ragas.WRAPPERS, *openinference.WRAPPERS) if isinstance(value.get(key), list)), None)
+    if rows is not None:
+        return _rows(rows)
+    # A span on one line is an object of objects too.
+    if value and "attributes" not in value and all(isinstance(inner, dict) for inner in value.values()):
+        return "dict"
+    if any(alike(key, dataset.STRUCTURE[:2]) for key in value):
+        return "golden-dataset"
+    return _row(value)
 
 
 def _rows(rows: Any) -> str | None:
     return next((_row(row) for row in rows if isinstance(row, dict)), None) if isinstance(rows, list) else None
-
-
-def _json_line(text: str, path: Path) -> str | None:
-    """Return the format by the first line that is an object; a broken one is for the reader to explain."""
-    for line in text.split("\n")[:20]:
-        try:
-            record = parse_json(line, Place(str(path)))
-        except InputError:
-            continue
-        if isinstance(record, dict):
-            name = _json_document(record)
-            if name is not None:
-                return name
-    return None
 
 
 def _row(record: dict[str, Any]) -> str | None:
@@ -130,11 +149,12 @@ def _points(record: dict[str, Any], own: tuple[str, ...], common: tuple[str, ...
 
 def _plain(text: str) -> str | None:
     first = text.partition("\n")[0].rstrip("\r")
-    columns = [cell.strip().strip('"') for cell in re.split(r"[,\t]", first)]
+    columns = [cell.strip().strip('"') for cell in re.split(r"[,;\t]", first)]
     if columns[:3] == ["query-id", "corpus-id", "score"] or _QRELS.fullmatch(first):
         return "trec"
-    names = ("query_id", "doc_id", "grade")
-    known = sum(any(column == name or alike(column, [name]) for column in columns) for name in names)
+    kinds = (table.OTHERS["query_id"] + table.OTHERS["query_text"], table.OTHERS["doc_id"], table.OTHERS["grade"])
+    names = zip(table.REQUIRED, kinds, strict=True)
+    known = sum(any(c == name or c in others or alike(c, [name]) for c in columns) for name, others in names)
     return "csv" if known >= _ENOUGH else None
 
 

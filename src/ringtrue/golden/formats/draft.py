@@ -22,6 +22,8 @@ class Draft:
     files: dict[str, str] = field(default_factory=dict)
     """Where documents lie that are files: document id → path below the folder of the corpus."""
     _places: dict[tuple[str, ...], Place] = field(default_factory=dict)
+    _listed: dict[bool, Place] = field(default_factory=dict)
+    """Where the first document with a grade (True) and the first without one (False) stood."""
 
     def add_query(self, query: Query, place: Place) -> None:
         """Keep a query; raises InputError when its id is taken."""
@@ -42,6 +44,20 @@ class Draft:
             problem = f"query '{judgment.query_id}' judges document '{judgment.doc_id}' twice, {grades}"
             raise place.error(problem, "keep one of the two")
         self.judgments[pair] = judgment
+
+    def listed(self, place: Place, *, graded: bool) -> None:
+        """Remember that a document was listed here, with or without a grade."""
+        self._listed.setdefault(graded, place)
+
+    def note_ungraded(self, relevant: int) -> None:
+        """Say by which rule documents without a grade were graded; if only some have none, that is a complaint."""
+        place, graded = self._listed.get(False), self._listed.get(True)
+        if place is not None and graded is not None:
+            with self.complaints.about(place):
+                raise place.error(f"the document has no grade, but the one at {graded} has", "add its 'grade'")
+        elif place is not None:
+            said = f"the file gives no grades: every document that it lists counts as relevant, grade {relevant}"
+            self.complaints.notes.append(said)
 
     def threshold(self, header: Header) -> int:
         """Return the declared relevance threshold, or the one that M-3 gives to a set that declares none."""

@@ -6,7 +6,6 @@ ones, while the named one is missing, is taken for a slip of the pen and refused
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import difflib
 import math
@@ -14,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ringtrue.errors import InputError, nearest
-from ringtrue.formats.text import Located, Place, lines, parse_json, read_json, read_text
+from ringtrue.errors import nearest
+from ringtrue.formats.text import Located, Place, json_records
 from ringtrue.golden.formats.complaints import Complaints
 
 Record = dict[str, Any]
@@ -155,44 +154,25 @@ def objects(values: Iterable[Any], place: Place, complaints: Complaints) -> Iter
 
 
 def json_lines(path: Path, complaints: Complaints) -> Iterator[tuple[Place, Record]]:
-    """Yield (place, object) per line; unlike ``read_jsonl`` it goes on after a broken line when complaints collect."""
-    for number, line in lines(path):
-        place = Place(str(path), number)
-        record: Any = None
+    """Yield (place, object) per object of a file; if complaints collect, it goes on after a broken one."""
+    for place, read in json_records(path):
+        record: Record | None = None
         with complaints.about(place):
-            if not line.strip():
-                continue
-            record = parse_json(line, place)
-            if not isinstance(record, dict):
-                raise place.error(f"the line holds {record!r:.40}, not an object", 'write one {"key": value} object a line')
-        if isinstance(record, dict):
+            record = read()
+        if record is not None:
             yield place, record
 
 
 def json_rows(path: Path, complaints: Complaints, *, wrappers: Collection[str] = ()) -> Iterator[tuple[Place, Record]]:
-    """Yield (place, object) from a JSON list, from such a list under one of ``wrappers``, or from JSON lines."""
-    if one_document(path):
-        document = read_json(path)
-        place = Place(str(path))
-        name = next((key for key in wrappers if isinstance(document, dict) and isinstance(document.get(key), list)), None)
+    """Yield (place, object) as ``json_lines`` does; of a lone object, the list under one of ``wrappers``."""
+    rows = list(json_lines(path, complaints))
+    if len(rows) == 1:
+        place, record = rows[0]
+        name = next((key for key in wrappers if isinstance(record.get(key), list)), None)
         if name is not None:
-            document, place = document[name], place.at(name)
-        yield from objects(document if isinstance(document, list) else [document], place, complaints)
-    else:
-        yield from json_lines(path, complaints)
-
-
-def one_document(path: Path) -> bool:
-    """Return whether the file is one JSON document, as opposed to one per line."""
-    if path.suffix in (".jsonl", ".ndjson"):
-        return False
-    first, _, rest = read_text(path).strip().partition("\n")
-    if first.startswith("[") or not rest:
-        return True
-    # The first line of an indented document is no document by itself.
-    with contextlib.suppress(InputError):
-        return not isinstance(parse_json(first, Place(str(path))), dict)
-    return True
+            yield from objects(record[name], Place(place.file).at(name), complaints)
+            return
+    yield from rows
 
 
 def plain(value: Any, place: Place) -> Any:

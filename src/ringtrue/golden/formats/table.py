@@ -1,8 +1,9 @@
 """Tables of judgments, one row a (query, document) pair: CSV, TSV and Parquet.
 
-Columns: ``query_id, doc_id, grade`` and, where wanted, ``query_text, source, negative, doc_title, doc_text``. Any other
-column is metadata: of the query when it has one value per query throughout the table, else (or when it is called
-``judgment.NAME``) of the judgment. A row without document and grade names a query that has no judgment.
+Columns: ``query_id, doc_id, grade`` and, if wanted, ``query_text, source, negative, doc_title, doc_text``. The usual other
+names (``query, docid, relevance …``) are understood; ``columns`` maps any others. Without a column of ids a query is known by
+its words. Any other column is metadata: of the query if it has one value per query throughout the table, else (or if it is
+called ``judgment.NAME``) of the judgment. A row without document and grade names a query that has no judgment.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError
-from ringtrue.formats.table import open_duckdb
+from ringtrue.formats.table import DOCUMENT, GRADE, QUERY, open_duckdb
 from ringtrue.formats.text import Place, read_text
 from ringtrue.golden.formats.complaints import Complaints
 from ringtrue.golden.formats.draft import Draft
@@ -29,29 +30,53 @@ from ringtrue.records import Document, GoldenSet, Judgment, Query
 REQUIRED = ("query_id", "doc_id", "grade")
 OPTIONAL = ("query_text", "source", "negative", "doc_title", "doc_text")
 OF_JUDGMENT = "judgment."
+OTHERS = {
+    "query_id": tuple(name for name in QUERY if name != "query"),
+    "query_text": ("query", "question"),
+    "doc_id": DOCUMENT,
+    "grade": tuple(name for name in GRADE if name != "score"),
+}
+"""What other tools call these columns; a score may be a search's, so it is a grade only for who says so."""
+_CONVERT = "say what it is called: ringtrue golden convert {} gold.json --columns {}"
 _WHOLE = re.compile(r"[-+]?\d{1,9}")
 _TRUTH = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 
 
-def read_csv(path: Path, complaints: Complaints) -> GoldenSet:
-    """Return the set in a comma- or tab-separated file."""
-    return _read(path, complaints, _csv_rows(path, complaints))
+Columns = Mapping[str, str]
+"""Our name of a column by its name in a file: ``{"sku": "doc_id"}``."""
 
 
-def read_parquet(path: Path, complaints: Complaints) -> GoldenSet:
+def read_csv(path: Path, complaints: Complaints, *, columns: Columns | None = None) -> GoldenSet:
+    """Return the set in a file separated by commas, tabs or semicolons."""
+    return _read(path, complaints, _csv_rows(path, complaints, columns or {}))
+
+
+def read_parquet(path: Path, complaints: Complaints, *, columns: Columns | None = None) -> GoldenSet:
     """Return the set in a Parquet file."""
-    return _read(path, complaints, _parquet_rows(path))
+    return _read(path, complaints, _parquet_rows(path, columns or {}))
 
 
-def _csv_rows(path: Path, complaints: Complaints) -> Iterator[tuple[Place, Record]]:
+def columns_from(said: Mapping[str, str]) -> Columns:
+    """Return a mapping of columns as a reader takes it, from ``{ours: theirs}``; raises InputError for a name that is not ours.
+
+    >>> columns_from({"doc_id": "sku"})
+    {'sku': 'doc_id'}
+    """
+    named = {"query_text" if ours == "query" else ours: theirs for ours, theirs in said.items()}
+    for name in named:
+        if name not in (*REQUIRED, *OPTIONAL):
+            raise InputError(f"a golden set has no column '{name}'; name one of {', '.join((*REQUIRED, *OPTIONAL))}")
+    return {theirs: ours for ours, theirs in named.items()}
+
+
+def _csv_rows(path: Path, complaints: Complaints, mapping: Columns) -> Iterator[tuple[Place, Record]]:
     text = read_text(path)
     # The limit of 128 KiB a cell is the module's, not the format's; documents are longer than that.
     csv.field_size_limit(max(len(text), csv.field_size_limit()))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), strict=True)
     place = Place(str(path))
     try:
-        columns = next(reader)
-        _check_columns(columns, place.on(1))
+        columns = _named(next(reader), place.on(1), mapping)
         for cells in reader:
             here = place.on(reader.line_num)
             with complaints.about(here):
@@ -66,11 +91,11 @@ def _csv_rows(path: Path, complaints: Complaints) -> Iterator[tuple[Place, Recor
 
 
 def separator(text: str) -> str:
-    """Return the tab when the first line has one, else the comma."""
-    return "\t" if "\t" in text.partition("\n")[0] else ","
+    """Return what separates the names in the first line: tabs, commas or semicolons."""
+    return max(("\t", ",", ";"), key=text.partition("\n")[0].count)
 
 
-def _parquet_rows(path: Path) -> Iterator[tuple[Place, Record]]:
+def _parquet_rows(path: Path, mapping: Columns) -> Iterator[tuple[Place, Record]]:
     import duckdb  # only tables need it
 
     place = Place(str(path))
@@ -81,8 +106,7 @@ def _parquet_rows(path: Path) -> Iterator[tuple[Place, Record]]:
             raise place.error(
                 f"not readable as Parquet ({str(problem).splitlines()[0]:.120})", "write the file again"
             ) from problem
-        columns = [column[0] for column in answer.description or []]
-        _check_columns(columns, place)
+        columns = _named([column[0] for column in answer.description or []], place, mapping)
         for index, cells in enumerate(answer.fetchall()):
             yield (
                 place.at("row").at(index),
@@ -96,7 +120,25 @@ def _value(cell: Any) -> Any:
     return float(cell) if isinstance(cell, decimal.Decimal) else cell
 
 
-def _check_columns(columns: list[str], place: Place) -> None:
+def _named(given: list[str], place: Place, mapping: Columns) -> list[str]:
+    """Return the columns under our names; raises InputError for one that is missing, misspelt or there twice."""
+    names = [name.strip() for name in given]
+    for name in mapping:
+        if name not in names:
+            raise place.error(f"there is no column '{name}' to read as '{mapping[name]}'", f"name one of {_listed(names)}")
+    columns = [mapping.get(name, name) for name in names]
+    for name, others in OTHERS.items():
+        found = [other for other in columns if other in others]
+        if name not in columns and len(found) > 1:
+            cure = _CONVERT.format(place.file, f"{name}={found[0]}")
+            raise place.error(f"the columns {_listed(found)} may both be '{name}'", cure)
+        if name not in columns and found:
+            columns[columns.index(found[0])] = name
+    _check_columns(columns, names, place)
+    return columns
+
+
+def _check_columns(columns: list[str], given: list[str], place: Place) -> None:
     twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:
         raise place.error(f"the column '{twice}' is given twice", "keep one of the two")
@@ -104,12 +146,19 @@ def _check_columns(columns: list[str], place: Place) -> None:
         meant = None if name in columns else alike(name, [column for column in columns if column not in (*REQUIRED, *OPTIONAL)])
         if meant is not None:
             raise place.error(f"the column '{meant}' is not known", f"did you mean '{name}'?")
-        if name in REQUIRED and name not in columns:
-            raise place.error(f"the column '{name}' is missing", f"add it (the file has {', '.join(map(repr, columns)):.200})")
+        if name in REQUIRED and name not in columns and not (name == "query_id" and "query_text" in columns):
+            cure = f"add it, or {_CONVERT.format(place.file, f'{name}=NAME')} (the file has {_listed(given):.200})"
+            raise place.error(f"the column '{name}' is missing", cure)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 def _read(path: Path, complaints: Complaints, rows: Iterator[tuple[Place, Record]]) -> GoldenSet:
     table = list(rows)
+    if not any("query_id" in row for _, row in table):
+        table = [(place, {"query_id": row["query_text"], **row} if "query_text" in row else row) for place, row in table]
     per_query = _constant_columns(record for _, record in table)
     draft = Draft(complaints)
     for place, record in table:

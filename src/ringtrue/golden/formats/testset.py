@@ -1,11 +1,16 @@
-"""The YAML test set: queries with ``relevant_docs``, the documents in a corpus file beside it."""
+"""The test set: queries with their ``relevant_docs`` in YAML or JSON, the documents in a corpus file beside it.
+
+A relevant document is ``{doc_id, grade}``, or an id alone where the whole set has no grades.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ringtrue.formats.text import Place, read_yaml
+from ringtrue.formats.table import DOCUMENT, GRADE
+from ringtrue.formats.text import Place, read_json, read_yaml
 from ringtrue.golden.formats import dataset
 from ringtrue.golden.formats.complaints import Complaints
 from ringtrue.golden.formats.corpus import corpus_paths, read_documents, write_documents
@@ -24,18 +29,22 @@ from ringtrue.golden.formats.fields import (
     truth_of,
 )
 from ringtrue.golden.formats.header import read_header, write_header
-from ringtrue.golden.formats.output import judged, write_text
+from ringtrue.golden.formats.output import judged, write_json, write_text
 from ringtrue.records import GoldenSet, Judgment, Query
 
 STRUCTURE = ("corpus", "queries")
 QUERY = ("query_id", "query_text", "relevant_docs", NEGATIVE)
 QUERY_FACTS = ("query_type", "category")
 JUDGMENT = ("doc_id", "grade", "source")
+LISTS = ("relevant_docs", "relevant")
+_QUERY_NAMES = {"query_id": ("id",), "query_text": ("query",), LISTS[0]: LISTS[1:]}
+_JUDGMENT_NAMES = {"doc_id": (*DOCUMENT, "id"), "grade": tuple(name for name in GRADE if name != "score")}
 
 
 def read(path: Path, complaints: Complaints) -> GoldenSet:
-    """Return the set in a YAML file and the corpus file that it names."""
-    return read_record(read_yaml(path), Place(str(path)), complaints, name=path.stem, folder=path.parent)
+    """Return the set in a YAML or JSON file and the corpus file that it names."""
+    value = read_yaml(path) if path.suffix in (".yaml", ".yml") else read_json(path)
+    return read_record(value, Place(str(path)), complaints, name=path.stem, folder=path.parent)
 
 
 def read_record(document: Any, place: Place, complaints: Complaints, *, name: str, folder: Path | None = None) -> GoldenSet:
@@ -54,37 +63,57 @@ def read_record(document: Any, place: Place, complaints: Complaints, *, name: st
     draft = Draft(complaints)
     for part, corpus in corpus_paths(said, place, folder).items():
         read_documents(corpus, draft, belongs=(header.scope or "corpus", part) if part else None)
+    relevant = header.relevance_threshold or 1
     for here, query in objects(list_of(record, "queries", place), place.at("queries"), complaints):
         with complaints.about(here):
-            _read_query(query, here, draft)
+            _read_query(_named(query, _QUERY_NAMES), here, draft, relevant)
+    draft.note_ungraded(relevant)
     return draft.finish(header)
+
+
+def _named(record: Record, names: Mapping[str, tuple[str, ...]]) -> Record:
+    """Return a record under this format's names; if it has one of them already, other names for it are facts like any."""
+    own = {
+        other: name
+        for name, others in names.items()
+        if name not in record
+        for other in [next((other for other in others if other in record), name)]
+    }
+    return {own.get(key, key): value for key, value in record.items()}
 
 
 def _is_dataset(record: Record) -> bool:
     """True for what has entities, or expected results in place of relevant documents."""
     rows = record.get("queries")
     first = next((row for row in rows if isinstance(row, dict)), {}) if isinstance(rows, list) else {}
-    return "relevant_docs" not in first and (dataset.ENTITIES in record or "expected_results" in first)
+    return not any(name in first for name in LISTS) and (dataset.ENTITIES in record or "expected_results" in first)
 
 
-def _read_query(record: Record, place: Place, draft: Draft) -> None:
+def _read_query(record: Record, place: Place, draft: Draft, relevant: int) -> None:
     said = {key: plain(value, place.at(key)) for key, value in record.items() if key != "relevant_docs"}
     facts = facts_of(said | ({"relevant_docs": []} if "relevant_docs" in record else {}), QUERY, place, named=QUERY_FACTS)
-    query_id = id_of(said, "query_id", place)
+    text = text_of(said, "query_text", place)
+    # A query without an id is known by its words, so that the same words are the same query in every file.
+    query_id = id_of(said if "query_id" in said else {"query_id": text}, "query_id", place)
     negative = truth_of(said, NEGATIVE, place, default=False)
-    draft.add_query(Query(query_id, text_of(said, "query_text", place), facts, negative), place)
+    draft.add_query(Query(query_id, text, facts, negative), place)
+    listed = record.get("relevant_docs")
+    if isinstance(listed, dict):
+        record = record | {"relevant_docs": [{"doc_id": doc_id, "grade": value} for doc_id, value in listed.items()]}
     rows = list_of(record, "relevant_docs", place)
-    for here, row in objects(rows, place.at("relevant_docs"), draft.complaints):
+    for index, row in enumerate(rows):
+        here = place.at("relevant_docs").at(index).on(getattr(row, "line", place.line))
         with draft.complaints.about(here):
-            judgment = plain(row, here)
+            judgment = _named(plain(row, here), _JUDGMENT_NAMES) if isinstance(row, dict) else {"doc_id": row}
             details = facts_of(judgment, JUDGMENT, here)
             source = text_of(judgment, "source", here) if judgment.get("source") is not None else None
-            doc_id, value = id_of(judgment, "doc_id", here), grade_of(judgment, "grade", here)
-            draft.add_judgment(Judgment(query_id, doc_id, value, source, details), here)
+            draft.listed(here, graded="grade" in judgment)
+            value = grade_of(judgment, "grade", here) if "grade" in judgment else relevant
+            draft.add_judgment(Judgment(query_id, id_of(judgment, "doc_id", here), value, source, details), here)
 
 
 def write(golden: GoldenSet, path: Path) -> None:
-    """Write the set as YAML, its documents to ``NAME.corpus.jsonl`` beside it."""
+    """Write the set as YAML, or as JSON where the path ends in .json; its documents to ``NAME.corpus.jsonl`` beside it."""
     record = write_header(golden, structure=STRUCTURE)
     if golden.documents:
         corpus = path.with_name(f"{path.stem}.corpus.jsonl")
@@ -92,7 +121,10 @@ def write(golden: GoldenSet, path: Path) -> None:
         record["corpus"] = corpus.name
     groups = judged(golden)
     record["queries"] = [_query(query, groups[query.query_id]) for query in golden.queries]
-    write_text(as_yaml(record), path)
+    if path.suffix == ".json":
+        write_json(record, path)
+    else:
+        write_text(as_yaml(record), path)
 
 
 def _query(query: Query, judgments: list[Judgment]) -> Record:

@@ -1,0 +1,188 @@
+"""Golden sets as people have them: lists where lines are usual, no grades, other column names, plain Python values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringtrue.errors import InputError
+from ringtrue.golden import convert, load, read_upload, save, validate_file, version_name
+from ringtrue.records import GoldenSet, Judgment
+
+Put = Callable[[str, str], Path]
+
+AGENT_MEMORY = {
+    "queryId": "q-017",
+    "query": "why was the decision made to use JWT",
+    "intent": "find_decision",
+    "category": "causal-query",
+    "sessionContext": {"sessionId": "s1", "workingMemoryIds": [3, 12], "turnNumber": 4},
+    "judgments": [
+        {"memoryId": 12, "relevance": 3, "sourceChannels": ["vector", "graph"], "annotator": "mk", "confidence": 0.9},
+        {"memoryId": 40, "relevance": 0},
+    ],
+    "judgmentSource": "manual",
+    "harvestedAt": None,
+}
+MEMORY_BENCH = {
+    "query": "what did we decide about that?",
+    "transcript_context": ["we were discussing session cookies"],
+    "expected_relevant": ["jwt-over-session-cookies.json"],
+    "expected_irrelevant": ["saml-not-supported.json"],
+}
+GOLD = {
+    "id": "g001",
+    "query": "levy on improvements",
+    "practice_area": "betterment_levy",
+    "corpus": "precedent_library",
+    "relevant_case_law_ids": ["c-1", "c-2"],
+    "source": "bootstrap",
+    "note": "",
+}
+TEST_SET = {
+    "query_id": "et01",
+    "query_text": "metformin renal dosing",
+    "query_type": "exact_term",
+    "relevant_docs": [{"doc_id": "doc1", "grade": 3}, {"doc_id": "doc4", "grade": 0}],
+}
+SPREAD = (
+    lambda row: json.dumps([row]),
+    lambda row: json.dumps([row], indent=2),
+    lambda row: json.dumps(row, indent=4) + "\n" + json.dumps({**row, **_another_id(row)}, indent=4),
+)
+
+
+def _another_id(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: "other" for name in ("queryId", "id", "query_id") if name in row}
+
+
+@pytest.mark.parametrize("written", SPREAD, ids=["list on one line", "indented list", "indented objects"])
+@pytest.mark.parametrize(
+    ("row", "grades"),
+    [
+        (AGENT_MEMORY, {"12": 3, "40": 0}),
+        (MEMORY_BENCH, {"jwt-over-session-cookies": 1, "saml-not-supported": 0}),
+        (GOLD, {"c-1": 1, "c-2": 1}),
+    ],
+    ids=["agent-memory", "memory-bench", "gold-jsonl"],
+)
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+def test_records_of_a_line_format_may_stand_in_a_list_or_over_several_lines(
+    put: Put, row: dict[str, Any], grades: dict[str, int], written: Callable[[Any], str], ending: str
+) -> None:
+    golden = load(put(f"queries.{ending}", written(row)))
+    first = golden.queries[0]
+    assert first.text == row["query"]
+    assert golden.qrels.to_dict()[first.query_id] == grades
+
+
+def test_a_broken_record_over_several_lines_is_named_by_the_line_where_it_breaks(put: Put) -> None:
+    text = json.dumps(GOLD, indent=1) + '\n{\n "id": "g002",\n "query": oops\n}\n'
+    with pytest.raises(InputError, match=r"queries\.jsonl:15: not valid JSON"):
+        load(put("queries.jsonl", text))
+
+
+def test_a_list_with_something_else_than_objects_names_the_item(put: Put) -> None:
+    with pytest.raises(InputError, match=r"field '\[1\]': the item holds a number, not an object: 7"):
+        load(put("queries.json", json.dumps([GOLD, 7])))
+
+
+@pytest.mark.parametrize("value", [{"queries": [TEST_SET]}, [TEST_SET]], ids=["object", "list"])
+def test_the_json_test_set_that_rest_takes_is_read_from_a_file_alike(put: Put, value: Any) -> None:
+    text = json.dumps(value)
+    from_file = load(put("t.json", text))
+    assert from_file == read_upload(text.encode(), kind="json", name="t.json")
+    assert from_file.qrels.to_dict() == {"et01": {"doc1": 3, "doc4": 0}}
+    assert from_file.profile == "test-set"
+
+
+def test_a_test_set_is_written_to_json_and_read_back_the_same(golden: GoldenSet, tmp_path: Path) -> None:
+    assert save(golden, tmp_path / "t.json", format="test-set") == ()
+    assert load(tmp_path / "t.json").judgments == golden.judgments
+
+
+UNGRADED = "the file gives no grades: every document that it lists counts as relevant, grade 1"
+
+
+@pytest.mark.parametrize("name", ["relevant_docs", "relevant"])
+@pytest.mark.parametrize("listed", [[{"doc_id": "d1"}, {"doc_id": 7}], ["d1", 7]], ids=["objects", "ids"])
+@pytest.mark.parametrize("ending", ["json", "yaml"])
+def test_documents_without_grades_count_as_relevant_and_validation_says_so_once(
+    put: Put, name: str, listed: list[Any], ending: str
+) -> None:
+    rows = [{"query_id": f"q{n}", "query_text": f"ask {n}", name: listed} for n in (1, 2)]
+    path = put(f"t.{ending}", json.dumps({"queries": rows}))  # JSON is YAML, too
+    golden = load(path)
+    assert golden.qrels.to_dict() == {"q1": {"d1": 1, "7": 1}, "q2": {"d1": 1, "7": 1}}
+    assert golden.relevance_threshold == 1
+    assert validate_file(path).notes == (UNGRADED,)
+
+
+def test_documents_without_grades_get_the_threshold_that_the_set_declares(put: Put) -> None:
+    path = put("t.json", json.dumps({"relevance_threshold": 2, "queries": [TEST_SET | {"relevant_docs": ["d1"]}]}))
+    assert load(path).judgments == (Judgment("et01", "d1", 2),)
+
+
+def test_a_set_in_which_only_some_documents_have_grades_is_refused(put: Put) -> None:
+    path = put("t.json", json.dumps([TEST_SET | {"relevant_docs": [{"doc_id": "d1", "grade": 3}, "d2"]}]))
+    with pytest.raises(InputError, match=r"relevant_docs\[1\]': the document has no grade, but the one at .*\[0\]' has"):
+        load(path)
+
+
+def test_a_grade_under_another_usual_name_is_a_grade_and_a_score_is_not(put: Put) -> None:
+    row = {"query": "late checkout", "relevant": [{"docid": 1, "relevance": 2}]}
+    golden = load(put("t.json", json.dumps([row])))
+    assert (golden.queries[0].query_id, golden.qrels.to_dict()) == ("late checkout", {"late checkout": {"1": 2}})
+    scored = load(put("s.json", json.dumps([{"query": "pool", "relevant": [{"doc_id": 1, "score": 0.4}]}])))
+    assert (scored.judgments[0].grade, dict(scored.judgments[0].metadata)) == (1, {"score": 0.4})
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"], ids=["comma", "semicolon", "tab"])
+def test_a_table_of_query_doc_id_relevance_is_a_golden_set(put: Put, separator: str) -> None:
+    rows = ["query,doc_id,relevance", "late checkout,d1,3", "late checkout,d2,0", "pool,7,1"]
+    golden = load(put("judged.csv", "\n".join(row.replace(",", separator) for row in rows)))
+    assert [(query.query_id, query.text) for query in golden.queries] == [("late checkout",) * 2, ("pool", "pool")]
+    assert golden.qrels.to_dict() == {"late checkout": {"d1": 3, "d2": 0}, "pool": {"7": 1}}
+
+
+def test_other_columns_of_a_table_are_named_by_the_user(put: Put, tmp_path: Path) -> None:
+    path = put("stars.csv", "frage,sku,sterne\nSauna?,12,3\n")
+    with pytest.raises(InputError, match=r"'query_id' is missing; .* --columns query_id=NAME"):
+        load(path)
+    names = {"query": "frage", "doc_id": "sku", "grade": "sterne"}
+    assert load(path, columns=names).qrels.to_dict() == {"Sauna?": {"12": 3}}
+    assert convert(path, tmp_path / "gold.json", columns=names) == ()
+    with pytest.raises(InputError, match="there is no column 'sku2' to read as 'doc_id'; name one of 'frage', 'sku', 'sterne'"):
+        load(path, columns=names | {"doc_id": "sku2"})
+    with pytest.raises(InputError, match="a golden set has no column 'stars'"):
+        load(path, columns={"stars": "sterne"})
+
+
+def test_two_columns_that_may_both_be_the_grade_are_refused(put: Put) -> None:
+    with pytest.raises(InputError, match=r"'relevance', 'label' may both be 'grade'; .*--columns grade=relevance"):
+        load(put("two.csv", "query,doc_id,relevance,label\npool,d1,1,2\n"))
+
+
+def test_a_score_column_is_a_grade_only_if_the_user_says_so(put: Put) -> None:
+    path = put("scored.csv", "query,doc_id,score\npool,d1,2\n")
+    with pytest.raises(InputError, match="the column 'grade' is missing"):
+        load(path)
+    assert load(path, columns={"grade": "score"}).qrels.to_dict() == {"pool": {"d1": 2}}
+
+
+def test_validation_says_once_where_a_record_cannot_be_read(put: Put) -> None:
+    path = put("t.json", json.dumps([TEST_SET | {"relevant_docs": [{"doc_id": "d1", "grade": "high"}]}]))
+    (problem,) = [problem for problem in validate_file(path).problems if problem.rule == "readable"]
+    assert problem.place == f"{path}: field 'queries[0].relevant_docs[0].grade'"
+    assert str(problem).count("t.json") == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "name"), [("1.0.0", "inn-v1.0.0"), ("v1", "inn-v1"), ("inn-v1.0.0", "inn-v1.0.0"), ("vivid", "inn-vvivid")]
+)
+def test_a_version_that_begins_with_v_is_named_with_one_v(version: str, name: str) -> None:
+    assert version_name(GoldenSet("inn", version, (), ())) == name
