@@ -24,6 +24,7 @@ METHODS = {
     "citations": ("citation", "cited"),
     "feedback": ("implicit", "live"),
     "generated": ("synthetic", "made"),
+    "queries": ("", "asked"),
 }
 """Ways to make a set without hand labels: the source that their judgments carry, and how the ids of their queries begin."""
 
@@ -39,9 +40,14 @@ def bootstrap_command(
         typer.Option(
             "--from",
             help="names (a document's name finds it), citations (what was cited answers the searches that showed it), "
-            "feedback (what people did with results), or generated (queries made from the documents).",
+            "feedback (what people did with results), generated (queries made from the documents), or queries (a list "
+            "of what was asked, without judgments).",
         ),
     ] = "names",
+    queries: Annotated[
+        Path | None,
+        typer.Option("--queries", help='With --from queries: text lines, CSV query[,count], or JSON lines with "query".'),
+    ] = None,
     citations: Annotated[
         Path | None,
         typer.Option(
@@ -52,11 +58,15 @@ def bootstrap_command(
         str | None, typer.Option("--llm", help="A connection of kind 'llm' that writes the queries; offline unless given.")
     ] = None,
     count: Annotated[int, typer.Option("--count", min=1, help="Queries to generate per document.")] = 1,
+    to: Annotated[
+        str | None,
+        typer.Option("--format", "-f", help="The format to write; seen from the ending unless given (.jsonl is gold-jsonl)."),
+    ] = None,
     store: StoreAt = None,
     project: Project = "default",
     json: Json = False,
 ) -> None:
-    """Make a golden set without hand labels, from names, citations, feedback or generated queries.
+    """Make a golden set without hand labels, from names, citations, feedback, generated queries or a list of queries.
 
     A second run rewrites its own rows only; rows of other methods and queries that a person confirmed (source chair or
     manual) stay as they are. Until a person confirms one, the set is provisional, and every report says so. A generated query
@@ -67,6 +77,7 @@ def bootstrap_command(
     Example: ringtrue golden bootstrap docs/ --from feedback --project shop --out live.json
     Example: ringtrue golden bootstrap cases.json --from citations --citations cited.csv --out gold.json
     Example: ringtrue golden bootstrap hotel --from generated --out made.json
+    Example: ringtrue golden bootstrap docs/ --from queries --queries searches.csv --out candidates.json
     """
     from datetime import UTC, datetime
 
@@ -76,21 +87,63 @@ def bootstrap_command(
 
     if method not in METHODS:
         raise InputError(f"--from {method!r} is no way to make a set; write {nearest(method, METHODS)}")
-    for option, value, needed in (("--citations", citations, "citations"), ("--llm", llm, "generated")):
+    for option, value, needed in (
+        ("--citations", citations, "citations"), ("--llm", llm, "generated"), ("--queries", queries, "queries"),
+    ):  # fmt: skip
         if value is not None and method != needed:
             raise InputError(f"{option} belongs to --from {needed}; write that, or leave {option} out")
     documents = _documents(source)
     there = load(out) if out.exists() else None
+    form = _format_for(out, to)
     today = datetime.now(UTC).date().isoformat()
     if method == "names":
-        _bootstrap_names(documents, there, out, today=today, json=json)
+        _bootstrap_names(documents, there, out, form, today=today, json=json)
         return
     base = there or GoldenSet(out.stem, "0.1.0", (), (), documents, created_at=today)
     if method == "generated":
         rows, facts, notes = _generated(documents, base, llm=llm, count=count)
+    elif method == "queries":
+        rows, facts, notes = _listed(queries, out)
     else:
         rows, facts, notes = _from_store(method, citations, store, project)
-    _bootstrap_rows(documents, base, rows, method, out, facts=facts, notes=notes, json=json)
+    _bootstrap_rows(documents, base, rows, method, (out, form), facts=facts, notes=notes, json=json)
+
+
+def _format_for(out: Path, said: str | None) -> str | None:
+    """Return the format to write: what was said, else that of the JSON lines there or the seed's; None goes by the ending."""
+    if said is not None or out.suffix != ".jsonl":
+        return said
+    from ringtrue.golden.formats.detect import detect
+
+    return detect(out)[0] if out.exists() else "gold-jsonl"
+
+
+def _keep(golden: GoldenSet, out: Path, form: str | None) -> list[str]:
+    """Write the set and return what its format cannot hold, as a note."""
+    from ringtrue.golden import save
+
+    lost = save(golden, out, format=form, overwrite=True)
+    return [f"{out} cannot hold: {'; '.join(lost)}. Write a .json file, or a folder with --format, to keep it"] * bool(lost)
+
+
+def _listed(queries: Path | None, out: Path) -> tuple[Sequence[Row], dict[str, Any], list[str]]:
+    """Return the queries of a list as rows without judgments, and what to do about that."""
+    from ringtrue.formats.queries import read_query_list
+    from ringtrue.golden import Row
+
+    if queries is None:
+        raise InputError("--from queries needs the list; name it with --queries FILE")
+    found, unused = read_query_list(queries)
+    counts: dict[str, int] = {}
+    for one in found:
+        counts[one.text] = counts.get(one.text, 0) + one.count
+    rows = [Row(text, {}, {"count": count} if count > 1 else {}) for text, count in counts.items()]
+    notes = [f"not used of the list: {', '.join(unused)}"] * bool(unused)
+    notes.append(
+        f"none of them has a judgment yet; let people judge what your search finds: ringtrue search --queries {out} "
+        f"--run found.run, then ringtrue review add {out} --run found.run"
+    )
+    return rows, {"listed": sum(counts.values())}, notes
 
 
 def _documents(source: str) -> tuple[Document, ...]:
@@ -117,12 +170,14 @@ def _documents(source: str) -> tuple[Document, ...]:
     return documents
 
 
-def _bootstrap_names(documents: Sequence[Document], existing: GoldenSet | None, out: Path, *, today: str, json: bool) -> None:
+def _bootstrap_names(
+    documents: Sequence[Document], existing: GoldenSet | None, out: Path, form: str | None, *, today: str, json: bool
+) -> None:
     from ringtrue.cli import show
-    from ringtrue.golden import known_item, save
+    from ringtrue.golden import known_item
 
     made = known_item(documents, existing=existing, created_at=today)
-    save(made.golden, out, overwrite=True)
+    notes = _keep(made.golden, out, form)
     if json:
         show.as_json(
             {"written": out, "queries": made.written, "kept": made.kept, "unnamed": made.unnamed, "shared": made.shared}
@@ -134,6 +189,8 @@ def _bootstrap_names(documents: Sequence[Document], existing: GoldenSet | None, 
         show.note(f"{len(made.unnamed)} documents have no name and got no query: {', '.join(made.unnamed[:5])}")
     for together in made.shared[:10]:
         show.note(f"{len(together)} documents share a name and are all relevant to it: {', '.join(together[:5])}")
+    for text in notes:
+        show.note(text)
 
 
 def _generated(
@@ -194,7 +251,7 @@ def _bootstrap_rows(
     base: GoldenSet,
     rows: Sequence[Row],
     method: str,
-    out: Path,
+    to: tuple[Path, str | None],
     *,
     facts: dict[str, Any],
     notes: list[str],
@@ -203,24 +260,27 @@ def _bootstrap_rows(
     from dataclasses import replace
 
     from ringtrue.cli import show
-    from ringtrue.golden import rewrite, save
+    from ringtrue.golden import rewrite
 
+    out, form = to
     source, prefix = METHODS[method]
     known = {document.doc_id for document in (*base.documents, *documents)}
     # A judgment of a document that the set does not have would break its own rules.
     here = [replace(row, grades={doc: grade for doc, grade in row.grades.items() if doc in known}) for row in rows]
     strange = sum(len(row.grades) for row in rows) - sum(len(row.grades) for row in here)
-    made = rewrite(base, [row for row in here if row.grades], source=source, prefix=prefix, documents=documents)
+    kept = [row for row in here if row.grades or method == "queries"]
+    made = rewrite(base, kept, source=source, prefix=prefix, documents=documents)
     if not made.golden.queries:
         raise CannotDecide(f"nothing to make queries from was found ({method}); {out} is not written")
-    save(made.golden, out, overwrite=True)
+    notes += _keep(made.golden, out, form)
     if json:
         record = {"written": out, "source": source, "queries": made.written, "judgments": made.judgments, "kept": made.kept}
         more = {"confirmed": made.confirmed, "unknown_documents": strange, "provisional": made.golden.provisional}
         show.as_json({**record, **more, **facts})
         return
     provisional = "; provisional until reviewed" if made.golden.provisional else ""
-    print(f"{made.written} queries with {made.judgments} judgments ({source}) written to {out}, {made.kept} kept{provisional}")
+    judged = f"with {made.judgments} judgments ({source})" if source else "without judgments"
+    print(f"{made.written} queries {judged} written to {out}, {made.kept} kept{provisional}")
     if "overlap" in facts:
         shares = facts["overlap"]
         print(

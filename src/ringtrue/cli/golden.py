@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringtrue.cli.bootstrap import bootstrap_command
+from ringtrue.cli.columns import columns_of
 from ringtrue.cli.refresh import refresh_command
 from ringtrue.errors import BAD_INPUT, REGRESSION, CannotDecide, InputError
 
@@ -334,18 +335,6 @@ def _named_runs(paths: list[str]) -> list[Run]:
     return [replace(read_run(path), name=Path(path).name) for path in paths]
 
 
-COLUMNS_HELP = "Columns of a CSV or Parquet file that have other names: query=question,doc_id=sku,grade=stars."
-
-
-def columns_of(text: str) -> dict[str, str]:
-    """Return what ``--columns`` says: our name of a column and the file's; raises InputError for anything else."""
-    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-    for ours, _, theirs in pairs:
-        if not ours.strip() or not theirs.strip():
-            raise InputError(f"--columns {text!r:.80} cannot be read; write it like query=question,doc_id=sku")
-    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
-
-
 @app.command()
 def convert(
     source: Source,
@@ -359,7 +348,9 @@ def convert(
             "csv or parquet.",
         ),
     ] = None,
-    columns: Annotated[str, typer.Option("--columns", help=COLUMNS_HELP)] = "",
+    columns: Annotated[
+        str, typer.Option("--columns", help="Columns of a table that have other names: query=question,doc_id=sku,grade=stars.")
+    ] = "",
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:

@@ -144,15 +144,27 @@ def stats(
 
 @app.command("import")
 def import_command(
-    files: Annotated[list[str], typer.Argument(help="Files of JSON lines, also .gz; - is standard input.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="JSON, one record after the other, or lists of queries (.csv, .tsv, .txt), also .gz; - is standard input."
+        ),
+    ],
     source: Annotated[
         str,
-        typer.Option("--from", help="spans (OTLP/JSON, OpenInference), ubi, ringtrue; seen from the first line unless given."),
+        typer.Option(
+            "--from",
+            help="spans (OTLP/JSON, OpenInference), ubi, ringtrue, queries (a plain list); seen from the file unless given.",
+        ),
     ] = "auto",
     action: Annotated[
         list[str] | None,
         typer.Option("--action", help="What an action of UBI means: sample_order=selection. Repeatable."),
     ] = None,
+    columns: Annotated[
+        str,
+        typer.Option("--columns", help="Columns of a query list that have other names: query=term,count=hits,time=day."),
+    ] = "",
     raw: Annotated[
         bool, typer.Option("--no-redact", help="Store texts as they are; else secrets and personal data go.")
     ] = False,
@@ -160,13 +172,18 @@ def import_command(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Bring in searches and feedback that other systems logged. Doing it again adds nothing.
+    """Bring in searches and feedback that other systems logged, or a plain list of queries. Doing it again adds nothing.
+
+    A list is text with a query a line, CSV with the columns query, count and time (the last two if known), or JSON lines with
+    "query". What its searches found is unknown, so they do not count as empty answers.
 
     \b
     Example: ringtrue log import traces.jsonl --project shop
     Example: ringtrue log import ubi_queries.jsonl ubi_events.jsonl --action sample_order=selection
+    Example: ringtrue log import top-searches.csv --columns query=term,count=hits
     """
     from ringtrue.cli import show
+    from ringtrue.cli.columns import columns_of
     from ringtrue.online import ACTIONS, SOURCES, Redactor, Unredacted, import_files
     from ringtrue.store import Store
 
@@ -175,12 +192,20 @@ def import_command(
     actions = {**ACTIONS, **dict(map(_action, action or ()))}
     with Store.open(store) as opened:
         found = import_files(
-            opened, files, cleaner=Unredacted() if raw else Redactor(), project=project, source=source, actions=actions
+            opened,
+            files,
+            cleaner=Unredacted() if raw else Redactor(),
+            project=project,
+            source=source,
+            actions=actions,
+            columns=columns_of(columns),
         )
     if json:
         show.as_json({"project": project, **show.plain(found)})
         return
     print(f"{found.new_queries:,} new searches of {found.queries:,}, {found.new_feedback:,} new events of {found.feedback:,}")
+    for text in found.notes:
+        show.note(text)
     for name, count in sorted(found.skipped.items()):
         show.note(f"{count:,} × '{name}' is neither a search nor feedback and was passed over")
 
@@ -273,8 +298,8 @@ def _print(rows: list[LoggedQuery], *, header: bool = True) -> None:
             row.tool_name,
             row.session_id or "—",
             _short(row.query),
-            ", ".join(row.result_ids[:3]) or (row.fallback or "nothing found")[:40],
-            str(row.result_count),
+            ", ".join(row.result_ids[:3]) or (row.fallback or ("—" if _is_listed(row) else "nothing found"))[:40],
+            "—" if _is_listed(row) else str(row.result_count),
             show.number(row.total_latency_ms, 1),
         ]
         for row in rows
@@ -284,6 +309,12 @@ def _print(rows: list[LoggedQuery], *, header: bool = True) -> None:
     else:
         for line in cells:
             print("  ".join(line), flush=True)
+
+
+def _is_listed(row: LoggedQuery) -> bool:
+    from ringtrue.store import QUERY_LIST
+
+    return row.tool_name == QUERY_LIST
 
 
 def _short(text: str, length: int = 48) -> str:

@@ -66,8 +66,8 @@ def _dialect(separator: str, *, quote_all: bool = False) -> type[csv.Dialect]:
     return Dialect
 
 
-def csv_rows(path: Path, *, delimiter: str | None = None) -> Iterator[Row]:
-    """Yield the rows of a CSV or TSV file with a header line."""
+def csv_rows(path: Path, *, delimiter: str | None = None, least: int = 2) -> Iterator[Row]:
+    """Yield the rows of a CSV or TSV file with a header line, which names at least so many columns."""
     text = read_text(path)
     header = text.lstrip("\r\n").split("\n", 1)[0]
     separator = delimiter or max(("\t", ",", ";"), key=header.count)
@@ -80,7 +80,7 @@ def csv_rows(path: Path, *, delimiter: str | None = None) -> Iterator[Row]:
             here, start = place.on(start), reader.line_num + 1
             if fields and not names:
                 names = [name.strip() for name in fields]
-                _check_header(names, here, "tabs" if delimiter else "commas, semicolons or tabs")
+                _check_header(names, here, "tabs" if delimiter else "commas, semicolons or tabs", least=least)
             elif fields:
                 if len(fields) != len(names):
                     found = f"{len(fields)} value{'s' if len(fields) != 1 else ''} ({separator.join(fields)!r:.60})"
@@ -90,11 +90,11 @@ def csv_rows(path: Path, *, delimiter: str | None = None) -> Iterator[Row]:
         raise place.on(start).error(f"not valid CSV: {problem}", "mend the quotes or line ends there") from problem
 
 
-def _check_header(names: Sequence[str], place: Place, separators: str = "") -> None:
+def _check_header(names: Sequence[str], place: Place, separators: str = "", *, least: int = 2) -> None:
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
         raise place.error(f"the column {sorted(repeated)[0]!r} is named twice", "give every column its own name")
-    if len(names) < 2:
+    if len(names) < least:
         cure = "write query, document and a number" + (f", separated by {separators}" if separators else "")
         raise place.error(f"the only column is {names[0]!r:.60}", cure)
 

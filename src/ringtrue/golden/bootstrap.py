@@ -16,6 +16,8 @@ from ringtrue.records import HUMAN_SOURCES, Document, GoldenSet, Judgment, Query
 
 T = TypeVar("T")
 SOURCE = "bootstrap"
+FACTS = ("practice_area", "corpus")
+"""Facts of documents that a query for them has, too."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ def rewrite(
     somebody else judged stays as it is. The set's number of the version is not changed.
     """
     before, base = base, _without(base, source)
+    corpus = {document.doc_id: document for document in (*base.documents, *documents)}
+    names = FACTS if base.scope is None else (*FACTS, base.scope)
     untouchable = confirmed(base)
     by_text = {normalise(query.text): query for query in base.queries}
     taken = {query.query_id for query in base.queries}
@@ -84,7 +88,8 @@ def rewrite(
             if query_id in taken:  # a person reworded the query that this row once made
                 left.append(row.text)
                 continue
-            query = by_text[normalise(row.text)] = Query(query_id, row.text.strip(), row.metadata)
+            facts = _facts([corpus[doc_id] for doc_id in row.grades if doc_id in corpus], names)
+            query = by_text[normalise(row.text)] = Query(query_id, row.text.strip(), {**facts, **row.metadata})
             taken.add(query_id)
             queries.append(query)
         elif query.query_id in untouchable:
@@ -96,7 +101,6 @@ def rewrite(
                 judged.add((query.query_id, doc_id))
                 judgments.append(Judgment(query.query_id, doc_id, grade, source))
                 said += 1
-    corpus = {document.doc_id: document for document in (*base.documents, *documents)}
     golden = replace(
         base,
         # What was there before keeps its place, so that a re-run which changes nothing changes no line of a file either.
@@ -106,6 +110,12 @@ def rewrite(
         corpus_hash=base.corpus_hash if not corpus else None,
     )
     return Bootstrapped(golden, len(touched), said, len(base.queries), tuple(left))
+
+
+def _facts(found: Sequence[Document], names: Sequence[str]) -> dict[str, Any]:
+    """Return the facts that all documents of a query share: by them queries are routed and results are told apart."""
+    shared = {name: found[0].metadata[name] for name in names if found and name in found[0].metadata}
+    return {name: value for name, value in shared.items() if all(one.metadata.get(name) == value for one in found)}
 
 
 def _in_place(before: Sequence[Hashable], after: Sequence[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:

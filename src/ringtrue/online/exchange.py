@@ -1,32 +1,39 @@
-"""Files ⇄ the log: spans and UBI lines come in, our own lines come in and go out, CSV and Parquet go out."""
+"""Files ⇄ the log: spans, UBI lines and plain lists of queries come in, our own lines come in and go out, tables go out."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ringtrue.errors import InputError, nearest
+from ringtrue.formats.queries import ListedQuery, is_query_list, queries_in, read_query_list
 from ringtrue.formats.text import Place, read_jsonl, write_text
+from ringtrue.online.identify import imported_id
 from ringtrue.online.lines import Row, data_of, line_of, row_of
 from ringtrue.online.spans import is_spans, queries_in_spans
 from ringtrue.online.ubi import ACTIONS, is_ubi, rows_in_ubi
 from ringtrue.online.writer import Cleaner
-from ringtrue.store import DEFAULT_PROJECT, EventType, FeedbackEvent, LoggedQuery
+from ringtrue.store import DEFAULT_PROJECT, QUERY_LIST, EventType, FeedbackEvent, LoggedQuery, timestamp
 from ringtrue.traffic import Traffic
 
 if TYPE_CHECKING:
     from ringtrue.store import Store
 
-Source = Literal["auto", "spans", "ubi", "ringtrue"]
-SOURCES: tuple[Source, ...] = ("auto", "spans", "ubi", "ringtrue")
+Source = Literal["auto", "spans", "ubi", "ringtrue", "queries"]
+SOURCES: tuple[Source, ...] = ("auto", "spans", "ubi", "ringtrue", "queries")
 ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
 PAGE = 2_000
+MOST_LISTED = 1_000_000
+"""Searches that a file of plain queries may stand for; each becomes a row of the log."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,8 @@ class Imported:
     new_feedback: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Spans and actions that are no searches and no feedback, by their kind."""
+    notes: tuple[str, ...] = ()
+    """What was decided where files leave it open."""
 
 
 def import_files(
@@ -49,16 +58,26 @@ def import_files(
     project: str = DEFAULT_PROJECT,
     source: Source = "auto",
     actions: Mapping[str, EventType] = ACTIONS,
+    columns: Mapping[str, str] | None = None,
+    now: datetime | None = None,
 ) -> Imported:
-    """Read files of JSON lines into the log; doing it again adds nothing.
+    """Read files into the log; doing it again adds nothing.
+
+    ``columns`` names the columns of a list of queries: ``{"query": "term"}``; ``now`` is the time of those listed without one.
 
     Every file is read to its end before a row of it is written, so that a mistake in it, an InputError with line and field,
     leaves nothing half done. Rows are redacted like those of a live log.
     """
     total = Imported()
+    at = timestamp(now or datetime.now(UTC))
     for path in paths:
         skipped: dict[str, int] = dict(total.skipped)
-        rows = list(_rows(path, source, project, actions, skipped))
+        notes: list[str] = []
+        if source == "queries" or columns or (source == "auto" and is_query_list(path)):
+            listed, unused = read_query_list(path, columns=columns)
+            rows: list[Row] = list(_searches(listed, unused, project, at, notes))
+        else:
+            rows = list(_rows(path, source, project, actions, skipped, at=at, notes=notes))
         queries = [cleaner.query(row) for row in rows if isinstance(row, LoggedQuery)]
         events = [cleaner.feedback(row) for row in rows if isinstance(row, FeedbackEvent)]
         total = Imported(
@@ -67,6 +86,7 @@ def import_files(
             total.feedback + len(events),
             total.new_feedback + sum(map(store.add_feedback, _pages(events))),
             skipped,
+            total.notes + tuple(notes),
         )
     return total
 
@@ -76,7 +96,14 @@ def _pages(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 
 def _rows(
-    path: str | Path, source: Source, project: str, actions: Mapping[str, EventType], skipped: dict[str, int]
+    path: str | Path,
+    source: Source,
+    project: str,
+    actions: Mapping[str, EventType],
+    skipped: dict[str, int],
+    *,
+    at: str,
+    notes: list[str],
 ) -> Iterator[Row]:
     lines = read_jsonl(path)
     first = next(lines, None)
@@ -93,9 +120,44 @@ def _rows(
         yield from queries_in_spans(every(), project=project, skipped=skipped)
     elif kind == "ubi":
         yield from rows_in_ubi(every(), project=project, actions=actions, skipped=skipped)
+    elif kind == "queries":
+        unused: dict[str, None] = {}
+        listed = list(queries_in(every(), unused=unused))
+        yield from _searches(listed, tuple(unused), project, at, notes)
     else:
         for where, data in every():
             yield replace(row_of(data, where), project=project)
+
+
+def _searches(
+    listed: Sequence[ListedQuery], unused: Sequence[str], project: str, at: str, notes: list[str]
+) -> Iterator[LoggedQuery]:
+    """Yield a search for every time that a listed query was asked; what it found is unknown.
+
+    Ids come from the texts and times alone, so that the same list always gives the same searches.
+    """
+    total = sum(one.count for one in listed)
+    if total > MOST_LISTED:
+        cure = f"at most {MOST_LISTED:,} are read; leave out the counts or import a part of it"
+        raise listed[0].place.error(f"the list stands for {total:,} searches", cure)
+    notes += [f"not used of the list: {', '.join(unused)}"] * bool(unused)
+    untimed = [one for one in listed if one.time is None]
+    if untimed:
+        count = sum(one.count for one in untimed)
+        notes.append(f"{count:,} of the searches have no time in the file; the time of the import is used")
+    # Without times, only the whole list tells one import from the next.
+    whole = hashlib.sha256(repr([(one.text, one.count) for one in untimed]).encode("utf-8", "surrogatepass")).hexdigest()
+    seen: Counter[tuple[str, str | None]] = Counter()
+    for one in listed:
+        try:
+            asked = at if one.time is None else timestamp(one.time)
+        except (InputError, OverflowError, ValueError):
+            raise one.place.at("time").error(f"it is {one.time!r:.40}", "write a time like 2026-03-01T12:00:00Z") from None
+        micros = 0 if one.time is None else round(datetime.fromisoformat(asked).timestamp() * 1_000_000)
+        for _ in range(one.count):
+            seen[one.text, one.time] += 1
+            parts = (project, one.text, whole if one.time is None else asked, str(seen[one.text, one.time]))
+            yield LoggedQuery(imported_id("eq_", micros, *parts), one.text, QUERY_LIST, asked, project)
 
 
 def _kind(record: Mapping[str, Any], place: Place) -> Source:
@@ -105,8 +167,10 @@ def _kind(record: Mapping[str, Any], place: Place) -> Source:
         return "ubi"
     if "query_id" in record or "event_id" in record:
         return "ringtrue"
+    if "query" in record:
+        return "queries"
     names = ", ".join(list(record)[:6])
-    raise place.error(f"the line with {names} is neither spans, nor UBI, nor our own", "name the kind with --from")
+    raise place.error(f"the line with {names} is neither spans, nor UBI, nor a query, nor our own", "name the kind with --from")
 
 
 def export_rows(rows: Iterable[Row], path: str | Path, *, kind: str | None = None) -> int:

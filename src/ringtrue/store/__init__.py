@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ringtrue.store.marks import USER_DELETED, user_mark
 from ringtrue.store.records import (
     DEFAULT_PROJECT,
+    QUERY_LIST,
     ABStatus,
     ABTest,
     ApiKey,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_PROJECT",
+    "QUERY_LIST",
     "USER_DELETED",
     "ABStatus",
     "ABTest",

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, Literal
 
-from sqlalchemy import ARRAY, ColumnElement, Text, bindparam, case, cast, func, literal, or_, select, tuple_
+from sqlalchemy import ARRAY, ColumnElement, Text, and_, bindparam, case, cast, func, literal, or_, select, tuple_
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.store.base import Base
-from ringtrue.store.records import DEFAULT_PROJECT, LogBucket, LoggedQuery, Step
+from ringtrue.store.records import DEFAULT_PROJECT, QUERY_LIST, LogBucket, LoggedQuery, Step
 from ringtrue.store.rows import QUERY, structure, words
 from ringtrue.store.times import timestamp
 from ringtrue.traffic import Traffic
@@ -67,7 +67,7 @@ class Exploring(Base):
         if session_id is not None:
             found.append(log.session_id == words(session_id))
         if trouble:
-            found.append(or_(log.result_count == 0, log.degraded == 1, log.fallback.is_not(None)))
+            found.append(or_(_found_nothing(), log.degraded == 1, log.fallback.is_not(None)))
         if slower_than is not None:
             found.append(log.total_latency_ms > float(slower_than))
         if before is not None:
@@ -88,7 +88,7 @@ class Exploring(Base):
         together = func.json_array if kind == "sqlite" else func.json_build_array
         figures = together(
             func.count(),
-            func.sum(case((log.result_count == 0, 1), else_=0)),
+            func.sum(case((_found_nothing(), 1), else_=0)),
             func.sum(log.degraded),
             func.avg(log.total_latency_ms),
             func.avg(log.quality_proxy_score),
@@ -114,6 +114,11 @@ class Exploring(Base):
         forms = {part} if part.isascii() else {part, part.lower(), part.upper(), part.capitalize(), part.title()}
         has = column.contains if self.address.sqlite else column.icontains
         return or_(*(has(form, autoescape=True) for form in sorted(forms)))
+
+
+def _found_nothing() -> ColumnElement[bool]:
+    log = QUERY.table.c
+    return and_(log.result_count == 0, log.tool_name != QUERY_LIST)
 
 
 def _mine(

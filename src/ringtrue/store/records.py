@@ -30,6 +30,10 @@ class StageFigure:
     ms: float
 
 
+QUERY_LIST = "query list"
+"""The tool of searches that came from a plain list of queries: what they found is unknown, which is not nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoggedQuery:
     """One search as it happened (L-1, table eval_queries)."""

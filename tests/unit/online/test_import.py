@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ringtrue.errors import InputError
-from ringtrue.online import Redactor, Unredacted, export_rows, import_files, queries_of
-from ringtrue.store import FeedbackEvent, LoggedQuery, Store
+from ringtrue.online import Redactor, Unredacted, export_rows, import_files, log_figures, queries_of
+from ringtrue.store import QUERY_LIST, FeedbackEvent, LoggedQuery, Store
 
 START = 1_772_366_400_000_000_000  # 2026-03-01T12:00:00Z
 AT = "2026-03-01T12:00:00.000000Z"
@@ -215,7 +216,7 @@ def test_l1_a_wrong_ubi_line_is_named_with_line_and_field(store: Store, tmp_path
 
 
 def test_l1_a_line_of_no_known_kind_is_refused(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="neither spans, nor UBI, nor our own"):
+    with pytest.raises(InputError, match="neither spans, nor UBI, nor a query, nor our own"):
         import_files(store, [lines(tmp_path / "x.jsonl", {"a": 1, "b": 2})], cleaner=Redactor())
 
 
@@ -354,3 +355,115 @@ def test_l1_wrong_input_ends_with_2_and_one_line(
     assert outcome.code == 2
     assert says in outcome.err
     assert len(outcome.err.splitlines()) == 1
+
+
+LISTS = {
+    "list.csv": 'query,count,time\nlate checkout,2,2026-03-01T12:00:00Z\n"pool, indoors",1,2026-03-02\n',
+    "semicolons.csv": "query;count;time\nlate checkout;2;2026-03-01T12:00:00Z\npool, indoors;;2026-03-02\n".replace(
+        ";;", ";1;"
+    ),
+    "list.jsonl": '{"query": "late checkout", "count": 2, "time": "2026-03-01T12:00:00Z"}\n'
+    '{"query": "pool, indoors", "time": "2026-03-02"}\n',
+    "list.json": '[{"query": "late checkout", "count": 2, "time": "2026-03-01T12:00:00Z"},\n'
+    ' {"query": "pool, indoors", "time": "2026-03-02"}]\n',
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_plain_list_of_queries_becomes_searches_once(store: Store, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(LISTS[name], encoding="utf-8")
+    first = import_files(store, [path], cleaner=Redactor(), project="p")
+    again = import_files(store, [path], cleaner=Redactor(), project="p")
+    assert (first.new_queries, again.queries, again.new_queries, first.notes) == (3, 3, 0, ())
+    found = [(row.query, row.created_at, row.tool_name) for row in store.queries(project="p")]
+    assert found == [("late checkout", AT, QUERY_LIST)] * 2 + [("pool, indoors", "2026-03-02T00:00:00.000000Z", QUERY_LIST)]
+
+
+def test_lines_of_text_are_queries_and_the_import_gives_them_its_time(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "asked.txt"
+    path.write_text("late checkout\n\nbill of ada@example.org\nlate checkout\n", encoding="utf-8")
+    found = import_files(store, [path], cleaner=Redactor(), now=datetime(2026, 3, 1, 12, tzinfo=UTC))
+    assert found.notes == ("3 of the searches have no time in the file; the time of the import is used",)
+    rows = store.queries()
+    assert sorted(row.query for row in rows) == ["bill of [email]", "late checkout", "late checkout"]
+    assert {row.created_at for row in rows} == {AT}
+    later = import_files(store, [path], cleaner=Redactor(), now=datetime(2026, 4, 1, tzinfo=UTC))
+    assert later.new_queries == 0
+    path.write_text("late checkout\n", encoding="utf-8")
+    assert import_files(store, [path], cleaner=Redactor()).new_queries == 1, "another list without times is another one"
+
+
+def test_columns_of_a_list_have_names_and_those_not_used_are_said(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "top.csv"
+    path.write_text("term,hits,country\npool,3,AT\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"top\.csv:2: there is no column 'query'; .* --columns query=NAME"):
+        import_files(store, [path], cleaner=Redactor())
+    found = import_files(store, [path], cleaner=Redactor(), columns={"query": "term", "count": "hits"})
+    assert (found.new_queries, found.notes[0]) == (3, "not used of the list: country")
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ("pool,many,", r":3: field 'count': 'many' is not a count"),
+        ("pool,0,", r":3: field 'count': 0 is not a count"),
+        ("pool,1,noon", r":3: field 'time': it is 'noon'; write a time"),
+        (",1,", r":3: field 'query': '' is not a query"),
+        ("pool,999999999,", r":2: the list stands for 1,000,000,001 searches; at most 1,000,000 are read"),
+    ],
+)
+def test_a_wrong_row_of_a_list_is_named_and_nothing_is_written(store: Store, tmp_path: Path, row: str, says: str) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(f"query,count,time\nsauna,2,2026-03-01\n{row}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=says):
+        import_files(store, [path], cleaner=Redactor())
+    assert store.queries() == []
+
+
+def test_searches_of_a_plain_list_are_no_empty_answers(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "asked.txt"
+    path.write_text("late checkout\npool\n", encoding="utf-8")
+    import_files(store, [path], cleaner=Redactor(), now=datetime(2026, 3, 1, 12, tzinfo=UTC))
+    store.add_queries([LoggedQuery("q1", "sauna", "shop", AT), LoggedQuery("q2", "pool", "shop", AT, result_ids=("a",))])
+    figures = log_figures(store.queries())
+    assert (figures.total.searches, figures.total.zero_result_rate, figures.total.mean_results) == (4, 0.5, 0.5)
+    (bucket,) = store.log_volume(since="2026-03-01", until="2026-03-02", step="day")
+    assert (bucket.searches, bucket.empty) == (4, 1)
+    assert [row.query_id for row in store.newest_queries(trouble=True)] == ["q1"]
+
+
+SPANS = [
+    {
+        "name": "search", "kind": "SpanKind.INTERNAL", "parent_id": None, "events": [], "links": [],
+        "context": {"trace_id": "0xaa", "span_id": f"0xb{number}", "trace_state": "[]"},
+        "start_time": "2026-03-01T12:00:00.000000Z", "end_time": "2026-03-01T12:00:00.012500Z",
+        "status": {"status_code": "UNSET"},
+        "attributes": {
+            "openinference.span.kind": "RETRIEVER", "input.value": "pool", "retrieval.documents.0.document.id": number,
+        },
+    }
+    for number in (1, 2)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\n".join(json.dumps(span, indent=4) for span in SPANS), json.dumps(SPANS, indent=4), json.dumps(SPANS)],
+    ids=["the console exporter", "an indented list", "a list on one line"],
+)
+def test_spans_over_several_lines_and_lists_of_spans_are_imported(store: Store, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "spans.txt.json"
+    path.write_text(text, encoding="utf-8")
+    assert import_files(store, [path], cleaner=Redactor()).new_queries == 2
+    assert sorted(row.result_ids for row in store.queries()) == [("1",), ("2",)]
+
+
+def test_a_span_over_several_lines_that_is_wrong_is_named_by_its_first_line(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "console.json"
+    path.write_text(
+        json.dumps(SPANS[0], indent=1) + "\n" + json.dumps(SPANS[1] | {"attributes": 7}, indent=1), encoding="utf-8"
+    )
+    line = json.dumps(SPANS[0], indent=1).count("\n") + 2
+    with pytest.raises(InputError, match=rf"console\.json:{line}: field 'attributes': it is 7"):
+        import_files(store, [path], cleaner=Redactor())
