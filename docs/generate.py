@@ -157,7 +157,8 @@ def retrievers() -> str:
     lines += [
         "",
         'The same as dictionaries: `{"fusion_method": "rrf", "rrf_k": 60}`, '
-        '`{"fusion_method": "weighted", "weights": {"bm25": 0.3, "dense": 0.7}}`.',
+        '`{"fusion_method": "weighted", "weights": {"bm25": 0.3, "dense": 0.7}}`; in Python, as JSON on the command line, '
+        'and as a table in `ringtrue.toml` (`retriever = {fusion_method = "rrf", rrf_k = 60}`).',
         "",
         "## Chunkers",
         "",

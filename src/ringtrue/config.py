@@ -7,6 +7,7 @@ wins over the default.
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -55,6 +56,9 @@ def load_config(start: Path | None = None) -> Config:
         raise InputError(f"{file}: not valid TOML: {problem}; mend it there") from problem
     except UnicodeDecodeError as problem:
         raise InputError(f"{file}: is not UTF-8; save it as UTF-8") from problem
+    for section in settings.values():
+        if isinstance(section, dict) and isinstance(section.get("retriever"), dict):
+            section["retriever"] = json.dumps(section["retriever"], default=str)  # as an option would give it
     connections = settings.pop("connections", {})
     if not isinstance(connections, dict) or not all(isinstance(value, dict) for value in connections.values()):
         raise InputError(f"{file}: connections is no table of tables; write [connections.NAME] with kind = 'http' under it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -185,9 +186,34 @@ class TestRun:
             with pytest.raises(InputError, match=rf"\(beside '{beside}'\) is not usable"):
                 build()
 
-    def test_trap_11_an_id_that_is_a_number_is_refused_instead_of_never_matching(self) -> None:
-        with pytest.raises(InputError, match=r"document id 12 .* write it as text, not as int"):
-            Run.from_rankings({"q1": [12]})  # type: ignore[arg-type]
+    def test_ids_that_are_numbers_are_kept_as_text_and_so_match_the_same_ids_as_text(self) -> None:
+        numbers: Any = {1: {12: 3, np.int64(13): 1}}
+        assert Qrels.from_dict(numbers).to_dict() == {"1": {"12": 3, "13": 1}}
+        assert Run.from_dict(numbers).to_dict() == {"1": {"12": 3.0, "13": 1.0}}
+        answers: Any = {1: [12, 13], 2: []}
+        run = Run.from_rankings(answers)
+        assert (list(run), run.answered) == ([("1", "12", -1.0), ("1", "13", -2.0)], frozenset({"2"}))
+        records: Any = (Query, Document, Judgment, Ranking)
+        query, document, judgment, ranking = (
+            made(*given) for made, given in zip(records, ((1, "ask"), (2, "text"), (1, 2, 3), (1, ())), strict=True)
+        )
+        assert (query.query_id, document.doc_id, judgment.query_id, judgment.doc_id) == ("1", "2", "1", "2")
+        assert ranking.query_id == "1"
+
+    def test_an_id_given_as_a_number_and_as_text_is_refused(self) -> None:
+        twice: Any = {1: {"a": 1}, "1": {"b": 1}}
+        for build in (
+            Qrels.from_dict,
+            Run.from_dict,
+            lambda given: Run.from_rankings({query: list(given[query]) for query in given}),
+        ):
+            with pytest.raises(InputError, match="the id '1' is given twice, as a number and as text"):
+                build(twice)
+
+    @pytest.mark.parametrize("wrong", [True, 1.5, None])
+    def test_what_is_neither_text_nor_a_whole_number_is_no_id(self, wrong: Any) -> None:
+        with pytest.raises(InputError, match="is not usable; write a text or a whole number"):
+            Run.from_rankings({"q1": [wrong]})
 
     def test_numbers_of_any_type_are_scores(self) -> None:
         run = Run.from_dict({"q": {"a": 3, "b": np.float32(1.5), "c": np.int64(2)}})  # type: ignore[dict-item]

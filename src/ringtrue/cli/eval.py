@@ -205,7 +205,12 @@ def retriever_of(asked: Asked) -> Any:
                 raise InputError(f"--route names '{value.strip()}' twice; give each corpus one retriever")
             routes[value.strip()] = text.strip()
         return routes
-    return asked.retriever or "hybrid"
+    text = asked.retriever or "hybrid"
+    if text.lstrip().startswith("{"):  # a configuration is named by what it means
+        from ringtrue.retrieve import as_expression
+
+        return str(as_expression(text))
+    return text
 
 
 def function_at(place: str) -> Callable[..., Any]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.formats.text import read_yaml
+from ringtrue.formats.text import Place, read_yaml
 from ringtrue.golden import formats
+from ringtrue.golden.formats import dataset
+from ringtrue.golden.formats.output import write_json
 from ringtrue.golden.record import with_corpus_hash
 from ringtrue.records import GoldenSet
 
@@ -43,13 +47,16 @@ def locate(source: str | Path) -> Path:
 
 
 def load(
-    source: str | Path,
+    source: str | Path | Mapping[Any, Any] | Sequence[Any],
     *,
     threshold: int | None = None,
     split: str | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> GoldenSet:
-    """Return the golden set in a file or folder, or the shipped set of that name, with the hash of its corpus.
+    """Return the golden set in a file or folder, the shipped set of that name, or a plain value, with the hash of its corpus.
+
+    A plain value is what a JSON file would hold: a dict with 'queries', a list of dicts like
+    ``{"query": "late checkout", "relevant": ["d1"]}``, or a dict ``{"late checkout": {"d1": 3}}`` of queries in words.
 
     ``threshold`` overrides the grade from which a document counts as relevant; ``split`` chooses a part of a BEIR
     folder ('test' unless given); ``columns`` names the columns of a table: ``{"doc_id": "sku"}``. Raises
@@ -58,8 +65,41 @@ def load(
     >>> "hotel" in shipped() and load("hotel").id
     'hotel'
     """
+    if not isinstance(source, str | Path):
+        golden = with_corpus_hash(_from_value(source), "the golden set")
+        return golden if threshold is None else replace(golden, relevance_threshold=threshold)
     golden = with_corpus_hash(formats.read(locate(source), split=split, columns=columns), source)
     return golden if threshold is None else replace(golden, relevance_threshold=threshold)
+
+
+def _from_value(value: Any) -> GoldenSet:
+    from ringtrue.golden.formats.detect import format_of, read_value
+
+    place = Place("the golden set")
+    if not isinstance(value, Mapping | list | tuple):
+        raise place.error(f"it is a {type(value).__name__}", "pass a path, a GoldenSet, a dict or a list of dicts")
+    value = dict(value) if isinstance(value, Mapping) else list(value)
+    if isinstance(value, dict) and value and all(isinstance(given, dict | list | tuple) for given in value.values()):
+        if isinstance(value.get("queries"), list) or dataset.ENTITIES in value:
+            found = format_of(value)
+        elif any(len(str(query).split()) > 1 for query in value):
+            found, value = "test-set", [{"query": str(query), "relevant": given} for query, given in value.items()]
+        else:
+            known = next(iter(value))
+            cure = 'pass a list like [{"query_id": "q1", "query": "late checkout", "relevant": {"d1": 3}}]'
+            raise place.error(f"its keys, such as {known!r:.40}, look like ids, so no query has words to ask", cure)
+    else:
+        found = format_of(value)
+    golden = read_value(value, place, found, name="golden")
+    if golden is not None:
+        return golden
+    with tempfile.TemporaryDirectory() as folder:  # the other formats are read from files alone
+        path = Path(folder) / "records.json"
+        write_json(value, path)
+        try:
+            return replace(formats.read(path), id="golden")
+        except InputError as problem:
+            raise type(problem)(str(problem).replace(str(path), str(place))) from None
 
 
 _BARE = ("trec", "dict", "csv", "parquet")

@@ -22,9 +22,9 @@ from typing import Any, BinaryIO, Literal, get_args
 from ringtrue.errors import InputError, RingtrueError, nearest
 from ringtrue.formats.text import Place, decode, one_line, read_yaml
 from ringtrue.golden.bounds import Spent, UploadLimits, parsed
-from ringtrue.golden.formats import FORMATS, beir, corpus, dataset, testset
+from ringtrue.golden.formats import FORMATS, beir, corpus, testset
 from ringtrue.golden.formats.complaints import Complaints
-from ringtrue.golden.formats.detect import NotRecognised, detect, format_of
+from ringtrue.golden.formats.detect import NotRecognised, detect, format_of, read_value
 from ringtrue.golden.formats.fields import METADATA
 from ringtrue.golden.formats.manifest import MANIFEST
 from ringtrue.golden.record import with_corpus_hash
@@ -132,11 +132,7 @@ def _read_json(upload: _Upload) -> GoldenSet:
     upload.spent.structure(io.BytesIO(upload.content), upload.place)
     value = parsed(text, upload.place)
     upload.spent.record(value, upload.place)
-    found = format_of(value)
-    if found in ("test-set", "golden-dataset"):
-        reader = testset.read_record if found == "test-set" else dataset.read_record
-        return reader(value, upload.place, Complaints(), name=upload.id)
-    return upload.read(_IN_JSON)
+    return read_value(value, upload.place, format_of(value), name=upload.id) or upload.read(_IN_JSON)
 
 
 def _read_yaml(upload: _Upload) -> GoldenSet:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.formats.text import Place
+from ringtrue.records import id_text
 from ringtrue.store import EventType, FeedbackEvent, LoggedQuery, StageFigure, timestamp
 from ringtrue.traffic import KINDS
 
@@ -37,6 +38,7 @@ _RANGES: Mapping[str, tuple[float, float, str]] = {
 }
 _YES_NO = {"degraded", "is_eval_corpus"}
 _OBJECTS = {"channel_contributions", "stage_latency_ms", "fusion_weights", "flags", "metadata"}
+_IDS = ("query_id", "item_id", "event_id")
 _FIGURES = ("stage_latency_ms", "fusion_weights")
 _PLACE = Place("record")
 
@@ -153,9 +155,9 @@ def _value(kind: str, name: str, value: Any, place: Place) -> Any:
             StageFigure(str(item["name"]), int(item["input"]), int(item["output"]), float(item["ms"])) for item in value
         )
     if name == "result_ids":
-        if not _is_texts(value):
-            raise wrong("a list of texts")
-        return tuple(value)
+        if not _is_ids(value):
+            raise wrong("a list of ids, texts or whole numbers")
+        return tuple(map(str, value))
     if name == "scores":
         if not isinstance(value, list | tuple) or not all(map(is_number, value)):
             raise wrong("a list of numbers")
@@ -164,9 +166,9 @@ def _value(kind: str, name: str, value: Any, place: Place) -> Any:
         if not isinstance(value, Mapping):
             raise wrong("an object")
         if name == "channel_contributions":
-            if not all(map(_is_texts, value.values())):
+            if not all(map(_is_ids, value.values())):
                 raise wrong("an object with a list of ids for each channel")
-            return {str(channel): tuple(ids) for channel, ids in value.items()}
+            return {str(channel): tuple(map(str, ids)) for channel, ids in value.items()}
         if name in _FIGURES:
             if not all(map(is_number, value.values())):
                 raise wrong("an object with a number for each name")
@@ -195,6 +197,8 @@ def _value(kind: str, name: str, value: Any, place: Place) -> Any:
         if not _in_range(name, value):
             raise wrong(_RANGES[name][2])
         return int(value) if whole else float(value)
+    if name in _IDS:
+        value = id_text(value)
     if not isinstance(value, str):
         raise wrong("a text")
     if name == "created_at":
@@ -213,8 +217,8 @@ def is_number(value: object) -> bool:
         return False
 
 
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+def _is_ids(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(id_text(item), str) for item in value)
 
 
 def _is_stage(item: object) -> bool:

@@ -7,6 +7,7 @@ default out, so that two ways to say the same thing are equal and a changed defa
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -198,13 +199,13 @@ LIKE = "bm25, rrf(bm25, dense) or hybrid >> mmr(0.5)"
 
 
 def as_expression(source: Source) -> Expression | Pipeline:
-    """Return the expression of a text or of a configuration such as ``{"fusion_method": "rrf", "rrf_k": 60}``.
+    """Return the expression of a text or of a configuration such as ``{"fusion_method": "rrf", "rrf_k": 60}``, also as JSON.
 
     >>> str(as_expression({"fusion_method": "weighted", "weights": {"bm25": 0.3, "dense": 0.7}}))
     'weighted(bm25, dense, w=[0.3, 0.7])'
     """
     if isinstance(source, str):
-        return parse(source, like=LIKE)
+        return _from_config(_config_in(source)) if source.lstrip().startswith("{") else parse(source, like=LIKE)
     if isinstance(source, Expression | Pipeline):
         return source
     if isinstance(source, Mapping):
@@ -214,6 +215,15 @@ def as_expression(source: Source) -> Expression | Pipeline:
 
 _CONFIG = {"rrf": ("rrf_k", "channels", "rerank"), "weighted": ("weights", "normalization", "rerank")}
 """The keys that a configuration may have beside ``fusion_method``."""
+
+
+def _config_in(text: str) -> Mapping[str, Any]:
+    try:
+        config = json.loads(text)
+    except ValueError as problem:
+        cure = 'write it like {"fusion_method": "rrf", "rrf_k": 60}'
+        raise SpecError(f"{text!r:.60} is not valid JSON ({problem}); {cure}") from None
+    return config  # type: ignore[no-any-return]  # it begins with a brace
 
 
 def _from_config(config: Mapping[str, Any]) -> Expression | Pipeline:

@@ -10,6 +10,7 @@ import contextlib
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 
@@ -160,9 +161,9 @@ def _tagged(hit: Hit, name: str, rank: int) -> Hit:
 
 def _as_hit(item: Any, rank: int, name: str) -> Hit:
     if isinstance(item, Hit):
-        _id(item.doc_id, rank, name)
-        _score(item.score, item.doc_id, name)
-        return item
+        doc_id = _id(item.doc_id, rank, name)
+        _score(item.score, doc_id, name)
+        return item if type(item.doc_id) is str else replace(item, doc_id=doc_id)
     if isinstance(item, str | int | np.integer) and not isinstance(item, bool):
         return Hit(_id(item, rank, name))
     if isinstance(item, tuple | list) and len(item) == 2:

@@ -65,7 +65,7 @@ class Watcher:
 
 def evaluate(
     retriever: Source | Retriever | Callable[..., Any] | Mapping[str, Any],
-    golden: GoldenSet | str | Path,
+    golden: GoldenSet | str | Path | Mapping[Any, Any] | Sequence[Any],
     *,
     measures: Iterable[str | Measure] = DEFAULT_MEASURES,
     k: int | None = None,
@@ -94,7 +94,7 @@ def evaluate(
     watcher: Watcher | None = None,
     now: datetime | None = None,
 ) -> Evaluation:
-    """Return how good a retriever is on a golden set, with every answer.
+    """Return how good a retriever is on a golden set (or what ``load`` makes one of), with every answer.
 
     ``retriever`` is an expression (over ``collection``, or the set's own documents, indexed on first use), a retriever, a plain
     function ``search(text, k)``, or ``{corpus: retriever}`` to route queries by their field ``route_by``. Nothing is scored

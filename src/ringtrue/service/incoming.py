@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import to_json
 
 from ringtrue.errors import InputError
+from ringtrue.records import id_text
 from ringtrue.service.direct import OneOrMany
 from ringtrue.service.models import Free, Line, Moment, Name, Strict, Text
 from ringtrue.service.work.logging_in import search_row
@@ -48,13 +49,22 @@ def _happened(moment: str) -> str:
     return moment
 
 
+def _ids_as_text(ids: Any) -> Any:
+    return tuple(map(id_text, ids)) if isinstance(ids, list) else ids
+
+
 At = Annotated[Moment, AfterValidator(_readable), Field(json_schema_extra={"format": "date-time"})]
 Past = Annotated[At, AfterValidator(_happened)]
 """When something happened."""
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
 Milliseconds = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e12)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Ids = Annotated[tuple[Name, ...], Field(max_length=MOST_RESULTS)]
+Ids = Annotated[
+    tuple[Name, ...],
+    # One call for the whole list: a search has many ids, and they are nearly always texts.
+    BeforeValidator(_ids_as_text, json_schema_input_type=list[str | int]),
+    Field(max_length=MOST_RESULTS),
+]
 
 
 class Stage(Strict):

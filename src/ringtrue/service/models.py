@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from ringtrue.online.redact import DEPTH
+from ringtrue.records import id_text
 
 Item = TypeVar("Item")
 MOST_ITEMS = 200
@@ -28,6 +29,8 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 """An id that others have given: any letters."""
 Label = Annotated[Name, AfterValidator(_harmless)]
 """A name that is given here, and shown to others."""
+Id = Annotated[Name, BeforeValidator(id_text, json_schema_input_type=str | int)]
+"""An id, which programs may send as a number; it is kept as text."""
 Line = Annotated[str, Field(max_length=2_000)]
 Text = Annotated[str, Field(max_length=100_000)]
 Moment = Annotated[str, Field(max_length=40, examples=["2026-01-31T12:00:00Z"])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +187,31 @@ def test_validation_says_once_where_a_record_cannot_be_read(put: Put) -> None:
 )
 def test_a_version_that_begins_with_v_is_named_with_one_v(version: str, name: str) -> None:
     assert version_name(GoldenSet("inn", version, (), ())) == name
+
+
+def test_a_plain_list_of_dicts_is_a_golden_set() -> None:
+    golden = load(
+        [{"query_id": 1, "query": "late checkout", "relevant": {7: 1}}, {"query": "pool", "relevant": {8: 3, "9": 1}}]
+    )
+    assert golden.qrels.to_dict() == {"1": {"7": 1}, "pool": {"8": 3, "9": 1}}
+
+
+@pytest.mark.parametrize("row", [AGENT_MEMORY, MEMORY_BENCH, GOLD, TEST_SET], ids=["agent", "bench", "gold", "test set"])
+def test_rows_of_any_format_may_come_as_python_values(put: Put, row: dict[str, Any]) -> None:
+    from_file = load(put("rows.json", json.dumps([row])))
+    assert load([row]) == replace(from_file, id="golden")
+
+
+def test_a_dict_of_queries_in_words_is_a_golden_set_and_one_of_ids_is_refused() -> None:
+    golden = load({"late checkout": {"d1": 3, 2: 0}, "pool": {"d2": 1}})
+    assert [query.text for query in golden.queries] == ["late checkout", "pool"]
+    assert golden.qrels.to_dict() == {"late checkout": {"d1": 3, "2": 0}, "pool": {"d2": 1}}
+    with pytest.raises(InputError, match="its keys, such as 'q1', look like ids, so no query has words to ask"):
+        load({"q1": {"d1": 3}, "q2": {"d1": 3}})
+
+
+def test_a_value_that_is_no_golden_set_is_refused_in_words() -> None:
+    with pytest.raises(InputError, match="the golden set: not recognised"):
+        load([{"colour": "red"}])
+    with pytest.raises(InputError, match="the golden set: it is a int; pass a path, a GoldenSet, a dict or a list of dicts"):
+        load(7)  # type: ignore[arg-type]

@@ -50,6 +50,11 @@ def test_r2_a_default_written_out_is_the_same_retriever_and_another_value_is_ano
     ("config", "text"),
     [
         ({"fusion_method": "rrf", "rrf_k": 60}, "rrf(bm25, dense, k=60)"),
+        ('{"fusion_method": "rrf", "rrf_k": 60}', "rrf(bm25, dense, k=60)"),
+        (
+            ' {"fusion_method": "weighted",\n "weights": {"bm25": 0.3, "splade": 0.4, "dense": 0.3}}',
+            "weighted(bm25, splade, dense, w=[0.3, 0.4, 0.3])",
+        ),
         ({"fusion_method": "rrf", "rrf_k": 20, "channels": ["bm25", "rm3"]}, "rrf(bm25, rm3, k=20)"),
         ({"fusion_method": "weighted", "weights": {"bm25": 0.3, "dense": 0.7}}, "weighted(bm25, dense, w=[0.3, 0.7])"),
         (

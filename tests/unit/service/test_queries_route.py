@@ -45,6 +45,22 @@ def test_requests_and_answers_hold_what_the_log_holds() -> None:
     assert set(Search.model_fields) == set(LoggedSearch.model_fields) == known
 
 
+def test_ids_that_are_numbers_are_kept_as_text_in_searches_feedback_and_judgments(client: TestClient, url: str) -> None:
+    search = {**ONE, "query_id": "eq_n", "session_id": "s", "result_ids": ["b", 17], "channel_contributions": {"bm25": [17]}}
+    send(client, search)
+    click = {"event_type": "click", "session_id": "s", "item_id": 17, "query_id": "eq_n"}
+    (event,) = ok(client.post("/v1/feedback", json=click), 201)["events"]
+    assert event["rank_in_results"] == 2
+    ok(client.post("/v1/judgments", json={"judgments": [{"query_id": "eq_n", "item_id": 17, "relevance": 3}]}), 201)
+    with Store.open(url) as store:
+        (row,) = store.queries()
+        assert (row.result_ids, dict(row.channel_contributions)) == (("b", "17"), {"bm25": ("17",)})
+        assert [judgment.item_id for judgment in store.judgments()] == ["17"]
+        assert [event.item_id for event in store.feedback()] == ["17"]
+    refused = client.post("/v1/queries", json={**ONE, "result_ids": [1.5]})
+    assert refused.status_code == 422
+
+
 def test_a_search_is_in_the_store_when_it_is_answered(client: TestClient, url: str) -> None:
     found = send(client, ONE)
     assert (found["accepted"], found["stored"]) == (1, 1)

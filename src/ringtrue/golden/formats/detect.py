@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.formats.text import json_records, read_bytes, read_text
+from ringtrue.formats.text import Place, json_records, read_bytes, read_text
 from ringtrue.golden.formats import (
     FORMATS,
     agent_memory,
@@ -21,9 +21,11 @@ from ringtrue.golden.formats import (
     table,
     testset,
 )
+from ringtrue.golden.formats.complaints import Complaints
 from ringtrue.golden.formats.fields import alike, legal
 from ringtrue.golden.formats.manifest import MANIFEST, read_manifest
 from ringtrue.golden.formats.trec import find
+from ringtrue.records import GoldenSet
 
 FOLDERS = ("gold-jsonl", "memory-bench", "agent-memory", "beir", "trec")
 _YAML = (".yaml", ".yml")
@@ -129,6 +131,12 @@ def format_of(value: Any) -> str | None:
     if any(alike(key, dataset.STRUCTURE[:2]) for key in value):
         return "golden-dataset"
     return _row(value)
+
+
+def read_value(value: Any, place: Place, format: str | None, *, name: str) -> GoldenSet | None:
+    """Return the set in a JSON value of a format that needs no file; None for any other format."""
+    readers = {"test-set": testset.read_record, "golden-dataset": dataset.read_record}
+    return readers[format](value, place, Complaints(), name=name) if format in readers else None
 
 
 def _rows(rows: Any) -> str | None:

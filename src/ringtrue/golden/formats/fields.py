@@ -16,6 +16,7 @@ from typing import Any
 from ringtrue.errors import nearest
 from ringtrue.formats.text import Located, Place, json_records
 from ringtrue.golden.formats.complaints import Complaints
+from ringtrue.records import id_text
 
 Record = dict[str, Any]
 METADATA = "metadata"
@@ -105,10 +106,9 @@ def ids_of(record: Mapping[str, Any], name: str, place: Place, *, default: Any =
 
 def as_id(value: Any, place: Place) -> str:
     """Return an id as text: stores number their records, and 12 and "12" name the same one (trap 11)."""
+    value = id_text(value)
     if isinstance(value, str) and value.strip():
         return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
     raise place.error(f"{value!r:.80} is not an id", "write a non-blank text or a whole number")
 
 

@@ -16,7 +16,7 @@ from ringtrue.service.direct import Direct, OneOrMany
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.idempotency import name_once
 from ringtrue.service.incoming import At, Past
-from ringtrue.service.models import Answer, Cursor, Free, Limit, Name, Page, Strict
+from ringtrue.service.models import Answer, Cursor, Free, Id, Limit, Name, Page, Strict
 from ringtrue.service.work.logging_in import event_cursor, linked, newest_feedback
 from ringtrue.store import EventType, FeedbackEvent, timestamp
 
@@ -30,7 +30,7 @@ class Event(Strict):
 
     event_type: EventType
     session_id: Name
-    item_id: Name | None = Field(None, description="The result; only a re_search may do without.")
+    item_id: Id | None = Field(None, description="The result; only a re_search may do without.")
     query_id: Name | None = Field(None, description="The search; found by prompt, trace or session where it is missing.")
     event_id: Name | None = Field(None, description="Given where it is missing. Sent twice, the first one stays.")
     created_at: Past | None = Field(None, description="When it happened; now if left out. Not in the future.")

@@ -11,7 +11,7 @@ from ringtrue.online.precedence import QUERY
 from ringtrue.service.auth import Admin, Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Answer, Label, Limit, Line, Name, Page, Strict
+from ringtrue.service.models import Answer, Id, Label, Limit, Line, Name, Page, Strict
 from ringtrue.service.work.judging import delete_judgments, judge_by_hand, judgments_after
 from ringtrue.store import JudgmentSource, StoredJudgment, timestamp
 
@@ -23,7 +23,7 @@ class Said(Strict):
     """One judgment by hand."""
 
     query_id: Name
-    item_id: Name
+    item_id: Id
     relevance: Annotated[int, Field(ge=0, le=3, description="3 answers it, 2 in part, 1 is on the topic, 0 is not.")]
     annotator: Label | None = Field(None, description="Who judged; the caller unless given.")
     query: Line | None = Field(None, description="The words of the query; from the log unless given.")
