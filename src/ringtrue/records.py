@@ -485,10 +485,20 @@ class GoldenSet:
         rows = ((judgment.query_id, judgment.doc_id, judgment.grade) for judgment in self.judgments)
         return Qrels.of(rows).with_queries(query.query_id for query in self.queries)
 
+    @cached_property
+    def confirmed(self) -> int:
+        """How many judgments a person made or confirmed, as their source says."""
+        return sum(judgment.source in HUMAN_SOURCES for judgment in self.judgments)
+
     @property
     def provisional(self) -> bool:
         """True while no person confirmed a single judgment (G-7)."""
-        return not any(judgment.source in HUMAN_SOURCES for judgment in self.judgments)
+        return not self.confirmed
+
+    @property
+    def reviewed(self) -> str:
+        """How far people confirmed the judgments, in words."""
+        return share_confirmed(self.confirmed, len(self.judgments))
 
     __repr__ = brief
 
@@ -498,6 +508,16 @@ class GoldenSet:
             if query.query_id == query_id:
                 return query
         raise InputError(f"golden set '{self.id}' has no query '{query_id}'")
+
+
+def share_confirmed(confirmed: int, judgments: int) -> str:
+    """Return how far people confirmed the judgments of a set, in the words that every report uses.
+
+    >>> share_confirmed(3, 637), share_confirmed(0, 12)
+    ('3 of 637 judgments confirmed by a person', 'provisional: 0 of 12 judgments confirmed by a person')
+    """
+    count = f"all {judgments:,}" if confirmed == judgments and judgments else f"{confirmed:,} of {judgments:,}"
+    return f"{'' if confirmed else 'provisional: '}{count} judgments confirmed by a person"
 
 
 def check_id(value: object, what: str, beside: object = None) -> str:

@@ -269,3 +269,15 @@ def test_the_checks_return_what_they_were_given_when_it_is_usable() -> None:
     assert check_score(np.float32(0.5), "q", "d") == 0.5
     with pytest.raises(InputError, match=r"^document id '' is not usable; write a non-blank text$"):
         check_id("", "document id")
+
+
+def test_a_golden_set_says_how_many_judgments_people_confirmed() -> None:
+    judged = [Judgment("q", f"d{n}", 1, source) for n, source in enumerate(["manual", "chair", "human", "bootstrap", None])]
+    for part, confirmed, words in (
+        (judged, 3, "3 of 5 judgments confirmed by a person"),
+        (judged[:3], 3, "all 3 judgments confirmed by a person"),
+        (judged[3:], 0, "provisional: 0 of 2 judgments confirmed by a person"),
+        ([], 0, "provisional: 0 of 0 judgments confirmed by a person"),
+    ):
+        golden = GoldenSet("g", "1", (Query("q", "ask"),), tuple(part))
+        assert (golden.confirmed, golden.reviewed, golden.provisional) == (confirmed, words, not confirmed)

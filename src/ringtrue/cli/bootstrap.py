@@ -83,6 +83,7 @@ def bootstrap_command(
 
     from ringtrue.errors import nearest
     from ringtrue.golden import load
+    from ringtrue.golden.bootstrap import CONFIRM
     from ringtrue.records import GoldenSet
 
     if method not in METHODS:
@@ -99,7 +100,7 @@ def bootstrap_command(
     if method == "names":
         _bootstrap_names(documents, there, out, form, today=today, json=json)
         return
-    base = there or GoldenSet(out.stem, "0.1.0", (), (), documents, created_at=today)
+    base = there or GoldenSet(out.stem, "0.1.0", (), (), documents, description=CONFIRM, created_at=today)
     if method == "generated":
         rows, facts, notes = _generated(documents, base, llm=llm, count=count)
     elif method == "queries":
@@ -119,11 +120,13 @@ def _format_for(out: Path, said: str | None) -> str | None:
 
 
 def _keep(golden: GoldenSet, out: Path, form: str | None) -> list[str]:
-    """Write the set and return what its format cannot hold, as a note."""
+    """Write the set and return what is to be said of it: what its format cannot hold, and how to confirm judgments."""
     from ringtrue.golden import save
+    from ringtrue.golden.bootstrap import CONFIRM
 
     lost = save(golden, out, format=form, overwrite=True)
-    return [f"{out} cannot hold: {'; '.join(lost)}. Write a .json file, or a folder with --format, to keep it"] * bool(lost)
+    notes = [f"{out} cannot hold: {'; '.join(lost)}. Write a .json file, or a folder with --format, to keep it"] * bool(lost)
+    return notes + [CONFIRM] * bool(golden.judgments and golden.provisional)
 
 
 def _listed(queries: Path | None, out: Path) -> tuple[Sequence[Row], dict[str, Any], list[str]]:

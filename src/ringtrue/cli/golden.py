@@ -103,8 +103,11 @@ def print_report(name: str, report: Report, *, strict: bool = False) -> None:
             f"{figures['copied_queries']} copied queries"
             + (" (a document's name may be its query here)" if report.profile == "known-item" else "")
         )
-        if figures["provisional"]:
-            print("  provisional: no judgment was confirmed by a person")
+        print(f"  {figures['reviewed']}")
+        if figures["judgments"] and set(figures["sources"]) == {"(none)"}:
+            print(
+                "  if people made them, say so: judgment_source: manual above the queries, or source: manual on each judgment"
+            )
     for note in report.notes:
         print(f"  {note}")
     for problem in report.problems:
@@ -168,6 +171,8 @@ def show_set(
         "scope": golden.scope,
         "slices": {field: _count(golden.queries, field) for field in slice_fields(golden)},
         "provisional": golden.provisional,
+        "confirmed": golden.confirmed,
+        "reviewed": golden.reviewed,
     }
     if json:
         show.as_json(facts)

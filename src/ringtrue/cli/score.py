@@ -109,7 +109,7 @@ def score_command(
         show.table(["worst queries", str(scores.measures[0])], [[query_id, show.number(value)] for query_id, value in lowest])
     origin = record.get("golden")
     if isinstance(origin, dict):
-        show.note(f"golden set {origin['version']}, {_CONFIRMED[bool(origin['provisional'])]}")
+        show.note(f"golden set {origin['version']}, {origin['reviewed']}")
     remarks = [f"relevant means grade {scores.counted.rel} or more", *scores.counted.gain, *scores.counted.notes()]
     if scores.judged_share < 1:
         remarks.append(f"Judged@10 is {show.number(scores.judged_share)}; unjudged documents count as not relevant")
@@ -117,7 +117,6 @@ def score_command(
         show.note(remark)
 
 
-_CONFIRMED = {True: "provisional: no person confirmed its judgments", False: "with judgments confirmed by a person"}
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 
 
@@ -163,7 +162,8 @@ def _origin(judgments: Qrels | GoldenSet) -> dict[str, object]:
     from ringtrue.golden import content_hash, version_name
 
     origin = {"id": judgments.id, "version": version_name(judgments), "content_hash": content_hash(judgments)}
-    return {"golden": {**origin, "corpus_hash": judgments.corpus_hash, "provisional": judgments.provisional}}
+    review = {"provisional": judgments.provisional, "reviewed": judgments.reviewed}
+    return {"golden": {**origin, "corpus_hash": judgments.corpus_hash, **review}}
 
 
 def _measures(text: str) -> list[Measure]:

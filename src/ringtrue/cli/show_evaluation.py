@@ -40,7 +40,7 @@ def print_evaluation(told: Report, *, verbose: bool = False) -> None:
 
 def _first(sentence: str, report: Report) -> None:
     golden = report.evaluation.setup.golden
-    label = ", provisional: no person confirmed its judgments" if golden.provisional else ""
+    label = f", {golden.reviewed}" if golden.unreviewed else ""
     text = f"{_plain(sentence)}."
     if show.on_terminal():
         from rich.console import Console

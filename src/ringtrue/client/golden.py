@@ -57,6 +57,8 @@ class GoldenVersion:
     profile: str
     provisional: bool
     """True while no person confirmed a judgment."""
+    confirmed: int
+    """How many judgments a person confirmed; ``figures["judgments"]`` is how many there are."""
     relevance_threshold: int
     scale: tuple[int, ...]
     slices: tuple[str, ...]

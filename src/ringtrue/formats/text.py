@@ -179,7 +179,10 @@ def json_records(path: str | Path) -> Iterator[tuple[Place, Callable[[], dict[st
     text, place = read_text(path), Place(str(path))
     start = len(text) - len(text.lstrip())
     if text.startswith("[", start):
-        for index, value in enumerate(parse_json(text, place)):
+        values = parse_json(text, place)
+        if not values:
+            raise place.error("the list is empty", "write at least one record into it")
+        for index, value in enumerate(values):
             yield place.at(index), partial(_object, value, place.at(index))
     elif _over_lines(text, start, one_document=Path(path).suffix.lower() == ".json"):
         line, counted = 1, 0

@@ -16,6 +16,8 @@ from ringtrue.records import HUMAN_SOURCES, Document, GoldenSet, Judgment, Query
 
 T = TypeVar("T")
 SOURCE = "bootstrap"
+CONFIRM = "No person judged this set yet. Change the source of each judgment that you check to manual (of a row: to chair)."
+"""How a set that a method made becomes its users' own; every new set says it of itself."""
 FACTS = ("practice_area", "corpus")
 """Facts of documents that a query for them has, too."""
 
@@ -168,7 +170,9 @@ def known_item(
     (['Refund policy'], ('d2',))
     """
     documents = tuple(documents)
-    base = existing or GoldenSet(id, "0.1.0", (), (), profile="known-item", relevance_threshold=1, created_at=created_at)
+    base = existing or GoldenSet(
+        id, "0.1.0", (), (), description=CONFIRM, profile="known-item", relevance_threshold=1, created_at=created_at
+    )
     named: dict[str, list[Document]] = {}
     for document in documents:
         named.setdefault(normalise(name(document)), []).append(document)

@@ -82,6 +82,8 @@ def figures(subject: Subject) -> dict[str, Any]:
         "grades": dict(sorted(Counter(judgment.grade for judgment in golden.judgments).items())),
         "sources": dict(sorted(Counter(judgment.source or "(none)" for judgment in golden.judgments).items())),
         "provisional": golden.provisional,
+        "confirmed": golden.confirmed,
+        "reviewed": golden.reviewed,
         "relevance_threshold": golden.relevance_threshold,
         "relevant_per_query": statistics.fmean(relevant) if relevant else None,
         "p5_reachable": subject.reachable_precision,

@@ -77,6 +77,7 @@ def _add(root: Xml.Element, index: int, name: str, cases: Sequence[Case], report
         "retriever": setup.retriever,
         "golden": setup.golden.version,
         "provisional": str(setup.golden.provisional).lower(),
+        "reviewed": setup.golden.reviewed,
         "split": setup.golden.split,
         "corpus": setup.corpus or setup.golden.corpus_hash or "",
         "baseline": report.baseline.version if report.baseline else "",

@@ -321,7 +321,7 @@ def shown_measures(report: Report, most: int = 4) -> list[str]:
 def warnings(report: Report) -> tuple[str, ...]:
     """Return what changes a reader's next step, each once.
 
-    That the judgments are provisional is no note here: every format labels it where it names the golden set.
+    How far people confirmed the judgments is no note here: every format says it where it names the golden set.
     """
     evaluation, comparison = report.evaluation, comparison_of(report)
     said = [*report.notes, *evaluation.notes, *evaluation.scores.counted.notes()]
@@ -332,7 +332,7 @@ def warnings(report: Report) -> tuple[str, ...]:
     said += comparison.notes if comparison else ()
     if evaluation.cached:
         said.append(f"answers from the cache, made at {evaluation.setup.recorded_at}")
-    made = ("is provisional: no person confirmed", NOT_CACHED, REPLAYED)
+    made = (evaluation.setup.golden.reviewed, NOT_CACHED, REPLAYED)
     return tuple(dict.fromkeys(text for text in said if not any(one in text for one in made)))
 
 

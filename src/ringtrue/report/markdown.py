@@ -93,7 +93,7 @@ def _top(report: Report) -> Iterator[str]:
     else:
         yield "- **Baseline version**: none"
     yield f"- **Golden set**: {md(golden.version)} (content {_short(golden.content_hash)}), profile {md(golden.profile)}, " + (
-        "**provisional: no person confirmed its judgments**" if golden.provisional else "judgments confirmed by a person"
+        f"**{golden.reviewed}**" if golden.provisional else golden.reviewed
     )
     yield f"- **Split**: {md(golden.split.replace('_', '-'))}; relevant means grade {golden.relevance_threshold} or more"
     yield f"- **Corpus**: {_short(setup.corpus or golden.corpus_hash)}"

@@ -184,7 +184,7 @@ def _about(report: Report) -> Iterator[Block]:
     ]
     yield _folded("Configuration and notes", [], [f"- {line}" for line in found])
     baseline = f" · baseline {md(report.baseline.version)}" if report.baseline else ""
-    label = " · **provisional**" if golden.provisional else ""
+    label = f" · **{golden.reviewed}**" if golden.provisional else f" · {golden.reviewed}" if golden.unreviewed else ""
     yield Block(
         [
             f"<sub>golden set {md(golden.version)} ({md(golden.split.replace('_', '-'))}){label}{baseline} · corpus "

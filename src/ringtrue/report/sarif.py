@@ -56,6 +56,7 @@ def sarif(report: Report, *, golden_file: str | None = None, baseline_file: str 
                     "retriever": setup.retriever,
                     "golden": setup.golden.version,
                     "provisional": setup.golden.provisional,
+                    "reviewed": setup.golden.reviewed,
                     "corpus": setup.corpus or setup.golden.corpus_hash,
                     "baseline": report.baseline.version if report.baseline else None,
                     "metrics": report.evaluation.metrics,

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from ringtrue.brief import brief
 from ringtrue.golden import content_hash, slice_fields, version_name
 from ringtrue.measures import Contribution, Latency, Scores, channel_contribution, latency
-from ringtrue.records import GoldenSet, Qrels, Query, Ranking
+from ringtrue.records import GoldenSet, Qrels, Query, Ranking, share_confirmed
 
 DEFAULT_MEASURES = ("nDCG@10", "nDCG@5", "R@5", "R@10", "R@20", "P@5", "RR", "Success@1")
 CONTRIBUTED = 10
@@ -45,6 +45,21 @@ class Origin:
     """'all', 'tuning' or 'held_out' (G-4)."""
     slices: tuple[str, ...] = ()
     """The fields by which its queries are divided, the most telling first."""
+    judgments: int | None = None
+    confirmed: int | None = None
+    """How many judgments there are, and how many of them a person confirmed; None in records made before this was kept."""
+
+    @property
+    def reviewed(self) -> str:
+        """How far people confirmed the judgments, in words."""
+        if self.judgments is None or self.confirmed is None:
+            return "provisional: no judgment confirmed by a person" if self.provisional else "judgments confirmed by a person"
+        return share_confirmed(0 if self.provisional else self.confirmed, self.judgments)
+
+    @property
+    def unreviewed(self) -> bool:
+        """True if there are judgments that no person is known to have confirmed."""
+        return self.provisional or (self.confirmed is not None and self.confirmed != self.judgments)
 
     @classmethod
     def of(cls, golden: GoldenSet) -> Origin:
@@ -60,6 +75,8 @@ class Origin:
             profile=golden.profile,
             split=str(golden.metadata.get("split", "all")),
             slices=slice_fields(golden),
+            judgments=len(golden.judgments),
+            confirmed=golden.confirmed,
         )
 
 

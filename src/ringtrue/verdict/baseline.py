@@ -276,9 +276,12 @@ def _origin(record: dict[str, Any], place: Place) -> Origin:
             raise place.error(f"there is no field '{name}'", f"did you mean {nearest(name, known)}?")
     kinds: dict[str, type | tuple[type, ...]] = {
         "corpus_hash": (str, type(None)), "relevance_threshold": int, "scale": list, "provisional": bool, "slices": list,
+        "judgments": (int, type(None)), "confirmed": (int, type(None)),
     }  # fmt: skip
     values: dict[str, Any] = {
-        item.name: field_of(record, item.name, kinds.get(item.name, str), place) for item in fields(Origin)
+        # A baseline that was recorded before these were kept does not say them.
+        item.name: field_of(record, item.name, kinds.get(item.name, str), place, default=None if item.default is None else ...)
+        for item in fields(Origin)
     }
     return Origin(**{**values, "scale": tuple(values["scale"]), "slices": tuple(values["slices"])})
 

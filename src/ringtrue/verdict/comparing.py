@@ -265,8 +265,9 @@ def _set_notes(pair: _Pair, *, allowed: bool) -> Iterator[str]:
                 "evaluate both on the same set, or allow it (--allow-different-sets, allow_different_sets=True)"
             )
         yield f"the runs were scored on different golden sets ({sets}): a difference may come from the judgments"
-    if any(origin.provisional for origin in known):
-        yield "the golden set is provisional: no person confirmed a judgment"
+    unsure = next((origin for origin in known if origin.unreviewed), None)
+    if unsure is not None:
+        yield f"the golden set {'is' if unsure.provisional else 'has'} {unsure.reviewed}"
 
 
 def _notes(pair: _Pair) -> Iterator[str]:

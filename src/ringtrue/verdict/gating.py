@@ -92,5 +92,6 @@ def _notes(evaluation: Evaluation, baseline: Baseline | None) -> Iterable[str]:
     yield from (
         f"accepted when it was evaluated: {one.detail}" for one in evaluation.setup.preconditions if one.status == "failed"
     )
-    if evaluation.setup.golden.provisional:
-        yield f"{evaluation.setup.golden.version} is provisional: no person confirmed a judgment"
+    golden = evaluation.setup.golden
+    if golden.unreviewed:
+        yield f"{golden.version} {'is' if golden.provisional else 'has'} {golden.reviewed}"

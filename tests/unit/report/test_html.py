@@ -163,7 +163,7 @@ def test_not_enough_evidence_says_how_many_more_queries() -> None:
 def test_g7_a_provisional_set_is_labelled_and_a_confirmed_one_is_not() -> None:
     confirmed = clean().evaluation
     setup = replace(confirmed.setup, golden=replace(confirmed.setup.golden, provisional=True))
-    assert "Provisional judgments" in text_of(html(clean(evaluation=replace(confirmed, setup=setup))))
+    assert "Provisional: 0 of 2,400 judgments" in text_of(html(clean(evaluation=replace(confirmed, setup=setup))))
     assert "Provisional" not in text_of(html(clean()))
 
 

@@ -41,7 +41,7 @@ def test_p1_it_names_everything_needed_to_repeat_it(worse: str) -> None:
     for expected in (
         f"- **Date**: {WHEN}",
         "- **Baseline version**: 1.0.0",
-        f"made-v1.0.0 (content {setup.golden.content_hash[:12]}), profile general, judgments confirmed by a person",
+        f"made-v1.0.0 (content {setup.golden.content_hash[:12]}), profile general, {setup.golden.reviewed}",
         "- **Split**: all; relevant means grade 1 or more",
         "- **Corpus**: c0ffee",
         "  - Embedding model: all-MiniLM-L6-v2",
@@ -92,9 +92,9 @@ def test_e3_without_it_is_below_0_where_the_search_loses(worse: str) -> None:
 
 def test_p1_a_provisional_set_says_so() -> None:
     found = healthy()
-    setup = replace(found.setup, golden=replace(found.setup.golden, provisional=True))
+    setup = replace(found.setup, golden=replace(found.setup.golden, provisional=True, judgments=637))
     told = markdown(Report(replace(found, setup=setup), WHEN))
-    assert "**provisional: no person confirmed its judgments**" in told
+    assert "**provisional: 0 of 637 judgments confirmed by a person**" in told
     assert "- **Baseline version**: none" in told
 
 

@@ -76,7 +76,7 @@ def test_b4_questions_without_an_answer_are_listed() -> None:
 def test_b4_a_provisional_golden_set_is_said_to_be_so() -> None:
     found = healthy()
     setup = replace(found.setup, golden=replace(found.setup.golden, provisional=True))
-    assert "· **provisional**" in pull_request(Report(replace(found, setup=setup), WHEN))
+    assert "· **provisional: 0 of 2,400 judgments confirmed" in pull_request(Report(replace(found, setup=setup), WHEN))
     assert "provisional" not in pull_request(clean())
 
 

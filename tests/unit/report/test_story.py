@@ -116,7 +116,7 @@ def test_every_note_is_told_once() -> None:
     found = healthy(notes=("accepted with --allow index: the index is out of sight",))
     unmet = (Precondition("index", "not checked", "the index is out of sight"),)
     setup = replace(found.setup, golden=replace(found.setup.golden, provisional=True), preconditions=unmet)
-    told = "made-v1.0.0 is provisional: no person confirmed a judgment"
+    told = f"made-v1.0.0 is {setup.golden.reviewed}"
     report = clean(evaluation=replace(found, setup=setup), verdict=verdict(notes=(told,)))
     said = notes(report)
     assert sum("out of sight" in note for note in said) == 1

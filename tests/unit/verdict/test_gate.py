@@ -613,3 +613,13 @@ def test_b2_a_latency_that_grew_names_the_highest_value_that_passes() -> None:
     for then, most in ((10.0, 15.0), (100.0, 120.0)):
         (check,) = gate(found, rules, baseline=replace(baseline_of(found), latency={"p95": then}, latencies={})).checks
         assert check.threshold == pytest.approx(most)
+
+
+def test_the_gate_says_how_many_judgments_people_confirmed() -> None:
+    golden = golden_set(relevant=4)
+    mixed = tuple(replace(one, source="manual" if n < 3 else "model") for n, one in enumerate(golden.judgments))
+    partly = replace(golden, judgments=mixed)
+    told = f"{partly.id}-v{partly.version} has 3 of {len(mixed)} judgments confirmed by a person"
+    assert told in gate(evaluation(partly, perfect(partly))).notes
+    whole = gate(evaluation(golden, perfect(golden)))
+    assert not any("confirmed by a person" in note for note in whole.notes)

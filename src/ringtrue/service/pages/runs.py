@@ -10,10 +10,8 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from ringtrue.errors import InputError, MissingInput, RingtrueError
-from ringtrue.golden import parse_version
+from ringtrue.errors import RingtrueError
 from ringtrue.online.production import set_name
-from ringtrue.records import HUMAN_SOURCES
 from ringtrue.report import Report, html, report_on
 from ringtrue.report.page import sections
 from ringtrue.report.page.sides import Sides
@@ -29,7 +27,7 @@ from ringtrue.service.work.finding_runs import SHOWN, Filters, find_runs, kept_a
 from ringtrue.service.work.gating import Decided, decided
 from ringtrue.service.work.library import UPDATE, baseline_named, baselines, keep_baseline, named
 from ringtrue.service.work.naming import short
-from ringtrue.service.work.opened import LARGEST_SET, answers_of, report_opened, run_opened, set_opened
+from ringtrue.service.work.opened import answers_of, report_opened, run_opened
 from ringtrue.service.work.reading_runs import elsewhere, primary_of, query_lines, query_seen
 from ringtrue.store import StoredResult
 
@@ -111,7 +109,6 @@ def _run(
     reused = evaluation.cached or (bool(evaluation.latencies) and not row.latency_ms)
     values["run"] = {
         "evaluation": evaluation,
-        "confirmed": _confirmed(service, caller, evaluation),
         "reused": evaluation.setup.recorded_at if reused else "",
         "headline": headline(report) if report.verdict is not None else _headline(row, report),
         "ring": sections.ring(sides),
@@ -177,18 +174,6 @@ def _headline(row: StoredResult, report: Report) -> Headline:
     by = f" by {row.control_run_id}" if row.control_run_id else ""
     why = f"The gate said so when the run was made{by}. Its checks are not kept here; a preview below shows them."
     return replace(found, word=row.gate.upper(), tone=tones[row.gate], why=why)
-
-
-def _confirmed(service: Service, caller: Caller, evaluation: Evaluation) -> tuple[int, int] | None:
-    """Return how many judgments of the golden set a person confirmed, of how many; None where the set cannot be asked."""
-    origin = evaluation.setup.golden
-    if len(evaluation.qrels.grade) > LARGEST_SET:  # to read a set anew for every reader would take too long
-        return None
-    try:
-        golden = set_opened(service, caller, origin.id, parse_version(origin.version).number).golden
-    except (InputError, MissingInput):
-        return None
-    return sum(one.source in HUMAN_SOURCES for one in golden.judgments), len(golden.judgments)
 
 
 def _kept_as(service: Service, caller: Caller, run_id: str, evaluation: Evaluation | None) -> tuple[list[str], list[str]]:

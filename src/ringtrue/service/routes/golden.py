@@ -55,6 +55,7 @@ class GoldenAnswer(Answer):
     description: str
     profile: str
     provisional: bool = Field(description="True while no person confirmed a judgment.")
+    confirmed: int = Field(description="How many judgments a person confirmed; `figures.judgments` is how many there are.")
     relevance_threshold: int
     scale: list[int]
     slices: list[str]
@@ -121,6 +122,7 @@ def golden_answer(kept: KeptSet, *, content: bool = False) -> GoldenAnswer:
         description=golden.description,
         profile=golden.profile,
         provisional=golden.provisional,
+        confirmed=golden.confirmed,
         relevance_threshold=golden.relevance_threshold,
         scale=list(golden.scale),
         slices=list(golden.slices),
