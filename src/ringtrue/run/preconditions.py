@@ -128,7 +128,7 @@ def _documents(subject: Subject, golden: GoldenSet, id_of: IdOf, there: IdOf | N
     if missing:
         where = "the index" if collection is None else str(collection.folder)
         problem = f"{len(missing)} of {len(judged)} judged documents are not in {where}, such as '{missing[0]}'"
-        guess = _guess(here, missing) or _planted(subject, golden, missing)
+        guess = _guess(here - known, missing, right=known) or _planted(subject, golden, missing)
         cure = f"its ids look like '{guess[1]}': map them with --id-pattern '{guess[0]}'" if guess else "index these documents"
         return Found("documents", problem, cure)
     if collection is not None and golden.documents:
@@ -195,44 +195,67 @@ def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Found:
     if not returned or not judged:
         return Found("ids", detail="there are no ids to compare", looked=False)
     strangers = [doc_id for doc_id in returned if doc_id not in universe]
-    guess = _guess(strangers, universe)
+    guess = _guess(strangers, universe, right=[doc_id for doc_id in returned if doc_id in universe])
     if len(strangers) == len(returned):
         problem = (
             f"none of the {len(returned)} documents in the answers, such as '{strangers[0]}', has the id of a document of "
             f"'{golden.id}', such as '{min(universe)}'"
         )
-        cure = f"map them with --id-pattern '{guess[0]}' ({guess[2]})" if guess else "search the documents that the set judges"
+        cure = "search the documents that the set judges, or map them with --id-pattern 'REGEX'"
+        cure = f"map them with --id-pattern '{guess[0]}' ({guess[2]})" if guess else cure
         return Found("ids", problem, cure)
-    if guess and guess[3] >= max(2, len(strangers) // 2):
+    likely = guess or _guess(strangers, universe)
+    if likely and likely[3] >= max(2, len(strangers) // 2):
         problem = (
-            f"{guess[3]} ids in the answers, such as '{guess[1]}', are no documents of '{golden.id}' but parts of them: "
-            f"{guess[2]}"
+            f"{likely[3]} ids in the answers, such as '{likely[1]}', are no documents of '{golden.id}' but parts of them: "
+            f"{likely[2]}"
         )
-        return Found("ids", problem, f"map them with --id-pattern '{guess[0]}'")
+        cure = "let the search name documents throughout: a pattern for these would change other ids, which are right"
+        return Found("ids", problem, f"map them with --id-pattern '{guess[0]}'" if guess else cure)
     return Found("ids", detail=f"{len(returned) - len(strangers)} of {len(returned)} returned documents are known to the set")
 
 
-def _guess(strangers: Iterable[str], wanted: Collection[str]) -> tuple[str, str, str, int] | None:
-    """Return (pattern, example, what it takes away, how many fit) of the mapping that turns most strangers into wanted ids."""
+def _guess(strangers: Iterable[str], wanted: Collection[str], *, right: Iterable[str] = ()) -> tuple[str, str, str, int] | None:
+    """Return (pattern, example, what it takes away, how many fit) of the mapping that turns most strangers into wanted ids.
+
+    A pattern that would change an id that is ``right`` already is not offered.
+    """
     some = list(strangers)[:2000]
-    known = set(wanted)
+    known, kept = set(wanted), list(right)[:2000]
     best: tuple[str, str, str, int] | None = None
-    for pattern, means in (*_GUESSES, *_marks(some, known)):
+    for pattern, means in (*_GUESSES, *_shapes(some, known)):
+        if any((match := re.match(pattern, doc_id)) and match[1] != doc_id for doc_id in kept):
+            continue
         fits = [doc_id for doc_id in some if (match := re.match(pattern, doc_id)) and match[1] in known]
         if fits and (best is None or len(fits) > best[3]):
             best = pattern, fits[0], means, len(fits)
     return best
 
 
-def _marks(strangers: Sequence[str], known: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield a pattern for each sign after which, or before which, strangers carry a known id: d4~1, v2|d4."""
-    signs = Counter(char for stranger in strangers[:200] for char in set(stranger) if not char.isalnum())
-    for sign, _ in signs.most_common(8):
-        here = re.escape(sign)
-        if any(stranger.rpartition(sign)[0] in known for stranger in strangers):
-            yield f"^(.+){here}[^{here}]*$", f"what follows the last '{sign}'"
-        if any(stranger.partition(sign)[2] in known for stranger in strangers):
-            yield f"^[^{here}]*{here}(.+)$", f"what comes before the first '{sign}'"
+def _shapes(strangers: Sequence[str], known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the patterns of what stands around a known id in the strangers, the most frequent first: pool:chunk:3, kb/pool/3.
+
+    Numbers stand for any number. If the words around the id differ from one stranger to the next, they stand for any words.
+    """
+    around = [parts for stranger in strangers[:200] if (parts := _around(stranger, known)) is not None]
+    for word in (r"\d+", r"\w+?"):
+        runs = re.compile(r"\d+" if word == r"\d+" else r"\w+")
+
+        def shape(text: str, word: str = word, runs: re.Pattern[str] = runs) -> str:
+            return word.join(map(re.escape, runs.split(text)))
+
+        for (before, after), _ in Counter((shape(before), shape(after)) for before, after in around).most_common(3):
+            yield f"^{before}(.+?){after}$", "what stands around the judged id"
+
+
+def _around(stranger: str, known: Collection[str]) -> tuple[str, str] | None:
+    """Return what stands before and after the longest known id that is a part of a longer id, between signs."""
+    if len(stranger) > 300:
+        return None
+    ends = sorted({0, len(stranger), *(edge for sign in re.finditer(r"[\W_]", stranger) for edge in sign.span())})
+    parts = ((end - start, start, end) for start in ends for end in ends if start < end and stranger[start:end] in known)
+    best = max(parts, default=None)
+    return None if best is None else (stranger[: best[1]], stranger[best[2] :])
 
 
 def _depth(rankings: Sequence[Ranking], golden: GoldenSet, deep: int | None) -> Found:

@@ -64,7 +64,13 @@ def test_trap_11_ids_of_another_kind_are_no_dead_search(golden: GoldenSet, name:
     assert found.metrics == {"nDCG@5": 1.0, "R@5": 1.0}
 
 
-@pytest.mark.parametrize("form", ["mem:{}", "docs/{}.md", "a/b/{}", "golden:beir:{}", "{}#3", "{}-chunk-2", "{}.txt", "00{}"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "mem:{}", "docs/{}.md", "a/b/{}", "golden:beir:{}", "{}#3", "{}-chunk-2", "{}.txt", "00{}", "{}_chunk_3", "{}::3",
+        "{}:chunk:0", "kb/{}/3", "docs/{}.md#2", "{}-chunk-3-of-9", "{} (3)", "chunk-7-{}", "{}:0:512", "{}::intro::2",
+    ],
+)  # fmt: skip
 def test_trap_11_the_cure_names_a_pattern_that_works(golden: GoldenSet, form: str) -> None:
     search = answering(golden, form.format)
     message = refused(search, golden)
@@ -76,6 +82,26 @@ def test_trap_11_chunk_ids_mixed_with_document_ids_are_seen_too(golden: GoldenSe
     """Some answers in documents, some in chunks: the chunks would count as strangers, and the search as worse than it is."""
     search = answering(golden, lambda doc_id: doc_id if doc_id < "h" else f"{doc_id}#0")
     assert "are no documents of 'small' but parts of them" in refused(search, golden)
+
+
+def test_a_pattern_is_not_offered_if_it_would_change_ids_that_are_right(golden: GoldenSet) -> None:
+    numbered = {document.doc_id: f"{document.doc_id}-{n % 2}" for n, document in enumerate(golden.documents)}
+    golden = replace(
+        golden,
+        documents=tuple(replace(one, doc_id=numbered[one.doc_id]) for one in golden.documents),
+        judgments=tuple(replace(one, doc_id=numbered[one.doc_id]) for one in golden.judgments),
+    )
+    some = sorted(numbered.values())[:5]
+    search = answering(golden, lambda doc_id: doc_id if doc_id in some else f"{doc_id}-3")
+    message = refused(search, golden)
+    assert "let the search name documents throughout: a pattern for these would change other ids, which are right" in message
+    assert "--id-pattern" not in message
+
+
+def test_where_no_pattern_fits_the_option_is_named_all_the_same(golden: GoldenSet) -> None:
+    ids = {document.doc_id: f"{n:032x}" for n, document in enumerate(golden.documents, 1)}
+    message = refused(answering(golden, ids.__getitem__), golden)
+    assert "search the documents that the set judges, or map them with --id-pattern 'REGEX'" in message
 
 
 def test_several_chunks_of_one_document_count_once_at_the_best_rank(golden: GoldenSet) -> None:
