@@ -96,8 +96,8 @@ def test_next_shows_question_document_and_guidelines_and_keeps_the_pair(ringtrue
     assert "question  old question" in shown.out
     assert "opens at nine" in shown.out
     pair = ringtrue("review", "next", "--reviewer", "ada", "--json").json["pair"]
-    assert f"judge {pair['item_key']} GRADE" in shown.out
-    assert ringtrue("review", "next", "--reviewer", "ben", "--json").json["pair"]["item_key"] != pair["item_key"]
+    assert f"judge {pair['key']} GRADE" in shown.out
+    assert ringtrue("review", "next", "--reviewer", "ben", "--json").json["pair"]["key"] != pair["key"]
 
 
 def test_trap_40_stored_text_cannot_command_the_reviewers_terminal(ringtrue, place) -> None:

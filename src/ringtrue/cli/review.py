@@ -486,9 +486,9 @@ def _now() -> datetime:
 
 
 def _facts(item: ReviewItem) -> dict[str, Any]:
-    """Return what may be shown of a pair: not who has it, and nobody's grade."""
-    names = ("item_key", "query_id", "query", "doc_id", "title", "state", "priority", "wanted", "created_at")
-    return {name: getattr(item, name) for name in names}
+    """Return what may be shown of a pair, under the names that REST uses: not who has it, and nobody's grade."""
+    names = ("query_id", "query", "doc_id", "title", "state", "priority", "wanted", "created_at")
+    return {"key": item.item_key} | {name: getattr(item, name) for name in names}
 
 
 def _print_pair(item: ReviewItem, *, whole: bool) -> None:

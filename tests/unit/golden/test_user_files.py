@@ -215,3 +215,38 @@ def test_a_value_that_is_no_golden_set_is_refused_in_words() -> None:
         load([{"colour": "red"}])
     with pytest.raises(InputError, match="the golden set: it is a int; pass a path, a GoldenSet, a dict or a list of dicts"):
         load(7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"judgmentSource": "manaul"}, "field 'judgmentSource': 'manaul' is not a judgmentSource; write 'manual'"),
+        ({"judgmentSource": "crowd"}, "field 'judgmentSource': 'crowd' is not a judgmentSource"),
+        ({"category": "causal-qery"}, "field 'category': 'causal-qery' is not a category; write 'causal-query'"),
+        ({"category": "POLICY"}, "field 'category': 'POLICY' is not a category"),
+        ({"intent": "find_decison"}, "field 'intent': 'find_decison' is not a known intent; did you mean 'find_decision'?"),
+    ],
+)
+def test_a_misspelt_word_of_the_agent_memory_format_is_named(put: Put, change: dict[str, Any], says: str) -> None:
+    path = put("queries.jsonl", json.dumps(AGENT_MEMORY | change))
+    with pytest.raises(InputError) as problem:
+        load(path)
+    assert f"queries.jsonl:1: {says}" in str(problem.value)
+    (found,) = [str(problem) for problem in validate_file(path).problems if problem.rule == "readable"]
+    assert says in found
+
+
+def test_an_intent_of_ones_own_is_free(put: Put) -> None:
+    assert load(put("q.jsonl", json.dumps(AGENT_MEMORY | {"intent": "book_room"}))).queries[0].metadata["intent"] == "book_room"
+
+
+def test_a_misspelt_source_above_the_queries_is_named(put: Put) -> None:
+    with pytest.raises(InputError, match="field 'judgment_source': 'manaul' is not a known source; did you mean 'manual'"):
+        load(put("t.json", json.dumps({"judgment_source": "manaul", "queries": [TEST_SET]})))
+
+
+def test_a_set_with_words_of_its_own_is_kept_in_the_agent_memory_format(golden: GoldenSet, tmp_path: Path) -> None:
+    judgments = tuple(replace(one, source="crowd") for one in golden.judgments)
+    mine = replace(golden, judgments=judgments)
+    lost = save(mine, tmp_path / "kept", format="agent-memory")
+    assert not [loss for loss in lost if "category" in loss or "source" in loss], lost

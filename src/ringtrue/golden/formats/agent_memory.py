@@ -15,13 +15,16 @@ from ringtrue.golden.formats.complaints import Complaints
 from ringtrue.golden.formats.draft import Draft
 from ringtrue.golden.formats.fields import (
     NEGATIVE,
+    SOURCES,
     Record,
+    alike,
     as_number,
     facts_of,
     grade_of,
     id_of,
     ids_of,
     json_lines,
+    legal,
     list_of,
     objects,
     spread,
@@ -30,9 +33,15 @@ from ringtrue.golden.formats.fields import (
 )
 from ringtrue.golden.formats.header import Header
 from ringtrue.golden.formats.output import judged, write_json_lines
+from ringtrue.recall.intents import INTENTS
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 SOURCE = "judgmentSource"
+JUDGED_BY = ("manual", "implicit", "bootstrapped", "validated", *SOURCES)
+CATEGORIES = (
+    "trigger-match", "semantic-search", "causal-query", "cross-folder", "intent-specific", "cold-start", "multi-concept",
+    "edge-case",
+)  # fmt: skip
 QUERY = ("queryId", "query", "judgments", SOURCE, NEGATIVE)
 QUERY_FACTS = ("intent", "category", "sessionContext", "harvestedAt", "chain")
 JUDGMENT = ("memoryId", "relevance", "source")
@@ -64,7 +73,8 @@ def _read_queries(path: Path, draft: Draft, threshold: int) -> None:
         with draft.complaints.about(place):
             facts = _memory_ids(facts_of(record, QUERY, place, named=QUERY_FACTS), _as_text)
             query_id = id_of(record, "queryId", place)
-            source = text_of(record, SOURCE, place) if record.get(SOURCE) is not None else None
+            _check_words(record, place)
+            source = record.get(SOURCE)
             negative = truth_of(record, NEGATIVE, place, default=False)
             rows = list_of(record, "judgments", place)
             if source is not None and not rows:
@@ -73,6 +83,17 @@ def _read_queries(path: Path, draft: Draft, threshold: int) -> None:
             for here, row in objects(rows, place.at("judgments"), draft.complaints):
                 with draft.complaints.about(here):
                     draft.add_judgment(_judgment(query_id, row, source, here), here)
+
+
+def _check_words(record: Record, place: Place) -> None:
+    """Raise InputError for a word that the format does not have; intents may be a user's own, but not nearly one of ours."""
+    for name, words in ((SOURCE, JUDGED_BY), ("category", CATEGORIES)):
+        if record.get(name) is not None:
+            legal(text_of(record, name, place), words, name, place.at(name))
+    intent = text_of(record, "intent", place) if record.get("intent") is not None else None
+    meant = None if intent is None or intent in INTENTS else alike(intent, INTENTS)
+    if meant is not None:
+        raise place.at("intent").error(f"'{intent}' is not a known intent", f"did you mean '{meant}'?")
 
 
 def _judgment(query_id: str, row: Record, source: str | None, place: Place) -> Judgment:
@@ -112,11 +133,14 @@ def _query_rows(golden: GoldenSet) -> Iterator[Record]:
         mine = groups[query.query_id]
         facts = _memory_ids(dict(query.metadata), as_number)
         shared = {judgment.source for judgment in mine}
-        source = next(iter(shared)) if len(shared) == 1 else None
+        source = next(iter(shared)) if len(shared) == 1 and shared <= {*JUDGED_BY} else None
         if not mine and isinstance(facts.get(SOURCE), str):
             source = facts.pop(SOURCE)
-        row: Record = {"queryId": query.query_id, "query": query.text} | spread(facts, QUERY, named=QUERY_FACTS)
-        row["judgments"] = [_judgment_row(judgment, with_source=len(shared) > 1) for judgment in mine]
+        # What a query is called elsewhere is kept where no reader takes it for one of this format's categories.
+        named = [name for name in QUERY_FACTS if name != "category" or facts.get(name) in CATEGORIES]
+        structure = QUERY if "category" in named else (*QUERY, "category")
+        row: Record = {"queryId": query.query_id, "query": query.text} | spread(facts, structure, named=named)
+        row["judgments"] = [_judgment_row(judgment, with_source=source is None and shared != {None}) for judgment in mine]
         row |= {SOURCE: source} if source is not None else {}
         yield row | ({NEGATIVE: True} if query.negative else {})
 

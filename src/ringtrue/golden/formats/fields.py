@@ -16,11 +16,13 @@ from typing import Any
 from ringtrue.errors import nearest
 from ringtrue.formats.text import Located, Place, json_records
 from ringtrue.golden.formats.complaints import Complaints
-from ringtrue.records import id_text
+from ringtrue.records import HUMAN_SOURCES, id_text
 
 Record = dict[str, Any]
 METADATA = "metadata"
 NEGATIVE = "negative"
+SOURCES = ("bootstrap", *sorted(HUMAN_SOURCES), "citation", "implicit", "synthetic")
+"""Who made a judgment, in the words that mean something here; other words are allowed, misspelt ones are not."""
 _ALIKE = 0.8
 
 
@@ -131,6 +133,15 @@ def grade(value: Any, place: Place) -> int:
 def grade_of(record: Mapping[str, Any], name: str, place: Place) -> int:
     """Return a field that holds a grade."""
     return grade(_present(record, name, place), place.at(name))
+
+
+def as_source(source: str, place: Place) -> str:
+    """Return a source of judgments; raises InputError for one that is nearly, but not exactly, one of ``SOURCES``."""
+    # 'chiar' must not make a row that a person confirmed look like one that nobody did.
+    meant = None if source in SOURCES else alike(source, SOURCES)
+    if meant is not None:
+        raise place.error(f"'{source}' is not a known source", f"did you mean '{meant}'?")
+    return source
 
 
 def legal(value: str, options: Collection[str], what: str, place: Place) -> str:

@@ -14,6 +14,7 @@ from ringtrue.golden.formats.fields import (
     NEGATIVE,
     Record,
     alike,
+    as_source,
     facts_of,
     id_of,
     ids_of,
@@ -24,12 +25,11 @@ from ringtrue.golden.formats.fields import (
 )
 from ringtrue.golden.formats.header import Header
 from ringtrue.golden.formats.output import judged
-from ringtrue.records import HUMAN_SOURCES, GoldenSet, Judgment, Query
+from ringtrue.records import GoldenSet, Judgment, Query
 
 IDS = ("relevant_ids", "relevant_case_law_ids")
 QUERY = ("id", "query", *IDS, "source", NEGATIVE)
 QUERY_FACTS = ("practice_area", "corpus", "note")
-SOURCES = ("bootstrap", *sorted(HUMAN_SOURCES), "citation", "implicit", "synthetic")
 
 
 def _read_queries(path: Path, draft: Draft, threshold: int) -> None:
@@ -37,7 +37,8 @@ def _read_queries(path: Path, draft: Draft, threshold: int) -> None:
         with draft.complaints.about(place):
             facts = facts_of(record, QUERY, place, named=QUERY_FACTS) if _check_ids(record, place) else {}
             query_id = id_of(record, "id", place)
-            source = _source(record, place)
+            said = text_of(record, "source", place) if record.get("source") is not None else None
+            source = None if said is None else as_source(said, place.at("source"))
             negative = truth_of(record, NEGATIVE, place, default=False)
             name = next((key for key in IDS if key in record), IDS[0])
             relevant = ids_of(record, name, place)
@@ -56,17 +57,6 @@ def _check_ids(record: Record, place: Place) -> bool:
         cure = f"rename '{meant}'" if meant else "add the list of relevant document ids"
         raise place.error(f"the field '{IDS[0]}' (or '{IDS[1]}') is missing", cure)
     return True
-
-
-def _source(record: Record, place: Place) -> str | None:
-    if record.get("source") is None:
-        return None
-    source = text_of(record, "source", place)
-    # Other sources are allowed, but 'chiar' must not make a row that a person confirmed look like one nobody did.
-    meant = None if source in SOURCES else alike(source, SOURCES)
-    if meant is not None:
-        raise place.at("source").error(f"'{source}' is not a known source", f"did you mean '{meant}'?")
-    return source
 
 
 def _read_corpus(path: Path, draft: Draft, name: str, header: Header) -> None:

@@ -10,6 +10,7 @@ from ringtrue.formats.text import Place
 from ringtrue.golden.formats.fields import (
     Record,
     as_id,
+    as_source,
     facts_of,
     grade,
     ids_of,
@@ -78,7 +79,7 @@ def read_header(
         slices=tuple(ids_of(record, "slices", place, default=[])),
         equivalence_classes=_classes(record, place),
         corpus_hash=_optional_text(record, "corpus_hash", place),
-        judgment_source=_optional_text(record, "judgment_source", place),
+        judgment_source=_judgment_source(record, place),
         metadata=facts,
     )
 
@@ -114,6 +115,11 @@ def write_header(golden: GoldenSet, *, structure: tuple[str, ...] = (), with_sou
 
 def _optional_text(record: Record, name: str, place: Place) -> str | None:
     return None if record.get(name, ...) is None else text_of(record, name, place, default=None)
+
+
+def _judgment_source(record: Record, place: Place) -> str | None:
+    said = _optional_text(record, "judgment_source", place)
+    return None if said is None else as_source(said, place.at("judgment_source"))
 
 
 def _scale(record: Record, place: Place) -> tuple[int, int]:
