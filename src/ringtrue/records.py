@@ -11,38 +11,21 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ringtrue.brief import brief
 from ringtrue.errors import InputError
+from ringtrue.ids import check_id, keep_as_text, keyed_by_text
 
-T = TypeVar("T")
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int64] | NDArray[np.int32]
 """Positions in ``query_ids``; large runs keep them in half the memory."""
 Floats = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 HUMAN_SOURCES = frozenset({"chair", "manual", "human", "adjudicated"})
-
-
-def id_text(value: Any) -> Any:
-    """Return an id as text if it is a whole number, as stores number their records; anything else as it is.
-
-    >>> id_text(12), id_text("d12")
-    ('12', 'd12')
-    """
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
-    return str(int(value)) if whole else value
-
-
-def _keep_as_text(record: object, *names: str) -> None:
-    for name in names:
-        value = getattr(record, name)
-        if type(value) is not str:
-            object.__setattr__(record, name, id_text(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +43,7 @@ class Query:
     __repr__ = brief
 
     def __post_init__(self) -> None:
-        _keep_as_text(self, "query_id")
+        keep_as_text(self, "query_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +59,7 @@ class Document:
     __repr__ = brief
 
     def __post_init__(self) -> None:
-        _keep_as_text(self, "doc_id")
+        keep_as_text(self, "doc_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +75,7 @@ class Judgment:
     __repr__ = brief
 
     def __post_init__(self) -> None:
-        _keep_as_text(self, "query_id", "doc_id")
+        keep_as_text(self, "query_id", "doc_id")
 
 
 class Stage(NamedTuple):
@@ -133,7 +116,7 @@ class Ranking:
     __repr__ = brief
 
     def __post_init__(self) -> None:
-        _keep_as_text(self, "query_id")
+        keep_as_text(self, "query_id")
 
 
 class DocIds(Protocol):
@@ -218,7 +201,7 @@ class Qrels:
     @classmethod
     def from_dict(cls, judgments: Mapping[str, Mapping[str, int]]) -> Qrels:
         """Build from ``{query: {document: grade}}``; a query with no judgment at all is kept, and numbers are ids as text."""
-        judgments = _keyed_by_text(judgments)
+        judgments = keyed_by_text(judgments)
         for query_id, documents in judgments.items():
             if not isinstance(documents, Mapping):
                 raise InputError(f"the judgments of query '{query_id}' are {documents!r:.60}; write {{document: grade}}")
@@ -328,7 +311,7 @@ class Run:
         >>> Run.from_dict({"q1": {"a": 0.5, "b": 2.0}}).to_dict()
         {'q1': {'b': 2.0, 'a': 0.5}}
         """
-        scores = _keyed_by_text(scores)
+        scores = keyed_by_text(scores)
         for query_id, answer in scores.items():
             if not isinstance(answer, Mapping):
                 raise InputError(f"the answer to query '{query_id}' is {answer!r:.60}; write {{document: score}}")
@@ -342,7 +325,7 @@ class Run:
             for query_id, listed in rankings.items():
                 if isinstance(listed, str | bytes) or not isinstance(listed, Sequence):
                     raise InputError(f"the answer to query '{query_id}' is {listed!r:.60}; write [document, …], best first")
-            rankings = _keyed_by_text(rankings)
+            rankings = keyed_by_text(rankings)
             rankings = [Ranking(query, tuple(Hit(doc) for doc in docs)) for query, docs in rankings.items()]
         answers = [answer for answer in rankings if answer.error is None]
         seen: set[str] = set()
@@ -518,26 +501,6 @@ def share_confirmed(confirmed: int, judgments: int) -> str:
     """
     count = f"all {judgments:,}" if confirmed == judgments and judgments else f"{confirmed:,} of {judgments:,}"
     return f"{'' if confirmed else 'provisional: '}{count} judgments confirmed by a person"
-
-
-def check_id(value: object, what: str, beside: object = None) -> str:
-    """Return ``value`` when it is a usable id; raises InputError naming its neighbour otherwise."""
-    value = id_text(value)
-    if isinstance(value, str) and value.strip():
-        return value
-    place = "" if beside is None else f" (beside '{beside}')"
-    cure = "write a non-blank text" if isinstance(value, str) else f"write a text or a whole number, not {type(value).__name__}"
-    raise InputError(f"{what} {value!r}{place} is not usable; {cure}")
-
-
-def _keyed_by_text(values: Mapping[Any, T]) -> dict[str, T]:
-    """Return a mapping whose keys are ids, with numbers as text; raises InputError if 1 and "1" are both there."""
-    found = {id_text(key): value for key, value in values.items()}
-    if len(found) < len(values):
-        keys = [id_text(key) for key in values]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise InputError(f"the id '{twice}' is given twice, as a number and as text; keep one of the two")
-    return found
 
 
 def check_grade(value: object, query_id: str, doc_id: str) -> int:

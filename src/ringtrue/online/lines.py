@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.formats.text import Place
-from ringtrue.records import id_text
+from ringtrue.ids import id_text
 from ringtrue.store import EventType, FeedbackEvent, LoggedQuery, StageFigure, timestamp
 from ringtrue.traffic import KINDS
 

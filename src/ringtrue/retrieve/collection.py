@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
-from ringtrue.records import Document, check_id
+from ringtrue.ids import check_id
+from ringtrue.records import Document
 from ringtrue.retrieve.chunk import LIKE, Chunker, chunker
 from ringtrue.retrieve.protocol import Retriever, Scope, plain, scope_of
 from ringtrue.retrieve.storage import PATIENCE, commits, connected, explained, locked, opened, transaction

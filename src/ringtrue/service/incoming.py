@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import to_json
 
 from ringtrue.errors import InputError
-from ringtrue.records import id_text
+from ringtrue.ids import id_text
 from ringtrue.service.direct import OneOrMany
 from ringtrue.service.models import Free, Line, Moment, Name, Strict, Text
 from ringtrue.service.work.logging_in import search_row

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Generic, TypeVar
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from ringtrue.ids import id_text
 from ringtrue.online.redact import DEPTH
-from ringtrue.records import id_text
 
 Item = TypeVar("Item")
 MOST_ITEMS = 200

@@ -16,7 +16,8 @@ from typing import Any
 from ringtrue.errors import nearest
 from ringtrue.formats.text import Located, Place, json_records
 from ringtrue.golden.formats.complaints import Complaints
-from ringtrue.records import HUMAN_SOURCES, id_text
+from ringtrue.ids import id_text
+from ringtrue.records import HUMAN_SOURCES
 
 Record = dict[str, Any]
 METADATA = "metadata"
