@@ -392,7 +392,7 @@ _run("json-deep", "r.json", "[" * 100_000, "r.json", "nested too deeply", "flatt
 _qrels("jsonl-list", "j.jsonl", f'{QJSONL}["q1", "d1", 1]\n', "j.jsonl:2", "a list", 'write one {"key": value} object a line')
 _run("jsonl-text", "r.jsonl", f'{RJSONL}\n"q1"\n', "r.jsonl:3", "a text", 'write one {"key": value} object a line')
 _run("jsonl-open", "r.jsonl", f'{RJSONL}{{"query_id": "q1"\n', "r.jsonl:2", "at the end", "mend the JSON")
-_run("jsonl-is-json", "r.jsonl", '{\n"q1": {"d1": 1}\n}\n', "r.jsonl:1", "at the end", "mend the JSON")
+_run("jsonl-is-json", "r.jsonl", '{\n"q1": {"d1": 1}\n}\n', "r.jsonl:1", "no column for the query", "name it 'query_id'")
 _run("jsonl-two-a-line", "r.jsonl", RJSONL.rstrip() + RJSONL, "r.jsonl:1", "Extra data", "mend the JSON")
 _qrels("yaml-tab", "j.yaml", "q1:\n\td1: 1\n", "j.yaml:2", "\\t", "mend the YAML")
 _qrels("yaml-alias", "j.yaml", "q1: &same\n  d1: 1\nq2: *same\n", "j.yaml:3", "*same", "write the value out")

@@ -47,7 +47,7 @@ def test_m3_scores_that_are_no_numbers_name_query_and_document(bad: object) -> N
         Run.of([("q7", "d9", bad)])  # type: ignore[list-item]
 
 
-@pytest.mark.parametrize("bad", ["", "  ", "\n", None, 7, 1.5])
+@pytest.mark.parametrize("bad", ["", "  ", "\n", None, True, 1.5])
 def test_m3_ids_that_are_blank_or_no_text_are_refused(bad: object) -> None:
     with pytest.raises(InputError, match=r"document id .* is not usable"):
         Run.of([("q7", bad, 1.0)])  # type: ignore[list-item]

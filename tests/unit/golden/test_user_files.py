@@ -250,3 +250,9 @@ def test_a_set_with_words_of_its_own_is_kept_in_the_agent_memory_format(golden: 
     mine = replace(golden, judgments=judgments)
     lost = save(mine, tmp_path / "kept", format="agent-memory")
     assert not [loss for loss in lost if "category" in loss or "source" in loss], lost
+
+
+@pytest.mark.parametrize("text", ['{"query": "late checkout"}\n{"query": "pool"}\n', '[{"query": "pool", "count": 3}]'])
+def test_a_list_of_queries_without_judgments_is_told_what_to_do_with_it(put: Put, text: str) -> None:
+    with pytest.raises(InputError, match=r"holds queries without judgments.*ringtrue golden bootstrap CORPUS --from queries"):
+        load(put("q.json", text))

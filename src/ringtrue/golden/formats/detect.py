@@ -151,7 +151,7 @@ def _row(record: dict[str, Any]) -> str | None:
 
 def _points(record: dict[str, Any], own: tuple[str, ...], common: tuple[str, ...]) -> float:
     keys = {key.partition(".")[0] if key.startswith("attributes.") else key for key in record}
-    misspelt = sum(alike(key, own) is not None for key in keys - set(own))
+    misspelt = sum(alike(key, own) is not None for key in keys - {*own, *common})
     # Documents may have a corpus and a category, too; without a question or what answers it, a row is none of a golden set.
     if not misspelt and not keys & {*own, "query", "query_text", "question"}:
         return 0.0
@@ -171,5 +171,8 @@ def _plain(text: str) -> str | None:
 
 def _unknown(path: Path, text: str) -> NotRecognised:
     seen = text[:60].replace("\n", "\\n")
+    if "query" in text.partition("\n")[0] and not any(name in text for name in ("relevant", "judgments", "grade")):
+        cure = f"make candidates of a list of queries: ringtrue golden bootstrap CORPUS --from queries --queries {path}"
+        return NotRecognised(f"{path}: holds queries without judgments, it begins {seen!r}; {cure}")
     formats = "; ".join(f"{form.name} ({form.looks})" for form in FORMATS.values())
     return NotRecognised(f"{path}: not recognised as a golden set, it begins {seen!r}; the formats known are {formats}")
