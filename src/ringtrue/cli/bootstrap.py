@@ -19,6 +19,27 @@ StoreAt = Annotated[
 ]
 Project = Annotated[str, typer.Option("--project", help="Whose log.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        help="names (a document's name finds it), citations (what was cited answers the searches that showed it), "
+        "feedback (what people did with results), generated (queries made from the documents), or queries (a list "
+        "of what was asked, without judgments).",
+    ),
+]
+Queries = Annotated[
+    Path | None,
+    typer.Option("--queries", help='With --from queries: text lines, CSV query[,count], or JSON lines with "query".'),
+]
+Citations = Annotated[
+    Path | None,
+    typer.Option("--citations", help="CSV or JSON lines: doc_id, and where known cited_at, query_id, session_id, cited_by."),
+]
+Form = Annotated[
+    str | None,
+    typer.Option("--format", "-f", help="The format to write; seen from the ending unless given (.jsonl is gold-jsonl)."),
+]
 METHODS = {
     "names": ("bootstrap", "known"),
     "citations": ("citation", "cited"),
@@ -35,33 +56,14 @@ def bootstrap_command(
         typer.Argument(metavar="CORPUS", help="The documents: a golden set, a BEIR folder, or whatever ringtrue ingest reads."),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The set to write; rows a person confirmed in it are kept.")],
-    method: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            help="names (a document's name finds it), citations (what was cited answers the searches that showed it), "
-            "feedback (what people did with results), generated (queries made from the documents), or queries (a list "
-            "of what was asked, without judgments).",
-        ),
-    ] = "names",
-    queries: Annotated[
-        Path | None,
-        typer.Option("--queries", help='With --from queries: text lines, CSV query[,count], or JSON lines with "query".'),
-    ] = None,
-    citations: Annotated[
-        Path | None,
-        typer.Option(
-            "--citations", help="CSV or JSON lines: doc_id, and where known cited_at, query_id, session_id, cited_by."
-        ),
-    ] = None,
+    method: Method = "names",
+    queries: Queries = None,
+    citations: Citations = None,
     llm: Annotated[
         str | None, typer.Option("--llm", help="A connection of kind 'llm' that writes the queries; offline unless given.")
     ] = None,
     count: Annotated[int, typer.Option("--count", min=1, help="Queries to generate per document.")] = 1,
-    to: Annotated[
-        str | None,
-        typer.Option("--format", "-f", help="The format to write; seen from the ending unless given (.jsonl is gold-jsonl)."),
-    ] = None,
+    to: Form = None,
     store: StoreAt = None,
     project: Project = "default",
     json: Json = False,

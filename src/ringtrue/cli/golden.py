@@ -111,7 +111,6 @@ def show_set(
         "scope": golden.scope,
         "slices": {field: _count(golden.queries, field) for field in slice_fields(golden)},
         "provisional": golden.provisional,
-        "confirmed": golden.confirmed,
         "reviewed": golden.reviewed,
     }
     if json:

@@ -32,6 +32,27 @@ Since = Annotated[
 Until = Annotated[str | None, typer.Option("--until", help="Before a time, or so long ago: 24h.")]
 Whose = Annotated[str, typer.Option("--traffic", help="Whose searches: user, evaluation, gate, shadow, test, or all.")]
 Tool = Annotated[str | None, typer.Option("--tool", help="Only searches of this tool or surface.")]
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help="JSON, one record after the other, or lists of queries (.csv, .tsv, .txt), also .gz; - is standard input."
+    ),
+]
+Kind = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        help="spans (OTLP/JSON, OpenInference), ubi, ringtrue, queries (a plain list); seen from the file unless given.",
+    ),
+]
+Actions = Annotated[
+    list[str] | None,
+    typer.Option("--action", help="What an action of UBI means: sample_order=selection. Repeatable."),
+]
+Columns = Annotated[
+    str,
+    typer.Option("--columns", help="Columns of a query list that have other names: query=term,count=hits,time=day."),
+]
 
 
 @app.command()
@@ -144,27 +165,10 @@ def stats(
 
 @app.command("import")
 def import_command(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            help="JSON, one record after the other, or lists of queries (.csv, .tsv, .txt), also .gz; - is standard input."
-        ),
-    ],
-    source: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            help="spans (OTLP/JSON, OpenInference), ubi, ringtrue, queries (a plain list); seen from the file unless given.",
-        ),
-    ] = "auto",
-    action: Annotated[
-        list[str] | None,
-        typer.Option("--action", help="What an action of UBI means: sample_order=selection. Repeatable."),
-    ] = None,
-    columns: Annotated[
-        str,
-        typer.Option("--columns", help="Columns of a query list that have other names: query=term,count=hits,time=day."),
-    ] = "",
+    files: Files,
+    source: Kind = "auto",
+    action: Actions = None,
+    columns: Columns = "",
     raw: Annotated[
         bool, typer.Option("--no-redact", help="Store texts as they are; else secrets and personal data go.")
     ] = False,

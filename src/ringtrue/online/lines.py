@@ -197,8 +197,7 @@ def _value(kind: str, name: str, value: Any, place: Place) -> Any:
         if not _in_range(name, value):
             raise wrong(_RANGES[name][2])
         return int(value) if whole else float(value)
-    if name in _IDS:
-        value = id_text(value)
+    value = id_text(value) if name in _IDS else value
     if not isinstance(value, str):
         raise wrong("a text")
     if name == "created_at":
