@@ -75,7 +75,7 @@ def test_hostile_and_long_and_right_to_left_texts_stay_texts_V_4(browser: Any, e
         ("set.json", b"{", "JSON"),
         ("set.yaml", b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "set.yaml:2: the alias"),
         ("set.zip", b"PK\x03\x04 no zip", "zip"),
-        ("../../etc/passwd.json", b"[]", "passwd.json: is not recognised"),
+        ("../../etc/passwd.json", b"[]", "passwd.json: the list is empty"),
     ],
 )
 def test_what_cannot_be_read_is_said_with_its_cure_V_4(

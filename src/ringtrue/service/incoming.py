@@ -14,9 +14,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import to_json
 
 from ringtrue.errors import InputError
-from ringtrue.ids import id_text
 from ringtrue.service.direct import OneOrMany
-from ringtrue.service.models import Free, Line, Moment, Name, Strict, Text
+from ringtrue.service.models import Free, Line, Moment, Name, Strict, Text, WholeNumber, numbered
 from ringtrue.service.work.logging_in import search_row
 from ringtrue.store import LoggedQuery, timestamp
 from ringtrue.traffic import Traffic
@@ -50,7 +49,7 @@ def _happened(moment: str) -> str:
 
 
 def _ids_as_text(ids: Any) -> Any:
-    return tuple(map(id_text, ids)) if isinstance(ids, list) else ids
+    return tuple(map(numbered, ids)) if isinstance(ids, list) else ids
 
 
 At = Annotated[Moment, AfterValidator(_readable), Field(json_schema_extra={"format": "date-time"})]
@@ -62,7 +61,7 @@ Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Ids = Annotated[
     tuple[Name, ...],
     # One call for the whole list: a search has many ids, and they are nearly always texts.
-    BeforeValidator(_ids_as_text, json_schema_input_type=list[str | int]),
+    BeforeValidator(_ids_as_text, json_schema_input_type=list[Name | WholeNumber]),
     Field(max_length=MOST_RESULTS),
 ]
 

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Generic, TypeVar
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from ringtrue.ids import id_text
 from ringtrue.online.redact import DEPTH
 
 Item = TypeVar("Item")
@@ -29,7 +28,15 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 """An id that others have given: any letters."""
 Label = Annotated[Name, AfterValidator(_harmless)]
 """A name that is given here, and shown to others."""
-Id = Annotated[Name, BeforeValidator(id_text, json_schema_input_type=str | int)]
+WholeNumber = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+
+
+def numbered(value: Any) -> Any:
+    """Return a whole number of usual size as text, as ids are kept; anything else as it is."""
+    return str(value) if type(value) is int and -(2**63) <= value < 2**63 else value
+
+
+Id = Annotated[Name, BeforeValidator(numbered, json_schema_input_type=Name | WholeNumber)]
 """An id, which programs may send as a number; it is kept as text."""
 Line = Annotated[str, Field(max_length=2_000)]
 Text = Annotated[str, Field(max_length=100_000)]
