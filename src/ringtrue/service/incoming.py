@@ -15,7 +15,7 @@ from pydantic_core import to_json
 
 from ringtrue.errors import InputError
 from ringtrue.service.direct import OneOrMany
-from ringtrue.service.models import Free, Line, Moment, Name, Strict, Text, WholeNumber, numbered
+from ringtrue.service.models import Free, Line, Moment, Name, Strict, Text, numbered
 from ringtrue.service.work.logging_in import search_row
 from ringtrue.store import LoggedQuery, timestamp
 from ringtrue.traffic import Traffic
@@ -61,7 +61,7 @@ Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Ids = Annotated[
     tuple[Name, ...],
     # One call for the whole list: a search has many ids, and they are nearly always texts.
-    BeforeValidator(_ids_as_text, json_schema_input_type=list[Name | WholeNumber]),
+    BeforeValidator(_ids_as_text, json_schema_input_type=list[Name | int]),
     Field(max_length=MOST_RESULTS),
 ]
 

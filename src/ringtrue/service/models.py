@@ -28,15 +28,15 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 """An id that others have given: any letters."""
 Label = Annotated[Name, AfterValidator(_harmless)]
 """A name that is given here, and shown to others."""
-WholeNumber = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
 def numbered(value: Any) -> Any:
-    """Return a whole number of usual size as text, as ids are kept; anything else as it is."""
-    return str(value) if type(value) is int and -(2**63) <= value < 2**63 else value
+    """Return a whole number as text, as ids are kept, and anything else as it is; to JSON, 12.0 is a whole number, too."""
+    whole = type(value) is int or (type(value) is float and value.is_integer())
+    return str(int(value)) if whole and abs(value) < 1e199 else value
 
 
-Id = Annotated[Name, BeforeValidator(numbered, json_schema_input_type=Name | WholeNumber)]
+Id = Annotated[Name, BeforeValidator(numbered, json_schema_input_type=Name | int)]
 """An id, which programs may send as a number; it is kept as text."""
 Line = Annotated[str, Field(max_length=2_000)]
 Text = Annotated[str, Field(max_length=100_000)]
