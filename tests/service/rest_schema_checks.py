@@ -16,7 +16,14 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 FORM = re.compile(r"(body|query|path|header)\b")
 WHOLE_FLOAT = re.compile(r"valid integer, not -?\d+(\.0|e\+?\d+)\b", re.IGNORECASE)
 """For a JSON schema 3.0 is an integer; the strict models of this service want 3."""
-BY_RULE = ("since is not before until", "steps of a", "cannot read the time", "letters of JSON", "outside the years")
+BY_RULE = (
+    "since is not before until",
+    "steps of a",
+    "cannot read the time",
+    "letters of JSON",
+    "outside the years",
+    "lies in the future",
+)
 """Rules about fields that name the field, although no schema can state them."""
 
 

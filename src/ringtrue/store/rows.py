@@ -259,6 +259,13 @@ _RESULT_COLUMNS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+FIGURES = (
+    "mrr_at_5", "mrr_at_10", "ndcg_at_5", "ndcg_at_10", "ndcg_at_20", "recall_at_5", "recall_at_10",
+    "constitutional_surfacing_rate", "importance_weighted_recall", "cold_start_mrr", "session_personalization_lift",
+    "causal_chain_completeness", "result_diversity_score",
+)  # fmt: skip
+"""The columns of eval_results that hold one figure of a run."""
+
 RESULT = Form(
     StoredResult,
     tables.eval_results,
@@ -267,10 +274,7 @@ RESULT = Form(
         run_id=_TEXT, run_type=_TEXT, created_at=_TIME, query_count=_WHOLE, metrics=_FLOATS, feature_id=_TEXT_MAYBE,
         golden=_TEXT_MAYBE, retriever=_TEXT_MAYBE, intervals=_INTERVALS, latency_ms=_FLOATS, control_run_id=_TEXT_MAYBE,
         deltas=_FLOATS, p_value=_NUMBER, is_significant=_YES_MAYBE, gate=_TEXT_MAYBE,
-        per_query=("per_query_results", _PER_QUERY), mrr_at_5=_NUMBER, mrr_at_10=_NUMBER, ndcg_at_5=_NUMBER,
-        ndcg_at_10=_NUMBER, ndcg_at_20=_NUMBER, recall_at_5=_NUMBER, recall_at_10=_NUMBER,
-        constitutional_surfacing_rate=_NUMBER, importance_weighted_recall=_NUMBER, cold_start_mrr=_NUMBER,
-        session_personalization_lift=_NUMBER, causal_chain_completeness=_NUMBER, result_diversity_score=_NUMBER,
+        per_query=("per_query_results", _PER_QUERY), **dict.fromkeys(FIGURES, _NUMBER),
         channel_contribution=("channel_contribution_json", _ANY_MAYBE), uploaded=_YES,
     ),
     derived=_RESULT_COLUMNS,
@@ -279,7 +283,7 @@ RESULT = Form(
 
 def result_columns(result: StoredResult) -> dict[str, float | None]:
     """Return the aggregate columns of eval_results for a run; None if the run did not measure it."""
-    return {name: read(result) for name, read in _RESULT_COLUMNS.items()}
+    return {name: getattr(result, name) for name in FIGURES} | {name: read(result) for name, read in _RESULT_COLUMNS.items()}
 
 
 SUM_COLUMNS = ("control_mrr", "treatment_mrr", "control_ndcg", "treatment_ndcg")

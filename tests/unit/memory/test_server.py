@@ -202,7 +202,7 @@ def test_health_shows_the_backlog_and_the_newest_evaluation_or_says_why_not(
     assert "there is no store yet" in found["unknown"]["backlog"] == found["unknown"]["evaluation"]
     assert not (tmp_path / ".ringtrue").exists()
     with Store.open() as store:
-        store.add_result(StoredResult("r1", "full", "2026-03-02T12:00:00Z", 60, {"nDCG@10": 0.8}))
+        store.add_result(StoredResult("r1", "full", "2026-03-02T12:00:00Z", 60, {"nDCG@10": 0.8}, ndcg_at_10=0.8))
     found = call("memory_health")
     assert (found["backlog"]["total"], found["evaluation"]["ndcg_at_10"], found["unknown"]) == (0, 0.8, {})
 

@@ -86,7 +86,7 @@ def test_diagnostics_and_the_memorys_health_show_the_same_backlog_and_evaluation
     monkeypatch.setenv("RINGTRUE_STORE", url)
     with serving(tmp_path, store=url) as client, Store.open(url) as store:
         store.add_review_items([ReviewItem("k1", "q1", "pool", "d1", "2026-03-01T12:00:00Z")])
-        store.add_result(StoredResult("r1", "full", "2026-03-02T12:00:00Z", 60, {"nDCG@10": 0.8, "RR@10": 0.7}))
+        store.add_result(StoredResult("r1", "full", "2026-03-02T12:00:00Z", 60, {"nDCG@10": 0.8, "RR@10": 0.7}, mrr_at_10=0.7))
         shown = ok(client.get("/v1/diagnostics"))
     assert shown["backlog"]["pending_review"] == 1
     assert (shown["evaluation"]["mrr_at_10"], shown["evaluation"]["recall_at_10"], shown["unknown"]) == (0.7, None, {})

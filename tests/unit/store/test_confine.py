@@ -123,6 +123,7 @@ CALLS: dict[str, Callable[[Store, Path], Any]] = {
     "save_run": lambda store, _: store.save_run(replace(RUN, run_id="new", project=OTHERS)),
     "save_test": lambda store, _: store.save_test(_theirs(replace(TEST, status="rejected"))),
     "set_flag": lambda store, _: store.set_flag(Flag("rerank", 100, OTHERS), who="mallory", at=LATER),
+    "shadow_features": lambda store, _: store.shadow_features(project=OTHERS),
     "shadow_runs": lambda store, _: store.shadow_runs(feature_id="rerank", project=OTHERS),
     "test": lambda store, _: store.test("rerank", project=OTHERS),
     "test_points": lambda store, _: store.test_points("rerank", project=OTHERS),
