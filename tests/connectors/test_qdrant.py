@@ -453,7 +453,7 @@ def test_a_folder_that_another_has_open_is_unreachable(tmp_path: Path) -> None:
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "qdrant_client", None)
-    with pytest.raises(MissingInput, match=r"ringtrue\[qdrant\]"):
+    with pytest.raises(MissingInput, match=r"pip install .*\[qdrant\]"):
         Qdrant(url="http://127.0.0.1:1", collection="c").search("pool")
 
 

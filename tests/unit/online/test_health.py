@@ -48,7 +48,7 @@ def healthy(store: Store) -> Store:
 def evaluated(**changes: Any) -> StoredResult:
     result = StoredResult(
         "r1", "full", LATELY, 60, {"nDCG@10": 0.8, "Constitutional@5": 1.0}, golden="hotel-v1.0.0",
-        intervals={"nDCG@10": (0.75, 0.85)}, gate="pass",
+        ndcg_at_10=0.8, constitutional_surfacing_rate=1.0, intervals={"nDCG@10": (0.75, 0.85)}, gate="pass",
     )  # fmt: skip
     return replace(result, **changes)
 
