@@ -55,14 +55,14 @@ released = log.watched(candidate, tool="shop")
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Open the store, and start the shadow run in the process that answers."""
     watched = log.watched(production, tool="shop")
-    # A share of the searches is enough where there are many: sample=0.1.
+    # With much traffic, a share of the searches is enough: sample=0.1.
     with log, Store.open() as store, Shadow(watched, candidate, store, FEATURE, sample=1.0) as shadow:
         app.state.flags, app.state.shadow = Flags(store), shadow
         yield
 
 
 app = FastAPI(lifespan=lifespan)
-app.add_middleware(TrafficMiddleware)  # evaluations of this service are no users' searches
+app.add_middleware(TrafficMiddleware)  # logs evaluations of this service apart from users' searches
 
 
 @app.get("/search")
