@@ -69,6 +69,6 @@ def install_command(*extras: str) -> str:
     """Return the command that adds extras to the running Ringtrue, from where it was installed: ``pip install '…[http]'``."""
     source = installed_source()
     if source.local and "://" not in source.where and not Path(source.where).exists():
-        return f"pip install 'WHERE[{','.join(extras)}]', with the folder or wheel of Ringtrue for WHERE"
+        return f"pip install 'WHERE[{','.join(extras)}]', where WHERE is your folder or wheel of Ringtrue"
     quoted = shlex.quote(source.requirement(extras))
     return f"pip install {'-e ' if source.editable else ''}{quoted}"

@@ -156,16 +156,16 @@ def test_an_example_of_a_search_is_taken_apart() -> None:
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (lambda method, fields: {"results": [{"id": "a"}, {"id": "b"}]}, "gives the same answer whatever 'prompt' asks"),
-        (lambda method, fields: {"results": []}, "found nothing for 'sauna'; give --question"),
+        (lambda method, fields: {"results": [{"id": "a"}, {"id": "b"}]}, "gives the same answer for every value of 'prompt'"),
+        (lambda method, fields: {"results": []}, "found nothing for 'sauna'; give a query that has results"),
         (lambda method, fields: {"results": [[1], [2]]}, "a list of a list of 1; hits must be ids or objects with an id"),
         (
             lambda method, fields: {"results": [{"text": TEXTS[name]} for name in ranked(str(fields.get("q")))]},
             "hits without an id",
         ),
-        (lambda method, fields: {"status": "ok"}, "an object with 'status', without a list of hits"),
+        (lambda method, fields: {"status": "ok"}, "an object with 'status', which has no list of hits"),
         (lambda method, fields: 422, "HTTP 422"),
-        (lambda method, fields: 404, "answers no search at this address"),
+        (lambda method, fields: 404, "does not answer searches at this address"),
     ],
 )
 def test_an_endpoint_that_is_not_understood_is_told_with_the_reason(answer, says) -> None:

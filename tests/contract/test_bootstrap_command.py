@@ -38,7 +38,7 @@ def test_bootstrap_writes_the_gold_set_as_json_lines_with_corpus_and_practice_ar
     assert second["relevant_ids"] == ["2", "c-3"]
     assert second["corpus"] == "decisions"
     assert "practice_area" not in second, "its documents do not share one"
-    assert "gold.jsonl cannot hold:" in found.err
+    assert "gold.jsonl cannot hold " in found.err
     assert "all 3 documents" in found.err
 
 
@@ -93,7 +93,7 @@ def test_a_list_of_queries_becomes_candidates_that_people_can_judge(ringtrue) ->
 
 def test_a_list_of_queries_is_named_with_its_method(ringtrue) -> None:
     missing = ringtrue("golden", "bootstrap", "corpus.jsonl", "--from", "queries", "--out", "c.json")
-    assert (missing.code, "name it with --queries FILE" in missing.err) == (2, True)
+    assert (missing.code, "add --queries FILE" in missing.err) == (2, True)
     stray = ringtrue("golden", "bootstrap", "corpus.jsonl", "--queries", "asked.csv", "--out", "c.json")
     assert (stray.code, "--queries belongs to --from queries" in stray.err) == (2, True)
 

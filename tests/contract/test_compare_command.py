@@ -50,7 +50,7 @@ def test_c2_the_verdict_comes_first_in_plain_words(ringtrue: Ringtrue, runs: Pat
     assert "win/tie/loss" in found.out
     assert "moved most" in found.out
     assert "mean difference" in found.out
-    assert "nDCG@10 decides; the other measures are for reading." in found.out
+    assert "nDCG@10 decides; the other measures are informational." in found.out
 
 
 def test_other_tests_are_shown_when_they_are_asked_for(ringtrue: Ringtrue, runs: Path) -> None:

@@ -227,9 +227,9 @@ def test_without_a_baseline_the_job_cannot_decide_and_says_how_to_record_one(rin
     outcome = ringtrue("ci", "--run", evaluated(ringtrue, "first"))
     assert outcome.code == 3
     assert "baseline update" in workflow.bodies()[0]
-    assert "could not be decided:\n  there is no baseline, so R@5" in outcome.out
+    assert "could not be decided:\n  no baseline, so R@5" in outcome.out
     told = ringtrue("ci", "--run", "first", "--json").json
-    assert told["reason"].startswith("there is no baseline, so R@5")
+    assert told["reason"].startswith("no baseline, so R@5")
     assert told["failures"] == []
 
 

@@ -59,7 +59,7 @@ def test_the_command_can_be_pasted_into_a_shell(monkeypatch, tmp_path) -> None:
 
 def test_a_folder_that_is_gone_is_not_named(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(extras, "installed_source", lambda: InstallSource(str(tmp_path / "gone")))
-    assert install_command("http") == "pip install 'WHERE[http]', with the folder or wheel of Ringtrue for WHERE"
+    assert install_command("http") == "pip install 'WHERE[http]', where WHERE is your folder or wheel of Ringtrue"
 
 
 def test_no_message_names_an_extra_in_any_other_way(root) -> None:

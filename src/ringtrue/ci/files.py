@@ -252,7 +252,7 @@ def _paths(start: Start, *, github: bool) -> str:
     own = ".github/workflows/ringtrue.yml" if github else ".gitlab/ringtrue.yml"
     watched = ["ringtrue.toml", "ringtrue-baseline.json", "golden/**", searched, own]
     said = (
-        "\n    # Only what can change an answer; leave `paths` out to run on everything.\n    paths:"
+        "\n    # Only files that can change an answer; remove `paths` to run on every change.\n    paths:"
         if github
         else "\n      changes:"
     )
@@ -266,8 +266,8 @@ def _settings(start: Start, function: str, samples: str, probed: Mapping[str, An
         "",
     )
     gate = (
-        "# latency_increase = 0.20          # p95 may grow by less than this share; inf: no rule\n"
-        "# It decides only with 200 timed answers on each side (passes under [eval]); with fewer, growth is shown.\n"
+        "# latency_increase = 0.20          # p95 must grow by less than this share; inf: no rule\n"
+        "# It decides only with 200 timed answers on each side (passes under [eval]); with fewer, it is advisory.\n"
     )
     if start.search == "documents":
         gate = (

@@ -81,7 +81,7 @@ class RunningService:
             )
         if self.service.ready and not self._missing(GLANCE):
             raise CannotDecide(
-                f"ready ({self.service.ready}) succeeds before the service was started, so another server answers it; "
+                f"ready ({self.service.ready}) succeeded before the service was started, so another server answered; "
                 "stop that one, or write {port} in ready under [ci]"
             )
         self.process = self._shell(self.service.serve)
@@ -94,12 +94,12 @@ class RunningService:
                 break
             time.sleep(0.05)
         if ended := self.ended():  # asked last: another server may have answered in its place
-            raise CannotDecide(f"{ended} (before it was ready); mend serve under [ci], see {self.log}")
+            raise CannotDecide(f"{ended} (before it was ready); fix serve under [ci], see {self.log}")
         if missing:
             raise CannotDecide(
                 f"the service was not ready after {self.service.ready_timeout:g} s: {missing} "
                 f"({self._filled(self.service.ready) or f'port {self.port}'}); "
-                f"mend ready or raise ready_timeout under [ci], see {self.log}"
+                f"fix ready or raise ready_timeout under [ci], see {self.log}"
             )
 
     def ended(self) -> str:
@@ -146,7 +146,7 @@ class RunningService:
         try:
             code = process.wait(max(timeout, 0.1))
         except subprocess.TimeoutExpired:
-            return "the command did not end"
+            return "the command did not finish"
         finally:
             _signal(process, signal.SIGKILL)
             process.wait()

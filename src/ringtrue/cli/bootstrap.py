@@ -23,9 +23,9 @@ Method = Annotated[
     str,
     typer.Option(
         "--from",
-        help="names (a document's name finds it), citations (what was cited answers the searches that showed it), "
-        "feedback (what people did with results), generated (queries made from the documents), or queries (a list "
-        "of what was asked, without judgments).",
+        help="names (a document's name is a query for it), citations (a cited document answers the searches that showed it), "
+        "feedback (clicks and other signals), generated (queries made from the documents), or queries (a list of queries "
+        "without judgments).",
     ),
 ]
 Queries = Annotated[
@@ -34,11 +34,11 @@ Queries = Annotated[
 ]
 Citations = Annotated[
     Path | None,
-    typer.Option("--citations", help="CSV or JSON lines: doc_id, and where known cited_at, query_id, session_id, cited_by."),
+    typer.Option("--citations", help="CSV or JSON lines: doc_id and, if known, cited_at, query_id, session_id, cited_by."),
 ]
 Form = Annotated[
     str | None,
-    typer.Option("--format", "-f", help="The format to write; seen from the ending unless given (.jsonl is gold-jsonl)."),
+    typer.Option("--format", "-f", help="The format to write; by default, from the file's ending (.jsonl means gold-jsonl)."),
 ]
 METHODS = {
     "names": ("bootstrap", "known"),
@@ -127,7 +127,7 @@ def _keep(golden: GoldenSet, out: Path, form: str | None) -> list[str]:
     from ringtrue.golden.bootstrap import CONFIRM
 
     lost = save(golden, out, format=form, overwrite=True)
-    notes = [f"{out} cannot hold: {'; '.join(lost)}. Write a .json file, or a folder with --format, to keep it"] * bool(lost)
+    notes = [f"{out} cannot hold {'; '.join(lost)}; to keep it, write a .json file or, with --format, a folder"] * bool(lost)
     return notes + [CONFIRM] * bool(golden.judgments and golden.provisional)
 
 
@@ -137,15 +137,15 @@ def _listed(queries: Path | None, out: Path) -> tuple[Sequence[Row], dict[str, A
     from ringtrue.golden import Row
 
     if queries is None:
-        raise InputError("--from queries needs the list; name it with --queries FILE")
+        raise InputError("--from queries needs a list of queries; add --queries FILE")
     found, unused = read_query_list(queries)
     counts: dict[str, int] = {}
     for one in found:
         counts[one.text] = counts.get(one.text, 0) + one.count
     rows = [Row(text, {}, {"count": count} if count > 1 else {}) for text, count in counts.items()]
-    notes = [f"not used of the list: {', '.join(unused)}"] * bool(unused)
+    notes = [f"ignored columns: {', '.join(unused)}"] * bool(unused)
     notes.append(
-        f"none of them has a judgment yet; let people judge what your search finds: ringtrue search --queries {out} "
+        f"these queries have no judgments yet; have people judge what your search finds: ringtrue search --queries {out} "
         f"--run found.run, then ringtrue review add {out} --run found.run"
     )
     return rows, {"listed": sum(counts.values())}, notes

@@ -77,20 +77,21 @@ def ci_command(
         str, typer.Option("--setup", help="Shell command before each evaluation: 'pip install -e . && make index'.")
     ] = "",
     serve: Annotated[
-        str, typer.Option("--serve", help="Shell command that runs the search service of a side: 'python app.py {port}'.")
+        str, typer.Option("--serve", help="Shell command that starts the search service: 'python app.py {port}'.")
     ] = "",
     ready: Annotated[
         str,
         typer.Option(
-            "--ready", help="URL or shell command that succeeds once the service is ready; by default, its port listens."
+            "--ready",
+            help="URL or shell command that succeeds once the service is ready; by default, its port must accept connections.",
         ),
     ] = "",
     stop: Annotated[str, typer.Option("--stop", help="Shell command that stops the service; SIGTERM follows.")] = "",
     port: Annotated[
-        int | None, typer.Option("--port", min=1, max=65535, help="Fixed port of the service; a free one unless given.")
+        int | None, typer.Option("--port", min=1, max=65535, help="Fixed port of the service; by default, a free one.")
     ] = None,
     ready_timeout: Annotated[
-        float, typer.Option("--ready-timeout", min=0.1, help="Seconds until the service must be ready.")
+        float, typer.Option("--ready-timeout", min=0.1, help="Seconds to wait until the service is ready.")
     ] = 60.0,
     shared: Annotated[
         bool, typer.Option("--shared", help="With --base-ref, both sides may ask the same running system.")
@@ -105,9 +106,9 @@ def ci_command(
 ) -> None:
     """Run the gate in CI, with reports and a pull-request comment. Ends with the exit code of the gate.
 
-    Everything comes from [eval], [gate] and [ci] in ringtrue.toml, unless it is given here. --serve starts the search service
-    of each side from its own checkout, on a port of its own: {port} in these commands and in the connection's url. A comment
-    that cannot be posted is reported, and never changes the exit code.
+    Settings come from [eval], [gate] and [ci] in ringtrue.toml; options override them. With --serve, each side runs its own
+    search service, from its own checkout and on its own port: write {port} in these commands and in the connection's url. A
+    comment that cannot be posted is reported but never changes the exit code.
 
     \b
     Example: ringtrue ci
@@ -259,7 +260,7 @@ def _base_job(job: CiJob, folder: Path) -> tuple[CiJob, list[str]]:
     head, base = load_config(), load_config(folder)
     own = base.commands.get("ci", {})
     notes = (
-        ["both sides asked one running system (shared = true); a change to that system is not compared"] if job.shared else []
+        ["both sides asked the same running system (shared = true), so changes to it are not compared"] if job.shared else []
     )
 
     def here(option: str) -> bool:
@@ -273,7 +274,7 @@ def _base_job(job: CiJob, folder: Path) -> tuple[CiJob, list[str]]:
         place = folder / os.path.relpath(head.file, Path.cwd())
         place.write_bytes(head.file.read_bytes())
         base, own = load_config(folder), {}
-        notes.append("the base has no [ci] serve; it was started and asked by this change's ringtrue.toml")
+        notes.append("the base has no serve under [ci], so it ran with this change's ringtrue.toml")
     setup = job.setup if here("setup") else str(own.get("setup", job.setup))
     asked = options.settled(job.named, job.context, base.commands.get("eval", {}))
     return replace(job, asked=asked, setup=setup, service=service), notes

@@ -33,7 +33,7 @@ def compare_command(
         typer.Option(
             "--measure",
             "-m",
-            help="Compare and decide by this measure, like nDCG@10; repeatable. All that both have unless given.",
+            help="Compare and decide by this measure, like nDCG@10; repeatable. By default, compare all that both runs have.",
         ),
     ] = None,
     primary: Annotated[
@@ -42,7 +42,8 @@ def compare_command(
     correction: Annotated[
         str | None,
         typer.Option(
-            "--correction", help="Let all measures decide, corrected by holm, benjamini-hochberg or none. Holm for several -m."
+            "--correction",
+            help="Let all measures decide, with this correction: holm (default for several -m), benjamini-hochberg or none.",
         ),
     ] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="Also per value of this query field; repeatable.")] = None,
@@ -56,15 +57,15 @@ def compare_command(
         bool, typer.Option("--allow-different-sets", help="Compare runs that were scored on different golden sets.")
     ] = False,
     tests: Annotated[
-        bool, typer.Option("--tests", help="Also show the other tests, and what so many queries can find.")
+        bool, typer.Option("--tests", help="Also show other tests and the smallest difference that these queries can detect.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Tell whether later runs are better or worse than the first. Without enough evidence it says so.
 
-    One measure decides (--primary), and the others are for reading; several -m or --correction let several decide. Queries are
-    paired by id; those that one run lacks take no part. Ends with 0 whatever the verdict, and with 3 if nothing can be
-    decided; to fail a build on a regression use ringtrue gate.
+    One measure decides (--primary); the others are informational. With several -m or --correction, several decide. Queries are
+    paired by id; a query that one run lacks is ignored. Exit code 0 whatever the verdict, 3 if nothing can be decided. To fail
+    a build on a regression, use ringtrue gate.
 
     Example: ringtrue compare runs/bm25 runs/hybrid --by query_type
 
@@ -326,8 +327,8 @@ def _print_tests(found: Comparison) -> None:
     show.table([*headers, "P(B is better)", "detectable", "more to settle"], rows)
     print(
         "The larger of the randomisation p and the interval p decides, since both must hold. Detectable: the smallest true\n"
-        "difference that so many queries find; more to settle: how many more queries would settle a true difference of the\n"
-        f"size seen ({terms(found.alpha, found.measures[found.primary].tests)})."
+        "difference that this many queries can detect. More to settle: how many more queries would settle a true difference\n"
+        f"of the size seen ({terms(found.alpha, found.measures[found.primary].tests)})."
     )
 
 
@@ -338,7 +339,7 @@ def _print_latency(found: LatencyComparison, alpha: float) -> None:
     percentiles = {"p50": found.p50, "p95": found.p95, "p99": found.p99}
     rows = [[name, milliseconds(a), milliseconds(b), signed_milliseconds(b - a)] for name, (a, b) in percentiles.items()]
     show.table(["latency", "A", "B", "B − A"], rows)
-    told = "" if found.comparable else "; not measured on the same machine: for reading only"
+    told = "" if found.comparable else "; measured on different machines, so informational only"
     interval = f"{signed_milliseconds(found.low)} … {signed_milliseconds(found.high)}"
     mean = signed_milliseconds(found.mean_diff)
     print(f"mean difference {mean} over {found.n} queries, {_level(alpha)} interval {interval}{told}")

@@ -62,7 +62,7 @@ Retries = Annotated[
     ),
 ]
 Passes = Annotated[
-    int, typer.Option("--passes", min=1, help="Ask every query so many times, to time more answers; the first is scored.")
+    int, typer.Option("--passes", min=1, help="Ask every query this many times, to time more answers; the first is scored.")
 ]
 IdPattern = Annotated[
     str | None, typer.Option("--id-pattern", help="Regular expression; its first group is the judged id: '^mem:(.+)$'.")
@@ -369,7 +369,10 @@ def eval_command(
     no_cache: NoCache = False,
     resume: Resume = False,
     name: Annotated[
-        str, typer.Option("--name", help="What tables and reports call the run; branch@commit unless given, or the search.")
+        str,
+        typer.Option(
+            "--name", help="Name of the run in tables and reports; default: branch@commit or, outside git, the search."
+        ),
     ] = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; .ringtrue/runs/… unless given.")] = None,
     reports: Annotated[Path, typer.Option("--reports", help="Folder for the Markdown report.")] = REPORTS,
@@ -379,14 +382,16 @@ def eval_command(
     no_store: NoStore = False,
     project: Project = "default",
     feature: Feature = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also print notes on how the numbers were made.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also print notes on how the numbers were computed.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure a search on a golden set.
 
-    Asks every question of the set and scores the answers, if the set's documents are in the index. Writes a run folder, which
-    compare, gate and report read, and a Markdown report, and adds the result to the store if there is one. The same
-    evaluation again comes from the cache, and says so.
+    Asks every question of the set and scores the answers, if the set's documents are in the index. Writes a run folder (which
+    compare, gate and report read) and a Markdown report, and adds the result to the store if there is one. Repeating the same
+    evaluation reads the cache and says so.
 
     \b
     Example: ringtrue eval --golden hotel --retriever hybrid --components

@@ -57,7 +57,7 @@ def gate_command(
         bool | None,
         typer.Option(
             "--require-baseline/--no-baseline",
-            help="--no-baseline: judge by floors and ceilings alone. Else a gate without a baseline cannot decide.",
+            help="--no-baseline: decide by floors and ceilings alone. Otherwise, a gate without a baseline is undecided.",
         ),
     ] = None,
     mode: Annotated[str | None, typer.Option("--mode", help="relative (any fall beyond --max-drop) or statistical.")] = None,
@@ -100,7 +100,7 @@ def gate_command(
     project: Project = "default",
     feature: Feature = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Also the checks that are for reading only, and every query behind a failure.")
+        bool, typer.Option("--verbose", help="Also show informational checks and every query behind a failure.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -151,7 +151,7 @@ def gate_command(
         evaluation = save(evaluation, out or options.new_run_folder(evaluation, datetime.now(UTC)))
     verdict = gate(evaluation, policy, baseline=before)
     if evaluation.cached:
-        notes.append(f"answers from the cache, made at {evaluation.setup.recorded_at}; --no-cache asks again")
+        notes.append(f"answers from the cache, recorded at {evaluation.setup.recorded_at}; --no-cache asks again")
     verdict = with_checks(verdict, extra, notes=notes)
     for path, write in writers.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -277,7 +277,7 @@ def print_verdict(verdict: Verdict, evaluation: Evaluation, baseline: Baseline |
         print(line)
     hidden = len(verdict.checks) - len(shown)
     if hidden:
-        print(f"\n{counted(hidden, 'more check')} for reading only: --verbose shows {'it' if hidden == 1 else 'them'}")
+        print(f"\n{counted(hidden, 'informational check')} not shown: --verbose shows {'it' if hidden == 1 else 'them'}")
     if evaluation.run_dir is not None:
         print(f"\nrun: {evaluation.run_dir}")
     for text in verdict.notes:

@@ -293,7 +293,7 @@ def convert(
         ),
     ] = None,
     columns: Annotated[
-        str, typer.Option("--columns", help="Columns of a table that have other names: query=question,doc_id=sku,grade=stars.")
+        str, typer.Option("--columns", help="Map the columns of a table: query=question,doc_id=sku,grade=stars.")
     ] = "",
     overwrite: Overwrite = False,
     json: Json = False,

@@ -22,7 +22,7 @@ def health_command(
 ) -> None:
     """Show the state of logs, gates, tests, rollouts and indexes.
 
-    The agent memory has lines of its own as soon as you use it.
+    If you use the agent memory, the table has lines for it.
 
     Exit code 0: healthy; 1: something is wrong; 3: something is not known.
 

@@ -31,7 +31,7 @@ def init_command(
         str | None, typer.Option("--serve", help="How CI starts an HTTP search, with {port}: 'python app.py {port}'.")
     ] = None,
     question: Annotated[
-        str, typer.Option("--question", help="A question that an HTTP search can answer, for finding its settings.")
+        str, typer.Option("--question", help="A query that has results, used to detect the settings of an HTTP search.")
     ] = "search",
     ci: Annotated[str | None, typer.Option("--ci", help="CI files: github, gitlab, both or none.")] = None,
     folder: Annotated[Path, typer.Option("--dir", help="Where to start; the current folder unless given.")] = Path(),
@@ -88,7 +88,7 @@ def init_command(
             "set its variable RINGTRUE_SOURCE to a Git URL, a wheel or a folder of this repository"
         )
     if start.forges != "none" and start.search == "http" and not start.serve:
-        show.note("the pipeline does not start your search; unless it can reach it, set serve under [ci] in ringtrue.toml")
+        show.note("the pipeline does not start your search; if CI cannot reach it, set serve under [ci] in ringtrue.toml")
     _say_what_it_is(start, documents, indexed, function=function, samples=samples)
     print("\nNext" + (f", in {folder}" if folder != Path() else "") + ":")
     for number, command in enumerate(commands, 1):
@@ -105,7 +105,7 @@ def _probed(start: Start, question: str) -> Mapping[str, Any] | str:
     except RingtrueError as problem:
         show.note(f"{problem}; complete [connections.search] in ringtrue.toml")
         return str(problem)
-    show.note(f"the endpoint answers a search with these settings ({found.hits} documents for '{found.question}')")
+    show.note(f"a search with these settings works ({found.hits} documents for '{found.question}')")
     for text in found.notes:
         show.note(text)
     return found.settings

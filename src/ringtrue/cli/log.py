@@ -34,24 +34,22 @@ Whose = Annotated[str, typer.Option("--traffic", help="Whose searches: user, eva
 Tool = Annotated[str | None, typer.Option("--tool", help="Only searches of this tool or surface.")]
 Files = Annotated[
     list[str],
-    typer.Argument(
-        help="JSON, one record after the other, or lists of queries (.csv, .tsv, .txt), also .gz; - is standard input."
-    ),
+    typer.Argument(help="JSON records or lists of queries (.csv, .tsv, .txt), also .gz; - is standard input."),
 ]
 Kind = Annotated[
     str,
     typer.Option(
         "--from",
-        help="spans (OTLP/JSON, OpenInference), ubi, ringtrue, queries (a plain list); seen from the file unless given.",
+        help="spans (OTLP/JSON, OpenInference), ubi, ringtrue, queries (a plain list); detected by default.",
     ),
 ]
 Actions = Annotated[
     list[str] | None,
-    typer.Option("--action", help="What an action of UBI means: sample_order=selection. Repeatable."),
+    typer.Option("--action", help="Map an action of UBI to a feedback type: sample_order=selection. Repeatable."),
 ]
 Columns = Annotated[
     str,
-    typer.Option("--columns", help="Columns of a query list that have other names: query=term,count=hits,time=day."),
+    typer.Option("--columns", help="Map the columns of a query list: query=term,count=hits,time=day."),
 ]
 
 
@@ -68,8 +66,8 @@ def tail(
 ) -> None:
     """Show the last searches, the newest at the end.
 
-    These are users' searches; --traffic shows those of evaluations, gates, shadow runs and tests. With --follow and --json
-    every search is an object on a line of its own.
+    Shows users' searches; --traffic selects those of evaluations, gates, shadow runs or tests. With --follow and --json,
+    prints one object per line.
 
     \b
     Example: ringtrue log tail -n 5
@@ -176,10 +174,10 @@ def import_command(
     store: Where = None,
     json: Json = False,
 ) -> None:
-    """Bring in searches and feedback that other systems logged, or a plain list of queries. Doing it again adds nothing.
+    """Import searches and feedback logged by other systems, or a plain list of queries. Repeating an import adds nothing.
 
-    A list is text with a query a line, CSV with the columns query, count and time (the last two if known), or JSON lines with
-    "query". What its searches found is unknown, so they do not count as empty answers.
+    A list is text with one query per line, CSV with the columns query and, if known, count and time, or JSON lines with
+    "query". Its results are unknown, so these searches do not count as empty answers.
 
     \b
     Example: ringtrue log import traces.jsonl --project shop

@@ -47,7 +47,8 @@ def add(
     wanted: Annotated[int, typer.Option("--reviewers", min=1, help="How many people judge each pair, blind.")] = 2,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many pairs, those worth most.")] = 100,
     corpus: Annotated[
-        str | None, typer.Option("--corpus", help="Documents for reviewers to read, if neither set nor runs have their text.")
+        str | None,
+        typer.Option("--corpus", help="Documents for reviewers to read, if neither the set nor the runs hold their text."),
     ] = None,
     store: StoreAt = None,
     project: Project = "default",
@@ -55,7 +56,7 @@ def add(
 ) -> None:
     """Put unjudged documents into the queue, those first that would change a comparison of the runs most.
 
-    Reviewers read the set's documents, what a connection with text = '…' answered in a run folder, or --corpus.
+    Reviewers read the documents of the set, of a run folder (if its connection sets text = '…') or of --corpus.
 
     \b
     Example: ringtrue review add hotel --run before.run --run after.run --reviewers 2
@@ -81,7 +82,7 @@ def add(
         return
     print(f"{len(found)} unjudged documents in the top {k}; {len(items)} in the queue, {new} of them new")
     if silent := sum(item.item_key not in readable for item in items):
-        show.note(f"{silent} pairs have no text to judge by; give it: ringtrue review texts DOCUMENTS")
+        show.note(f"{silent} pairs have no text for reviewers; add it: ringtrue review texts DOCUMENTS")
 
 
 @app.command()
@@ -106,7 +107,7 @@ def texts(
     if json:
         show.as_json({"given": given, "without": left})
         return
-    print(f"{given} pairs have their text now; {left} still have none")
+    print(f"text added to {given} pairs; {left} still have none")
 
 
 def _passages(source: str, *, documents: bool = False) -> dict[str, tuple[str, str]]:
@@ -496,7 +497,7 @@ def _print_pair(item: ReviewItem, *, whole: bool) -> None:
     print(f"pair      {item.item_key}")
     print(f"question  {harmless(item.query)}")
     print(f"document  {harmless(item.doc_id)}" + (f"  {harmless(item.title)}" if item.title else ""))
-    print(textwrap.indent(harmless(text).strip() or "(no text is known of it)", "  "))
+    print(textwrap.indent(harmless(text).strip() or "(no text)", "  "))
 
 
 def _print_backlog(backlog: Any) -> None:

@@ -16,7 +16,7 @@ def validate_command(
     sources: Annotated[list[str], typer.Argument(metavar="SET...", help="Files, folders or shipped names.")],
     minimum_documents: Annotated[int, typer.Option(min=0, help="Fewest documents a set should have.")] = 50,
     minimum_queries: Annotated[int, typer.Option(min=1, help="Fewest queries a set should have.")] = 20,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Check a golden set against every rule of its profile and list all problems at once. Exit code 2 when there is an error.

@@ -74,7 +74,7 @@ class MeasureDifference:
     p_adjusted: float | None
     interval_p: float | None
     decides: bool
-    """False for a measure that is shown for reading only."""
+    """False for a measure that is informational only."""
     tests: int
     """How many tests p_adjusted, ci and verdict are corrected for."""
     level: float

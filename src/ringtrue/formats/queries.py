@@ -74,7 +74,7 @@ def _name(row: Mapping[str, Any], ours: str, said: Mapping[str, str], place: Pla
     others = (said[ours],) if ours in said else COLUMNS[ours]
     found = [name for name in others if name in row]
     if not found and (ours in said or ours == "query"):
-        cure = f"say what it is called with --columns {ours}=NAME (there is {', '.join(map(repr, row)):.200})"
+        cure = f"name it with --columns {ours}=NAME (the file has {', '.join(map(repr, row)):.200})"
         raise place.error(f"there is no column '{others[0]}'", cure)
     return found[0] if found else None
 

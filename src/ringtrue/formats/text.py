@@ -222,7 +222,7 @@ def _object(value: Any, place: Place) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
     what = "the line" if place.line is not None else "the item"
-    cure = 'write one {"key": value} object a line' if place.line is not None else 'write objects: {"key": value}'
+    cure = 'write one {"key": value} object per line' if place.line is not None else 'write objects: {"key": value}'
     raise place.error(f"{what} holds {_kind(value)}, not an object: {value!r:.40}", cure)
 
 

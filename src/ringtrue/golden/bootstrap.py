@@ -16,7 +16,7 @@ from ringtrue.records import HUMAN_SOURCES, Document, GoldenSet, Judgment, Query
 
 T = TypeVar("T")
 SOURCE = "bootstrap"
-CONFIRM = "No person judged this set yet. Change the source of each judgment that you check to manual (of a row: to chair)."
+CONFIRM = "No person has judged this set yet. After checking a judgment, set its source to manual (chair in a gold-jsonl row)."
 """How a set that a method made becomes its users' own; every new set says it of itself."""
 FACTS = ("practice_area", "corpus")
 """Facts of documents that a query for them has, too."""

@@ -87,7 +87,7 @@ def _from_value(value: Any) -> GoldenSet:
         else:
             known = next(iter(value))
             cure = 'pass a list like [{"query_id": "q1", "query": "late checkout", "relevant": {"d1": 3}}]'
-            raise place.error(f"its keys, such as {known!r:.40}, look like ids, so no query has words to ask", cure)
+            raise place.error(f"its keys, such as {known!r:.40}, look like ids, so the texts of the queries are missing", cure)
     else:
         found = format_of(value)
     golden = read_value(value, place, found, name="golden")

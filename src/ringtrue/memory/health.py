@@ -154,7 +154,7 @@ def project_figures() -> dict[str, Any]:
         if file is None or file.exists():  # a command that only looks makes no store
             with Store.open() as store:
                 return dict(review_and_evaluation(store, project=project()))
-        why = "there is no store yet; run `ringtrue memory sync` or `ringtrue eval` in this project"
+        why = "no store yet; run `ringtrue memory sync` or `ringtrue eval` in this project"
     except RingtrueError as problem:
         why = str(problem)
     return {"backlog": None, "evaluation": None, "unknown": dict.fromkeys(("backlog", "evaluation"), why)}

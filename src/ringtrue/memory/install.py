@@ -246,7 +246,7 @@ def _serves() -> bool:
 
 
 def _no_server() -> str:
-    return f"the MCP server is left out: its package is not installed; {install_command('mcp')}, and install the plugin again"
+    return f"left out the MCP server: its package is not installed; {install_command('mcp')}, then install the plugin again"
 
 
 def _afterwards(spot: _Spot, *, user: bool, home: Path | None) -> list[str]:

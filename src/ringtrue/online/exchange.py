@@ -138,13 +138,13 @@ def _searches(
     """
     total = sum(one.count for one in listed)
     if total > MOST_LISTED:
-        cure = f"at most {MOST_LISTED:,} are read; leave out the counts or import a part of it"
-        raise listed[0].place.error(f"the list stands for {total:,} searches", cure)
-    notes += [f"not used of the list: {', '.join(unused)}"] * bool(unused)
+        cure = f"leave out the counts, or import parts of at most {MOST_LISTED:,}"
+        raise listed[0].place.error(f"the list counts {total:,} searches", cure)
+    notes += [f"ignored columns: {', '.join(unused)}"] * bool(unused)
     untimed = [one for one in listed if one.time is None]
     if untimed:
         count = sum(one.count for one in untimed)
-        notes.append(f"{count:,} of the searches have no time in the file; the time of the import is used")
+        notes.append(f"{count:,} searches have no time in the file; the time of the import is used")
     # Without times, only the whole list tells one import from the next.
     whole = hashlib.sha256(repr([(one.text, one.count) for one in untimed]).encode("utf-8", "surrogatepass")).hexdigest()
     seen: Counter[tuple[str, str | None]] = Counter()
@@ -170,7 +170,9 @@ def _kind(record: Mapping[str, Any], place: Place) -> Source:
     if "query" in record:
         return "queries"
     names = ", ".join(list(record)[:6])
-    raise place.error(f"the line with {names} is neither spans, nor UBI, nor a query, nor our own", "name the kind with --from")
+    raise place.error(
+        f"the line with {names} is not a span, a UBI record, a query or a Ringtrue record", "give its kind with --from"
+    )
 
 
 def export_rows(rows: Iterable[Row], path: str | Path, *, kind: str | None = None) -> int:

@@ -172,7 +172,7 @@ def existing_flag(store: FlagStore, name: str, *, project: str = DEFAULT_PROJECT
     if flag is None:
         known = [one.name for one in store.flags(project=project)]
         meant = f"did you mean {nearest(name, known)}? " if known else ""
-        raise MissingInput(f"there is no flag '{name}'; {meant}set one: ringtrue flag set {name}")
+        raise MissingInput(f"no flag '{name}'; {meant}create it: ringtrue flag set {name}")
     return flag
 
 
@@ -180,7 +180,7 @@ def checked(flag: Flag) -> Flag:
     """Return a flag that can be used; raises InputError naming the field and its cure."""
     if not _NAME.fullmatch(flag.name) or len(flag.name) > 64:
         raise InputError(
-            f"{flag.name!r} cannot name a flag; write it like new-ranking: small letters, digits and single dashes"
+            f"{flag.name!r} is not a valid flag name; use lowercase letters, digits and single dashes, like new-ranking"
         )
     if f"{VARIABLE}{flag.name.upper().replace('-', '_')}_".startswith(_OPTIONS):
         raise InputError(f"{flag.name!r} begins like a command of `ringtrue flag`; choose another name")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 State = Literal["ok", "wrong", "unknown", "unused"]
 RECENT = timedelta(hours=24)
-NOT_EVALUATED = "nothing was evaluated yet; run `ringtrue eval`"
+NOT_EVALUATED = "no evaluation yet; run `ringtrue eval`"
 RESULTS = 200
 """Newest evaluations that are looked at."""
 

@@ -331,7 +331,7 @@ def warnings(report: Report) -> tuple[str, ...]:
     said += report.verdict.notes if report.verdict else ()
     said += comparison.notes if comparison else ()
     if evaluation.cached:
-        said.append(f"answers from the cache, made at {evaluation.setup.recorded_at}")
+        said.append(f"answers from the cache, recorded at {evaluation.setup.recorded_at}")
     made = (evaluation.setup.golden.reviewed, NOT_CACHED, REPLAYED)
     return tuple(dict.fromkeys(text for text in said if not any(one in text for one in made)))
 

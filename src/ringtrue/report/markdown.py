@@ -192,8 +192,9 @@ def _comparison(report: Report) -> Iterator[str]:
         )
     yield ""
     yield (
-        f"A is {md(comparison.a)}, B is {md(comparison.b)}. {md(how_tested(comparison))} The p is the larger of those of the "
-        f"paired randomisation test and of the interval; {comparison.resamples:,} resamples, seed {comparison.seed}."
+        f"A is {md(comparison.a)}, B is {md(comparison.b)}. {md(how_tested(comparison))} Of the p of the "
+        f"paired randomisation test and that of the interval, the larger counts; "
+        f"{comparison.resamples:,} resamples, seed {comparison.seed}."
     )
     yield ""
 
@@ -286,7 +287,7 @@ def _latency(report: Report) -> Iterator[str]:
         yield (
             f"Against {md(comparison.a)}: {signed(pair.mean_diff, 1)} ms on average "
             f"({signed(pair.low, 1)} to {signed(pair.high, 1)} ms over {counted(pair.n, 'query')})"
-            + ("." if pair.comparable else "; measured on different machines, for reading only.")
+            + ("." if pair.comparable else "; measured on different machines, so informational only.")
         )
         yield ""
 

@@ -144,7 +144,7 @@ def alike(found: MeasureComparison) -> bool:
 def says(found: MeasureComparison) -> str:
     """Return the word for people, marked if the measure was not asked to decide."""
     word = "the same" if alike(found) else found.word
-    return word if found.decides else f"{word} (for reading)"
+    return word if found.decides else f"{word} (informational)"
 
 
 def how_tested(comparison: Comparison) -> str:
@@ -155,7 +155,7 @@ def how_tested(comparison: Comparison) -> str:
     text += f", corrected for {main.tests} tests ({comparison.correction})." if main.decides and main.tests > 1 else "."
     if len(decide) == len(comparison.measures):
         return text
-    return f"{text} {', '.join(decide)} {'decides' if len(decide) == 1 else 'decide'}; the other measures are for reading."
+    return f"{text} {', '.join(decide)} {'decides' if len(decide) == 1 else 'decide'}; the other measures are informational."
 
 
 def terms(alpha: float, tests: int) -> str:
@@ -167,7 +167,7 @@ def terms(alpha: float, tests: int) -> str:
 def slice_terms(comparison: Comparison) -> str:
     """Return how the slices of a comparison were tested."""
     over = "" if comparison.correction == "none" else "p, interval and verdict are corrected for all values of the field. "
-    return f"{over}Slices take no part in the verdict on the whole."
+    return f"{over}Slices do not affect the overall verdict."
 
 
 def probability(value: float) -> str:

@@ -206,11 +206,8 @@ def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Found:
         return Found("ids", problem, cure)
     likely = guess or _guess(strangers, universe)
     if likely and likely[3] >= max(2, len(strangers) // 2):
-        problem = (
-            f"{likely[3]} ids in the answers, such as '{likely[1]}', are no documents of '{golden.id}' but parts of them: "
-            f"{likely[2]}"
-        )
-        cure = "let the search name documents throughout: a pattern for these would change other ids, which are right"
+        problem = f"{likely[3]} ids in the answers, such as '{likely[1]}', are parts of documents of '{golden.id}': {likely[2]}"
+        cure = "make the search return document ids only; a pattern for these would also change ids that are correct"
         return Found("ids", problem, f"map them with --id-pattern '{guess[0]}'" if guess else cure)
     return Found("ids", detail=f"{len(returned) - len(strangers)} of {len(returned)} returned documents are known to the set")
 
@@ -273,4 +270,4 @@ def _depth(rankings: Sequence[Ranking], golden: GoldenSet, deep: int | None) -> 
         problem = f"{at_longest} of {asked} answers end at exactly {longest} hits and none is longer"
         cure = f"let the search return {deep}, or measure down to {longest}"
         return Found("depth", f"{problem}, but measures look down to rank {deep}", cure)
-    return Found("depth", detail=f"up to {longest} hits an answer")
+    return Found("depth", detail=f"up to {longest} hits per answer")

@@ -56,14 +56,14 @@ _RESULT = ("retriever", "golden")
 
 CATALOGUE: tuple[Metric, ...] = (
     Metric("ringtrue_build_info", "gauge", "Always 1; the labels say which version runs.", ("version", "python")),
-    Metric("ringtrue_store_up", "gauge", "1 while the store can be read and takes writes, else 0."),
-    Metric("ringtrue_scrape_key_expires_timestamp_seconds", "gauge", "When the key of this scrape stops working."),
+    Metric("ringtrue_store_up", "gauge", "1 if the store can be read and accepts writes, else 0."),
+    Metric("ringtrue_scrape_key_expires_timestamp_seconds", "gauge", "When the API key of this scrape expires (Unix time)."),
     Metric("ringtrue_collect_errors_total", "counter", "Parts of these metrics that could not be read.", ("part",)),
     Metric("ringtrue_retrieval_recall_at_k", "gauge", "Recall in the top k, newest evaluation.", ("k", *_EVALUATED)),
     Metric(
         "ringtrue_retrieval_recall_version_change",
         "gauge",
-        "Change of recall since the last version of the golden set, over queries that both judge alike.",
+        "Change of recall since the last version of the golden set, over the queries with the same judgments in both.",
         ("k", *_RESULT),
     ),
     Metric("ringtrue_retrieval_ndcg_at_k", "gauge", "nDCG of the top k, newest evaluation.", ("k", *_EVALUATED)),

@@ -44,7 +44,7 @@ def _within_reach(query_id: str) -> str:
 
 def _happened(moment: str) -> str:
     if moment > timestamp(datetime.now(UTC) + CLOCK_SKEW):
-        raise ValueError("lies in the future; check the clock of the sender")
+        raise ValueError("is in the future; check the sender's clock")
     return moment
 
 
@@ -83,7 +83,7 @@ class Search(Strict):
     query_id: Annotated[Name, AfterValidator(_within_reach)] | None = Field(
         None, description="Given where it is missing. Sent twice, the first one stays."
     )
-    created_at: Past | None = Field(None, description="When it was searched; now if left out. Not in the future.")
+    created_at: Past | None = Field(None, description="Time of the search; default: now. Not in the future.")
     intent: Line | None = None
     mode: Name | None = None
     session_id: Name | None = None

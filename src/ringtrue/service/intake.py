@@ -409,12 +409,12 @@ class Intake:
 
     def _failed(self, problem: Exception) -> None:
         if self._problem is None:
-            _LOG.error("the store takes no writes: %s", clean(str(problem)))
+            _LOG.error("the store accepts no writes: %s", clean(str(problem)))
         self._problem = clean(str(problem)) if isinstance(problem, RingtrueError) else type(problem).__name__
 
     def _works(self) -> None:
         if self._problem is not None:
-            _LOG.warning("the store takes writes again")
+            _LOG.warning("the store accepts writes again")
         self._problem = None
 
     def _note(self, waiters: Sequence[_Waiter], since: float) -> None:
@@ -561,7 +561,7 @@ def trouble(alive: bool, problem: str | None) -> str | None:
     """Return why a writer stores nothing, in words that anybody may read; None if it does."""
     if not alive:
         return "the writer has stopped"
-    return None if problem is None else "the store takes no writes"
+    return None if problem is None else "the store accepts no writes"
 
 
 def _answer(waiters: Sequence[_Waiter]) -> None:

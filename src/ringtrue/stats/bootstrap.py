@@ -83,7 +83,9 @@ def bootstrap_interval(
         raise InputError(f"cannot use method = {method!r}; write {nearest(str(method), get_args(Method))}")
     least = float(np.min(alpha))
     if method == "studentised" and 2 / (resamples + 1) > least:
-        raise InputError(f"{resamples} resamples have no end at alpha = {least}; use at least {math.ceil(2 / least)}")
+        raise InputError(
+            f"{resamples} resamples are too few for an interval at alpha = {least}; use at least {math.ceil(2 / least)}"
+        )
     data = columns(differences)
     levels = np.broadcast_to(np.asarray(alpha, np.float64), data.n.shape)
     low, high = np.full(len(data.n), np.nan), np.full(len(data.n), np.nan)

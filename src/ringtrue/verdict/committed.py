@@ -39,13 +39,13 @@ def _search(evaluation: Evaluation, now: Routed) -> Iterator[Check]:
     setup = evaluation.setup
     if now.fingerprint != setup.fingerprint:
         if now.text != setup.retriever:
-            why = f"it is of {setup.retriever}, and {now.text} is named"
+            why = f"it is a run of {setup.retriever}, not of {now.text}"
         else:
             why = f"the search, its settings or a watched file changed since {setup.recorded_at}"
         prints = f"fingerprint {setup.fingerprint or 'unknown'}, now {now.fingerprint}"
         yield _stale(evaluation, "fingerprint", f"the run is not of this retriever ({prints}): {why}")
     elif setup.corpus is not None and now.corpus is not None and now.corpus != setup.corpus:
-        yield _stale(evaluation, "documents", f"the documents that are searched changed since {setup.recorded_at}")
+        yield _stale(evaluation, "documents", f"the searched documents changed since {setup.recorded_at}")
 
 
 def _golden(evaluation: Evaluation, golden: GoldenSet, place: str) -> Iterator[Check]:
@@ -60,7 +60,7 @@ def _golden(evaluation: Evaluation, golden: GoldenSet, place: str) -> Iterator[C
             judgments=tuple(judgment for judgment in golden.judgments if judgment.query_id in asked),
         )
     if content_hash(golden) != origin.content_hash:
-        message = f"the run was made on {origin.version}, and {place} is another set or has changed since"
+        message = f"the run was made on {origin.version}, but {place} is another set or has changed since"
         yield _stale(evaluation, "golden set", message)
 
 

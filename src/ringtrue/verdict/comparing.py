@@ -447,7 +447,7 @@ def _latency(
     notes = []
     if not comparable:
         named = " and ".join(machine or "an unknown machine" for machine in machines)
-        notes.append(f"latencies were measured on {named}: they are for reading only")
+        notes.append(f"latencies were measured on {named}: they are informational only")
     workers = [arm.setup.workers for arm in (pair.a, pair.b) if isinstance(arm, Evaluation)]
     if len(set(workers)) > 1:
         notes.append(f"latencies were measured with {workers[0]} and {workers[1]} questions at once")

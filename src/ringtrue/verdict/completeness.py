@@ -81,8 +81,8 @@ def no_baseline_checks(evaluation: Evaluation, policy: Policy) -> Iterator[Check
         run = f" --run {evaluation.run_dir}" if evaluation.run_dir is not None else ""
         yield _missing(
             "baseline",
-            f"there is no baseline, so {', '.join(rules)} cannot be compared; record one with `ringtrue baseline "
-            f"update{run}`, or judge by floors and ceilings alone with require_baseline = false under [gate]",
+            f"no baseline, so {', '.join(rules)} cannot be compared; record one with `ringtrue baseline "
+            f"update{run}`, or decide by floors and ceilings alone with require_baseline = false under [gate]",
             math.nan,
             None,
             [],

@@ -67,7 +67,7 @@ def drop_checks(against: Against, problems: Mapping[str, str]) -> Iterator[Check
     """
     fair = comparable(against.evaluation, against.baseline, against.policy)
     for check in _drops(against, problems):
-        yield check if fair else replace(check, status="advisory", message=f"{check.message} (for reading only)")
+        yield check if fair else replace(check, status="advisory", message=f"{check.message} (informational only)")
 
 
 def _drops(against: Against, problems: Mapping[str, str]) -> Iterator[Check]:
@@ -222,7 +222,7 @@ def latency_increase_checks(against: Against) -> Iterator[Check]:
         return
     moved = " ms → ".join(two(then, now, digits=1)) + " ms"
     if then == 0:
-        message = f"p95 was 0 ms in {baseline.name}, so its growth has no percentage ({moved})"
+        message = f"p95 was 0 ms in {baseline.name}, so its growth cannot be given in percent ({moved})"
         yield Check("latency increase", "p95", "advisory", message, now, baseline=then)
         return
     increase = (now - then) / then
@@ -262,7 +262,7 @@ def _undecidable(against: Against, answers: Sequence[int]) -> str:
     if evaluation.setup.workers != baseline.workers:
         return f"measured with --workers {baseline.workers}, now {evaluation.setup.workers}"
     if not comparable(evaluation, baseline, against.policy):
-        return "the baseline is of another golden set or other documents"
+        return "the baseline is from another golden set or other documents"
     return too_few_answers(min(answers), len(evaluation.latencies))
 
 

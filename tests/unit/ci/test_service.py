@@ -92,7 +92,7 @@ def test_a_service_that_cannot_be_stopped_is_told(start, tmp_path, monkeypatch) 
 
 def test_a_service_that_ends_before_it_is_ready_is_told_with_its_last_words(start) -> None:
     with (
-        pytest.raises(CannotDecide, match=r"ended with 4: no index \(before it was ready\); mend serve"),
+        pytest.raises(CannotDecide, match=r"ended with 4: no index \(before it was ready\); fix serve"),
         start("echo no index; exit 4"),
     ):
         pass
@@ -104,7 +104,7 @@ def test_a_service_that_ends_before_it_is_ready_is_told_with_its_last_words(star
         ("", "nothing listens"),
         ("http://127.0.0.1:{port}/", "refused"),
         ("false", "the command ended with 1"),
-        ("sleep 60", "did not end"),
+        ("sleep 60", "did not finish"),
     ],
 )
 def test_a_service_that_is_not_ready_in_time_is_told(start, ready, says) -> None:
@@ -148,7 +148,7 @@ def test_a_server_that_was_there_before_is_never_measured(start, other_server, t
     ):
         pass
     ready = f"http://127.0.0.1:{other_server}/"
-    with pytest.raises(CannotDecide, match="succeeds before the service was started"), start("touch started", ready=ready):
+    with pytest.raises(CannotDecide, match="succeeded before the service was started"), start("touch started", ready=ready):
         pass
     assert not (tmp_path / "started").exists()
 

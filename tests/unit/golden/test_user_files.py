@@ -157,7 +157,7 @@ def test_other_columns_of_a_table_are_named_by_the_user(put: Put, tmp_path: Path
     names = {"query": "frage", "doc_id": "sku", "grade": "sterne"}
     assert load(path, columns=names).qrels.to_dict() == {"Sauna?": {"12": 3}}
     assert convert(path, tmp_path / "gold.json", columns=names) == ()
-    with pytest.raises(InputError, match="there is no column 'sku2' to read as 'doc_id'; name one of 'frage', 'sku', 'sterne'"):
+    with pytest.raises(InputError, match="no column 'sku2' to read as 'doc_id'; name one of 'frage', 'sku', 'sterne'"):
         load(path, columns=names | {"doc_id": "sku2"})
     with pytest.raises(InputError, match="a golden set has no column 'stars'"):
         load(path, columns={"stars": "sterne"})
@@ -206,7 +206,7 @@ def test_a_dict_of_queries_in_words_is_a_golden_set_and_one_of_ids_is_refused() 
     golden = load({"late checkout": {"d1": 3, 2: 0}, "pool": {"d2": 1}})
     assert [query.text for query in golden.queries] == ["late checkout", "pool"]
     assert golden.qrels.to_dict() == {"late checkout": {"d1": 3, "2": 0}, "pool": {"d2": 1}}
-    with pytest.raises(InputError, match="its keys, such as 'q1', look like ids, so no query has words to ask"):
+    with pytest.raises(InputError, match="its keys, such as 'q1', look like ids, so the texts of the queries are missing"):
         load({"q1": {"d1": 3}, "q2": {"d1": 3}})
 
 
@@ -254,5 +254,5 @@ def test_a_set_with_words_of_its_own_is_kept_in_the_agent_memory_format(golden: 
 
 @pytest.mark.parametrize("text", ['{"query": "late checkout"}\n{"query": "pool"}\n', '[{"query": "pool", "count": 3}]'])
 def test_a_list_of_queries_without_judgments_is_told_what_to_do_with_it(put: Put, text: str) -> None:
-    with pytest.raises(InputError, match=r"holds queries without judgments.*ringtrue golden bootstrap CORPUS --from queries"):
+    with pytest.raises(InputError, match=r"has queries but no judgments.*ringtrue golden bootstrap CORPUS --from queries"):
         load(put("q.json", text))

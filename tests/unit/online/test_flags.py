@@ -110,8 +110,8 @@ def test_s4_changes_of_two_people_at_once_are_both_kept() -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "says"),
     [
-        ("New", {}, "cannot name a flag"),
-        ("a_b", {}, "cannot name a flag"),
+        ("New", {}, "is not a valid flag name"),
+        ("a_b", {}, "is not a valid flag name"),
         ("set-it", {}, "choose another name"),
         ("new", {"rollout": 101}, "from 0 to 100"),
         ("new", {"rollout": float("nan")}, "from 0 to 100"),
@@ -131,7 +131,7 @@ def test_s4_a_flag_that_is_not_there_is_named_with_the_nearest_of_those_that_som
     store = MemoryStore()
     with pytest.raises(MissingInput) as refused:
         existing_flag(store, "multivector")
-    assert str(refused.value) == "there is no flag 'multivector'; set one: ringtrue flag set multivector"
+    assert str(refused.value) == "no flag 'multivector'; create it: ringtrue flag set multivector"
     change_flag(store, "multi-vector", who="ada", now=NOW)
     with pytest.raises(MissingInput, match="did you mean 'multi-vector'"):
         existing_flag(store, "multivector")
@@ -260,7 +260,7 @@ def test_s4_flags_on_the_command_line(ringtrue: Any, tmp_path: Any, monkeypatch:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["set", "New"], "small letters"),
+        (["set", "New"], "lowercase letters"),
         (["set", "new", "--rollout", "200"], "from 0 to 100"),
         (["set", "new", "--measure", "nDGC@10"], "did you mean 'nDCG'"),
         (["set", "new", "--stage-hours", "-1"], "hours from 0"),

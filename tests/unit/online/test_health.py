@@ -93,7 +93,7 @@ def test_backlog_and_evaluation_are_told_in_the_columns_of_the_store_with_null_f
         "pending_review": 0, "approved": 0, "rejected": 0, "published": 0, "total": 0, "oldest_pending_at": None,
     }  # fmt: skip
     assert empty["evaluation"] is None
-    assert empty["unknown"] == {"evaluation": "nothing was evaluated yet; run `ringtrue eval`"}
+    assert empty["unknown"] == {"evaluation": "no evaluation yet; run `ringtrue eval`"}
     store.add_result(evaluated(intervals={"nDCG@10": (0.75, float("nan"))}))
     store.add_result(evaluated(run_id="candidate", created_at=timestamp(NOW), feature_id="new"))
     store.add_review_items([ReviewItem("k1", "q1", "pool", "d1", LONG_AGO)])

@@ -216,7 +216,7 @@ def test_l1_a_wrong_ubi_line_is_named_with_line_and_field(store: Store, tmp_path
 
 
 def test_l1_a_line_of_no_known_kind_is_refused(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="neither spans, nor UBI, nor a query, nor our own"):
+    with pytest.raises(InputError, match="is not a span, a UBI record, a query or a Ringtrue record"):
         import_files(store, [lines(tmp_path / "x.jsonl", {"a": 1, "b": 2})], cleaner=Redactor())
 
 
@@ -384,7 +384,7 @@ def test_lines_of_text_are_queries_and_the_import_gives_them_its_time(store: Sto
     path = tmp_path / "asked.txt"
     path.write_text("late checkout\n\nbill of ada@example.org\nlate checkout\n", encoding="utf-8")
     found = import_files(store, [path], cleaner=Redactor(), now=datetime(2026, 3, 1, 12, tzinfo=UTC))
-    assert found.notes == ("3 of the searches have no time in the file; the time of the import is used",)
+    assert found.notes == ("3 searches have no time in the file; the time of the import is used",)
     rows = store.queries()
     assert sorted(row.query for row in rows) == ["bill of [email]", "late checkout", "late checkout"]
     assert {row.created_at for row in rows} == {AT}
@@ -400,7 +400,7 @@ def test_columns_of_a_list_have_names_and_those_not_used_are_said(store: Store, 
     with pytest.raises(InputError, match=r"top\.csv:2: there is no column 'query'; .* --columns query=NAME"):
         import_files(store, [path], cleaner=Redactor())
     found = import_files(store, [path], cleaner=Redactor(), columns={"query": "term", "count": "hits"})
-    assert (found.new_queries, found.notes[0]) == (3, "not used of the list: country")
+    assert (found.new_queries, found.notes[0]) == (3, "ignored columns: country")
 
 
 @pytest.mark.parametrize(
@@ -410,7 +410,7 @@ def test_columns_of_a_list_have_names_and_those_not_used_are_said(store: Store, 
         ("pool,0,", r":3: field 'count': 0 is not a count"),
         ("pool,1,noon", r":3: field 'time': it is 'noon'; write a time"),
         (",1,", r":3: field 'query': '' is not a query"),
-        ("pool,999999999,", r":2: the list stands for 1,000,000,001 searches; at most 1,000,000 are read"),
+        ("pool,999999999,", r":2: the list counts 1,000,000,001 searches; leave out the counts, or import parts of at most"),
     ],
 )
 def test_a_wrong_row_of_a_list_is_named_and_nothing_is_written(store: Store, tmp_path: Path, row: str, says: str) -> None:

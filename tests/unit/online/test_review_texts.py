@@ -86,7 +86,7 @@ def test_queued_pairs_get_their_text_when_it_becomes_known(ringtrue: Callable[..
     evaluated(ringtrue, "plain", "runs/plain")
     assert queued(ringtrue, "--run", "runs/plain") == dict.fromkeys(TOLD, ("", ""))
     added = ringtrue("review", "add", "gold.yaml", "--store", "s.sqlite", "--run", "runs/plain")
-    assert "3 pairs have no text to judge by; give it: ringtrue review texts DOCUMENTS" in added.err
+    assert "3 pairs have no text for reviewers; add it: ringtrue review texts DOCUMENTS" in added.err
     evaluated(ringtrue, "shop", "runs/told")
     assert queued(ringtrue, "--run", "runs/told") == TOLD
     again = ringtrue("review", "add", "gold.yaml", "--store", "s.sqlite", "--run", "runs/plain")

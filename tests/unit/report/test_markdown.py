@@ -57,7 +57,7 @@ def test_p1_the_summary_has_the_columns_and_words_of_the_specification(worse: st
     assert "| Metric | Current | Baseline | Change | Threshold | Status | Against baseline 1.0.0 |" in worse
     row = next(line for line in worse.splitlines() if line.startswith("| R@5 |"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert (cells[2], *cells[4:]) == ("1.0000", "0.8000", "❌ FAIL", "worse (for reading)")
+    assert (cells[2], *cells[4:]) == ("1.0000", "0.8000", "❌ FAIL", "worse (informational)")
     assert re.fullmatch(r"−\d+\.\d %", cells[3])
     assert re.search(r"^\| Latency p95 \| \d+ ms \| \d+ ms \| [+−]\d+\.\d % \| 500 ms \| ✅ PASS", worse, re.MULTILINE)
     assert "**Overall**: ❌ FAIL" in worse
@@ -81,7 +81,7 @@ def test_word_interval_and_p_of_a_slice_are_corrected_alike() -> None:
     told = markdown(clean(comparison=comparison(slices=slices)))
     part = told.split("## nDCG@10 by query_type")[1].split("\n## ")[0]
     assert re.search(r"^\| factual .* \| −0\.0100 to \+0\.0600 \| 0\.09 \| not enough evidence \|$", part, re.MULTILINE)
-    assert "p, interval and verdict are corrected for all values of the field. Slices take no part" in part
+    assert "p, interval and verdict are corrected for all values of the field. Slices do not affect" in part
 
 
 def test_e3_without_it_is_below_0_where_the_search_loses(worse: str) -> None:

@@ -207,7 +207,7 @@ def test_so_few_queries_that_nothing_can_be_found_get_no_impossible_difference(c
     compared_ones = report_on(now, made_at=WHEN, other=before).recommendations
     for found in (alone, compared_ones):
         (advice,) = [one for one in found if one.rule == "more-queries"]
-        assert advice.advice.startswith(f"{count} queries are too few to show any difference in nDCG@10; one of 0.05 matters.")
+        assert advice.advice.startswith(f"{count} queries are too few to show any difference in nDCG@10; 0.05 would matter.")
         assert advice.evidence["detectable"] == math.inf
         assert advice.evidence["more"] == paired_sample_size(sd=0.15, difference=0.05) - count
 

@@ -118,7 +118,7 @@ def test_an_uploaded_set_moves_neither_gauges_nor_health_nor_the_gate(tmp_path: 
         upload(client)
         lines, (evaluation, gate) = told(client)
         assert lines == []
-        assert "nothing was evaluated" in evaluation
+        assert "no evaluation yet" in evaluation
         assert "nothing was gated" in gate
         client.post("/v1/evaluate", json={"golden": "hotel", "measures": FAST})
         before = told(client)

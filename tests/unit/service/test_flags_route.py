@@ -81,7 +81,7 @@ def test_the_checklist_says_what_is_missing_and_changes_nothing(client: TestClie
 @ON_ONE
 def test_what_helps_is_told_as_a_request_and_not_as_a_command(client: TestClient) -> None:
     told = [problem(client.get("/v1/flags/nobody"))["message"], problem(client.get("/v1/tests/nobody"))["message"]]
-    assert told[0].endswith("set one: PUT /v1/flags/{name}")
+    assert told[0].endswith("create it: PUT /v1/flags/{name}")
     assert told[1].endswith("start it: POST /v1/tests")
     for state, helps in (("paused", 'PUT /v1/flags/mv with "state": "running"'), ("rejected", "PUT /v1/flags/{name}")):
         ok(client.put("/v1/flags/mv", json={"state": state}))

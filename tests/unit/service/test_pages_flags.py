@@ -68,6 +68,6 @@ def test_a_flag_that_is_there_is_not_made_again_S_4(client: TestClient) -> None:
 def test_a_flag_that_only_the_environment_sets_is_set_on_its_page(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     assert client.get("/flags/graph-scoring").status_code == 404
     monkeypatch.setenv("RINGTRUE_FLAG_GRAPH_SCORING", "25")
-    assert "Only the environment of the server sets it so far" in client.get("/flags/graph-scoring").text
+    assert "environment sets this flag. Set it here" in client.get("/flags/graph-scoring").text
     assert send(client, "/flags", name="graph-scoring").status_code == 303
     assert "It waits at 0 %" in client.get("/flags/graph-scoring").text

@@ -361,4 +361,4 @@ def test_what_happens_in_the_future_is_refused_but_clocks_may_differ(client: Tes
         ok(client.post(path, json={**body, "created_at": soon}), 201)
         told = problem(client.post(path, json={**body, "created_at": later}))
         assert told["field"] == "body.created_at"
-        assert "lies in the future; check the clock" in told["message"]
+        assert "is in the future; check the sender" in told["message"]

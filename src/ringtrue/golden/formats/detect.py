@@ -172,7 +172,7 @@ def _plain(text: str) -> str | None:
 def _unknown(path: Path, text: str) -> NotRecognised:
     seen = text[:60].replace("\n", "\\n")
     if "query" in text.partition("\n")[0] and not any(name in text for name in ("relevant", "judgments", "grade")):
-        cure = f"make candidates of a list of queries: ringtrue golden bootstrap CORPUS --from queries --queries {path}"
-        return NotRecognised(f"{path}: holds queries without judgments, it begins {seen!r}; {cure}")
+        cure = f"make candidates from a list of queries: ringtrue golden bootstrap CORPUS --from queries --queries {path}"
+        return NotRecognised(f"{path}: has queries but no judgments (it begins {seen!r}); {cure}")
     formats = "; ".join(f"{form.name} ({form.looks})" for form in FORMATS.values())
     return NotRecognised(f"{path}: not recognised as a golden set, it begins {seen!r}; the formats known are {formats}")

@@ -125,7 +125,7 @@ def _named(given: list[str], place: Place, mapping: Columns) -> list[str]:
     names = [name.strip() for name in given]
     for name in mapping:
         if name not in names:
-            raise place.error(f"there is no column '{name}' to read as '{mapping[name]}'", f"name one of {_listed(names)}")
+            raise place.error(f"no column '{name}' to read as '{mapping[name]}'", f"name one of {_listed(names)}")
     columns = [mapping.get(name, name) for name in names]
     for name, others in OTHERS.items():
         found = [other for other in columns if other in others]

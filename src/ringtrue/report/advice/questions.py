@@ -105,21 +105,23 @@ def _too_few(name: str, n: int, detectable: float | None, alpha: float, tests: i
     unit = minimum_detectable_effect(n=n, sd=1.0, alpha=alpha / tests, power=POWER)
     # The spread is that of these very pairs: the one with which so many queries find so much.
     seen = detectable is not None and math.isfinite(detectable)
-    spread, whose = (detectable / unit, "seen here") if detectable is not None and seen else (USUAL_SPREAD, "that is usual")
+    spread, whose = (
+        (detectable / unit, "the spread of differences seen here")
+        if detectable is not None and seen
+        else (USUAL_SPREAD, "a usual spread of differences")
+    )
     if detectable is None:
         widest = 1.0 if Measure.parse(name).definition.bounded else math.inf
         detectable = unit * spread if n >= fewest_queries(alpha / tests) and unit * spread <= widest else math.inf
     more = queries_to_settle(n=n, sd=spread, difference=WORTH_FINDING, alpha=alpha, power=POWER, tests=tests)
     if math.isfinite(detectable):
-        finds = (
-            f"find a true difference of {number(detectable, 3)} in {name} or a larger one, not the {WORTH_FINDING} that matters"
-        )
+        finds = f"can detect a difference in {name} of {number(detectable, 3)} or more, but {WORTH_FINDING} would matter"
     else:
-        finds = f"are too few to show any difference in {name}; one of {WORTH_FINDING} matters"
+        finds = f"are too few to show any difference in {name}; {WORTH_FINDING} would matter"
     return Recommendation(
         "more-queries",
-        f"{counted(n, 'query')} {finds}. About {counted(more or 0, 'more query')} would find that ({terms(alpha, tests)}; with "
-        f"the spread of differences {whose}, {number(spread, 3)}).",
+        f"{counted(n, 'query')} {finds}. About {counted(more or 0, 'more query')} would show that ({terms(alpha, tests)}; with "
+        f"{whose}, {number(spread, 3)}).",
         {
             "queries": n, "detectable": detectable, "more": more or 0, "spread": spread, "alpha": alpha, "power": POWER,
             "tests": tests,

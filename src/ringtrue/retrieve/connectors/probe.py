@@ -52,7 +52,7 @@ def probe(url: str, question: str) -> Probed:
     address, given = _split(url)
     texts = [name for name in TEXT if name in given] or TEXT
     question = next((given[name] for name in texts if given.get(name)), question)
-    problem, refused = "", f"{WHO} answers no search at this address"
+    problem, refused = "", f"{WHO} does not answer searches at this address"
     for method, name in ((method, name) for method in ("GET", "POST") for name in texts):
         try:
             answer = _asked(address, method, {name: question})
@@ -63,9 +63,9 @@ def probe(url: str, question: str) -> Probed:
             refused = refused if re.search("HTTP (404|405|501)", str(failed)) else str(failed)
             continue
         if not found:
-            problem = f"{WHO} found nothing for '{question}'; give --question one that it answers"
+            problem = f"{WHO} found nothing for '{question}'; give a query that has results with --question"
         elif _ignored(address, method, name, where, found):
-            problem = f"{WHO} gives the same answer whatever '{name}' asks"
+            problem = f"{WHO} gives the same answer for every value of '{name}'"
         else:
             return _proven(address, method, name, where, found, [*(part for part in COUNT if part in given), *COUNT], question)
     raise BadAnswer(f"{problem or refused} (tried GET and POST with {', '.join(texts)})")
@@ -114,10 +114,10 @@ def _hits(answer: Any) -> tuple[str, list[Any]]:
             if value and all(isinstance(hit, kind) and not isinstance(hit, bool) for hit in value):
                 return path, value
     if not lists:
-        raise BadAnswer(f"{WHO} answers {shown(answer)}, without a list of hits")
+        raise BadAnswer(f"{WHO} returned {shown(answer)}, which has no list of hits")
     path, value = lists[0]
     if value:
-        raise BadAnswer(f"{WHO} answers a list of {shown(value[0])}; hits must be ids or objects with an id")
+        raise BadAnswer(f"{WHO} returned a list of {shown(value[0])}; hits must be ids or objects with an id")
     return path, []
 
 
@@ -154,7 +154,7 @@ def _proven(url: str, method: str, name: str, where: str, found: list[Any], coun
     if count:
         asked[count] = "{k}"
     else:
-        notes.append(f"it returns {len(found)} hits, and no field that changes this was found (tried {', '.join(COUNT)})")
+        notes.append(f"it returns {len(found)} hits; no field found that changes this number (tried {', '.join(COUNT)})")
     hits = Http(name=WHO, timeout=PATIENCE, **{key: value for key, value in settings.items() if key != "kind"}).search(
         question, k=10
     )
@@ -167,7 +167,7 @@ def _paths(found: Sequence[Any]) -> dict[str, Any]:
         return {"id": "", "score": "", **({"duplicates": "first"} if len(set(found)) < len(found) else {})}
     ids = list(_fields(found, IDS, (str, int)))
     if not ids:
-        raise BadAnswer(f"{WHO} answers hits without an id: {shown(found[0])}")
+        raise BadAnswer(f"{WHO} returned hits without an id: {shown(found[0])}")
     path, values = ids[0]
     several = len(set(values)) < len(values)
     of_document = path.rpartition(".")[2] in DOCUMENTS

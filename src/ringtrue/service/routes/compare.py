@@ -37,13 +37,13 @@ class CompareRequest(Strict):
     measures: list[Line] = Field(
         [],
         max_length=MOST_MEASURES,
-        description="The measures that decide; unless given, the primary one does, beside all others.",
+        description="The measures that decide; default: the primary one, with all others as information.",
     )
     primary: Line | None = Field(None, description="The measure whose word is the verdict; nDCG@10, else the first.")
     alpha: float = Field(0.05, gt=0, lt=1, description="How often a difference may be found where there is none.")
     correction: Correction | None = Field(
         None,
-        description="How measures that decide together are corrected; given alone, all measures decide. Holm unless given.",
+        description="Correction if several measures decide; default: holm. Given without measures, all measures decide.",
     )
     by: list[Name] = Field([], max_length=5, description="Also per value of these query fields.")
     allow_different_sets: bool = False
@@ -61,7 +61,7 @@ class MeasureAnswer(Answer):
     p: float | None = Field(description="Of the randomisation test.")
     p_adjusted: float | None = Field(description="The p that decides: the larger of p and interval_p, corrected.")
     interval_p: float | None = Field(description="The smallest alpha at which the interval excludes 0.")
-    decides: bool = Field(description="False for a measure that is shown for reading only.")
+    decides: bool = Field(description="False for a measure that is informational only.")
     tests: int = Field(description="How many tests p_adjusted, ci and verdict are corrected for.")
     level: float
     effect: float | None

@@ -26,7 +26,7 @@ class Row(BaseModel):
     """One experiment, as a row of `experiments.json`; fields that somebody else wrote are kept as they are."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
-    id: Label | None = Field(None, description="Like exp-001; the next number where it is missing.")
+    id: Label | None = Field(None, description="Like exp-001; default: the next number.")
     date: Annotated[str, Field(max_length=40, description="ISO 8601, at least the day.")]
     description: Line
     config_changes: Annotated[dict[str, Any], Field(max_length=500)] = Field(

@@ -30,10 +30,10 @@ class Event(Strict):
 
     event_type: EventType
     session_id: Name
-    item_id: Id | None = Field(None, description="The result; only a re_search may do without.")
+    item_id: Id | None = Field(None, description="The result; required except for re_search.")
     query_id: Name | None = Field(None, description="The search; found by prompt, trace or session where it is missing.")
     event_id: Name | None = Field(None, description="Given where it is missing. Sent twice, the first one stays.")
-    created_at: Past | None = Field(None, description="When it happened; now if left out. Not in the future.")
+    created_at: Past | None = Field(None, description="Time of the event; default: now. Not in the future.")
     actor: Actor = "unknown"
     user_id: Name | None = None
     metadata: Annotated[Free, Field(max_length=100)] = Field(

@@ -41,7 +41,7 @@ class FlagAnswer(Answer):
 class ListedFlag(FlagAnswer):
     """A flag as the list shows it."""
 
-    preset: bool = Field(description="Nobody has set it yet; only the environment of the server does.")
+    preset: bool = Field(description="True if only the server's environment sets it.")
     override: float | None = Field(description="The percentage that the server's environment sets, which wins there.")
 
 
@@ -101,7 +101,7 @@ class FlagPage(Answer):
 
 
 class FlagChange(Strict):
-    """What is to change of a flag; what is left out stays. A new one starts with nobody in."""
+    """Changes to a flag; fields left out stay as they are. A new flag starts at 0 %."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"shadow": True, "min_samples": 200, "why": "a first look"}, {"rollout": 5}]}

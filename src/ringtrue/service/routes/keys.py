@@ -26,9 +26,9 @@ class NewKey(Strict):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"name": "hotel app", "scopes": ["write"], "expires_at": "2099-12-31T00:00:00Z"}]}
     )
-    name: Label = Field(description="Whose it is, or what for; reviewers are known by it.")
+    name: Label = Field(description="Owner or purpose; for reviewers, the name shown.")
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=4)]
-    expires_at: At | None = Field(None, description=f"When it stops working; {KEY_DAYS} days from now if left out.")
+    expires_at: At | None = Field(None, description=f"Expiry; default: {KEY_DAYS} days from now.")
 
 
 class KeyAnswer(Answer):

@@ -137,7 +137,7 @@ def list_searches(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[LoggedSearch]:
-    """List searches of the log, the newest first: users' searches, or another traffic, or all."""
+    """List logged searches, newest first: users' by default, other traffic, or all."""
     rows = newest_searches(
         service,
         caller,

@@ -199,7 +199,9 @@ def answered(
     row = kept(service, caller, evaluation, feature_id=feature_id, uploaded=uploaded)
     said = summary(evaluation)
     if uploaded:
-        said["details"]["notes"].append("health, alerts and gauges leave out uploaded sets; store this one: POST /v1/golden")
+        said["details"]["notes"].append(
+            "health, alerts and gauges ignore uploaded sets; to include this one, store it: POST /v1/golden"
+        )
     if evaluation.setup.golden.split == "held_out":
         looks = len(service.of(caller).audit(project=caller.project, subject=evaluation.setup.golden.version, what=LOOK))
         note = f"this was look {looks} at the held-out part; each look makes it a little less held out"

@@ -61,7 +61,7 @@ def gated(
         feature_id, uploaded = judged.wanted.feature_id, judged.wanted.uploaded
     verdict = gate(evaluation, policy, baseline=before)
     if evaluation.cached:
-        verdict = with_checks(verdict, (), notes=[f"answers from the cache, made at {evaluation.setup.recorded_at}"])
+        verdict = with_checks(verdict, (), notes=[f"answers from the cache, recorded at {evaluation.setup.recorded_at}"])
     row = kept(service, caller, evaluation, verdict=verdict, feature_id=feature_id, uploaded=uploaded)
     found = Gated(verdict, evaluation, row.run_id)
     entry = AuditEntry(
