@@ -81,6 +81,7 @@ def test_the_service_of_each_side_is_started_from_its_own_checkout(tmp_path, bas
     assert not any(map(listens, ports_used(repository)))
     if code:
         assert "R@5 fell by" in done.stdout
+    assert ("both sides gave the same answers" in done.stderr) is (base == head)
 
 
 def test_answers_of_the_base_never_come_from_the_cache_of_the_change(tmp_path) -> None:
@@ -189,7 +190,7 @@ def test_init_finds_how_a_running_service_is_asked_and_ci_starts_it_by_that(tmp_
     settings = tomllib.loads(text)
     assert settings["connections"]["search"] == {
         "kind": "http", "url": "http://127.0.0.1:{port}/search", "port": port, "params": {"q": "{text}", "k": "{k}"},
-        "hits": "results", "id": "id", "score": "",
+        "hits": "results", "id": "id", "score": "", "text": "text",
     }  # fmt: skip
     repository.write("ringtrue.toml", text.replace("p95 = 500", "").replace("[gate]", "[gate]\nlatency_increase = inf"))
     repository.write("golden/start.yaml", (repository.folder / "golden.yaml").read_text())

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -50,9 +53,18 @@ def address_of(name: str, settings: Mapping[str, Any], service: ServiceCommands 
         port = parts.port or _PORTS.get(parts.scheme)
     except ValueError:
         raise InputError(f"connection '{name}': its url cannot be read; write it like http://localhost:8000/search") from None
-    host = "localhost" if parts.hostname in LOCAL else parts.hostname or ""
+    host = "localhost" if is_local(parts.hostname or "") else parts.hostname or ""
     ours = service is not None and service.port == port and host == "localhost"
     return "" if ours else f"{host}:{port or ''}"
+
+
+def is_local(host: str) -> bool:
+    """Return whether a name or address is a loopback address of this machine, under whatever name."""
+    if host in LOCAL:
+        return True
+    with suppress(OSError, ValueError):
+        return ip_address(socket.gethostbyname(host)).is_loopback
+    return False
 
 
 def check_addresses(head: AskedServers, base: AskedServers | None, *, shared: bool) -> None:

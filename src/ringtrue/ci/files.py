@@ -17,7 +17,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from ringtrue.ci.addresses import LOCAL
+from ringtrue.ci.addresses import is_local
 from ringtrue.errors import InputError, nearest
 from ringtrue.retrieve.connectors import RERANKERS
 
@@ -320,7 +320,7 @@ def _http(start: Start, probed: Mapping[str, Any] | str) -> str:
     settings = {"url": start.place, **probed} if isinstance(probed, Mapping) else {"url": start.place}
     settings.pop("kind", None)
     address = urlsplit(str(settings["url"]))
-    if start.serve or address.hostname in LOCAL:
+    if start.serve or is_local(address.hostname or ""):
         there = address._replace(netloc=f"{address.hostname}:{{port}}")
         settings = {"url": urlunsplit(there), "port": address.port or 80, **{k: v for k, v in settings.items() if k != "url"}}
     text = "\n".join(f"{name} = {_toml(value)}" for name, value in settings.items())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import signal
 import socket
 import subprocess
@@ -30,6 +31,7 @@ GLANCE = 2.0
 """Seconds for what is quickly done: children that end, ``ready`` before the service is started."""
 TAIL = 20
 """Lines of a service's log that a failure shows."""
+MARK = "RINGTRUE_SERVICE"
 _PORT = re.compile(r"(?<!\$)\{port\}")
 
 
@@ -69,6 +71,8 @@ class RunningService:
     environment: Mapping[str, str]
     log: Path
     process: subprocess.Popen[bytes] = field(init=False)
+    mark: str = field(default_factory=lambda: f"{MARK}={secrets.token_hex(16)}", init=False)
+    """In the environment of all that is started here, so that whoever leaves the process group is found."""
 
     def start(self) -> None:
         """Start it; raises CannotDecide if something answers in its place already."""
@@ -123,7 +127,19 @@ class RunningService:
         _until(GLANCE, lambda: not _signal(self.process, 0))  # its children had the signal, too
         _signal(self.process, signal.SIGKILL)
         self.process.wait()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            _until(GLANCE, lambda number=number: not self._signal_strays(number))  # type: ignore[misc]
         _until(GLANCE, lambda: not _signal(self.process, 0))
+
+    def _signal_strays(self, number: int) -> bool:
+        """Send a signal to processes that left the group; return whether there was one. Only Linux shows them."""
+        found = False
+        for environment in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                if self.mark.encode() in environment.read_bytes().split(b"\0"):
+                    os.kill(int(environment.parent.name), number)
+                    found = True
+        return found
 
     def _missing(self, timeout: float) -> str:
         """Return what is missing until it is ready; empty if nothing is."""
@@ -156,7 +172,8 @@ class RunningService:
         """Start a command in a process group of its own."""
         with self.log.open("ab") as out:
             return subprocess.Popen(
-                ["bash", "-c", self._filled(command)], cwd=self.folder, env=dict(self.environment), start_new_session=True,
+                ["bash", "-c", self._filled(command)], cwd=self.folder, start_new_session=True,
+                env={**self.environment, MARK: self.mark.partition("=")[2]},
                 stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
             )  # fmt: skip
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 OUT = Path("ringtrue-out")
 REPORT, SARIF = "report.md", "ringtrue.sarif"
+SAME_ANSWERS = (
+    "both sides gave the same answers; if this change should move the ranking, check that each side runs its own code "
+    "(setup and serve under [ci])"
+)
 
 
 @dataclass(frozen=True)
@@ -246,7 +250,10 @@ def _compared(job: CiJob, ref: str) -> Outcome:
         raise CannotDecide(f"the base {ref} ({commit}) could not be evaluated: {other.reason}")
     whole, _ = with_measures(open_run(other.run), job.policy.measures)
     before = replace(baseline_of(whole), version=f"of {ref} ({commit})" if ref != commit else commit)
-    return _gated(job, open_run(side.run), before, [], notes)
+    evaluation = open_run(side.run)
+    if before.rankings == baseline_of(evaluation).rankings:
+        notes.append(SAME_ANSWERS)
+    return _gated(job, evaluation, before, [], notes)
 
 
 def _base_job(job: CiJob, folder: Path) -> tuple[CiJob, list[str]]:

@@ -81,10 +81,22 @@ def test_a_service_in_the_background_is_ended_by_its_stop(start, tmp_path) -> No
     assert not listens(found.port)
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux shows the environment of processes")
+def test_processes_that_leave_the_group_end_with_the_service(start, tmp_path) -> None:
+    with start(f"setsid sleep 600 & echo $! > child; setsid {SERVER} & wait") as found:
+        child = int((tmp_path / "child").read_text())
+        assert alive(child)
+    assert not alive(child)
+    assert not listens(found.port)
+
+
 def test_a_service_that_cannot_be_stopped_is_told(start, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("ringtrue.ci.service.PATIENCE", 0.5)
     try:
-        with pytest.raises(CannotDecide, match="still listens on port"), start(f"setsid {SERVER} & echo $! > pid", stop="true"):
+        with (
+            pytest.raises(CannotDecide, match="still listens on port"),
+            start(f"env -i setsid {SERVER} & echo $! > pid", stop="true"),
+        ):
             pass
     finally:
         os.kill(int((tmp_path / "pid").read_text()), 9)
@@ -176,6 +188,7 @@ def http(url: str, **more: Any) -> dict[str, Any]:
     ("head", "base"),
     [
         (http("http://localhost:8000/find"), http("http://127.0.0.1:8000/search?x=1")),
+        (http("http://127.0.1.1:8000/find"), http("http://127.0.0.1:8000/find")),
         (http("https://shop.example.com/find"), http("https://SHOP.example.com:443/find")),
         (http("http://localhost:{port}/find", port=8000), http("http://localhost:8000/find")),
         ({"kind": "milvus", "uri": "http://m:19530"}, {"kind": "milvus", "uri": "http://m:19530"}),
