@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ringtrue.errors import OK, REGRESSION, UNDECIDED, RingtrueError
 from ringtrue.online.abtest import decided_after
 from ringtrue.online.candidate import said
-from ringtrue.online.evidence import shadow_of
+from ringtrue.online.evidence import shadow_of, shadowed
 from ringtrue.online.figures import losses
 from ringtrue.online.graduate import FAILURE_SHARE, MISSING_SHARE
 from ringtrue.online.log import log_folder
@@ -22,7 +22,7 @@ from ringtrue.online.tally import living
 from ringtrue.store import DEFAULT_PROJECT, StoredResult
 
 if TYPE_CHECKING:
-    from ringtrue.store import ABTest, Store
+    from ringtrue.store import ABTest, Flag, Store
 
 State = Literal["ok", "wrong", "unknown", "unused"]
 RECENT = timedelta(hours=24)
@@ -127,7 +127,7 @@ def health_of(
         "gate": lambda: _gate(ours),
         "constitutional": lambda: _constitutional(results),
         "backlog": lambda: _backlog(store.backlog(project=project)),
-        "shadow": lambda: _shadow(store, project),
+        "shadow": lambda: _shadow(store, project, now),
         "tests": lambda: _tests(store, project),
         "rollout": lambda: _rollout(store, project),
         "index": lambda: _index(index, retriever),
@@ -224,8 +224,14 @@ def _backlog(counts: Mapping[str, Any]) -> Part:
     return Part("backlog", "ok", f"{counts['pending_review']:,} of {counts['total']:,} wait for review{oldest}", counts)
 
 
-def _shadow(store: Store, project: str) -> Part:
-    running = [flag for flag in store.flags(project=project) if flag.shadow and flag.state in ("running", "paused")]
+def _shadow(store: Store, project: str, now: datetime) -> Part:
+    def runs(flag: Flag, known: bool) -> bool:
+        if known:
+            return flag.shadow and flag.state in ("running", "paused")
+        # Without a flag only its newest runs tell that a live shadow still runs.
+        return bool(store.shadow_runs(feature_id=flag.name, project=project, since=now - RECENT, limit=1))
+
+    running = [flag for flag, known in shadowed(store, project=project) if runs(flag, known)]
     if not running:
         return Part("shadow", "unused", "no candidate runs in the shadow")
     figures: dict[str, Any] = {}
@@ -239,7 +245,7 @@ def _shadow(store: Store, project: str) -> Part:
         wrong = gone > MISSING_SHARE or (share is not None and share > FAILURE_SHARE)
         states.add("wrong" if wrong else "unknown" if share is None else "ok")
         missing = f", {found.missing:,} missing ({gone:.0%} of the live sample)" if found.missing else ""
-        lines.append(f"{flag.name}: {found.queries:,} queries, {found.failures:,} failed{missing}")
+        lines.append(f"{flag.name}: {_counted(found.queries)}, {found.failures:,} failed{missing}")
     state: State = "wrong" if "wrong" in states else "unknown" if "unknown" in states else "ok"
     return Part("shadow", state, "; ".join(lines), figures)
 

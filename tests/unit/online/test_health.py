@@ -217,6 +217,16 @@ def test_o3_shadow_runs_and_tests_are_told(healthy: Store) -> None:
     assert states(healthy)["shadow"] == "wrong"
 
 
+def test_a_live_shadow_without_a_flag_counts_while_it_runs(healthy: Store) -> None:
+    healthy.add_shadow_runs([ShadowRun("q0", "old", LONG_AGO, ("a",), ("a",))])
+    assert states(healthy)["shadow"] == "unused"
+    healthy.add_shadow_runs([ShadowRun("q1", "new", LATELY, ("a",), ("a",))])
+    part = next(part for part in health_of(healthy, now=NOW).parts if part.name == "shadow")
+    assert (part.state, part.says) == ("ok", "new: 1 query, 0 failed")
+    change_flag(healthy, "new", who="ada", now=NOW, shadow=False)
+    assert states(healthy)["shadow"] == "unused"
+
+
 def test_o3_a_shadow_that_cannot_keep_up_is_wrong(healthy: Store) -> None:
     change_flag(healthy, "new", who="ada", now=NOW, shadow=True)
     healthy.add_shadow_runs([ShadowRun(f"q{n}", "new", LATELY, ("a",), ("a",), source="live") for n in range(12)])
