@@ -90,6 +90,8 @@ def test_the_fastapi_example_logs_searches_clicks_and_a_shadow_run(tmp_path: Pat
         rows = store.shadow_runs(feature_id="titles-first")
         assert [row.query_id for row in rows][:2] == [first["query_id"], second["query_id"]]
         assert rows[1].top_result_changed is False
+    (event,) = told("feedback", "list", "--session", "s1")["events"]
+    assert (event["query_id"], event["item_id"], event["rank_in_results"]) == (first["query_id"], "pool", 1)
     derived = told("feedback", "derive", "--mixed", "separate")
     assert derived["by_source"] == {"implicit by person": 1}
     (judgment,) = told("feedback", "judgments")["judgments"]

@@ -104,6 +104,16 @@ def link_all(
     return [_linked(event, shelf, window) for event in events]
 
 
+def link_named(store: Store, events: Sequence[FeedbackEvent]) -> list[FeedbackEvent]:
+    """Return the events, each that names a search in the store with the session of that search and the item's rank there."""
+    named: dict[str, set[str]] = {}
+    for event in events:
+        if event.query_id is not None:
+            named.setdefault(event.project, set()).add(event.query_id)
+    shelf = _Shelf(one for project, ids in named.items() for one in store.queries(project=project, query_ids=sorted(ids)))
+    return [event if event.query_id is None else _linked(event, shelf, WINDOW) for event in events]
+
+
 def record_feedback(store: Store, events: Sequence[FeedbackEvent], *, window: timedelta = WINDOW) -> list[FeedbackEvent]:
     """Link events to the searches in the store, write them, and return them so; raises InputError as check_event does."""
     linked = []

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ringtrue.errors import RingtrueError, SearchFailed
+from ringtrue.online.feedback import link_named
 from ringtrue.online.lines import Row, storable
 from ringtrue.online.spool import Spool
 from ringtrue.online.tally import (
@@ -471,7 +472,7 @@ class Writer:
         if isinstance(rows[0], LoggedQuery):
             store.add_queries(rows)  # type: ignore[arg-type]
         else:
-            store.add_feedback(rows)  # type: ignore[arg-type]
+            store.add_feedback(link_named(store, rows))  # type: ignore[arg-type]
         if count:
             self._tally.add(WRITTEN, len(rows))
 

@@ -265,9 +265,10 @@ def test_a_click_is_one_call_with_the_id_that_the_decorator_hands_out(log: Query
     assert (click.event_type, click.query_id, click.item_id, click.session_id, click.user_id, click.actor) == (
         "click", row.query_id, "spa", "s1", "ann", "person",
     )  # fmt: skip
-    assert (dwell.event_type, dwell.session_id, dwell.metadata) == ("dwell", "s2", {"seconds": 42})
-    (linked, _) = link_all([click, dwell], [row])
-    assert linked.rank_in_results == 2
+    assert (dwell.event_type, dwell.session_id) == ("dwell", "s2")
+    assert dwell.metadata == {"seconds": 42, "linked_by": "given", "retriever": None}
+    assert click.rank_in_results == dwell.rank_in_results == 2
+    assert link_all([click, dwell], [row]) == [click, dwell]
 
 
 def test_a_click_that_knows_no_session_is_of_its_searchs_session(log: QueryLog, store: Store) -> None:
@@ -279,6 +280,21 @@ def test_a_click_that_knows_no_session_is_of_its_searchs_session(log: QueryLog, 
     assert (event.session_id, event.rank_in_results) == ("s1", 1)
     (summary,) = session_summaries(rows, store.feedback(project="shop"))
     assert (summary.session_id, summary.selected) == ("s1", 1)
+
+
+def test_a_click_is_stored_with_the_session_and_rank_of_its_search(log: QueryLog, store: Store) -> None:
+    with log.query("water", tool="shop", session_id="s1") as search:
+        search.answer(["spa", "pool"])
+    log.click(search.query_id, "pool")
+    assert log.flush(30)
+    log.click(search.query_id, "spa", session_id="s2")  # the search is in the store already
+    log.click("eq_of_nobody", "pool")
+    logged(log, store)
+    first, second, lost = store.feedback(project="shop")
+    assert (first.session_id, first.rank_in_results) == ("s1", 2)
+    assert (second.session_id, second.rank_in_results) == ("s2", 1)
+    assert (lost.session_id, lost.rank_in_results) == ("eq_of_nobody", -1)
+    assert store.feedback(project="shop", session_id="s1") == [first]
 
 
 def test_a_signal_that_says_nothing_is_refused(log: QueryLog) -> None:

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.online import check_event, link_all, quality_proxy, record_feedback
+from ringtrue.online import check_event, quality_proxy, record_feedback
+from ringtrue.online.feedback import link_named
 from ringtrue.online.identify import iso, query_name
 from ringtrue.online.redact import ERROR
 from ringtrue.service.errors import Refused
@@ -134,12 +135,9 @@ def linked(service: Service, caller: Caller, events: Sequence[FeedbackEvent]) ->
     store = service.of(caller)
     for event in events:
         check_event(event)
-    # Those that name their search need no search for it, and are looked up together.
-    named = sorted({event.query_id for event in events if event.query_id is not None})
-    searches = store.queries(project=caller.project, query_ids=named) if named else []
-    known = iter(link_all([event for event in events if event.query_id is not None], searches))
+    # The searches that events name are read together.
     others = iter(record_feedback(cast("Store", _Unwritten(store)), [event for event in events if event.query_id is None]))
-    return [next(others) if event.query_id is None else next(known) for event in events]
+    return [next(others) if event.query_id is None else event for event in link_named(store, events)]
 
 
 class _Unwritten:
