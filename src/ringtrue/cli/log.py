@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from ringtrue.cli.store import Json, Project, Where, existing, moment, tell_elsewhere
+from ringtrue.cli.store import AGO, UNITS, Json, Project, Where, existing, moment, tell_elsewhere
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ def stats(
         tell_elsewhere(opened, project)
         rows = queries_of(opened, project=project, since=start, until=end, tool=tool, traffic=_traffic(traffic))
         found = log_figures(rows)
+        ever = opened.count_queries(project=project, tool=tool, traffic=_traffic(traffic))
         missing = losses(opened, project=project, since=start)
         folder = log_folder(opened)
     now, ended = living(folder) if folder is not None else ([], [])
@@ -136,6 +137,8 @@ def stats(
             },
         })  # fmt: skip
         return
+    more = "; --since takes a longer time" if found.total.searches < ever else ""
+    print(f"{_span(since, start, end)}: {found.total.searches:,} of {ever:,} searches{more}")
     table = [["all", *_cells(found.total)], *([name, *_cells(part)] for name, part in found.tools.items())]
     headers = ["tool", "searches", "sessions", "errors", "nothing found", "degraded", "p50 ms", "p95 ms", "p99 ms", "proxy"]
     show.table(headers, table)
@@ -300,8 +303,8 @@ def _print(rows: list[LoggedQuery], *, header: bool = True) -> None:
             row.tool_name,
             row.session_id or "—",
             _short(row.query),
-            ", ".join(row.result_ids[:3]) or (row.fallback or ("—" if _is_listed(row) else "nothing found"))[:40],
-            "—" if _is_listed(row) else str(row.result_count),
+            ", ".join(row.result_ids[:3]) or (row.fallback or ("—" if row.result_count is None else "nothing found"))[:40],
+            "—" if row.result_count is None else str(row.result_count),
             show.number(row.total_latency_ms, 1),
         ]
         for row in rows
@@ -311,12 +314,6 @@ def _print(rows: list[LoggedQuery], *, header: bool = True) -> None:
     else:
         for line in cells:
             print("  ".join(line), flush=True)
-
-
-def _is_listed(row: LoggedQuery) -> bool:
-    from ringtrue.store import QUERY_LIST
-
-    return row.tool_name == QUERY_LIST
 
 
 def _short(text: str, length: int = 48) -> str:
@@ -340,6 +337,15 @@ def _cells(part: Figures) -> list[str]:
 
 def _percent(share: float | None) -> str:
     return "—" if share is None else f"{100 * share:.1f} %"
+
+
+def _span(since: str | None, start: str | None, end: str | None) -> str:
+    """Return the time that is shown, in words."""
+    ago = AGO.fullmatch((since or "").strip())
+    if ago and end is None:
+        return f"last {ago[1]} {UNITS[ago[2]]}"
+    first, last = (at and at[:16].replace("T", " ") for at in (start, end))
+    return f"from {first or 'the beginning'} to {f'{last} UTC' if last else 'now'}"
 
 
 def _window(since: str | None, until: str | None) -> tuple[str | None, str | None]:

@@ -30,8 +30,8 @@ Where = Annotated[
     ),
 ]
 Project = Annotated[str, typer.Option("--project", help="Whose data: project under [store] unless given.")]
-_AGO = re.compile(r"(\d{1,6})\s*([mhdw])")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+AGO = re.compile(r"(\d{1,6})\s*([mhdw])")
+UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 @app.command()
@@ -291,9 +291,9 @@ def moment(text: str | None, now: datetime) -> str | None:
 
     if text is None:
         return None
-    ago = _AGO.fullmatch(text.strip())
+    ago = AGO.fullmatch(text.strip())
     try:
-        return timestamp(now - timedelta(**{_UNITS[ago[2]]: int(ago[1])}) if ago else text)
+        return timestamp(now - timedelta(**{UNITS[ago[2]]: int(ago[1])}) if ago else text)
     except OverflowError:
         raise InputError(f"'{text}' ago was before the year 1; write a shorter time, or a date") from None
 

@@ -32,9 +32,20 @@ MOMENT = len("2026-03-01T12:00:00.000000Z")
 class Exploring(Base):
     """The log, read from its end."""
 
-    def count_queries(self, *, project: str = DEFAULT_PROJECT, since: Moment | None = None, until: Moment | None = None) -> int:
-        """Return how many searches of users were logged from ``since`` on and before ``until``."""
-        counted = select(func.count()).select_from(QUERY.table).where(*_mine(project, since, until))
+    def count_queries(
+        self,
+        *,
+        project: str = DEFAULT_PROJECT,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        tool: str | None = None,
+        traffic: Traffic | Literal["all"] = "user",
+    ) -> int:
+        """Return how many searches of users, or of another ``traffic``, were logged from ``since`` on and before ``until``."""
+        found = _mine(project, since, until, traffic)
+        if tool is not None:
+            found.append(QUERY.table.c.tool_name == words(tool))
+        counted = select(func.count()).select_from(QUERY.table).where(*found)
         with self._reading() as connection:
             return int(connection.execute(counted).scalar_one())
 

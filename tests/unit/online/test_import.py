@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from ringtrue.errors import InputError
 from ringtrue.online import Redactor, Unredacted, export_rows, import_files, log_figures, queries_of
-from ringtrue.store import QUERY_LIST, FeedbackEvent, LoggedQuery, Store
+from ringtrue.store import QUERY_LIST, FeedbackEvent, LoggedQuery, Store, timestamp
 
 START = 1_772_366_400_000_000_000  # 2026-03-01T12:00:00Z
 AT = "2026-03-01T12:00:00.000000Z"
@@ -327,6 +327,20 @@ def test_l1_the_command_imports_shows_counts_and_exports(ringtrue: Callable[...,
     assert "missing from the log: 0" in ringtrue("log", "stats", place, "--since", "2026-03-01").out
     assert ringtrue("log", "export", tmp_path / "out.parquet", place, "--json").json["rows"] == 2
     assert ringtrue("log", "prune", place, "--dry-run", "--json").code == 0
+
+
+def test_stats_name_their_time_and_the_searches_outside_it(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
+    now, place = datetime.now(UTC), f"--store={tmp_path / 'log.sqlite'}"
+    with Store.open(tmp_path / "log.sqlite") as store:
+        days = {"q1": ("shop", 1), "q2": ("shop", 40), "q3": ("web", 41)}
+        store.add_queries(
+            [LoggedQuery(key, "pool", tool, timestamp(now - timedelta(days=n))) for key, (tool, n) in days.items()]
+        )
+    assert "last 7 days: 1 of 3 searches; --since takes a longer time\n" in ringtrue("log", "stats", place).out
+    assert "last 7 days: 1 of 2 searches;" in ringtrue("log", "stats", place, "--tool", "shop").out
+    assert "last 60 days: 3 of 3 searches\n" in ringtrue("log", "stats", place, "--since", "60d").out
+    ends = ("--since", "2026-03-01", "--until", "2026-03-02T12:00Z")
+    assert "from 2026-03-01 00:00 to 2026-03-02 12:00 UTC: 0 of 3 searches;" in ringtrue("log", "stats", place, *ends).out
 
 
 def test_l1_stats_of_nothing_are_unknown_not_zero(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
