@@ -39,6 +39,8 @@ class LoggedSearch:
     session_id: str | None
     user_id: str | None
     result_ids: tuple[str, ...]
+    result_count: int | None
+    """None if it is unknown, as for searches imported from a plain list of queries."""
     scores: tuple[float, ...]
     channel_contributions: Mapping[str, tuple[str, ...]]
     total_latency_ms: float | None

@@ -116,13 +116,14 @@ def derive_judgments(
 
     ``mixed`` says what happens where different retrievers or flags answered: ``refuse``; ``separate``, which judges each by its
     own searches, under annotators of their own; or ``pool``. ``known`` names the query id under which a text was judged before;
-    otherwise the oldest search with that text gives its id.
+    otherwise the oldest search with that text gives its id. Searches whose results are unknown are left out.
 
     Raises CannotDecide where answers of different retrievers or flags are mixed and that was not asked for.
     """
     if mixed not in get_args(Mixed):
         raise InputError(f"cannot use mixed = {mixed!r}; write {nearest(str(mixed), get_args(Mixed))}")
-    searches = sorted(searches, key=lambda query: (instant(query.created_at), query.query_id))
+    known_results = (query for query in searches if query.result_count is not None)
+    searches = sorted(known_results, key=lambda query: (instant(query.created_at), query.query_id))
     variants = Counter(variant_of(query) for query in searches)
     if mixed == "refuse" and len(variants) > 1:
         raise CannotDecide(_mixture(searches, variants))
@@ -185,11 +186,15 @@ def derive_into(
 
     Raises CannotDecide as ``derive_judgments`` does, InputError where no search is left.
     """
-    shown = store.queries(project=project, since=since, until=until)
+    logged = store.queries(project=project, since=since, until=until)
+    shown = [query for query in logged if query.result_count is not None]
     searches = chosen(shown, retriever)
     if not searches:
         span = f" since {since}" if since else ""
-        raise InputError(f"project '{project}' has no search{span} to derive judgments from; log some, or widen the window")
+        listed = f" (the results of {len(logged):,} imported from a plain list are unknown)" if logged else ""
+        raise InputError(
+            f"project '{project}' has no search{span} to derive judgments from{listed}; log some, or widen the window"
+        )
     # To all searches, whoever answered them: what another retriever showed last is not what this one's click was on.
     events = link_all(store.feedback(project=project, since=since, until=until), shown, window=window)
     own = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ringtrue.online.log import ERROR
 from ringtrue.online.writer import LOST
-from ringtrue.store import DEFAULT_PROJECT, QUERY_LIST, LoggedQuery
+from ringtrue.store import DEFAULT_PROJECT, LoggedQuery
 
 if TYPE_CHECKING:
     from ringtrue.store import Store
@@ -86,7 +86,7 @@ def log_figures(queries: Iterable[LoggedQuery], *, intents: int = 10) -> LogFigu
 
 def _figures(rows: Sequence[LoggedQuery]) -> Figures:
     answered = [row for row in rows if not (row.fallback or "").startswith(ERROR)]
-    known = [row for row in answered if row.tool_name != QUERY_LIST]
+    counts = [row.result_count for row in answered if row.result_count is not None]
     count = len(answered)
     latencies = sorted(row.total_latency_ms for row in answered if row.total_latency_ms is not None)
     proxies = [row.quality_proxy_score for row in answered if row.quality_proxy_score is not None]
@@ -99,11 +99,11 @@ def _figures(rows: Sequence[LoggedQuery]) -> Figures:
         sessions=len({row.session_id for row in rows} - {None}),
         users=len({row.user_id for row in rows} - {None}),
         errors=len(rows) - count,
-        zero_result_rate=sum(not row.result_ids for row in known) / len(known) if known else None,
+        zero_result_rate=counts.count(0) / len(counts) if counts else None,
         degraded_rate=sum(row.degraded for row in rows) / len(rows) if rows else None,
         fallback_rate=share(sum(row.fallback is not None for row in answered)),
         latency_ms={f"p{percent}": percentile(latencies, percent) for percent in (50, 95, 99)} if latencies else {},
-        mean_results=sum(row.result_count for row in known) / len(known) if known else None,
+        mean_results=sum(counts) / len(counts) if counts else None,
         proxy=sum(proxies) / len(proxies) if proxies else None,
         with_proxy=len(proxies),
     )

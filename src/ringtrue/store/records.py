@@ -82,8 +82,9 @@ class LoggedQuery:
     """Whose search it is; only users' searches count in figures, feedback and reviews."""
 
     @property
-    def result_count(self) -> int:
-        return len(self.result_ids)
+    def result_count(self) -> int | None:
+        """How many results the search had; None if that is unknown, as for an imported list of queries."""
+        return None if self.tool_name == QUERY_LIST else len(self.result_ids)
 
 
 @dataclass(frozen=True, slots=True)

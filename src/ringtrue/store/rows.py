@@ -199,7 +199,7 @@ QUERY = Form(
         token_pressure_ratio=_NUMBER, boost_delta=_NUMBER, extraction_count=_WHOLE, flags=_ANY, is_eval_corpus=_YES,
         eval_category=_TEXT_MAYBE, traffic=_TEXT,
     ),
-    derived={"result_count": attrgetter("result_count")},
+    derived={"result_count": lambda row: len(row.result_ids)},
 )  # fmt: skip
 
 FEEDBACK = Form(

@@ -9,7 +9,7 @@ from ringtrue.errors import CannotDecide, InputError
 from ringtrue.online import Interleaved, QueryLog, as_flag, derive_into, derive_judgments, qrels, record_feedback, winning
 from ringtrue.records import Document
 from ringtrue.retrieve import Collection, build
-from ringtrue.store import FeedbackEvent, Store, StoredJudgment
+from ringtrue.store import QUERY_LIST, FeedbackEvent, Store, StoredJudgment
 
 NOW = at(days=1)
 
@@ -243,6 +243,17 @@ def store(tmp_path):
         opened.add_queries([search("q1", session="s1"), search("q2", "pool", session="s2", minutes=5)])
         opened.add_feedback([event("click", "b", session="s1"), event("validate_useful", "c", session="s2", minutes=6)])
         yield opened
+
+
+def test_searches_with_unknown_results_neither_mix_retrievers_nor_count(store, tmp_path) -> None:
+    store.add_queries([search("q9", "gym", minutes=9, retriever=None, tool_name=QUERY_LIST, result_ids=())])
+    alone, newest = derive_into(store, now=NOW), derive_into(store, now=NOW, retriever="newest")
+    assert alone.searches == newest.searches == 2
+    assert list(alone.variants) == list(newest.variants) == ["fp1"]
+    with Store.open(tmp_path / "list.sqlite") as listed:
+        listed.add_queries([search("q9", retriever=None, tool_name=QUERY_LIST, result_ids=())])
+        with pytest.raises(InputError, match="imported from a plain list"):
+            derive_into(listed, now=NOW)
 
 
 def kept(store):

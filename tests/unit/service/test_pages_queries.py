@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rest_service import serving
-from ringtrue.store import LoggedQuery, timestamp
+from ringtrue.store import QUERY_LIST, LoggedQuery, timestamp
 
 
 @pytest.fixture
@@ -70,3 +70,19 @@ def test_the_chart_of_one_day_is_by_the_hour(client: TestClient) -> None:
     found: dict[str, Any] = chart(client)
     assert found["searches"]["values"] == [2, 0, 0, 1]
     assert "3 searches in 30 days" in client.get("/queries").text
+
+
+def test_searches_of_a_plain_list_have_unknown_results_on_every_page(client: TestClient) -> None:
+    now = timestamp(datetime.now(UTC))
+    rows = [LoggedQuery("eq_1", "pool", QUERY_LIST, now), LoggedQuery("eq_2", "sauna", "shop", now)]
+    client.app.state.service.store.add_queries(rows)  # type: ignore[attr-defined]
+    both = client.get("/queries").text
+    assert both.count('<span class="soft">unknown</span>') == both.count("∅") == 1
+    listed, searched = (client.get(f"/queries/{name}").text for name in ("eq_1", "eq_2"))
+    assert "nothing was found" in searched
+    assert "nothing was found" not in listed.lower()
+    assert "imported from a list of queries" in listed
+    counts = {row["query_id"]: row["result_count"] for row in client.get("/v1/queries").json()["items"]}
+    assert counts == {"eq_1": None, "eq_2": 0}
+    exported = client.get("/queries/export.json").json()
+    assert {row["query_id"]: row["result_count"] for row in exported} == counts

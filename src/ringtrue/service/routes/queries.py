@@ -35,6 +35,9 @@ class LoggedSearch(Answer):
     session_id: str | None
     user_id: str | None
     result_ids: list[str]
+    result_count: int | None = Field(
+        description="Null if it is unknown, as for searches imported from a plain list of queries."
+    )
     scores: list[float]
     channel_contributions: dict[str, list[str]]
     total_latency_ms: float | None
