@@ -182,7 +182,8 @@ def _pair(a: Arm, b: Arm, wanted: Sequence[str] | None) -> _Pair:
             has = " and ".join(f"{side.name} has {some([str(one) for one in side.scores.measures])}" for side in (a, b))
             raise InputError(f"the two runs share no measure that can be compared ({has}); score both with the same ones")
     place = {query: index for index, query in enumerate(b.scores.query_ids)}
-    shared = tuple(query for query in a.scores.query_ids if query in place)
+    # Resampling draws by row: sorted, the same two runs give the same numbers whatever the order of their queries.
+    shared = tuple(sorted(query for query in a.scores.query_ids if query in place))
     if not shared:
         ids = " and ".join(f"{side.name} has {some(list(side.scores.query_ids), count=2)}" for side in (a, b))
         raise InputError(f"the two runs share no scored query ({ids}); check that both use the same query ids")
@@ -219,7 +220,7 @@ def _table(scores: Scores, names: Sequence[str], rows: Sequence[int]) -> Floats:
 
 def _side_by_side(pairs: Sequence[_Pair]) -> Floats:
     """Return the differences of all systems and measures as one table; a query that a system lacks has none there."""
-    everyone = list(dict.fromkeys(query for pair in pairs for query in pair.queries))
+    everyone = sorted({query for pair in pairs for query in pair.queries})
     row = {query: index for index, query in enumerate(everyone)}
     parts = []
     for pair in pairs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from ringtrue.errors import CannotDecide, InputError
 from ringtrue.measures import Counted, Measure, Scores
 from ringtrue.run import Evaluation
 from ringtrue.stats import holm
-from ringtrue.verdict import Comparison, MeasureComparison, Scored, compare, compare_all
+from ringtrue.verdict import Comparison, MeasureComparison, Scored, baseline_of, compare, compare_all, gate
 from ringtrue.verdict.comparing import SLICE_MINIMUM
 
 NAN = math.nan
@@ -389,3 +390,22 @@ def test_a_comparison_of_two_runs_does_not_depend_on_the_order_of_their_queries(
     one, other = compare(weak, strong, **FAST), compare(weak, replace(strong, scores=mixed), **FAST)
     assert isinstance(one, Comparison)
     assert one.measures == other.measures
+
+
+def test_the_order_of_the_queries_does_not_change_a_comparison() -> None:
+    golden = golden_set(40)
+    rows = list(golden.judgments)
+    random.Random(3).shuffle(rows)
+    sides = {name: answers(golden, skill=skill, seed=seed) for name, skill, seed in (("a", 0.8, 1), ("b", 0.6, 2))}
+    told = []
+    for one in (golden, replace(golden, judgments=tuple(rows))):
+        a, b = (evaluation(one, answered, name=name) for name, answered in sides.items())
+        recorded = baseline_of(a)
+        gated = gate(b, baseline=recorded).comparison
+        assert gated is not None
+        found = [compare(a, b, slices=("query_type",)), compare(recorded, b, slices=("query_type",)), gated]
+        found += compare_all([a, b, a])
+        told.append([repr((one.measures["nDCG@10"], one.slices)) for one in found] + [repr(found[0].latency)])
+    ordered, shuffled = told
+    assert shuffled == ordered
+    assert ordered[0] == ordered[1] == ordered[2]
