@@ -71,3 +71,12 @@ def test_a_verdict_and_a_baseline_fit_on_a_screen() -> None:
     assert len(text.splitlines()) <= 7
     assert len(text) < 1_500
     assert len(repr(baseline)) < 2_000
+
+
+def test_a_run_below_its_floors_is_not_offered_as_the_baseline(ringtrue: Ringtrue, folder: Path) -> None:
+    (folder / "ringtrue-baseline.json").unlink()
+    failing, good = (ringtrue("gate", "--run", run, "--floor", "R@5=0.7") for run in ("worse", "same"))
+    assert (failing.code, good.code) == (1, 3)
+    assert "baseline update --run worse" not in failing.out
+    assert "fix that first, or record a run that passes with `ringtrue baseline update --run FOLDER`" in failing.out
+    assert "record one with `ringtrue baseline update --run same`" in good.out

@@ -74,15 +74,24 @@ def completeness_checks(evaluation: Evaluation, baseline: Baseline | None, polic
         )
 
 
-def no_baseline_checks(evaluation: Evaluation, policy: Policy) -> Iterator[Check]:
-    """Yield an undecided check if the policy has rules that compare with a baseline: what was not compared has not passed."""
+def no_baseline_checks(evaluation: Evaluation, policy: Policy, *, failed: bool) -> Iterator[Check]:
+    """Yield an undecided check if the policy has rules that compare with a baseline: what was not compared has not passed.
+
+    A run that ``failed`` its floors or ceilings is not offered as the baseline.
+    """
     rules = list(policy.drop_measures) + ([] if math.isinf(policy.latency_increase) else ["the growth of p95"])
     if policy.require_baseline and rules:
         run = f" --run {evaluation.run_dir}" if evaluation.run_dir is not None else ""
+        cure = f"record one with `ringtrue baseline update{run}`"
+        if failed:
+            cure = (
+                "this run breaks a floor or ceiling: fix that first, or record a run that passes with "
+                "`ringtrue baseline update --run FOLDER`"
+            )
         yield _missing(
             "baseline",
-            f"no baseline, so {', '.join(rules)} cannot be compared; record one with `ringtrue baseline "
-            f"update{run}`, or decide by floors and ceilings alone with require_baseline = false under [gate]",
+            f"no baseline, so {', '.join(rules)} cannot be compared; {cure}, or decide by floors and ceilings alone "
+            "with require_baseline = false under [gate]",
             math.nan,
             None,
             [],

@@ -32,10 +32,12 @@ def gate(evaluation: Evaluation, policy: Policy = DEFAULT_POLICY, *, baseline: B
     """
     whole, problems = with_measures(evaluation, policy.measures)
     checks = [*completeness_checks(whole, baseline, policy), *floor_checks(whole, policy, problems)]
+    ceilings = tuple(latency_checks(whole, policy))
     notes = list(_notes(whole, baseline))
     comparison = None
     if baseline is None:
-        checks += no_baseline_checks(whole, policy)
+        failed = any(check.status == "fail" for check in (*checks, *ceilings))
+        checks += no_baseline_checks(whole, policy, failed=failed)
     else:
         comparison = _compared(whole, policy, baseline)
         against = Against(whole, baseline, policy, comparison)
@@ -44,7 +46,7 @@ def gate(evaluation: Evaluation, policy: Policy = DEFAULT_POLICY, *, baseline: B
         few = small_slices(against)
         if few:
             notes.append(f"slices with fewer than {policy.slice_minimum} queries are not compared: {some(few)}")
-    checks += latency_checks(whole, policy)
+    checks += ceilings
     if baseline is not None:
         checks += latency_increase_checks(against)
     version = None if baseline is None else baseline.version
