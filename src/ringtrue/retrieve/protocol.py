@@ -20,6 +20,8 @@ from ringtrue.errors import BadAnswer, InputError
 from ringtrue.records import Hit, Stage
 
 Scope = Mapping[str, str]
+_ASYNC = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+_WRAP = "async functions are not supported; wrap it: lambda q, k: asyncio.run(search(q, k))"
 _IDS = ("doc_id", "id", "_id", "document_id")
 _SCORES = ("score", "_score", "similarity", "relevance")
 
@@ -105,6 +107,8 @@ class Function:
     def __init__(self, function: Callable[..., Iterable[Any]], *, name: str | None = None) -> None:
         self.function = function
         self.name = name or str(getattr(function, "__name__", "function"))
+        if any(check(one) for check in _ASYNC for one in (function, getattr(function, "__call__", None))):  # noqa: B004
+            raise InputError(f"{self.name} cannot be asked: {_WRAP}")
         self.accepts = _accepted(function)
         if self.accepts and "k" not in self.accepts:
             raise InputError(f"{self.name} takes no k; give it a parameter k: the number of hits that are wanted")
@@ -137,6 +141,9 @@ def as_hits(found: Any, name: str, *, duplicates: str = "error") -> list[Hit]:
     Several passages of one document (rows with a ``chunk``) count once, at the best place. A document that simply comes twice
     is an error, unless ``duplicates='first'``.
     """
+    if inspect.iscoroutine(found):
+        found.close()  # else Python warns that nobody awaited it
+        raise BadAnswer(f"{name} returned a coroutine: {_WRAP}")
     if isinstance(found, str | bytes | Mapping | Set) or not isinstance(found, Iterable):  # a set has no order
         raise BadAnswer(f"{name} returned {found!r:.60}; return a list of ids, (id, score) pairs or hits")
     rows = [_as_hit(item, rank, name) for rank, item in enumerate(found, 1)]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import math
+from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -153,3 +157,30 @@ def test_r1_a_batch_is_asked_at_once_where_the_retriever_offers_it() -> None:
     batched = Batched()
     assert [hits[0].doc_id for hits in search_many(batched, ["a", "b"])] == ["a", "b"]
     assert batched.calls == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_async_function_is_refused_before_it_is_asked() -> None:
+    async def search(text: str, k: int) -> list[str]:
+        return ["d1"]
+
+    class Object:
+        async def search(self, text: str, *, k: int) -> list[str]:
+            return ["d1"]
+
+    class Called:
+        async def __call__(self, text: str, k: int) -> list[str]:
+            return ["d1"]
+
+    async def stream(text: str, k: int) -> AsyncIterator[str]:
+        yield "d1"
+
+    cure = r"async functions are not supported; wrap it: lambda q, k: asyncio\.run\(search\(q, k\)\)"
+    for thing in (search, partial(search, k=3), Object(), Called(), stream):
+        with pytest.raises(InputError, match=cure):
+            as_retriever(thing)
+    hidden = as_retriever(lambda text, k: search(text, k))
+    with pytest.raises(BadAnswer, match=cure):
+        hidden.search("pool")
+    gc.collect()
+    assert as_retriever(lambda q, k: asyncio.run(search(q, k))).search("pool")[0].doc_id == "d1"
