@@ -197,3 +197,31 @@ def test_p1_an_evaluation_that_nobody_judged_says_how_to_judge_it(
     (runs / "ringtrue-baseline.json").unlink()
     print_evaluation(Report(replace(healthy(), run_dir=tmp_path / "now"), made_at=WHEN))
     assert "To hold later runs to it: ringtrue baseline update --run" in capsys.readouterr().out
+
+
+def test_the_column_of_another_run_is_named_after_it(ringtrue, runs: Path) -> None:
+    for kind in ("md", "pr"):
+        alone = ringtrue("report", "now", "--against", "before", "--format", kind, "--no-baseline").out
+        assert not [line for line in alone.splitlines() if line.startswith("|") and "baseline" in line.lower()], kind
+        assert re.search(r"^\| (Metric \| Current|measure) \| hybrid \|", alone, re.MULTILINE), kind
+    assert "| Metric | Current | Baseline |" in ringtrue("report", "now").out
+
+
+def test_a_query_whose_id_is_its_text_is_shown_once(ringtrue, runs: Path) -> None:
+    before, now = healthy(components=(), losses=()), replace(healthy(answered(skill=0.5, seed=9)), name="bm25")
+    for folder, made in (("plain-before", before), ("plain-now", now)):
+        save(replace(made, queries=tuple(replace(query, text=query.query_id) for query in made.queries)), folder)
+    twice = re.compile(r"\b(q\d{3})\b[^\w\n]+(\d\.\d{4} → \d\.\d{4}[^\w\n]+)?\1\b")
+    for arguments in (
+        ("compare", "plain-before", "plain-now", "--resamples", "2000"),
+        ("gate", "--run", "plain-now"),
+        *(("report", "plain-now", "--format", kind) for kind in ("md", "pr", "junit")),
+        *(("report", "plain-now", "--format", kind, "--against", "plain-before") for kind in ("md", "pr")),
+    ):
+        done = ringtrue(*arguments)
+        assert "q0" in done.out, arguments
+        assert not twice.search(done.out), (arguments, twice.search(done.out))
+    assert ringtrue("report", "plain-now", "--format", "html", "--out", "page.html").code == 0
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert '<span class="text"><bdi>q0' not in page
+    assert not re.search(r'"(q\d{3})",\s*"\1"', page)

@@ -239,10 +239,12 @@ def _print(found: Comparison, a: Arm, b: Arm, count: int, *, tests: bool) -> Non
         _print_latency(found.latency, found.alpha)
     moved = _moved(found, a, b, count)
     if moved:
+        from ringtrue.report.story import beside_id
+
         print()
         texts = {query.query_id: query.text for arm in (a, b) for query in getattr(arm, "queries", ())}
         rows = [
-            [query, _short(texts.get(query, "")), show.number(then), show.number(now), _signed(gap)]
+            [query, _short(beside_id(query, texts.get(query, ""))), show.number(then), show.number(now), _signed(gap)]
             for query, then, now, gap in moved
         ]
         show.table(["moved most", "question", "A", "B", f"{found.primary} B − A"], rows, text_columns=2)

@@ -307,6 +307,8 @@ def reasons(
     verbose: bool = False,
 ) -> Iterator[str]:
     """Yield lines that tell what did not pass, each with the queries behind it (at most ``queries``), the guiltiest first."""
+    from ringtrue.report.story import beside_id
+
     texts = {query.query_id: query.text for query in evaluation.queries}
     titles: tuple[tuple[CheckStatus, str], ...] = (
         ("fail", "failed"), ("undecided", "could not be decided"), ("degraded", "worse, but allowed"), ("advisory", "advisory"),
@@ -321,7 +323,7 @@ def reasons(
                 continue
             for query in check.queries[:queries]:
                 moved = _moved(check, query, evaluation, baseline)
-                yield "    " + "  ".join(filter(None, (query, moved, texts.get(query, ""))))
+                yield "    " + "  ".join(filter(None, (query, moved, beside_id(query, texts.get(query, "")))))
             if queries is not None and len(check.queries) > queries:
                 yield "    …"
 

@@ -19,6 +19,8 @@ from ringtrue.report.story import (
     against_baseline,
     all_the_same,
     amount,
+    before_name,
+    beside_id,
     comparison_of,
     counted,
     depth,
@@ -123,7 +125,7 @@ def _summary(report: Report) -> Iterator[str]:
     compared = against_baseline(report)
     words = any(line.word for line in found)
     more = [f"Against {md(compared.a, most=100)}"] if words and compared else []
-    yield from header("Metric", "Current", "Baseline", "Change", "Threshold", "Status", *more)
+    yield from header("Metric", "Current", md(before_name(report), most=100), "Change", "Threshold", "Status", *more)
     for line in found:
         current = amount(line.measure, line.current)
         if line.interval is not None:
@@ -304,7 +306,7 @@ def _failures(report: Report) -> Iterator[str]:
         yield f"Every query was answered with something relevant in the first {depth(report)}; none is behind a failed check."
     texts = {query.query_id: query.text for query in report.evaluation.queries}
     for query_id, why in found.items():
-        yield f"- **{md(query_id)}** “{md(texts.get(query_id, ''))}”: {md('; '.join(why), most=600)}"
+        yield f"- **{md(query_id)}**{_quoted(query_id, texts.get(query_id, ''))}: {md('; '.join(why), most=600)}"
     yield ""
 
 
@@ -348,7 +350,7 @@ def _queries(report: Report) -> Iterator[str]:
             there = len(line.expected) - len(rows.missing(line, depth(report)))
             yield row(
                 md(line.query_id),
-                md(line.text, most=120),
+                md(beside_id(line.query_id, line.text), most=120),
                 f"{there} of {len(line.expected)}",
                 number(line.values.get(recall or "")),
                 number(line.values.get(ndcg or "")),
@@ -360,7 +362,7 @@ def _queries(report: Report) -> Iterator[str]:
 
 
 def _in_full(line: QueryLine, report: Report) -> Iterator[str]:
-    yield f"### Query {md(line.query_id)}: “{md(line.text)}”"
+    yield f"### Query {md(line.query_id)}{_quoted(line.query_id, line.text, before=': ')}"
     yield ""
     if line.error is not None:
         yield f"- **No answer**: {md(line.error, most=600)}"
@@ -382,6 +384,11 @@ def _in_full(line: QueryLine, report: Report) -> Iterator[str]:
         yield f"- Change: {signed(line.delta)} ({md(primary(report))})"
     yield f"- Latency: {milliseconds(line.latency_ms)}"
     yield ""
+
+
+def _quoted(query_id: str, text: str, *, before: str = " ") -> str:
+    shown = beside_id(query_id, text)
+    return f"{before}“{md(shown)}”" if shown else ""
 
 
 def _shown(report: Report, family: str) -> str | None:

@@ -18,6 +18,8 @@ from ringtrue.report.story import (
     against,
     against_baseline,
     amount,
+    before_name,
+    beside_id,
     comparison_of,
     counted,
     depth,
@@ -104,7 +106,7 @@ def _measures(report: Report) -> Iterator[Block]:
         )
     of = f"of Δ over paired queries. {how_tested(comparison)}" if comparison is not None else "95 % of the current mean."
     closing = ["", f"<sub>Interval: {md(of, most=600)}</sub>", ""]
-    yield Block(header("measure", "baseline", "current", "Δ", "interval", "status"), body, closing)
+    yield Block(header("measure", _before(report), "current", "Δ", "interval", "status"), body, closing)
     other = comparison_of(report)
     found = other.measures.get(primary(report)) if other else None
     if other is not None and found is not None:
@@ -115,6 +117,11 @@ def _measures(report: Report) -> Iterator[Block]:
                 "",
             ]
         )
+
+
+def _before(report: Report) -> str:
+    name = before_name(report)
+    return name.lower() if name == "Baseline" else md(name, most=100)
 
 
 def _kinds(report: Report) -> Iterator[Block]:
@@ -148,7 +155,11 @@ def _worst(report: Report) -> Iterator[Block]:
     found = lines.query_lines(report)
     failed = [line for line in found if line.error is not None]
     if failed:
-        body = [f"- {md(line.query_id, most=80)} “{md(line.text, most=120)}”: {md(line.error, most=200)}" for line in failed]
+        texts = [beside_id(line.query_id, line.text) for line in failed]
+        body = [
+            f"- {md(line.query_id, most=80)}{f' “{md(text, most=120)}”' if text else ''}: {md(line.error, most=200)}"
+            for line, text in zip(failed, texts, strict=True)
+        ]
         yield _folded(f"{counted(len(failed), 'query')} without an answer", [], body)
     compared = any(line.delta is not None for line in found)
     chosen = lines.moved(report, found) if compared else tuple(line for line in found if line.error is None)
@@ -160,11 +171,12 @@ def _worst(report: Report) -> Iterator[Block]:
         before = number(value - line.delta) if line.delta is not None else DASH
         lost = [f"{one.doc_id} (rank {one.rank})" if one.rank else one.doc_id for one in lines.missing(line, depth(report))]
         shown = ", ".join(md(text, most=80) for text in lost[:3]) + (f" +{len(lost) - 3}" if len(lost) > 3 else "")
-        cells = [md(line.query_id, most=80), md(line.text, most=120), before, number(value), signed(line.delta), shown]
+        text = md(beside_id(line.query_id, line.text), most=120)
+        cells = [md(line.query_id, most=80), text, before, number(value), signed(line.delta), shown]
         body.append(row(*cells))
     summary = f"Worst queries: the {len(body)} {'that fell most' if compared else f'with the lowest {md(name)}'}"
     yield _folded(
-        summary, header("query", "text", "baseline", "current", "Δ", f"missing in {depth(report)}", text_columns=2), body
+        summary, header("query", "text", _before(report), "current", "Δ", f"missing in {depth(report)}", text_columns=2), body
     )
 
 

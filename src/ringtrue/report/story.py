@@ -94,6 +94,15 @@ def span(interval: tuple[float, float] | None, digits: int = 4) -> str:
     return f"{number(interval[0], digits)} to {number(interval[1], digits)}"
 
 
+def beside_id(query_id: str, text: str) -> str:
+    """Return the text to show beside a query's id: nothing if it is the id itself.
+
+    >>> beside_id("q1", "late checkout"), beside_id("late checkout", "late checkout")
+    ('late checkout', '')
+    """
+    return "" if text == query_id else text
+
+
 def counted(count: int, one: str, many: str = "") -> str:
     """Return ``1 query`` or ``2 queries``.
 
@@ -129,6 +138,12 @@ def against_baseline(report: Report) -> Comparison | None:
         return comparison_of(report)
     made = (report.comparison, report.verdict.comparison if report.verdict else None)
     return next((one for one in made if one is not None and one.a == report.baseline.name and same_golden(report)), None)
+
+
+def before_name(report: Report) -> str:
+    """Return what heads the column of earlier values: ``Baseline``, or the name of the other run if there is no baseline."""
+    comparison = comparison_of(report)
+    return comparison.a if report.baseline is None and comparison is not None else "Baseline"
 
 
 def same(comparison: Comparison) -> bool:

@@ -260,8 +260,8 @@ def _reason(found: PairedVerdict, *, alpha: float, power: float) -> str:
         return f"all {n} differences are 0"
     settled = found.word != "not enough evidence"
     p = f"{'adjusted ' if found.tests > 1 else ''}p = {found.adjusted_p:.2g} {'≤' if settled else '>'} {alpha:g}"
-    interval = f"{100 * (1 - found.level):.4g} % interval {found.low:+.4g} to {found.high:+.4g}"
-    text = f"{mean:+.4g} on average over {n} queries; {interval} {'excludes' if settled else 'holds'} 0, {p}"
+    interval = f"{100 * (1 - found.level):.4g} % interval {found.low:+.4f} to {found.high:+.4f}"
+    text = f"{mean:+.4f} on average over {n} queries; {interval} {'excludes' if settled else 'holds'} 0, {p}"
     if settled:
         return text
     if math.isinf(found.detectable):
@@ -269,5 +269,5 @@ def _reason(found: PairedVerdict, *, alpha: float, power: float) -> str:
     if not math.isnan(found.detectable):
         text += f"; {n} queries find {found.detectable:.3g} with {100 * power:.3g} % power"
     if found.more_queries is not None:
-        text += f"; about {found.more_queries:,} more would settle a true difference of {mean:+.3g}"
+        text += f"; about {found.more_queries:,} more would settle a true difference of {mean:+.4f}"
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -176,7 +177,7 @@ def test_trap_20_no_p_is_0_however_clear_the_difference() -> None:
 def test_excluded_queries_are_counted() -> None:
     found = only([0.1, math.nan, 0.2, 0.3])
     assert (found.n, found.excluded) == (3, 1)
-    assert found.reason.startswith("+0.2 on average over 3 queries")
+    assert found.reason.startswith("+0.2000 on average over 3 queries")
 
 
 def test_c1_everything_is_there_for_every_column_and_seeded() -> None:
@@ -210,3 +211,8 @@ def test_trap_43_queries_to_settle_follow_the_power_of_the_t_test() -> None:
 def test_a_very_small_difference_has_a_number_or_none_but_no_error(difference: float) -> None:
     found = queries_to_settle(n=15, sd=0.1, difference=difference)
     assert found is None or found > 1_000_000
+
+
+def test_a_reason_has_four_decimals_as_the_tables_have() -> None:
+    reason = only(rng(1).normal(0.0721, 0.1, 30)).reason
+    assert re.match(r"[+-]\d\.\d{4} on average over 30 queries; 95 % interval [+-]\d\.\d{4} to [+-]\d\.\d{4} ", reason), reason

@@ -17,6 +17,7 @@ from ringtrue.report.lines import STAGES
 from ringtrue.report.page.sections import WHY_LOST
 from ringtrue.report.page.sides import Sides
 from ringtrue.report.page.words import lower_is_better
+from ringtrue.report.story import beside_id
 
 QUERY = ("id", "text", "slices", "now", "before", "ms", "msBefore", "error", "hits", "hitsBefore", "grades", "missing", "lost")
 MANY = 1000
@@ -100,7 +101,7 @@ def _query(sides: Sides, query: Query, docs: Names, steps: Names, values: Sequen
     grades = [part for doc, grade in sides.grades.get(query_id, {}).items() if doc in shown for part in (docs(doc), grade)]
     return [
         query_id,
-        _short(query.text, LONGEST_TEXT),
+        _short(beside_id(query_id, query.text), LONGEST_TEXT),
         [names(slice_of(query, field)) for names, field in zip(values, fields, strict=True)],
         [_round(now.get(name)) for name in sides.measures],
         [_round(before.get(name)) for name in sides.measures] if before is not None else None,

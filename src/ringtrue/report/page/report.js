@@ -165,7 +165,7 @@
       const box = bars.firstElementChild.getBoundingClientRect();
       light(place, box.left + ((place + 0.5) / plotted.length) * box.width, box.top + box.height / 2);
       const query = queries[plotted[place][1]];
-      bars.setAttribute("aria-valuetext", `${query[ID]}: ${query[TEXT]}, ${compared ? signed(plotted[place][0]) : number(plotted[place][0])}`);
+      bars.setAttribute("aria-valuetext", `${query[ID]}${query[TEXT] ? `: ${query[TEXT]}` : ""}, ${compared ? signed(plotted[place][0]) : number(plotted[place][0])}`);
       bars.setAttribute("aria-valuenow", place + 1);
     } else if (event.key === "Enter" && lit >= 0) open(queries[plotted[lit][1]][ID]);
   });
@@ -221,7 +221,7 @@
   }
   function row(query) {
     const cells = [make("th", { scope: "row" },
-      make("a", { class: "query", href: `#q=${encodeURIComponent(query[ID])}` }, isolated(query[ID])), " ", make("span", { class: "text" }, isolated(query[TEXT])))];
+      make("a", { class: "query", href: `#q=${encodeURIComponent(query[ID])}` }, isolated(query[ID])), " ", query[TEXT] ? make("span", { class: "text" }, isolated(query[TEXT])) : null)];
     if (data.fields.length) cells.push(make("td", { class: "wide" }, isolated(data.values[0][query[SLICES][0]])));
     for (let m = 0; m < columns; m++) cells.push(make("td", { class: m ? "n wide" : "n" }, number(query[NOW][m])));
     if (compared) {
@@ -331,7 +331,7 @@
     const walk = (by, name, glyph) => make("button", { type: "button", "aria-label": name, title: name, onclick: () => step(by), ...(order[place + by] === undefined || place < 0 ? { disabled: "" } : {}) }, glyph);
     detail.replaceChildren(
       make("div", { class: "detail-top" },
-        make("div", null, make("p", null, isolated(query[ID]), " ", mark(status(query)), facts ? make("span", null, "  ", isolated(facts)) : null), make("h2", { id: "detail-title" }, isolated(query[TEXT]))),
+        make("div", null, make("p", null, query[TEXT] ? isolated(query[ID]) : null, " ", mark(status(query)), facts ? make("span", null, "  ", isolated(facts)) : null), make("h2", { id: "detail-title" }, isolated(query[TEXT] || query[ID]))),
         make("div", { class: "buttons" }, walk(-1, "Previous query in the table", "←"), walk(1, "Next query in the table", "→"), make("button", { type: "button", onclick: () => detail.close() }, "Close"))),
       make("div", { class: "detail-body", tabindex: 0, role: "region", "aria-label": "Rankings" }, scores(query), make("div", { class: both ? "rankings" : "rankings single" }, ...lists), lost(query),
         make("p", { class: "grades-key" }, `The first ${data.depth} hits at most. Grades from 0 to ${data.top}, relevant from ${data.threshold}; · is not judged.${both ? " Point at a document to find it on the other side." : ""}`)));
