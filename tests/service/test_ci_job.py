@@ -108,6 +108,7 @@ def test_a_change_that_holds_passes_and_the_comment_follows_every_push(ringtrue,
     record_baseline(ringtrue)
     outcome = ringtrue("ci")
     assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines()[2].startswith("Against baseline 1.0.0: the same; every difference is 0, by ")
     (body,) = workflow.bodies()
     assert "PASS" in body.splitlines()[1]
     assert "| R@5 | 1.0000 | 1.0000 |" in body
@@ -125,8 +126,9 @@ def test_a_change_that_holds_passes_and_the_comment_follows_every_push(ringtrue,
     assert "FAIL" in body.splitlines()[1]
     assert outcome.out.startswith("FAIL: 5 of 9 checks failed against baseline 1.0.0: R@5")
     assert re.match(r"main@[0-9a-f]+\+changes on hotel-v1\.0\.0, mode relative", outcome.out.splitlines()[1])
+    assert re.match(r"Against baseline 1\.0\.0: .*, nDCG@10 −0\.\d{4} \(.* → .*, 95 % interval ", outcome.out.splitlines()[2])
     assert (
-        "  R@5 fell by 50.0 % against baseline 1.0.0 (1.0000 → 0.5000; 5 % allowed)\n    drink  1.0000 → 0.0000  drink"
+        "  R@5 fell by 50.0 % against baseline 1.0.0 (1.0000 → 0.5000; 5 % allowed)\n    drink  1.0000 → 0.0000\n"
         in outcome.out
     )
     assert outputs(tmp_path)["verdict"] == "fail"

@@ -342,16 +342,21 @@ def _gated(
     """Judge an evaluation and write the reports."""
     from ringtrue.cli.gate import QUERIES, headline, reasons
     from ringtrue.report import report_on
+    from ringtrue.report.story import against
     from ringtrue.verdict import gate, with_checks
 
     verdict = with_checks(gate(evaluation, job.policy, baseline=before), extra, notes=notes)
     report = report_on(evaluation, made_at=datetime.now(UTC).isoformat(timespec="seconds"), baseline=before, verdict=verdict)
-    against = [check for status in ("fail", "undecided") for check in verdict.checks if check.status == status]
+    unmet = [check for status in ("fail", "undecided") for check in verdict.checks if check.status == status]
     return replace(
         _written(report, verdict.word, verdict.exit_code, evaluation, out=job.out, key=job.key),
-        reasons=tuple(check.message for check in against),
+        reasons=tuple(check.message for check in unmet),
         failures=verdict.failures,
-        lines=(*headline(verdict, evaluation), *reasons(verdict, evaluation, before, queries=QUERIES)),
+        lines=(
+            *headline(verdict, evaluation),
+            *filter(None, [against(report)]),
+            *reasons(verdict, evaluation, before, queries=QUERIES),
+        ),
         notes=verdict.notes,
     )
 
