@@ -79,6 +79,10 @@ def test_the_service_of_each_side_is_started_from_its_own_checkout(tmp_path, bas
     done = repository.ci("--base-ref", "main")
     assert done.returncode == code, done.stdout + done.stderr
     assert not any(map(listens, ports_used(repository)))
+    commands = [line for line in done.stderr.splitlines() if line.startswith("$ ringtrue eval")]
+    assert [line.count("--no-cache") for line in commands] == [1, 1]
+    for advice in ("ringtrue gate --run", "ringtrue baseline update", "Recommendations:"):
+        assert advice not in done.stderr, "the gate of this job judges both sides"
     if code:
         assert "R@5 fell by" in done.stdout
     assert ("both sides gave the same answers" in done.stderr) is (base == head)

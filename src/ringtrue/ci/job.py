@@ -80,7 +80,7 @@ def _evaluated(folder: Path, out: Path, options: Sequence[str], environment: Map
     # --no-store: a change that is proposed is not what runs.
     command = [sys.executable, "-P", "-m", "ringtrue", "eval", "--out", str(out.absolute()), "--no-report", "--no-store"]
     say(f"$ ringtrue {' '.join([*command[4:], *options])}")
-    code, last = _told([*command, *options], folder, environment, say)
+    code, last = _told([*command, "--no-advice", *options], folder, environment, say)
     if (out / "run.json").is_file():  # also where some queries failed; the gate says which
         return Side(out)
     reason = re.sub(r"^ringtrue: ", "", last)

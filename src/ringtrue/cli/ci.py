@@ -324,7 +324,7 @@ def _evaluated(job: CiJob, folder: Path, name: str, *more: str) -> Side:
     return evaluate_in(
         folder,
         job.out / name,
-        options=[*_flags(job), *(["--no-cache"] if job.service else []), *more, *measures],
+        options=[*_flags(job), *(["--no-cache"] if job.service and "--no-cache" not in more else []), *more, *measures],
         setup=job.setup,
         environment=environment_without_tokens(),
         say=_say,

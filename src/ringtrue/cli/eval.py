@@ -382,6 +382,7 @@ def eval_command(
     no_store: NoStore = False,
     project: Project = "default",
     feature: Feature = None,
+    no_advice: Annotated[bool, typer.Option("--no-advice", hidden=True, help="Print no next steps.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also print notes on how the numbers were computed.")
     ] = False,
@@ -425,7 +426,7 @@ def eval_command(
     if json:
         show.as_json(record(found) | {"report": written, "stored": kept.run_id})
     else:
-        print_evaluation(report, verbose=verbose)
+        print_evaluation(report, verbose=verbose, advice=not no_advice)
         print(f"\nrun: {found.run_dir}" + (f"\nreport: {written}" if written else "") + (f"\nhtml: {html}" if html else ""))
         if kept.run_id is not None:
             print(f"stored: {kept.run_id}")

@@ -16,8 +16,8 @@ FAILURES = 10
 """Questions without an answer that are listed."""
 
 
-def print_evaluation(told: Report, *, verbose: bool = False) -> None:
-    """Print an evaluation with what its report says; ``verbose`` adds how the numbers were made."""
+def print_evaluation(told: Report, *, verbose: bool = False, advice: bool = True) -> None:
+    """Print an evaluation with what its report says; ``verbose`` adds how the numbers were made, ``advice`` what to do next."""
     from ringtrue.report.story import against, headline, reasons
 
     evaluation = told.evaluation
@@ -33,8 +33,9 @@ def print_evaluation(told: Report, *, verbose: bool = False) -> None:
     _blame(evaluation)
     _latency(told)
     _failures(evaluation)
-    _advice(told)
-    _judging(told)
+    if advice:
+        _advice(told)
+        _judging(told)
     _notes(told, verbose)
 
 
