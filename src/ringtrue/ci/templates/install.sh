@@ -1,14 +1,12 @@
-# RINGTRUE_SOURCE says where pip gets Ringtrue; the extras are those that ringtrue.toml needs.
-install() {
-  case "$RINGTRUE_SOURCE" in
-    "") echo "RINGTRUE_SOURCE is empty: set it to a Git URL, a wheel or a folder that holds Ringtrue" >&2; exit 2 ;;
-    ==*) set -- "ringtrue$1$RINGTRUE_SOURCE" ;;
-    http*.git|http*.git@*) set -- "ringtrue$1 @ git+$RINGTRUE_SOURCE" ;;
-    *://*) set -- "ringtrue$1 @ $RINGTRUE_SOURCE" ;;
-    *) set -- "$RINGTRUE_SOURCE$1" ;;
-  esac
-  python -m pip install --disable-pip-version-check "$1"
-}
-install ""
+# RINGTRUE_SOURCE says where pip gets Ringtrue.
+case "$RINGTRUE_SOURCE" in
+  "") echo "RINGTRUE_SOURCE is empty: set it to a Git URL, a wheel or a folder that holds Ringtrue" >&2; exit 2 ;;
+  ==*) source="ringtrue$RINGTRUE_SOURCE" ;;
+  http*.git|http*.git@*) source="ringtrue @ git+$RINGTRUE_SOURCE" ;;
+  *://*) source="ringtrue @ $RINGTRUE_SOURCE" ;;
+  *) source="$RINGTRUE_SOURCE" ;;
+esac
+python -m pip install --disable-pip-version-check "$source"
+# The extras that ringtrue.toml needs: pip keeps the Ringtrue that it has just installed, and adds only their packages.
 extras="$(python -P -m ringtrue ci --extras)"
-test -z "$extras" || install "[$extras]"
+test -z "$extras" || python -m pip install --disable-pip-version-check "ringtrue[$extras]"
