@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -106,6 +107,66 @@ def plain_ids(method: str, fields: dict[str, Any]) -> Any:
     return {"took": 3, "ids": ranked(str(fields.get("q", "")))[: int(fields.get("n", 5))]}
 
 
+def own_names(**more: Callable[[int, str], Any]) -> Answer:
+    """A search whose hits have ``heading`` and ``body``, and more fields by place and document."""
+
+    def answer(method: str, fields: dict[str, Any]) -> Any:
+        if method != "POST" or "question" not in fields:
+            return 405 if method == "GET" else 422
+        found = ranked(fields["question"])[: fields.get("limit", 4)]
+        return {
+            "items": [
+                {name: value(place, found[place]) for name, value in more.items()}
+                | {"heading": f"The {TEXTS[found[place]].split()[1]}", "body": TEXTS[found[place]]}
+                for place in range(len(found))
+            ]
+        }
+
+    return answer
+
+
+CALLS = itertools.count()
+OWN = {"body": {"question": "{text}", "limit": "{k}"}, "hits": "items", "score": "", "title": "heading", "text": "body"}
+
+
+@pytest.mark.parametrize(
+    ("more", "path"),
+    [
+        ({"ref": lambda place, name: name}, "ref"),
+        ({"rank": lambda place, name: place + 1, "ref": lambda place, name: name}, "ref"),
+        ({"rank": lambda place, name: place, "number": lambda place, name: 70 - int(name[1:]) * 11 % 7}, "number"),
+        ({"lang": lambda place, name: "en", "document": lambda place, name: {"ref": name}}, "document.ref"),
+        ({"trace": lambda place, name: f"t{next(CALLS)}", "ref": lambda place, name: name}, "ref"),
+    ],
+    ids=["a text", "not the rank", "a number", "inside an object", "not what changes with each answer"],
+)
+def test_an_id_of_an_unusual_name_is_the_field_that_differs_in_each_hit(more, path) -> None:
+    with served(own_names(**more)) as url:
+        found = probed(url, "the sauna")
+        assert found.settings == {"kind": "http", "url": url, "id": path, **OWN}
+        assert found.notes == (f"'{path}' is taken for the id, as it differs in each hit; correct id if it is another field",)
+        assert len(connect(found.settings).search("sauna", k=2)) == 2
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"rank": lambda place, name: place + 1},
+        {"points": lambda place, name: 90 - 5 * place},
+        {"lang": lambda place, name: "en"},
+        {"trace": lambda place, name: f"t{next(CALLS)}"},
+    ],
+    ids=["none", "a rank", "a score", "the same everywhere", "another in each answer"],
+)
+def test_without_a_sure_id_everything_else_is_kept(more) -> None:
+    with served(own_names(**more)) as url:
+        found = probed(url, "the sauna")
+        assert found.settings == {"kind": "http", "url": url, **OWN}
+    assert "hits without an id: no field of an object with " in found.problem
+    assert "'heading', 'body' is surely one" in found.problem
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
@@ -159,10 +220,6 @@ def test_an_example_of_a_search_is_taken_apart() -> None:
         (lambda method, fields: {"results": [{"id": "a"}, {"id": "b"}]}, "gives the same answer for every value of 'prompt'"),
         (lambda method, fields: {"results": []}, "found nothing for 'sauna'; give a query that has results"),
         (lambda method, fields: {"results": [[1], [2]]}, "a list of a list of 1; hits must be ids or objects with an id"),
-        (
-            lambda method, fields: {"results": [{"text": TEXTS[name]} for name in ranked(str(fields.get("q")))]},
-            "hits without an id",
-        ),
         (lambda method, fields: {"status": "ok"}, "an object with 'status', which has no list of hits"),
         (lambda method, fields: 422, "HTTP 422"),
         (lambda method, fields: 404, "does not answer searches at this address"),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import socket
 import subprocess
 import sys
+import threading
 import tomllib
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -80,6 +84,88 @@ def test_an_http_search_that_does_not_answer_gets_its_address_and_comments(ringt
     assert '# params = {q = "{text}", k = "{k}"}' in text
     assert settings["ci"] == {}
     assert "\n# serve = " in text
+
+
+class OwnNames(BaseHTTPRequestHandler):
+    """A search by POST whose ids are called ``ref``; a path of /nameless leaves them out."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        texts = {"p1": "the pool", "p2": "the sauna", "p3": "the bar"}
+        ranked = sorted(texts, key=lambda ref: (texts[ref] != asked.get("question"), ref))[: asked.get("limit", 3)]
+        hits = [{"heading": texts[ref].title(), "body": texts[ref]} for ref in ranked]
+        if self.path != "/nameless":
+            hits = [{"ref": ref} | hit for ref, hit in zip(ranked, hits, strict=True)]
+        body = json.dumps({"items": hits}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        self.send_error(405)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), OwnNames) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def start_at(address: str) -> tuple[str, ...]:
+    return ("init", "--yes", "--search", "http", "--where", address, "--question", "the sauna")
+
+
+FOUND = {"body": {"question": "{text}", "limit": "{k}"}, "hits": "items", "score": "", "title": "heading", "text": "body"}
+
+
+def test_without_an_id_the_other_settings_are_written(ringtrue, folder, address) -> None:
+    outcome = ringtrue(*start_at(f"{address}/nameless"))
+    assert outcome.code == 0, outcome.err
+    assert "only set id in [connections.search]" in outcome.err
+    text = Path("ringtrue.toml").read_text()
+    settings = tomllib.loads(text)["connections"]["search"]
+    assert {name: settings[name] for name in FOUND} == FOUND
+    assert "id" not in settings
+    assert '# No field of a hit is surely the id, a text or whole number that differs in each hit; name it:\n# id = "…"' in text
+
+
+def test_the_second_run_completes_settings_that_nobody_has_touched(ringtrue, folder, address) -> None:
+    ringtrue(*start_at("http://localhost:9/search"))  # nothing listens at port 9
+    text = Path("ringtrue.toml").read_text()
+    assert "init --search http --where http://localhost:9/search` again" in text
+    Path("ringtrue.toml").write_text(text.replace("p95 = 500", "p95 = 400"))
+    again = ringtrue(*start_at(f"{address}/search"))
+    assert "completed [connections.search] in ringtrue.toml" in again.out
+    settings = tomllib.loads(Path("ringtrue.toml").read_text())
+    assert settings["connections"]["search"]["id"] == "ref"
+    assert {name: settings["connections"]["search"][name] for name in FOUND} == FOUND
+    assert settings["gate"]["latency"]["p95"] == 400
+    for file in (".gitignore", ".gitlab-ci.yml"):
+        assert f"add to {file}" not in again.err, "the first run wrote it"
+    assert ringtrue("search", "the sauna", "--retriever", "connect('search')").out.count("p2") == 1
+    third = ringtrue(*start_at(f"{address}/search"))
+    assert "left  ringtrue.toml as it is" in third.out
+    assert "[connections.search]" not in third.out, "they are in the file"
+
+
+def test_settings_are_shown_if_the_file_has_others(ringtrue, folder, address) -> None:
+    Path("ringtrue.toml").write_text('[connections.search]\nkind = "http"\nurl = "http://localhost:1/mine"\n')
+    Path(".gitignore").write_text("/.ringtrue\n")
+    outcome = ringtrue(*start_at(f"{address}/search"))
+    assert "left  ringtrue.toml as it is" in outcome.out
+    block = "[connections.search]" + outcome.out.partition("[connections.search]")[2].partition("\nNext:")[0]
+    assert tomllib.loads(block)["connections"]["search"]["id"] == "ref"
+    assert "mine" in Path("ringtrue.toml").read_text()
+    assert "add to .gitignore: reports/ ringtrue-out/" in outcome.err
+    assert ringtrue(*start_at(f"{address}/search"), "--json").json["paste"].strip() == block.strip()
 
 
 def test_a_start_for_a_python_function_works_and_its_gate_can_fail(ringtrue, folder, monkeypatch) -> None:
@@ -236,7 +322,7 @@ def test_mistakes_are_told_before_anything_is_written(ringtrue, folder, argument
 
 def test_json_is_one_object_and_asks_nothing(ringtrue, folder) -> None:
     record = ringtrue("init", "--json", "--dir", "there").json
-    assert set(record) == {"folder", "written", "left", "indexed", "next"}
+    assert set(record) == {"folder", "written", "left", "completed", "paste", "indexed", "next"}
     assert record["indexed"] == len([name for name in record["written"] if name.startswith("documents/")]) > 10
     assert Path("there/ringtrue.toml").exists()
 

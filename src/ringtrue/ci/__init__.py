@@ -5,7 +5,20 @@ environment. Requests go out with the standard library alone, so that a job in C
 """
 
 from ringtrue.ci.addresses import AskedServers, check_addresses
-from ringtrue.ci.files import FORGES, PLACES, SAMPLE, Start, Written, extras_of, ingest_command, starter, try_command, write_new
+from ringtrue.ci.files import (
+    FORGES,
+    PLACES,
+    SAMPLE,
+    Start,
+    Written,
+    complete,
+    connection_in,
+    extras_of,
+    ingest_command,
+    starter,
+    try_command,
+    write_new,
+)
 from ringtrue.ci.github import add_outputs, add_summary, post_comment, pull_request_number
 from ringtrue.ci.gitlab import post_note
 from ringtrue.ci.job import Side, checkout, evaluate_in
@@ -27,6 +40,8 @@ __all__ = [
     "add_summary",
     "check_addresses",
     "checkout",
+    "complete",
+    "connection_in",
     "evaluate_in",
     "extras_of",
     "ingest_command",

@@ -31,6 +31,8 @@ SAMPLE = "documents"
 KNOWN_ITEMS = 40
 """Queries made of the user's own documents; more say little more, and nobody would read them through."""
 
+PLACEHOLDER = "# Complete these settings, or run"
+"""How the comment on a connection begins of which nothing is known."""
 _SECRET = "  # the name of a variable, never the value"
 _ELASTIC = 'url = "{where}"\nindex = "my-index"\nfields = ["title^2", "body"]'
 _ARGUMENTS = '{{query = "{{text}}", limit = "{{k}}"}}'
@@ -205,6 +207,30 @@ def write_new(texts: Mapping[str, str], folder: Path, *, overwrite: bool = False
     return Written(tuple(written), tuple(left))
 
 
+def connection_in(text: str) -> str:
+    """Return the connection at the end of a ringtrue.toml; empty if there is none."""
+    found = re.search(r"^\[connections\.search\]\n.*", text, re.MULTILINE | re.DOTALL)
+    return found[0] if found else ""
+
+
+def complete(file: Path, block: str) -> bool:
+    """Put a connection where a file still has the one that ``starter`` wrote of an endpoint that did not answer.
+
+    Returns False, and leaves the file as it is, if it has no such connection any more.
+    """
+    if not file.is_file():
+        return False
+    text = file.read_text(encoding="utf-8")
+    untouched = (
+        r'\[connections\.search\]\nkind = "http"\nurl = .*\n(?:port = \d+\n)?# .*\n'
+        rf"{re.escape(PLACEHOLDER)}.*\n# params = .*\n# hits = .*\n# id = .*(?:\n|$)"
+    )
+    done = re.sub(untouched, lambda _: block, text)
+    if done != text:
+        file.write_text(done, encoding="utf-8")
+    return done != text
+
+
 def _template(name: str) -> str:
     return (files("ringtrue.ci") / "templates" / name).read_text(encoding="utf-8")
 
@@ -325,10 +351,11 @@ def _http(start: Start, probed: Mapping[str, Any] | str) -> str:
         settings = {"url": urlunsplit(there), "port": address.port or 80, **{k: v for k, v in settings.items() if k != "url"}}
     text = "\n".join(f"{name} = {_toml(value)}" for name, value in settings.items())
     if isinstance(probed, Mapping):
-        return text
+        absent = '\n# No field of a hit is surely the id, a text or whole number that differs in each hit; name it:\n# id = "…"'
+        return text if "id" in probed else text + absent
     return (
         f"{text}\n# {probed or 'The endpoint was not asked.'}\n"
-        "# Complete these settings, or run `ringtrue init --search http` again once it answers:\n"
+        f"{PLACEHOLDER} `ringtrue init --search http --where {shlex.quote(start.place)}` again once it answers:\n"
         '# params = {q = "{text}", k = "{k}"}      # asked by GET; body = {…} is sent by POST\n'
         '# hits = "results"                        # where the list of hits is in the answer\n'
         '# id = "id"                               # where the id is in a hit'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +48,7 @@ def init_command(
     Example: ringtrue init --yes --ci both --dir my-search
     Example: ringtrue init --yes --search http --where http://localhost:8000/search --serve 'python app.py {port}'
     """
-    from ringtrue.ci import SAMPLE, Start, starter, write_new
+    from ringtrue.ci import SAMPLE, Start, complete, connection_in, starter, write_new
     from ringtrue.cli import show
     from ringtrue.extras import installed_source
 
@@ -68,20 +68,30 @@ def init_command(
         texts = starter(
             start, documents, function=function, samples=samples, source="" if source.local else source.where, connection=probed
         )
+        block = connection_in(texts["ringtrue.toml"]) if probed and not isinstance(probed, str) else ""
+        completed = bool(block) and not overwrite and complete(Path("ringtrue.toml"), block)
         done = write_new(texts, Path(), overwrite=overwrite)
+        missing = _missing_lines(done.left)
+        block = block if "ringtrue.toml" in done.left and block.strip() not in Path("ringtrue.toml").read_text("utf-8") else ""
         indexed = _ingest(start) if start.search == "documents" else 0
     commands = _next(start, function)
     if json:
-        show.as_json({"folder": folder, "written": done.written, "left": done.left, "indexed": indexed, "next": commands})
+        record = {"folder": folder, "written": done.written, "left": done.left, "completed": completed, "paste": block}
+        show.as_json(record | {"indexed": indexed, "next": commands})
         return
     for file in done.written:
         print(f"wrote {folder / file}")
     for file in done.left:
-        print(f"left  {folder / file} as it is (--overwrite replaces it)")
-    if ".gitlab-ci.yml" in done.left:
-        show.note("add to .gitlab-ci.yml: include: [{local: .gitlab/ringtrue.yml}]")
-    if ".gitignore" in done.left:
-        show.note("add to .gitignore: .ringtrue/ reports/ ringtrue-out/")
+        changed = completed and file == "ringtrue.toml"
+        print(
+            f"completed [connections.search] in {folder / file}"
+            if changed
+            else f"left  {folder / file} as it is (--overwrite replaces it)"
+        )
+    if block:
+        print(f"\nTo use what was found, put this in {folder / 'ringtrue.toml'}:\n\n{block}")
+    for text in missing:
+        show.note(text)
     if start.forges != "none" and source.local:
         show.note(
             f"the pipeline cannot install Ringtrue from {source.where}; "
@@ -95,6 +105,18 @@ def init_command(
         print(f"  {number}. {command}")
 
 
+def _missing_lines(left: Sequence[str]) -> list[str]:
+    """Return what to add to files that stayed as they were; nothing for what they have already."""
+    notes = []
+    if ".gitlab-ci.yml" in left and ".gitlab/ringtrue.yml" not in Path(".gitlab-ci.yml").read_text("utf-8"):
+        notes.append("add to .gitlab-ci.yml: include: [{local: .gitlab/ringtrue.yml}]")
+    if ".gitignore" in left:
+        there = {line.strip().strip("/") for line in Path(".gitignore").read_text("utf-8").splitlines()}
+        missing = [name for name in (".ringtrue/", "reports/", "ringtrue-out/") if name.strip("/") not in there]
+        notes += [f"add to .gitignore: {' '.join(missing)}"] if missing else []
+    return notes
+
+
 def _probed(start: Start, question: str) -> Mapping[str, Any] | str:
     """Return the settings that an HTTP endpoint answers, or why none were found; says what it is."""
     from ringtrue.cli import show
@@ -105,7 +127,10 @@ def _probed(start: Start, question: str) -> Mapping[str, Any] | str:
     except RingtrueError as problem:
         show.note(f"{problem}; complete [connections.search] in ringtrue.toml")
         return str(problem)
-    show.note(f"a search with these settings works ({found.hits} documents for '{found.question}')")
+    if found.problem:
+        show.note(f"{found.problem}; the other settings were found, so only set id in [connections.search]")
+    else:
+        show.note(f"a search with these settings works ({found.hits} documents for '{found.question}')")
     for text in found.notes:
         show.note(text)
     return found.settings

@@ -28,20 +28,21 @@ SCORES = ("score", "_score", "similarity", "relevance", "distance")
 INSIDE = ("", "document.", "doc.", "source.", "_source.", "metadata.", "payload.", "item.")
 """Where in a hit these fields may be."""
 NONSENSE = "qxzvk wjfpq"
-PATIENCE = 5.0
-"""Seconds for each question."""
+PATIENCE = 5.0  # seconds for each question
 WHO = "the endpoint"
 
 
 @dataclass(frozen=True)
 class Probed:
-    """Settings of a connection that has answered."""
+    """Settings of a connection that has answered, or all but the id."""
 
     settings: Mapping[str, Any]
     question: str
     hits: int
     """Documents that the search for the question found."""
     notes: tuple[str, ...] = ()
+    problem: str = ""
+    """Why the id is missing; empty if it is there."""
 
 
 def probe(url: str, question: str) -> Probed:
@@ -87,13 +88,17 @@ def _asked(url: str, method: str, values: Mapping[str, Any]) -> Any:
 
 def _ignored(url: str, method: str, name: str, where: str, found: list[Any]) -> bool:
     """Return whether a field changes nothing: neither nonsense nor the words of another hit get another answer."""
-    for other in (NONSENSE, _words(found[-1]), _words(found[len(found) // 2])):
-        try:
-            if at(_asked(url, method, {name: other}), where, WHO, "the answer") != found:
-                return False
-        except SearchFailed:
-            return False
-    return True
+    others = (NONSENSE, _words(found[-1]), _words(found[len(found) // 2]))
+    return all(_again(url, method, {name: other}, where) == found for other in others)
+
+
+def _again(url: str, method: str, values: Mapping[str, Any], where: str) -> list[Any]:
+    """Return the hits of another answer; none if there are none where the first answer has them."""
+    try:
+        found = at(_asked(url, method, values), where, WHO, "the answer")
+    except SearchFailed:
+        return []
+    return found if isinstance(found, list) else []
 
 
 def _words(hit: Any) -> str:
@@ -140,38 +145,59 @@ def _fields(hits: Sequence[Any], names: Sequence[str], kinds: tuple[type, ...]) 
 
 
 def _reaches(hit: Any, path: str) -> bool:
-    inside = path.rpartition(".")[0]
-    return not inside or isinstance(hit.get(inside), Mapping)
+    return "." not in path or isinstance(hit.get(path.rpartition(".")[0]), Mapping)
 
 
 def _proven(url: str, method: str, name: str, where: str, found: list[Any], counts: Sequence[str], question: str) -> Probed:
-    """Return the settings, after a search with them."""
+    """Return the settings, after a search with them, or all but the id if no field is surely that."""
     asked: dict[str, str] = {name: "{text}"}
     sent = "params" if method == "GET" else "body"
-    settings: dict[str, Any] = {"kind": "http", "url": url, sent: asked, "hits": where, **_paths(found)}
-    notes = []
-    count = next((part for part in counts if _obeys(url, method, {name: question}, part, where, len(found))), None)
+    paths, notes = _paths(found, IDS), []
+    others = (_again(url, method, {name: text}, where) for text in (question, _words(found[-1])))
+    if "id" not in paths and len(found) > 1 and (own := _own_id([found, *others])):
+        paths = _paths(found, [own])
+        notes.append(f"'{own}' is taken for the id, as it differs in each hit; correct id if it is another field")
+    options: dict[str, Any] = {"url": url, sent: asked, "hits": where, **paths}
+    settings = {"kind": "http", **options}
+    wanted = 1 if len(found) > 1 else 2
+    count = next((part for part in counts if len(_again(url, method, {name: question, part: wanted}, where)) == wanted), None)
     if count:
         asked[count] = "{k}"
     else:
         notes.append(f"it returns {len(found)} hits; no field found that changes this number (tried {', '.join(COUNT)})")
-    hits = Http(name=WHO, timeout=PATIENCE, **{key: value for key, value in settings.items() if key != "kind"}).search(
-        question, k=10
-    )
+    if "id" not in settings:
+        problem = f"{WHO} returned hits without an id: no field of {shown(found[0])} is surely one"
+        return Probed(settings, question, len(found), tuple(notes), problem)
+    hits = Http(name=WHO, timeout=PATIENCE, **options).search(question, k=10)
     return Probed(settings, question, len(hits), tuple(notes))
 
 
-def _paths(found: Sequence[Any]) -> dict[str, Any]:
-    """Return the settings that say where the id, the passage, the score and what people read are in a hit."""
+def _own_id(answers: Sequence[Sequence[Any]]) -> str | None:
+    """Return a field that only an id can be, whatever it is called: a short text or whole number, different in each hit.
+
+    The first two answers are to one question: an id stays the same. Numbers in order in every answer are ranks or scores.
+    """
+    parts = (part for part in (answers[0][0], *answers[0][0].values()) if isinstance(part, Mapping))
+    names = [name for part in parts for name in part if name not in (*TITLES, *BODIES, *SCORES)]
+    for kind in (str, int):
+        for path, values in _fields(answers[0], names, (kind,)):
+            seen = [next((part for _, part in _fields(hits, [path], (kind,))), []) for hits in answers]
+            words = kind is str and all(re.fullmatch(r"\S{1,100}", value) for value in values)
+            mixed = kind is int and any(part not in (sorted(part), sorted(part, reverse=True)) for part in seen)
+            if seen[1] == values and all(len(set(part)) == len(part) for part in seen) and (words or mixed):
+                return path
+    return None
+
+
+def _paths(found: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return the settings that say where the id (if a name fits), the passage, the score and what people read are."""
     if not isinstance(found[0], Mapping):
         return {"id": "", "score": "", **({"duplicates": "first"} if len(set(found)) < len(found) else {})}
-    ids = list(_fields(found, IDS, (str, int)))
-    if not ids:
-        raise BadAnswer(f"{WHO} returned hits without an id: {shown(found[0])}")
-    path, values = ids[0]
+    ids = list(_fields(found, names, (str, int)))
+    path, values = ids[0] if ids else ("", [])
     several = len(set(values)) < len(values)
     of_document = path.rpartition(".")[2] in DOCUMENTS
-    settings: dict[str, Any] = {"id": path}
+    settings: dict[str, Any] = {"id": path} if ids else {}
     named = [field for field, _ in _fields(found, PASSAGES, (str, int)) if field != path]
     if of_document:
         named += [field for field, _ in ids[1:] if field.rpartition(".")[2] in ("id", "_id")]
@@ -187,12 +213,3 @@ def _paths(found: Sequence[Any]) -> dict[str, Any]:
         if field:
             settings[setting] = field
     return settings
-
-
-def _obeys(url: str, method: str, values: Mapping[str, Any], part: str, where: str, usual: int) -> bool:
-    """Return whether a field sets the number of hits."""
-    wanted = 1 if usual > 1 else 2
-    try:
-        return len(at(_asked(url, method, {**values, part: wanted}), where, WHO, "the answer")) == wanted
-    except (SearchFailed, TypeError):
-        return False
