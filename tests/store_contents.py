@@ -155,7 +155,7 @@ def answers(store: Store) -> dict[str, Any]:
         "baselines": [store.baseline(one.name, one.version) for one in store.baselines()],
         "experiments": store.experiments(),
         "keys": store.keys(),
-        "runs": [store.run(run_id) for run_id in store.run_ids()],
+        "runs": [store.run(run_id) for run_id in store.run_names()],
         "jobs": store.jobs(),
         "replies": [reply for reply in [store.claim_reply(REPLY)] if reply is not None],
         "history": store.history("recall_at_k"),

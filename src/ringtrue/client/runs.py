@@ -19,6 +19,8 @@ class RunItem:
     """A run as a list shows it."""
 
     run_id: str
+    name: str | None
+    """None if its answers are not kept."""
     run_type: Literal["full", "shadow", "regression", "ab_test"]
     created_at: str
     golden: str | None

@@ -87,14 +87,14 @@ class Library(Base):
         """Return an evaluation with its rankings; None where there is none of that run id."""
         return self._one(RUN, project=project, run_id=run_id)
 
-    def run_ids(self, *, project: str = DEFAULT_PROJECT, among: Sequence[str] | None = None) -> set[str]:
-        """Return the ids of the runs whose rankings are kept: all, or those among the given ones."""
+    def run_names(self, *, project: str = DEFAULT_PROJECT, among: Sequence[str] | None = None) -> dict[str, str]:
+        """Return the names of the runs whose rankings are kept, by run id: all, or those among the given ids."""
         column = RUN.table.c.run_id
-        found = select(column).where(RUN.table.c.project == words(project))
+        found = select(column, RUN.table.c.name).where(RUN.table.c.project == words(project))
         if among is not None:
             found = found.where(one_of(self.address.url.get_backend_name(), column, among))
         with self._reading() as connection:
-            return set(connection.scalars(found))
+            return dict(connection.execute(found).tuples().all())
 
     def _save(self, form: Form[Any], record: Any, refusal: str) -> bool:
         new = form.row(record)

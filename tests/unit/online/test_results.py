@@ -55,7 +55,7 @@ def test_o1_the_run_itself_is_kept_beside_its_result(store: Store) -> None:
     verdict = gate(found, Policy(floors={}, latency={}, require_baseline=False), baseline=None)
     row = record_evaluation(store, found, now=NOW, project="shop")
     gated = record_evaluation(store, found, now=NOW, verdict=verdict, project="shop")
-    assert store.run_ids(project="shop") == {row.run_id, gated.run_id}
+    assert set(store.run_names(project="shop")) == {row.run_id, gated.run_id}
     kept = store.run(row.run_id, project="shop")
     assert kept is not None
     assert (kept.name, kept.created_at) == ("bm25 with synonyms", row.created_at)

@@ -136,3 +136,27 @@ def test_g7_a_set_of_which_people_confirmed_a_part_says_how_much(client: TestCli
     origin = replace(made_before.setup.golden, judgments=None, confirmed=None)
     before = recorded(client, replace(made_before, setup=replace(made_before.setup, golden=origin)), minutes=1)
     assert "confirmed by a person" not in text_of(client, f"/runs/{before}"), "a run that does not say it claims nothing"
+
+
+def test_lists_of_runs_call_a_run_by_its_name_and_say_its_search(client: TestClient) -> None:
+    first = evaluation()
+    run_id = recorded(client, replace(first, name="base"))
+    other = recorded(client, replace(first, name="wider window"), minutes=1)
+    search = first.setup.retriever
+    for path in ("/", "/runs"):
+        text = text_of(client, path)
+        assert f"base {search} on" in text, path
+        assert f"wider window {search} on" in text, path
+    assert f"wider window: {search} on" in text_of(client, f"/runs/{run_id}"), "in 'Compare with'"
+    assert f"base: {search} on" in text_of(client, "/compare")
+    assert {item["run_id"]: item["name"] for item in client.get("/v1/runs").json()["items"]} == {
+        run_id: "base",
+        other: "wider window",
+    }
+    assert client.get(f"/v1/runs/{run_id}").json()["run"]["name"] == "base"
+
+
+def test_a_run_without_a_name_shows_its_search_once(client: TestClient) -> None:
+    first = evaluation()
+    recorded(client, replace(first, name=first.setup.retriever))
+    assert f"{first.setup.retriever} on" not in text_of(client, "/runs")

@@ -115,7 +115,7 @@ CALLS: dict[str, Callable[[Store, Path], Any]] = {
     "review_items": lambda store, _: store.review_items(project=OTHERS),
     "revoke_key": lambda store, _: store.revoke_key(KEY.key_id, now=NOON, project=OTHERS),
     "run": lambda store, _: store.run(RUN.run_id, project=OTHERS),
-    "run_ids": lambda store, _: store.run_ids(project=OTHERS, among=[RUN.run_id]),
+    "run_names": lambda store, _: store.run_names(project=OTHERS, among=[RUN.run_id]),
     "save_baseline": lambda store, _: store.save_baseline(replace(BASELINE, version="9", project=OTHERS)),
     "save_golden_set": lambda store, _: store.save_golden_set(replace(GOLDEN_SET, version="9", project=OTHERS)),
     "save_job": lambda store, _: store.save_job(_theirs(replace(JOB, state="failed"))),

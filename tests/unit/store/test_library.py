@@ -83,5 +83,5 @@ def test_a_run_of_several_megabytes_is_kept_as_it_is_and_never_changes_V_1(store
     with pytest.raises(InputError, match="r1"):
         store.save_run(RUN)
     assert store.save_run(replace(RUN, run_id="r2"))
-    assert (store.run_ids(), store.run_ids(project="shop")) == ({"r1", "r2"}, set())
-    assert (store.run_ids(among=["r2", "r9"]), store.run_ids(among=[])) == ({"r2"}, set())
+    assert (set(store.run_names()), store.run_names(project="shop")) == ({"r1", "r2"}, {})
+    assert (set(store.run_names(among=["r2", "r9"])), store.run_names(among=[])) == ({"r2"}, {})

@@ -95,7 +95,7 @@ def test_history_goes_after_400_days_replies_after_2_ended_jobs_after_90_V_2(sto
         "fresh done", "fresh failed", "month done", "month failed",
     }  # fmt: skip
     assert len(store.jobs(state="running")) == 4  # one that has not ended is kept, however old
-    assert store.run_ids() == set(ages)
+    assert set(store.run_names()) == set(ages)
     assert store.projects() == []  # which are those of the log
 
 

@@ -61,7 +61,7 @@ def overview(
         missing=work.grades_missing(found), weeks=weeks,
         stamps=[int(one.until.timestamp()) for one in weeks],
         by_golden=by_golden, by_source=work.grouped(found.rows, lambda row: row.source),
-        runs=[(row.run_id, run_words(row)) for row in runs if row.run_id in kept], run=run, told=_told(queued),
+        runs=[(row.run_id, run_words(row, kept)) for row in runs if row.run_id in kept], run=run, told=_told(queued),
     )  # fmt: skip
 
 

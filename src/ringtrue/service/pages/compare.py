@@ -90,7 +90,7 @@ def _choices(
     rows = find_runs(service, caller, Filters(), limit=CHOICES).rows
     kept = kept_among(service, caller, rows)
     there = [row for row in rows if row.run_id in kept]
-    choices = [(row.run_id, run_words(row)) for row in there]
+    choices = [(row.run_id, run_words(row, kept)) for row in there]
     choices += [(run_id, run_id) for run_id in given if run_id and run_id not in dict(choices)]
     pairs: dict[tuple[str | None, str | None], tuple[str, str, str]] = {}
     for place, row in enumerate(there):

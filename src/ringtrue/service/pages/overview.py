@@ -16,8 +16,8 @@ from ringtrue.service.auth import PageReader
 from ringtrue.service.context import Here
 from ringtrue.service.pages.plots import Point, sparkline, trend
 from ringtrue.service.pages.shell import page
-from ringtrue.service.work.finding_runs import figure
-from ringtrue.service.work.naming import short
+from ringtrue.service.work.finding_runs import figure, kept_among
+from ringtrue.service.work.naming import called, short
 from ringtrue.service.work.overview import LOG_HOURS, MEASURES, Glance, Series, glance
 from ringtrue.store import LogBucket
 
@@ -57,7 +57,8 @@ def overview(request: Request, service: Here, caller: PageReader, series: Annota
         "series": [(place, one) for place, one in enumerate(found.series[:8])],
         "volume": _volume(found.slow.volume, service.now()),
         "searches": sum(bucket.searches for bucket in found.slow.volume), "hours": LOG_HOURS,
-        "short": short, "done": [name for name, over in found.steps.items() if over],
+        "short": short, "called": called, "names": kept_among(service, caller, found.runs),
+        "done": [name for name, over in found.steps.items() if over],
     }  # fmt: skip
     return page(request, caller, "overview.html.jinja", **values)
 

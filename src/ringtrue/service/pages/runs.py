@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -26,7 +26,7 @@ from ringtrue.service.routes.runs import report_policy
 from ringtrue.service.work.finding_runs import SHOWN, Filters, find_runs, kept_among
 from ringtrue.service.work.gating import Decided, decided
 from ringtrue.service.work.library import UPDATE, baseline_named, baselines, keep_baseline, named
-from ringtrue.service.work.naming import short
+from ringtrue.service.work.naming import called, short
 from ringtrue.service.work.opened import answers_of, report_opened, run_opened
 from ringtrue.service.work.reading_runs import elsewhere, primary_of, query_lines, query_seen
 from ringtrue.store import StoredResult
@@ -66,7 +66,7 @@ def run_list(
         "rows": found.rows, "next": found.next, "limited": found.limited, "cursor": cursor, "sort": sort, "shown": SHOWN,
         "golden": golden, "retriever": retriever, "gate": gate, "filtered": bool(wanted),
         "goldens": [("", "all"), *zip(names, names, strict=True)],
-        "kept": kept_among(service, caller, found.rows), "short": short,
+        "kept": kept_among(service, caller, found.rows), "called": called,
     }  # fmt: skip
     if wants_fragment(request):
         return fragment(request, caller, "runs.html.jinja", "rows", **values)
@@ -198,13 +198,15 @@ def _others(service: Service, caller: Caller, row: StoredResult) -> list[tuple[s
     rows = [one for one in find_runs(service, caller, Filters(), limit=RUNS).rows if one.run_id != row.run_id]
     kept = kept_among(service, caller, rows)
     there = [one for one in rows if one.run_id in kept and set_name(one.golden) == set_name(row.golden)]
-    return [(one.run_id, run_words(one)) for one in sorted(there, key=lambda one: one.golden != row.golden)]
+    return [(one.run_id, run_words(one, kept)) for one in sorted(there, key=lambda one: one.golden != row.golden)]
 
 
-def run_words(row: StoredResult) -> str:
-    """Return a run in one line, for a list to choose from."""
+def run_words(row: StoredResult, names: Mapping[str, str]) -> str:
+    """Return a run in one line, for a list to choose from; ``names`` has what runs are called, by run id."""
+    name, search = called(names.get(row.run_id), row.retriever)
+    what = f"{name[:40]}: {search[:80]}" if search else name[:80]
     # The time first: it tells runs of one search apart, and a narrow list cuts off the end.
-    return f"{row.created_at[:16].replace('T', ' ')}, {short(row.retriever)[:80]} on {row.golden or 'unknown'}"
+    return f"{row.created_at[:16].replace('T', ' ')}, {what} on {row.golden or 'unknown'}"
 
 
 @router.post("/runs/{run_id}/baseline")

@@ -37,6 +37,7 @@ class RunItem(Answer):
     """A run in a list."""
 
     run_id: str
+    name: str | None = Field(description="What `--name` or the branch and commit called it; null if its answers are not kept.")
     run_type: Literal["full", "shadow", "regression", "ab_test"]
     created_at: str
     golden: str | None
@@ -130,10 +131,11 @@ class QueryAnswer(Answer):
     losses: list[LossAnswer]
 
 
-def run_item(row: StoredResult, *, kept: bool) -> RunItem:
-    """Return a run as a list shows it."""
+def run_item(row: StoredResult, *, name: str | None) -> RunItem:
+    """Return a run as a list shows it; ``name`` is None if its answers are not kept."""
     return RunItem(
         run_id=row.run_id,
+        name=name,
         run_type=row.run_type,
         created_at=row.created_at,
         golden=row.golden,
@@ -142,7 +144,7 @@ def run_item(row: StoredResult, *, kept: bool) -> RunItem:
         metrics=_figures(row.metrics),
         gate=row.gate,  # type: ignore[arg-type]  # one of the three, where there is one
         feature_id=row.feature_id,
-        kept=kept,
+        kept=name is not None,
     )
 
 
@@ -184,8 +186,8 @@ def list_runs(
     shown = found[:limit]
     if len(found) > limit:
         after = shown[-1].run_id
-    kept = store.run_ids(project=caller.project, among=[row.run_id for row in shown])
-    return Page(items=[run_item(row, kept=row.run_id in kept) for row in shown], next=after)
+    kept = store.run_names(project=caller.project, among=[row.run_id for row in shown])
+    return Page(items=[run_item(row, name=kept.get(row.run_id)) for row in shown], next=after)
 
 
 def _full(text: str) -> str:
@@ -271,7 +273,7 @@ def get_run(service: Here, caller: Reader, run_id: RunId) -> RunAnswer:
     row, evaluation = run_opened(service, caller, run_id)
     judged = decided(service, caller, run_id)
     return RunAnswer(
-        run=run_item(row, kept=evaluation is not None),
+        run=run_item(row, name=None if evaluation is None else evaluation.name),
         intervals={name: [known(low), known(high)] for name, (low, high) in _intervals(row).items()},
         latency_ms={name: known(value) for name, value in row.latency_ms.items()},
         control_run_id=row.control_run_id,

@@ -119,6 +119,6 @@ ORDERS: dict[str, Callable[[StoredResult], Any]] = {
 """By what runs are sorted."""
 
 
-def kept_among(service: Service, caller: Caller, rows: Sequence[StoredResult]) -> set[str]:
-    """Return the ids of the runs whose answers are kept."""
-    return service.of(caller).run_ids(project=caller.project, among=[row.run_id for row in rows]) if rows else set()
+def kept_among(service: Service, caller: Caller, rows: Sequence[StoredResult]) -> dict[str, str]:
+    """Return the names of the runs whose answers are kept, by run id."""
+    return service.of(caller).run_names(project=caller.project, among=[row.run_id for row in rows]) if rows else {}

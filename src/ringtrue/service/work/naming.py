@@ -27,6 +27,16 @@ def short(text: str | None) -> str:
         return text
 
 
+def called(name: str | None, retriever: str | None) -> tuple[str, str]:
+    """Return what a run is called and its search; a run that nobody named is called by its search, and the second is empty.
+
+    >>> called("base", "bm25"), called(str(canonical("bm25")), "bm25"), called(None, "bm25")
+    (('base', 'bm25'), ('bm25', ''), ('bm25', ''))
+    """
+    search = short(retriever)
+    return (search, "") if not name or name == retriever or short(name) == search else (name, search)
+
+
 def _short(full: Expression | Pipeline) -> Expression | Pipeline:
     if isinstance(full, Pipeline):
         stages = [stage for one in full.stages for stage in _stages(_short(one))]

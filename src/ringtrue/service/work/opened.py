@@ -79,7 +79,7 @@ def run_opened(service: Service, caller: Caller, run_id: str) -> tuple[StoredRes
     row = store.result(run_id, project=caller.project)
     if row is None:
         raise MissingInput(f"there is no run '{run_id:.120}'; look it up in the list of runs")
-    if run_id not in store.run_ids(project=caller.project, among=[run_id]):
+    if run_id not in store.run_names(project=caller.project, among=[run_id]):
         return row, None
 
     def opened() -> tuple[int, Evaluation]:
