@@ -461,6 +461,8 @@ class GoldenSet:
     equivalence_classes: tuple[tuple[str, ...], ...] = ()
     corpus_hash: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    scale_taken: bool = field(default=False, compare=False)
+    """True if a table that declares no scale was read: its grades made the scale, even if one is a slip."""
 
     @cached_property
     def qrels(self) -> Qrels:

@@ -32,7 +32,7 @@ from ringtrue.golden.ratings import RULES, Dispute, Rating, Rule, agreement, by_
 from ringtrue.golden.record import golden_from, record_of
 from ringtrue.golden.refresh import Proposal, Refreshed, age_in_days, age_warning, propose, refresh
 from ringtrue.golden.report import Problem, Report
-from ringtrue.golden.rules import check_grades
+from ringtrue.golden.rules import about_scale, check_grades
 from ringtrue.golden.slices import slice_fields, slice_of
 from ringtrue.golden.split import Leak, Look, leakage, ledger_beside, looks, read_looks, record_look, split
 from ringtrue.golden.traffic import Asked, Coverage, Question, Search, choose, coverage, questions
@@ -90,6 +90,7 @@ __all__ = [
     "SliceSize",
     "UploadLimits",
     "Version",
+    "about_scale",
     "age_in_days",
     "age_warning",
     "agreement",

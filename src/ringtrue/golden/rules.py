@@ -16,6 +16,8 @@ from ringtrue.golden.version import parse_version
 from ringtrue.records import GoldenSet
 
 KINDS = ("factual", "comparative", "troubleshooting", "sentiment")
+USUAL = (0, 3)
+"""The scale of grades that people write by hand."""
 SHORT, LONG = 150, 3000
 REACHABLE = 0.60
 MANY_COPIED = 0.1
@@ -114,6 +116,20 @@ def grades_in_scale(subject: Subject) -> Iterator[Finding]:
         cure = f"choose {max(lowest, 0) + 1} to {highest}, or declare another scale"
         yield _error("", f"the relevance threshold {threshold} does not divide the scale {lowest} to {highest}", cure)
     yield from grades_outside_scale(subject.golden)
+    for said in about_scale(subject.golden):
+        yield _warning("", said, "correct the grades, or declare the scale in a JSON or YAML set")
+
+
+def about_scale(golden: GoldenSet) -> Iterator[str]:
+    """Yield what is unusual about the grades of a table, from which its scale was taken."""
+    lowest, highest = golden.scale
+    if golden.scale_taken and highest > USUAL[1]:
+        yield f"grades go up to {highest}; the scale is taken as {max(lowest, 0)} to {highest}"
+    below = [judgment for judgment in golden.judgments if judgment.grade < USUAL[0]] if golden.scale_taken else []
+    if below:
+        first = f"grade {below[0].grade} of document '{below[0].doc_id}' for query '{below[0].query_id}'"
+        more = f" (and {len(below) - 1} more)" if below[1:] else ""
+        yield f"{first}{more} is negative and counts as not judged"
 
 
 def grades_outside_scale(golden: GoldenSet) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as Several
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ import numpy as np
 
 from ringtrue.config import cache_folder
 from ringtrue.errors import CannotDecide, InputError, nearest
-from ringtrue.golden import check_grades, content_hash, load
+from ringtrue.golden import about_scale, check_grades, content_hash, load
 from ringtrue.golden import split as split_set
 from ringtrue.measures import Measure, Scores, score
 from ringtrue.records import GoldenSet, Query, Ranking
@@ -30,22 +30,13 @@ from ringtrue.run.ask import Answer, Question, ask_all
 from ringtrue.run.blame import blame, relevant_total
 from ringtrue.run.cache import Cache, key_of
 from ringtrue.run.components import components as components_of
-from ringtrue.run.evaluation import (
-    DEFAULT_MEASURES,
-    NOT_CACHED,
-    REPLAYED,
-    Component,
-    Evaluation,
-    Origin,
-    Precondition,
-    Setup,
-)
+from ringtrue.run.evaluation import DEFAULT_MEASURES, Component, Evaluation, Origin, Setup
 from ringtrue.run.figures import figures_of, session_lift
 from ringtrue.run.ids import mapped, mapping, unmapping
 from ringtrue.run.journal import Journal
+from ringtrue.run.notes import Failed, how_answered, misspelt
 from ringtrue.run.subject import DEEP, SHALLOW, Routed, Subject, code_hash, corpus_of, subject_of
 
-Failed = Literal["list", "exclude", "zero"]
 Split = Literal["all", "tuning", "held_out"]
 SESSIONS = ("session", "transcript_context", "sessionContext")
 """Where golden sets keep what was said before a question."""
@@ -240,9 +231,11 @@ def evaluate(
         repeats=repeats,
         relevant=relevant_total(answered, rankings),
         notes=(
-            *_notes(
+            *how_answered(
                 errors, len(rankings), resumed=len(before), met=met, timed=timed, complete=subjects.complete, failed=failed
             ),
+            *about_scale(whole),
+            *([] if all(one.status == "met" for one in met if one.name == "documents") else misspelt(asked, rankings)),
             *([f"{unjudged} queries have no judgment and take no part in any mean"] if unjudged else []),
             *scores.counted.notes(),
         ),
@@ -472,28 +465,3 @@ def _chunks_named(golden: GoldenSet, subjects: Routed) -> bool:
     """
     ours = [one.collection for one in subjects.all if one.collection is not None]
     return all(golden.metadata.get("chunks") == collection.chunks for collection in ours)
-
-
-def _notes(
-    errors: Sequence[str],
-    asked: int,
-    *,
-    resumed: int,
-    met: Iterable[Precondition],
-    timed: bool,
-    complete: bool,
-    failed: Failed,
-) -> Iterator[str]:
-    """Yield one plain sentence for everything a reader should know about how the answers were made."""
-    if errors:
-        fate = "count as empty answers, as asked" if failed == "zero" else "are left out of every mean"
-        yield f"{len(errors)} of {asked} queries failed and {fate}; the first: {errors[0]}"
-    for one in met:
-        if one.status == "failed":
-            yield f"accepted with --allow {one.name}: {one.detail}"
-    if resumed:
-        yield f"{resumed} answers come from an evaluation that was interrupted, with the latency they had then"
-    if not timed:
-        yield REPLAYED
-    if not complete:
-        yield NOT_CACHED

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ringtrue.errors import ValidationFailed
-from ringtrue.golden import PROFILES, Report, validate
+from ringtrue.golden import PROFILES, Report, validate, validate_file
 from ringtrue.golden.rules import RULES
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
@@ -290,3 +291,19 @@ def test_g2_problem_reads_as_one_line(golden: GoldenSet) -> None:
     assert str(problem) == (
         "error [minimum-queries] the set has 3 queries, fewer than 20; add 17 or lower the minimum (--minimum-queries)"
     )
+
+
+@pytest.mark.parametrize("name", ["golden.csv", "golden.json"])
+def test_grades_off_the_usual_scale_of_a_table_are_warned_about(tmp_path: Path, name: str) -> None:
+    rows = {"golden.csv": "query_id,doc_id,grade\nq1,a,9\nq2,b,-1\n", "golden.json": '{"q1": {"a": 9}, "q2": {"b": -1}}'}
+    (tmp_path / name).write_text(rows[name])
+    said = [one.message for one in validate_file(tmp_path / name).warnings if one.rule == "grades-in-scale"]
+    assert said == [
+        "grades go up to 9; the scale is taken as 0 to 9",
+        "grade -1 of document 'b' for query 'q2' is negative and counts as not judged",
+    ]
+
+
+def test_qrels_may_have_their_own_scale(tmp_path: Path) -> None:
+    (tmp_path / "deep.qrels").write_text("q1 0 a 4\nq1 0 c 0\nq2 0 b -1\n")
+    assert not [one for one in validate_file(tmp_path / "deep.qrels").problems if one.rule == "grades-in-scale"]

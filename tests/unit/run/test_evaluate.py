@@ -305,3 +305,37 @@ def test_further_passes_are_timed_and_change_no_score(tmp_path: Path) -> None:
     assert evaluate(search, golden, warmup=0, allow=["depth"]).repeats == {}
     with pytest.raises(InputError, match="passes=0 is too few"):
         evaluate(search, golden, passes=0)
+
+
+@pytest.mark.parametrize("judged", ["BK-006", "bk 006", "bk-006x", "bk006", "kb-006"])
+def test_a_judged_id_that_is_nearly_an_answered_one_is_named(tmp_path: Path, judged: str) -> None:
+    table = tmp_path / "golden.csv"
+    table.write_text(f"query,doc_id,relevance\nwho wrote it,{judged},3\nwho read it,bk-001,3\n")
+    found = evaluate(lambda text, k: ["bk-001", "bk-006", "bk-007"], table)
+    said = f"'{judged}' was never answered, but 'bk-006' was; check the spelling of the judged ids"
+    assert said in found.notes
+
+
+@pytest.mark.parametrize("judged", ["bk-008", "bk-0066", "novel"])
+def test_other_numbers_and_other_words_are_no_misspelling(tmp_path: Path, judged: str) -> None:
+    table = tmp_path / "golden.csv"
+    table.write_text(f"query,doc_id,relevance\nwho wrote it,{judged},3\nwho read it,bk-001,3\n")
+    found = evaluate(lambda text, k: ["bk-001", "bk-006", "bk-007"], table)
+    assert not [note for note in found.notes if "never answered" in note]
+
+
+def test_an_answered_id_that_another_query_judges_is_no_misspelling(tmp_path: Path) -> None:
+    table = tmp_path / "golden.csv"
+    table.write_text("query,doc_id,relevance\nwho wrote it,pools,3\nwho read it,pool,3\n")
+    assert not [note for note in evaluate(lambda text, k: ["pool"], table).notes if "never answered" in note]
+
+
+def test_grades_off_the_usual_scale_of_a_table_are_named(tmp_path: Path) -> None:
+    table = tmp_path / "golden.csv"
+    table.write_text("query,doc_id,relevance\nwho wrote it,a,9\nwho read it,b,-1\n")
+    found = evaluate(lambda text, k: ["a", "b"], table)
+    assert "grades go up to 9; the scale is taken as 0 to 9" in found.notes
+    assert "grade -1 of document 'b' for query 'who read it' is negative and counts as not judged" in found.notes
+    qrels = tmp_path / "deep.qrels"
+    qrels.write_text("q1 0 a 4\nq2 0 b -1\n")
+    assert not [note for note in evaluate(lambda text, k: ["a", "b"], qrels).notes if "scale" in note or "negative and" in note]

@@ -66,6 +66,10 @@ class Draft:
         graded = any(judgment.grade > 1 for judgment in self.judgments.values())
         return 2 if graded and header.scale == (0, 3) else 1
 
+    def finish_table(self, name: str) -> GoldenSet:
+        """Return the set of a table written by hand, which declares nothing."""
+        return replace(self.finish_undeclared(Header(name)), scale_taken=True)
+
     def finish_undeclared(self, header: Header, declared: Collection[str] = ()) -> GoldenSet:
         """Return a set whose format has no place for profile and scale: a test set, on the scale that its grades show."""
         if "scale" not in declared:

@@ -8,7 +8,6 @@ from ringtrue.formats.text import Place, read_json
 from ringtrue.golden.formats.complaints import Complaints
 from ringtrue.golden.formats.draft import Draft
 from ringtrue.golden.formats.fields import as_id, grade
-from ringtrue.golden.formats.header import Header
 from ringtrue.golden.formats.output import judged, write_json
 from ringtrue.records import GoldenSet, Judgment, Query
 
@@ -28,7 +27,7 @@ def read(path: Path, complaints: Complaints) -> GoldenSet:
                 raise here.error(f"{grades!r:.80} is not an object", 'write {"document": grade}')
             for doc_id, value in grades.items():
                 draft.add_judgment(Judgment(query_id, as_id(doc_id, here), grade(value, here.at(doc_id))), here)
-    return draft.finish_undeclared(Header(path.stem))
+    return draft.finish_table(path.stem)
 
 
 def write(golden: GoldenSet, path: Path) -> None:

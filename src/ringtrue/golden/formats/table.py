@@ -23,7 +23,6 @@ from ringtrue.formats.text import Place, read_text
 from ringtrue.golden.formats.complaints import Complaints
 from ringtrue.golden.formats.draft import Draft
 from ringtrue.golden.formats.fields import Record, alike, as_id, grade
-from ringtrue.golden.formats.header import Header
 from ringtrue.golden.formats.output import judged, write_text
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
@@ -164,7 +163,7 @@ def _read(path: Path, complaints: Complaints, rows: Iterator[tuple[Place, Record
     for place, record in table:
         with complaints.about(place):
             _read_row(record, place, per_query, draft)
-    return draft.finish_undeclared(Header(path.stem))
+    return draft.finish_table(path.stem)
 
 
 def _constant_columns(records: Iterator[Record]) -> set[str]:
