@@ -308,6 +308,17 @@ class TestRefreshCommand:
         made = ringtrue("golden", "refresh", inn, "--first", "--out", "regression.json", "--json").json
         assert made["version"] == "inn-regression-v1.0.0"
 
+    @pytest.mark.parametrize("name", ["next.csv", "next.parquet"])
+    def test_a_file_that_cannot_hold_the_version_is_refused_before_anything_changes(self, ringtrue, inn, log, name) -> None:
+        ringtrue("golden", "refresh", inn)
+        self.judge_all()
+        refused = ringtrue("golden", "refresh", inn, "--out", name)
+        assert refused.code == 2
+        assert f"{name}: a {Path(name).suffix} file cannot hold the version of a golden set; write a .json file" in refused.err
+        assert not Path(name).exists()
+        assert ringtrue("review", "list", "--json").json["backlog"]["published"] == 0
+        assert ringtrue("golden", "refresh", inn, "--out", "next.yaml").code == 0, "nothing was retired or published before"
+
     def test_nothing_proposed_or_logged_is_said(self, ringtrue, inn) -> None:
         assert "was proposed" in ringtrue("golden", "refresh", inn, "--out", "x.json").err
         empty = ringtrue("golden", "refresh", inn)

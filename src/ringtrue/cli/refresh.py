@@ -12,8 +12,10 @@ from ringtrue.errors import REGRESSION, CannotDecide
 
 if TYPE_CHECKING:
     from ringtrue.golden import Proposal, Refreshed, Rule
-    from ringtrue.online.refresh import Again, Situation
+    from ringtrue.online.refresh import Situation
     from ringtrue.records import GoldenSet
+    from ringtrue.retrieve import Retriever
+    from ringtrue.store import Store
 
 StoreAt = Annotated[
     str | None, typer.Option("--store", help="A path, sqlite:///… or postgresql://…; the configured store unless given.")
@@ -68,13 +70,16 @@ def refresh_command(
     from datetime import UTC, datetime
 
     from ringtrue.cli.store import existing
-    from ringtrue.golden import load
+    from ringtrue.golden import load, require_version
     from ringtrue.online import refresh as steps
 
     golden = load(source)
+    if out is not None:
+        require_version(out)
     now = datetime.now(UTC)
     with existing(store) as opened:
         if out is None:
+            searched = _searched(golden, retriever) if retriever else None
             situation = steps.propose_from_log(
                 opened,
                 golden,
@@ -83,12 +88,13 @@ def refresh_command(
                 first=first,
                 weeks=weeks,
                 count=count,
-                again=_again(golden, retriever) if retriever else None,
+                again=(lambda text, k: [hit.doc_id for hit in searched.search(text, k=k)]) if searched else None,
                 depth=depth,
                 wanted=reviewers,
                 project=project,
             )
-            _show_situation(situation, golden.id, weeks=weeks, json=json)
+            silent = _give_texts(opened, situation, searched, project)
+            _show_situation(situation, golden.id, weeks=weeks, silent=silent, json=json)
             return
         base = steps.regression_base(golden) if first else golden
         proposal = steps.open_proposal(opened, base, project=project)
@@ -118,7 +124,19 @@ def _save(golden: GoldenSet, out: Path, *, overwrite: bool) -> Sequence[str]:
     return save(golden, out, overwrite=overwrite)
 
 
-def _show_situation(found: Situation, name: str, *, weeks: int, json: bool) -> None:
+def _give_texts(store: Store, found: Situation, retriever: Retriever | None, project: str) -> int:
+    """Give queued pairs the texts that the search answered; return how many pairs of the proposal still have none."""
+    from ringtrue.online.review import ReviewQueue
+    from ringtrue.run.subject import answered_passages
+
+    queue = ReviewQueue(store, project=project)
+    if retriever is not None:
+        queue.fill(answered_passages(retriever))
+    new = {query.query_id for query in found.proposal.new}
+    return sum(not item.text for item in queue.items() if item.query_id in new)
+
+
+def _show_situation(found: Situation, name: str, *, weeks: int, silent: int, json: bool) -> None:
     from ringtrue.cli import show
 
     proposal, progress, asked, share = found.proposal, found.progress, found.asked, found.coverage
@@ -137,6 +155,7 @@ def _show_situation(found: Situation, name: str, *, weeks: int, json: bool) -> N
                 "judged": progress.judged,
                 "rejected": progress.rejected,
                 "waiting": progress.waiting,
+                "without_text": silent,
                 "log": {
                     "searches": asked.searches,
                     "questions": len(asked.questions),
@@ -167,17 +186,17 @@ def _show_situation(found: Situation, name: str, *, weeks: int, json: bool) -> N
     print(f"{progress.pairs} pairs: {progress.judged} judged, {progress.rejected} rejected, {progress.waiting} waiting")
     for text in found.warnings:
         show.note(text)
+    if silent:
+        show.note(f"{silent} pairs have no text to judge by; give it: ringtrue review texts FILE")
 
 
-def _again(golden: GoldenSet, retriever: str) -> Again:
+def _searched(golden: GoldenSet, retriever: str) -> Retriever:
     """Return what asks a question again, over the documents of the set or a connected system."""
     from ringtrue.config import cache_folder
     from ringtrue.retrieve import build, names_documents
     from ringtrue.run import corpus_of
 
-    collection = corpus_of(golden, cache_folder() / "corpora") if names_documents(retriever) else None
-    built = build(retriever, collection)
-    return lambda text, k: [hit.doc_id for hit in built.search(text, k=k)]
+    return build(retriever, corpus_of(golden, cache_folder() / "corpora") if names_documents(retriever) else None)
 
 
 def _show_finished(made: Refreshed, proposal: Proposal, out: Path, lost: Sequence[str], *, minimum: float, json: bool) -> None:

@@ -66,9 +66,7 @@ def print_report(name: str, report: Report, *, strict: bool = False) -> None:
         )
         print(f"  {figures['reviewed']}")
         if figures["judgments"] and set(figures["sources"]) == {"(none)"} and name not in shipped():
-            print(
-                "  if people made them, say so: judgment_source: manual above the queries, or source: manual on each judgment"
-            )
+            print(f"  if people made them, say so: {report.how_to_confirm}")
     for note in report.notes:
         print(f"  {note}")
     for problem in report.problems:

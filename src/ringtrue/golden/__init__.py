@@ -13,7 +13,7 @@ from ringtrue.golden.bounds import UploadLimits
 from ringtrue.golden.citations import Citation, Cited, cited, read_citations
 from ringtrue.golden.convert import convert
 from ringtrue.golden.duplicates import near_duplicates, normalise
-from ringtrue.golden.formats import FORMATS, Format, format_named, save
+from ringtrue.golden.formats import FORMATS, Format, format_named, require_version, save
 from ringtrue.golden.generate import Generated, Generator, Made, OfflineGenerator, generate
 from ringtrue.golden.load import holds_golden_set, load, load_test_set, locate, shipped
 from ringtrue.golden.overlap import (
@@ -135,6 +135,7 @@ __all__ = [
     "record_look",
     "record_of",
     "refresh",
+    "require_version",
     "rewrite",
     "save",
     "settle",

@@ -37,6 +37,8 @@ class Report:
     rules: tuple[str, ...]
     notes: tuple[str, ...] = ()
     """What the reader decided by a rule because the file leaves it open."""
+    how_to_confirm: str = ""
+    """How a set in this format says that people made its judgments."""
 
     def __repr__(self) -> str:
         return brief(self, profile=self.profile, errors=len(self.errors), warnings=len(self.warnings))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,9 @@ def validate_file(
     """Return all problems of a file, folder or shipped set: each record that cannot be read, then those of the rest."""
     complaints = formats.Complaints(collect=True)
     golden = None
+    place = locate(path)
     try:
-        golden = formats.read(locate(path), complaints=complaints, split=split)
+        golden = formats.read(place, complaints=complaints, split=split)
     except InputError as problem:
         complaints.found.append(formats.Complaint("", str(problem)))
     unread = [_unreadable(complaint) for complaint in complaints.found]
@@ -58,8 +60,13 @@ def validate_file(
         message = f"the set declares corpus_hash '{golden.corpus_hash}' but its documents have '{found}'"
         unread.append(Problem("error", "corpus-hash", "", message, "restore the documents or declare the new hash"))
     report = validate(golden, minimum_documents=minimum_documents, minimum_queries=minimum_queries)
-    rules = ("readable", "corpus-hash", *report.rules)
-    return Report((*unread, *report.problems), report.figures, report.profile, rules, tuple(complaints.notes))
+    return replace(
+        report,
+        problems=(*unread, *report.problems),
+        rules=("readable", "corpus-hash", *report.rules),
+        notes=tuple(complaints.notes),
+        how_to_confirm=formats.how_to_confirm(place),
+    )
 
 
 def _unreadable(complaint: formats.Complaint) -> Problem:

@@ -203,8 +203,7 @@ class Routed:
     def passages(self, doc_ids: Iterable[str], *, id_of: Callable[[str], str]) -> dict[str, tuple[str, str]]:
         """Return title and text of these documents, as far as connected systems said them in their answers."""
         wanted = set(doc_ids)
-        systems = [system for one in self.all for system in _connectors(one.retriever)]
-        said = {id_of(doc_id): passage for system in systems for doc_id, passage in system.passages().items()}
+        said = {id_of(doc_id): passage for one in self.all for doc_id, passage in answered_passages(one.retriever).items()}
         return {doc_id: said[doc_id] for doc_id in sorted(wanted & set(said))}
 
     def contains(self, id_of: Callable[[str], str]) -> Callable[[str], bool] | None:
@@ -285,6 +284,11 @@ def _models(retriever: Any) -> list[str]:
     steps = retriever.steps if isinstance(retriever, Staged) else ()
     keys = [str(step.made_with) for step in steps if hasattr(step, "made_with")]
     return keys + [key for part in getattr(retriever, "parts", ()) for key in _models(part)]
+
+
+def answered_passages(retriever: Any) -> dict[str, tuple[str, str]]:
+    """Return title and text of documents by the system's ids, as far as the connections of a retriever answered them."""
+    return {doc_id: passage for system in _connectors(retriever) for doc_id, passage in system.passages().items()}
 
 
 def _connectors(retriever: Any) -> list[Connector]:

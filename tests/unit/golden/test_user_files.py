@@ -256,3 +256,42 @@ def test_a_set_with_words_of_its_own_is_kept_in_the_agent_memory_format(golden: 
 def test_a_list_of_queries_without_judgments_is_told_what_to_do_with_it(put: Put, text: str) -> None:
     with pytest.raises(InputError, match=r"has queries but no judgments.*ringtrue golden bootstrap CORPUS --from queries"):
         load(put("q.json", text))
+
+
+@pytest.mark.parametrize(
+    ("name", "plain", "said", "confirmed"),
+    [
+        (
+            "t.csv",
+            "query,doc_id,relevance\nlate checkout,d1,3\n",
+            "a column source with manual in each row",
+            "query,doc_id,relevance,source\nlate checkout,d1,3,manual\n",
+        ),
+        (
+            "t.yaml",
+            json.dumps({"queries": [TEST_SET]}),
+            "judgment_source: manual above the queries, or source: manual on each judgment",
+            json.dumps({"judgment_source": "manual", "queries": [TEST_SET]}),
+        ),
+        (
+            "t.jsonl",
+            json.dumps({**GOLD, "source": None}),
+            '"source": "manual" on each line',
+            json.dumps({**GOLD, "source": "manual"}),
+        ),
+        (
+            "t.jsonl",
+            json.dumps({**AGENT_MEMORY, "judgmentSource": None}),
+            '"judgmentSource": "manual" on each line, or "source": "manual" on each judgment',
+            json.dumps(AGENT_MEMORY),
+        ),
+    ],
+)
+def test_the_hint_how_to_confirm_judgments_fits_the_format(
+    put: Put, ringtrue: Callable[..., Any], name: str, plain: str, said: str, confirmed: str
+) -> None:
+    file = put(name, plain)
+    assert f"if people made them, say so: {said}\n" in ringtrue("golden", "validate", file).out
+    assert load(file).provisional
+    file.write_text(confirmed)
+    assert not load(file).provisional, "as the hint says"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from connectors.faults import LOOPBACK
 from ringtrue.golden import load
-from ringtrue.store import Store
+from ringtrue.store import LoggedQuery, Store, timestamp
 
 PLACES = {"pool": "An indoor pool, open until ten.", "spa": "Sauna and massage.", "bar": "Drinks until late."}
 
@@ -113,3 +114,20 @@ def test_a_set_in_yaml_names_its_corpus(ringtrue: Callable[..., Any], folder: Pa
     Path("gold.yaml").write_text(json.dumps({**record, "corpus": "documents.jsonl"}))
     evaluated(ringtrue, "plain", "runs/plain")
     assert queued(ringtrue, "--run", "runs/plain") == TOLD
+
+
+@pytest.mark.parametrize(("connection", "silent"), [("shop", 1), ("plain", 4)])
+def test_a_refresh_keeps_the_texts_that_the_search_answered(
+    ringtrue: Callable[..., Any], folder: Path, connection: str, silent: int
+) -> None:
+    Path("gold.csv").write_text("query,doc_id,relevance\nwhere can I swim,pool,3\n")
+    with Store.open("s.sqlite") as store:
+        asked = timestamp(datetime.now(UTC))
+        store.add_queries([LoggedQuery("eq_1", "where may I eat late", "desk", asked, result_ids=("bar",))])
+    words = ("golden", "refresh", "gold.csv", "--retriever", f"connect('{connection}')", "--store", "s.sqlite")
+    found = ringtrue(*words)
+    assert found.code == 0, found.err
+    given = TOLD | {"pool": ("POOL", PLACES["pool"])} if connection == "shop" else dict.fromkeys(("pool", *TOLD), ("", ""))
+    assert shown() == given
+    assert f"{silent} pairs have no text to judge by; give it: ringtrue review texts FILE" in found.err
+    assert ringtrue(*words, "--json").json["without_text"] == silent

@@ -143,6 +143,36 @@ def save(golden: GoldenSet, path: str | Path, *, format: str | None = None, over
     return lost
 
 
+def how_to_confirm(path: Path) -> str:
+    """Return how the set at ``path`` says that people made its judgments."""
+    from ringtrue.golden.formats.detect import detect
+
+    name, place = detect(path)
+    if place.is_dir():
+        return '"judgment_source": "manual" in its golden.json'
+    return CONFIRMED.get(name, f'keep it as JSON (ringtrue golden convert {path} gold.json) with "judgment_source": "manual"')
+
+
+CONFIRMED = {
+    "csv": "a column source with manual in each row",
+    "parquet": "a column source with manual in each row",
+    "test-set": "judgment_source: manual above the queries, or source: manual on each judgment",
+    "golden-dataset": '"judgment_source": "manual" beside "queries", or "source": "manual" on each judgment',
+    "gold-jsonl": '"source": "manual" on each line',
+    "agent-memory": '"judgmentSource": "manual" on each line, or "source": "manual" on each judgment',
+}
+"""How sets in one file say that people made their judgments."""
+
+
+def require_version(path: Path) -> None:
+    """Raise InputError if a file of this name cannot hold a set's version; it would pass for an older version later."""
+    if _format_for(path).name not in VERSIONED:
+        cure = path.with_suffix(".json").name
+        raise InputError(f"{path}: a {path.suffix} file cannot hold the version of a golden set; write a .json file ({cure})")
+
+
+VERSIONED = ("golden-dataset", "test-set")
+"""The formats in one file that name the set's version."""
 _SUFFIXES = frozenset(suffix for form in FORMATS.values() for suffix in form.suffixes if suffix)
 _BY_SUFFIX = {
     ".json": "golden-dataset",
@@ -173,4 +203,15 @@ def _move(scratch: Path, path: Path) -> None:
             part.replace(place)
 
 
-__all__ = ["FORMATS", "Complaint", "Complaints", "Format", "format_named", "losses", "read", "save"]
+__all__ = [
+    "FORMATS",
+    "Complaint",
+    "Complaints",
+    "Format",
+    "format_named",
+    "how_to_confirm",
+    "losses",
+    "read",
+    "require_version",
+    "save",
+]
