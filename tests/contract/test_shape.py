@@ -1,0 +1,39 @@
+"""The package keeps its shape: each figure of `python tests/shape.py` has a limit, and limits only go down."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from shape import figures, is_command, parameters, rings, side_doors
+
+LIMITS = {}
+MEASURED = figures()
+
+
+def test_every_figure_has_a_limit() -> None:
+    assert set(LIMITS) == set(MEASURED)
+
+
+@pytest.mark.parametrize("figure", LIMITS)
+def test_figure_stays_within_its_limit(figure: str) -> None:
+    assert MEASURED[figure] <= LIMITS[figure], f"{figure}: simplify instead of raising the limit"
+
+
+def test_rings_are_groups_of_modules_that_import_each_other() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}
+    assert rings(graph) == [["a", "b", "c"], ["d", "e"]]
+
+
+def test_a_side_door_is_an_import_from_another_room_past_its_front() -> None:
+    graph = {"ringtrue.ci.job": {"ringtrue.verdict.gating", "ringtrue.verdict", "ringtrue.ci.web", "ringtrue.errors"}}
+    assert side_doors(graph) == [("ringtrue.ci.job", "ringtrue.verdict.gating")]
+
+
+def test_parameters_are_counted_without_self_and_commands_are_told_apart() -> None:
+    body = ast.parse("@app.command()\ndef run(self, a, /, b, *rest, c, **more): ...\ndef other(): ...").body
+    command, other = (node for node in body if isinstance(node, ast.FunctionDef))
+    assert parameters(command) == 5
+    assert is_command(command)
+    assert not is_command(other)
