@@ -21,7 +21,10 @@ from ringtrue.records import GoldenSet, Qrels, Query, Ranking, share_confirmed
 DEFAULT_MEASURES = ("nDCG@10", "nDCG@5", "R@5", "R@10", "R@20", "P@5", "RR", "Success@1")
 CONTRIBUTED = 10
 """The first hits, of an answer and of a channel, in which contributions are counted."""
-NOT_CACHED = "not cached: Ringtrue cannot see whether this system changed; name its version with --version to cache results"
+NOT_CACHED = (
+    "not cached: Ringtrue cannot see whether this system changed; "
+    "to cache results, name its version (--version, version= in Python)"
+)
 REPLAYED = "answers were replayed from a file; no latency was measured"
 """Notes on how an evaluation was made, which ask nothing of its reader."""
 Status = Literal["met", "failed", "not checked"]

@@ -67,7 +67,9 @@ def settle(found: Iterable[Found], allowed: Collection[str]) -> tuple[Preconditi
     if wrong:
         first = wrong[0]
         more = f" (also: {'; '.join(one.problem for one in wrong[1:])})" if wrong[1:] else ""
-        raise CannotDecide(f"no number: {first.problem}; {first.cure}, or accept it with --allow {first.name}{more}")
+        raise CannotDecide(
+            f"no number: {first.problem}; {first.cure}, or accept it with --allow {first.name} (allow= in Python){more}"
+        )
     return tuple(settled)
 
 
@@ -129,7 +131,11 @@ def _documents(subject: Subject, golden: GoldenSet, id_of: IdOf, there: IdOf | N
         where = "the index" if collection is None else str(collection.folder)
         problem = f"{len(missing)} of {len(judged)} judged documents are not in {where}, such as '{missing[0]}'"
         guess = _guess(here - known, missing, right=known) or _planted(subject, golden, missing)
-        cure = f"its ids look like '{guess[1]}': map them with --id-pattern '{guess[0]}'" if guess else "index these documents"
+        cure = (
+            f"its ids look like '{guess[1]}': map them with --id-pattern '{guess[0]}' (ids= in Python)"
+            if guess
+            else "index these documents"
+        )
         return Found("documents", problem, cure)
     if collection is not None and golden.documents:
         hashes = collection.hashes()
@@ -201,14 +207,14 @@ def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Found:
             f"none of the {len(returned)} documents in the answers, such as '{strangers[0]}', has the id of a document of "
             f"'{golden.id}', such as '{min(universe)}'"
         )
-        cure = "search the documents that the set judges, or map them with --id-pattern 'REGEX'"
-        cure = f"map them with --id-pattern '{guess[0]}' ({guess[2]})" if guess else cure
+        cure = "search the documents that the set judges, or map them with --id-pattern 'REGEX' (ids= in Python)"
+        cure = f"map them with --id-pattern '{guess[0]}' (ids= in Python) ({guess[2]})" if guess else cure
         return Found("ids", problem, cure)
     likely = guess or _guess(strangers, universe)
     if likely and likely[3] >= max(2, len(strangers) // 2):
         problem = f"{likely[3]} ids in the answers, such as '{likely[1]}', are parts of documents of '{golden.id}': {likely[2]}"
         cure = "make the search return document ids only; a pattern for these would also change ids that are correct"
-        return Found("ids", problem, f"map them with --id-pattern '{guess[0]}'" if guess else cure)
+        return Found("ids", problem, f"map them with --id-pattern '{guess[0]}' (ids= in Python)" if guess else cure)
     return Found("ids", detail=f"{len(returned) - len(strangers)} of {len(returned)} returned documents are known to the set")
 
 

@@ -101,7 +101,8 @@ def test_a_pattern_is_not_offered_if_it_would_change_ids_that_are_right(golden: 
 def test_where_no_pattern_fits_the_option_is_named_all_the_same(golden: GoldenSet) -> None:
     ids = {document.doc_id: f"{n:032x}" for n, document in enumerate(golden.documents, 1)}
     message = refused(answering(golden, ids.__getitem__), golden)
-    assert "search the documents that the set judges, or map them with --id-pattern 'REGEX'" in message
+    assert "search the documents that the set judges, or map them with --id-pattern 'REGEX' (ids= in Python)" in message
+    assert "accept it with --allow ids (allow= in Python)" in message
 
 
 def test_several_chunks_of_one_document_count_once_at_the_best_rank(golden: GoldenSet) -> None:
