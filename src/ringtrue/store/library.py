@@ -94,7 +94,7 @@ class Library(Base):
         if among is not None:
             found = found.where(one_of(self.address.url.get_backend_name(), column, among))
         with self._reading() as connection:
-            return dict(connection.execute(found).tuples().all())
+            return {row.run_id: row.name for row in connection.execute(found)}
 
     def _save(self, form: Form[Any], record: Any, refusal: str) -> bool:
         new = form.row(record)
