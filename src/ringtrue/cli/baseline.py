@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ringtrue.verdict.update import Movement
 
 app = typer.Typer(
-    help="Show or update the baseline that gates compare with, a file kept in git.",
+    help="Show or update the baseline file that gates compare with.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

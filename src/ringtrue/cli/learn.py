@@ -22,7 +22,7 @@ def learn_command(
     seed: Annotated[int, typer.Option("--seed", help="Which queries are held out.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Learn channel weights and compare them with plain RRF on held-out queries.
+    """Learn channel weights and confirm them on held-out queries.
 
     Example: ringtrue ingest hotel && ringtrue learn hotel
     """
