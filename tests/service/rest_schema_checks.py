@@ -22,7 +22,7 @@ BY_RULE = (
     "cannot read the time",
     "letters of JSON",
     "outside the years",
-    "lies in the future",
+    "is in the future",
 )
 """Rules about fields that name the field, although no schema can state them."""
 

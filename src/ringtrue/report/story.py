@@ -159,7 +159,7 @@ def alike(found: MeasureComparison) -> bool:
 def says(found: MeasureComparison) -> str:
     """Return the word for people, marked if the measure was not asked to decide."""
     word = "the same" if alike(found) else found.word
-    return word if found.decides else f"{word} (informational)"
+    return word if found.decides else f"{word} (info)"
 
 
 def how_tested(comparison: Comparison) -> str:

@@ -199,7 +199,7 @@ def test_health_shows_the_backlog_and_the_newest_evaluation_or_says_why_not(
     monkeypatch.delenv("RINGTRUE_STORE", raising=False)
     found = call("memory_health")
     assert (found["backlog"], found["evaluation"]) == (None, None)
-    assert "there is no store yet" in found["unknown"]["backlog"] == found["unknown"]["evaluation"]
+    assert "no store yet" in found["unknown"]["backlog"] == found["unknown"]["evaluation"]
     assert not (tmp_path / ".ringtrue").exists()
     with Store.open() as store:
         store.add_result(StoredResult("r1", "full", "2026-03-02T12:00:00Z", 60, {"nDCG@10": 0.8}, ndcg_at_10=0.8))

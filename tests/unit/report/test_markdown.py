@@ -57,7 +57,7 @@ def test_p1_the_summary_has_the_columns_and_words_of_the_specification(worse: st
     assert "| Metric | Current | Baseline | Change | Threshold | Status | Against baseline 1.0.0 |" in worse
     row = next(line for line in worse.splitlines() if line.startswith("| R@5 |"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert (cells[2], *cells[4:]) == ("1.0000", "0.8000", "❌ FAIL", "worse (informational)")
+    assert (cells[2], *cells[4:]) == ("1.0000", "0.8000", "❌ FAIL", "worse (info)")
     assert re.fullmatch(r"−\d+\.\d %", cells[3])
     assert re.search(r"^\| Latency p95 \| \d+ ms \| \d+ ms \| [+−]\d+\.\d % \| 500 ms \| ✅ PASS", worse, re.MULTILINE)
     assert "**Overall**: ❌ FAIL" in worse

@@ -63,7 +63,7 @@ def certain_tone(measure: str, diff: float, found: MeasureComparison | None) -> 
 
 
 def word_of(found: MeasureComparison) -> tuple[str, str, str]:
-    """Return tone, glyph and text of what was found; a measure for reading is marked and has no colour."""
+    """Return tone, glyph and text of what was found; a measure that does not decide is marked and has no colour."""
     tone, glyph = ("plain", "=") if alike(found) else WORDS[found.word]
     return tone if found.decides else "plain", glyph, says(found)
 
