@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -324,11 +324,6 @@ def _value(name: str, text: str) -> Any:
         except ValueError:
             raise InputError(f"confidence is {bare!r}; write a number from 0 to 1") from None
     return bare if name else text.strip()
-
-
-def known_fields(category: str) -> Sequence[str]:
-    """Return the names that ``edit`` takes for a category."""
-    return (*SETTABLE, *BODY_FIELDS[category])
 
 
 assert set(SETTABLE) | set(_NOT_HERE) == set(FIELDS) - {"content"}  # a new field must be given its place here

@@ -295,3 +295,15 @@ def test_the_hint_how_to_confirm_judgments_fits_the_format(
     assert load(file).provisional
     file.write_text(confirmed)
     assert not load(file).provisional, "as the hint says"
+
+
+def test_column_names_in_capitals_and_grades_of_data_frames_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "set.csv"
+    path.write_text("Query,Doc_ID,Relevance\nlate checkout,d1,2.0\nlate checkout,d2,0.0\n", encoding="utf-8")
+    assert [(one.query_id, one.doc_id, one.grade) for one in load(path).judgments] == [
+        ("late checkout", "d1", 2),
+        ("late checkout", "d2", 0),
+    ]
+    path.write_text("query,doc_id,relevance\nlate checkout,d1,2.5\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"2\.5"):
+        load(path)

@@ -37,7 +37,8 @@ OTHERS = {
 }
 """What other tools call these columns; a score may be a search's, so it is a grade only for who says so."""
 _CONVERT = "say what it is called: ringtrue golden convert {} gold.json --columns {}"
-_WHOLE = re.compile(r"[-+]?\d{1,9}")
+_WHOLE = re.compile(r"([-+]?\d{1,9})(?:\.0+)?")
+"""A whole number; data frames write 2 as 2.0 if the column had an empty cell."""
 _TRUTH = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 
 
@@ -125,7 +126,7 @@ def _named(given: list[str], place: Place, mapping: Columns) -> list[str]:
     for name in mapping:
         if name not in names:
             raise place.error(f"no column '{name}' to read as '{mapping[name]}'", f"name one of {_listed(names)}")
-    columns = [mapping.get(name, name) for name in names]
+    columns = [mapping.get(name) or _uncapitalised(name, names) for name in names]
     for name, others in OTHERS.items():
         found = [other for other in columns if other in others]
         if name not in columns and len(found) > 1:
@@ -135,6 +136,13 @@ def _named(given: list[str], place: Place, mapping: Columns) -> list[str]:
             columns[columns.index(found[0])] = name
     _check_columns(columns, names, place)
     return columns
+
+
+def _uncapitalised(name: str, names: list[str]) -> str:
+    """Return ``doc_id`` for ``Doc_ID`` and the like, unless another column has that role; any other name as it is."""
+    small = name.lower()
+    roles = ({ours, *OTHERS.get(ours, ())} for ours in (*REQUIRED, *OPTIONAL))
+    return small if any(small in role and role.isdisjoint(names) for role in roles) else name
 
 
 def _check_columns(columns: list[str], given: list[str], place: Place) -> None:
@@ -237,7 +245,8 @@ def _truth(value: Any, place: Place) -> bool:
 
 
 def _grade(value: Any, place: Place) -> int:
-    return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value.strip()) else grade(value, place)
+    whole = _WHOLE.fullmatch(value.strip()) if isinstance(value, str) else None
+    return int(whole[1]) if whole else grade(value, place)
 
 
 def _table(golden: GoldenSet) -> tuple[list[str], list[Record]]:
