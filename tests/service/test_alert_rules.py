@@ -1,4 +1,4 @@
-"""V-2: Prometheus' own tools on what is shipped for it, and the rules over stored history beside them."""
+"""Prometheus' own tools on what is shipped for it, and the rules over stored history beside them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from rest_service import serving
 from ringtrue.cli import app as command_line
-from ringtrue.service.alerts import rule_states, rules_text, shipped_rules
+from ringtrue.service.alerts import Rule, rule_states, rules_text, shipped_rules
 from ringtrue.service.gauges import CATALOGUE, Names
 from ringtrue.store import HistoryPoint, Store, timestamp
 from tools import tool
@@ -28,7 +28,8 @@ PROMETHEUS = ROOT / "deploy" / "prometheus"
 RULES = PROMETHEUS / "ringtrue-alerts.yml"
 DASHBOARD = ROOT / "deploy" / "grafana" / "ringtrue.json"
 ALERTS = {rule["alert"]: rule["expr"] for group in yaml.safe_load(rules_text())["groups"] for rule in group["rules"]}
-START = datetime(2026, 11, 16, 12, tzinfo=UTC)
+START = datetime(1970, 1, 1, tzinfo=UTC)
+"""Where the clock of promtool begins."""
 
 
 @pytest.fixture(scope="module")
@@ -58,25 +59,25 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
             yield found
 
 
-def test_v2_prometheus_takes_the_rules_and_its_configuration(promtool: str) -> None:
+def test_prometheus_takes_the_rules_and_its_configuration(promtool: str) -> None:
     assert f"{len(ALERTS)} rules found" in run(promtool, "check", "rules", RULES)
     run(promtool, "check", "config", PROMETHEUS / "prometheus.yml")
 
 
-def test_v2_the_alerts_fire_in_a_simulated_degradation(promtool: str) -> None:
+def test_the_alerts_fire_in_a_simulated_degradation(promtool: str) -> None:
     assert "SUCCESS" in run(promtool, "test", "rules", PROMETHEUS / "ringtrue-alerts.test.yml")
 
 
-def test_v2_every_rule_is_in_the_simulated_degradation() -> None:
+def test_every_rule_is_in_the_simulated_degradation() -> None:
     simulated = (PROMETHEUS / "ringtrue-alerts.test.yml").read_text(encoding="utf-8")
     assert [name for name in ALERTS if f'alertname="{name}",alertstate="firing",' not in simulated] == []
 
 
-def test_v2_the_rules_in_the_package_are_those_for_prometheus() -> None:
+def test_the_rules_in_the_package_are_those_for_prometheus() -> None:
     assert rules_text() == RULES.read_text(encoding="utf-8"), "copy src/ringtrue/service/alerts/ringtrue-alerts.yml to deploy"
 
 
-def test_v2_renamed_rules_are_rules_still(promtool: str, tmp_path: Path) -> None:
+def test_renamed_rules_are_rules_still(promtool: str, tmp_path: Path) -> None:
     names = Names(prefix="shop", own={"ringtrue_retrieval_recall_at_k": "medicalkg_retrieval_recall_at_k"})
     (tmp_path / "rules.yml").write_text(rules_text(names), encoding="utf-8")
     run(promtool, "check", "rules", tmp_path / "rules.yml")
@@ -89,48 +90,79 @@ def test_v2_renamed_rules_are_rules_still(promtool: str, tmp_path: Path) -> None
 
 RECALL = {"k": "10", "retriever": "hybrid", "golden": "hotel-v1.0.0", "slice": "all"}
 GATE = {"verdict": "fail", "role": "production", "retriever": "hybrid", "golden": "hotel-v1.0.0"}
-DEGRADATIONS: dict[str, tuple[str, dict[str, str], list[float]]] = {
-    "RingtrueRecallLow": ("ringtrue_retrieval_recall_at_k", RECALL, [0.82] * 8 + [0.71] * 24),
-    "RingtrueRecallDropped": ("ringtrue_retrieval_recall_at_k", RECALL, [0.90] * 40 + [0.80] * 20),
-    "RingtrueGateFailing": ("ringtrue_gate", GATE, [0.0] * 12 + [1.0] * 18),
-    "RingtrueStoreDown": ("ringtrue_store_up", {}, [1.0] * 12 + [0.0] * 18),
-    "RingtrueLogDropping": ("ringtrue_log_dropped_total", {"why": "dropped"}, [3.0] * 12 + [4.0] * 18),
-    "RingtrueLogSilent": ("ringtrue_log_searches_total", {}, [*map(float, range(20)), *[19.0] * 75]),
-    "RingtrueShadowFailing": ("ringtrue_shadow_failure_ratio", {"feature": "rerank"}, [0.0] * 7 + [0.5] * 24),
-    "RingtrueReviewBacklogOld": ("ringtrue_review_oldest_pending_seconds", {}, [604_000.0 + 60 * n for n in range(75)]),
-    "RingtrueMetricsIncomplete": ("ringtrue_collect_errors_total", {"part": "log"}, [0.0] * 3 + [*map(float, range(30))]),
+EVALUATED = {"retriever": "hybrid", "golden": "hotel-v1.0.0"}
+DROPPED = [*[0.90] * 40, *[0.86] * 20, *[0.80] * 20]
+Series = tuple[str, dict[str, str], list[float]]
+DEGRADATIONS: dict[str, list[Series]] = {
+    "RingtrueRecallLow": [("ringtrue_retrieval_recall_at_k", RECALL, [0.82] * 8 + [0.71] * 24)],
+    "RingtrueRecallDropped": [("ringtrue_retrieval_recall_at_k", RECALL, DROPPED)],
+    "RingtrueRecallDroppedWithVersion": [
+        ("ringtrue_retrieval_recall_version_change", {"k": "10", **EVALUATED}, [-0.04] * 6 + [-0.06] * 20)
+    ],
+    "RingtrueNdcgDropped": [("ringtrue_retrieval_ndcg_at_k", RECALL, DROPPED)],
+    "RingtrueGateFailing": [("ringtrue_gate", GATE, [0.0] * 12 + [1.0] * 18)],
+    "RingtrueEvaluationStale": [
+        ("ringtrue_evaluation_timestamp_seconds", EVALUATED, [600.0 - 691_200] * 90),
+        ("ringtrue_evaluation_timestamp_seconds", {**EVALUATED, "retriever": "bm25"}, [-700_000.0] * 90),
+    ],
+    "RingtrueReviewBacklogOld": [("ringtrue_review_oldest_pending_seconds", {}, [604_000.0 + 60 * n for n in range(75)])],
+    "RingtrueLogDropping": [("ringtrue_log_dropped_total", {"why": "dropped"}, [3.0] * 12 + [4.0] * 18)],
+    "RingtrueLogSilent": [("ringtrue_log_searches_total", {}, [*map(float, range(20)), *[19.0] * 75])],
+    "RingtrueLogQueueFull": [
+        ("ringtrue_log_queue_waiting", {}, [10.0] * 5 + [80.0] * 5 + [81.0] * 10),
+        ("ringtrue_log_queue_capacity", {}, [100.0] * 20),
+    ],
+    "RingtrueShadowFailing": [("ringtrue_shadow_failure_ratio", {"feature": "rerank"}, [0.0] * 7 + [0.5] * 24)],
+    "RingtrueStoreDown": [("ringtrue_store_up", {}, [1.0] * 12 + [0.0] * 18)],
+    "RingtrueMetricsIncomplete": [("ringtrue_collect_errors_total", {"part": "log"}, [0.0] * 3 + [*map(float, range(30))])],
 }
 
 
-@pytest.mark.parametrize("name", DEGRADATIONS)
-def test_v2_rules_over_stored_history_fire_in_the_same_minute_as_prometheus(promtool: str, tmp_path: Path, name: str) -> None:
-    metric, labels, values = DEGRADATIONS[name]
-    rule = next(one for one in shipped_rules() if one.name == name)
-    with Store.open(tmp_path / "store.sqlite") as store:
-        moments = [START + timedelta(minutes=minute) for minute in range(len(values))]
-        store.add_history(
-            [HistoryPoint(timestamp(at), metric, value, labels, "shop") for at, value in zip(moments, values, strict=True)]
-        )
-        states = [rule_states(store, "shop", now=at, rules=[rule])[0].state for at in moments]
-    assert {"inactive", "firing"} <= set(states)
+def shown(**labels: str) -> str:
+    return ",".join(f'{name}="{value}"' for name, value in labels.items())
 
-    shown = ",".join(f'{key}="{value}"' for key, value in {"project": "shop", **labels}.items())
+
+@pytest.mark.parametrize("rule", shipped_rules(), ids=lambda rule: rule.name)
+def test_rules_over_stored_history_fire_in_the_same_minute_as_prometheus(promtool: str, tmp_path: Path, rule: Rule) -> None:
+    series = DEGRADATIONS[rule.name]
+    moments = [START + timedelta(minutes=minute) for minute in range(len(series[0][2]))]
+    with Store.open(tmp_path / "store.sqlite") as store:
+        for metric, labels, values in series:
+            store.add_history(
+                [HistoryPoint(timestamp(at), metric, value, labels, "shop") for at, value in zip(moments, values, strict=True)]
+            )
+        states = [rule_states(store, "shop", now=at, rules=[rule])[0] for at in moments]
+    assert {"inactive", "firing"} <= {found.state for found in states}
+
     expected = [
         {
-            "expr": f'ALERTS{{alertname="{name}"}}',
+            "expr": f'ALERTS{{alertname="{rule.name}"}}',
             "eval_time": f"{minute}m",
             "exp_samples": [
-                {"labels": f'ALERTS{{alertname="{name}",alertstate="{state}",severity="{rule.severity}",{shown}}}', "value": 1}
-            ]
-            if state in ("firing", "pending")
-            else [],
+                {"labels": f"ALERTS{{{shown(alertname=rule.name, alertstate=alert.state, **alert.labels)}}}", "value": 1}
+                for alert in found.alerts
+            ],
         }
-        for minute, state in enumerate(states)
+        for minute, found in enumerate(states)
+    ]
+    alerts = [
+        {
+            "alertname": rule.name,
+            "eval_time": f"{len(moments) - 1}m",
+            "exp_alerts": [
+                {"exp_labels": alert.labels, "exp_annotations": {"summary": alert.summary, "description": alert.description}}
+                for alert in states[-1].alerts
+            ],
+        }
     ]
     degradation = {
         "interval": "1m",
-        "input_series": [{"series": f"{metric}{{{shown}}}", "values": " ".join(map(str, values))}],
+        "input_series": [
+            {"series": f"{metric}{{{shown(project='shop', **labels)}}}", "values": " ".join(map(str, values))}
+            for metric, labels, values in series
+        ],
         "promql_expr_test": expected,
+        "alert_rule_test": alerts,
     }
     file = tmp_path / "same.test.yml"
     file.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [degradation]}))
@@ -140,7 +172,7 @@ def test_v2_rules_over_stored_history_fire_in_the_same_minute_as_prometheus(prom
 # ── a running server ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_v2_metrics_of_a_server_pass_promtool_and_the_official_parsers(promtool: str, client: TestClient) -> None:
+def test_metrics_of_a_server_pass_promtool_and_the_official_parsers(promtool: str, client: TestClient) -> None:
     answer = client.get("/metrics")
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert run(promtool, "check", "metrics", stdin=answer.content) == ""
@@ -159,7 +191,7 @@ def test_v2_metrics_of_a_server_pass_promtool_and_the_official_parsers(promtool:
     assert {family.name for family in read_openmetrics(answer.text)} >= {"medicalkg_retrieval_recall_at_k", "ringtrue_jobs"}
 
 
-def test_v2_alerts_and_history_of_a_server(client: TestClient) -> None:
+def test_alerts_and_history_of_a_server(client: TestClient) -> None:
     service = client.app.state.service  # type: ignore[attr-defined]
     now = service.now()
     service.store.add_history(
@@ -209,7 +241,7 @@ def test_history_of_times_without_any_is_empty(client: TestClient, asked: dict[s
     assert answer.json() == {"series": "ringtrue_gate", "lines": []}
 
 
-def test_v2_metrics_need_a_key_that_may_read_and_show_its_project_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_need_a_key_that_may_read_and_show_its_project_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with serving(tmp_path, keys=True, project="house") as client:
         service = client.app.state.service  # type: ignore[attr-defined]
@@ -235,7 +267,7 @@ def panels() -> list[dict[str, Any]]:
     return found
 
 
-def test_v2_the_dashboard_is_one_that_grafana_takes() -> None:
+def test_the_dashboard_is_one_that_grafana_takes() -> None:
     dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     assert dashboard["schemaVersion"] >= 39
     assert [one["name"] for one in dashboard["templating"]["list"]] == ["datasource", "project"]
@@ -252,7 +284,7 @@ def test_v2_the_dashboard_is_one_that_grafana_takes() -> None:
             assert panel["targets"]
 
 
-def test_v2_every_metric_of_panels_and_rules_is_in_the_catalogue_with_those_labels() -> None:
+def test_every_metric_of_panels_and_rules_is_in_the_catalogue_with_those_labels() -> None:
     known = {name: metric for metric in CATALOGUE for name in metric.sample_names(metric.name)}
     expressions = {name: text for name, text in ALERTS.items() if name != "RingtrueDown"}  # which needs nothing of ours
     expressions |= {
@@ -275,7 +307,7 @@ def test_v2_every_metric_of_panels_and_rules_is_in_the_catalogue_with_those_labe
     assert {metric.name for metric in CATALOGUE} - used == {"ringtrue_retrieval_queries"}
 
 
-def test_v2_promtool_reads_every_expression_of_the_dashboard(promtool: str, tmp_path: Path) -> None:
+def test_promtool_reads_every_expression_of_the_dashboard(promtool: str, tmp_path: Path) -> None:
     rules = [
         {"record": f"panel:{panel['id']}:{n}", "expr": one["expr"].replace("$project", ".*")}
         for panel in panels()

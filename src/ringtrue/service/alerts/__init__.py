@@ -1,10 +1,11 @@
-"""Alerts: the rules that ship for Prometheus, and an evaluator of these very rules over the history in the store (V-2).
+"""Alerts: the rules that ship for Prometheus, and the same rules checked over the history in the store.
 
-Comes in: the rules' file and stored history. Goes out: which rules hold, since when, and what to do. May not: know more of
-PromQL than the shipped rules use; anything else is refused by name.
+In: the file of rules and the stored history. Out: which rules hold, since when, and what to do. Prometheus evaluates the
+PromQL of that file; without Prometheus, ``conditions.py`` says in Python what each rule looks for.
 """
 
-from ringtrue.service.alerts.over_history import Alert, RuleState, rule_states
-from ringtrue.service.alerts.rules import Rule, read_rules, rules_text, shipped_rules, watched
+from ringtrue.service.alerts.conditions import watched
+from ringtrue.service.alerts.rules import Rule, rules_text, shipped_rules
+from ringtrue.service.alerts.states import Alert, RuleState, rule_states
 
-__all__ = ["Alert", "Rule", "RuleState", "read_rules", "rule_states", "rules_text", "shipped_rules", "watched"]
+__all__ = ["Alert", "Rule", "RuleState", "rule_states", "rules_text", "shipped_rules", "watched"]

@@ -1,43 +1,40 @@
-"""The alert rules that ship with Ringtrue, read from the one file that Prometheus reads, too."""
+"""The alert rules that ship with Ringtrue, read from the file that Prometheus reads too."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import yaml
 
-from ringtrue.errors import InputError
-from ringtrue.service.alerts.expression import Node, Series, ranges
-from ringtrue.service.alerts.promql import parse, seconds
-from ringtrue.service.gauges import CATALOGUE, Names, Reading
+from ringtrue.service.alerts.conditions import CONDITIONS, Condition
+from ringtrue.service.gauges import CATALOGUE, Names
 
 FILE = "ringtrue-alerts.yml"
-FROM_OUTSIDE = "ringtrue-from-outside"
-"""The group of rules for Prometheus alone: a service that is down evaluates nothing."""
-_FIELDS = {"alert", "expr", "for", "labels", "annotations"}
-_SLOT = re.compile(r"\{\{\s*(.*?)\s*\}\}")
-_DIGITS = re.compile(r'printf "%\.(\d)f" \$value')
+_SECONDS = {"m": 60.0, "h": 3600.0}
+_SLOT = re.compile(r"\{\{ (.*?) \}\}")
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One alert: when it is meant, for how long that must hold, and what a reader is told."""
+    """One alert: its condition, how long that must hold, and what a reader sees."""
 
     name: str
-    expression: Node
+    condition: Condition
     text: str
-    """The expression as it is written."""
+    """The condition in PromQL."""
     lasts: float
     """Seconds that it must hold before it fires."""
-    severity: str
+    labels: Mapping[str, str]
     summary: str
     description: str
-    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def severity(self) -> str:
+        return self.labels["severity"]
 
 
 def rules_text(names: Names | None = None) -> str:
@@ -58,65 +55,43 @@ def rules_text(names: Names | None = None) -> str:
 
 @cache
 def shipped_rules() -> tuple[Rule, ...]:
-    """Return the shipped rules in the order of their file."""
-    return read_rules(rules_text(), name=FILE)
-
-
-def read_rules(text: str, *, name: str) -> tuple[Rule, ...]:
-    """Return the rules of a file that can be evaluated over stored history.
-
-    Raises InputError for what this evaluator does not know, with the rule that has it.
-    """
-    groups = [group for group in yaml.safe_load(text)["groups"] if group["name"] != FROM_OUTSIDE]
-    return tuple(_rule(row, name) for group in groups for row in group["rules"])
-
-
-def _rule(row: Mapping[str, Any], file: str) -> Rule:
-    name = row.get("alert")
-    if name is None or not set(row) <= _FIELDS:
-        unknown = ", ".join(sorted(set(row) - _FIELDS)) or "no alert"
-        raise InputError(
-            f"{file}: {name or 'a rule'} has {unknown}; rules over stored history know {', '.join(sorted(_FIELDS))}"
+    """Return the rules that can be checked over stored history, in the order of their file."""
+    rows = (row for group in yaml.safe_load(rules_text())["groups"] for row in group["rules"])
+    return tuple(
+        Rule(
+            name=row["alert"],
+            condition=CONDITIONS[row["alert"]],
+            text=row["expr"],
+            lasts=_seconds(row.get("for", "0m")),
+            labels=row["labels"],
+            **row["annotations"],
         )
-    labels, notes = row.get("labels", {}), row.get("annotations", {})
-    try:
-        expression, lasts = parse(row["expr"]), seconds(row["for"]) if "for" in row else 0.0
-        for said in notes.values():
-            filled(said, {}, 0.0)
-    except InputError as problem:
-        raise InputError(f"{file}: {name}: {problem}") from problem
-    return Rule(
-        name=name,
-        expression=expression,
-        text=row["expr"],
-        lasts=lasts,
-        severity=str(labels.get("severity", "")),
-        summary=notes.get("summary", ""),
-        description=notes.get("description", ""),
-        labels={key: str(value) for key, value in labels.items()},
+        for row in rows
+        if row["alert"] in CONDITIONS
     )
 
 
+def _seconds(duration: str) -> float:
+    return float(duration[:-1]) * _SECONDS[duration[-1]]
+
+
 def filled(template: str, labels: Mapping[str, str], value: float) -> str:
-    """Return an annotation with its slots filled; raises InputError for a slot that is none of those known.
+    """Return an annotation with its slots filled as Prometheus fills them; a label that is missing is empty.
 
     >>> filled("{{ $labels.why }}: {{ $value | humanizePercentage }}", {"why": "lost"}, 0.25)
     'lost: 25%'
     """
 
-    def fill(found: re.Match[str]) -> str:
-        inside = found[1]
-        if inside.startswith("$labels."):
-            return labels.get(inside.removeprefix("$labels."), "")
-        what, _, how = (part.strip() for part in inside.partition("|"))
-        if what == "$value" and how in _SHOWN:
-            return _SHOWN[how](value)
-        digits = _DIGITS.fullmatch(inside)
-        if digits is not None:
-            return f"{value:.{digits[1]}f}"
-        raise InputError(
-            f"cannot fill '{found[0]}'; known are $labels.NAME, printf \"%.3f\" $value, and $value with {', '.join(_SHOWN)}"
-        )
+    def fill(slot: re.Match[str]) -> str:
+        match slot[1]:
+            case "$value | humanizePercentage":
+                return f"{value * 100:.4g}%"
+            case "$value | humanizeDuration":
+                return _duration(value)
+            case 'printf "%.3f" $value':
+                return f"{value:.3f}"
+            case name:
+                return labels.get(name.removeprefix("$labels."), "")
 
     return _SLOT.sub(fill, template)
 
@@ -131,19 +106,3 @@ def _duration(value: float) -> str:
     if days:
         return f"{days}d {hours}h {minutes}m {left}s"
     return f"{hours}h {minutes}m {left}s" if hours else f"{minutes}m {left}s"
-
-
-_SHOWN: Mapping[str, Callable[[float], str]] = {
-    "humanizePercentage": lambda value: f"{value * 100:.4g}%",
-    "humanizeDuration": _duration,
-}
-
-
-def watched(reading: Reading) -> bool:
-    """True for a figure that a shipped rule looks at."""
-    return any(series.metric == reading.metric and series.matches(reading.labels) for series in _watched_series())
-
-
-@cache
-def _watched_series() -> frozenset[Series]:
-    return frozenset(span.series for rule in shipped_rules() for span in ranges(rule.expression))

@@ -1,4 +1,4 @@
-"""``/v1/alerts`` and ``/v1/history``: what the gauges were, and which rules hold over them, without Prometheus (V-2)."""
+"""``/v1/alerts`` and ``/v1/history``: the alert rules and gauges over time, without Prometheus."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ class AlertAnswer(Answer):
 
     state: Literal["firing", "pending"]
     labels: dict[str, str]
-    value: float | None = Field(description="null where it is infinite.")
+    value: float | None = Field(description="null if it is infinite.")
     since: Moment
     summary: str
     description: str
 
 
 class RuleAnswer(Answer):
-    """One rule and what has become of it."""
+    """One rule and its state."""
 
     name: str
     state: Literal["firing", "pending", "inactive", "no data"] = Field(
-        description="no data: the history has nothing that the rule is about."
+        description="no data: the history has no current value that the rule looks at."
     )
     severity: str
     expression: str
@@ -56,7 +56,7 @@ class RuleAnswer(Answer):
 
 
 class AlertsAnswer(Answer):
-    """The state of every shipped rule over the history in the store."""
+    """The state of every shipped rule, checked over the history in the store."""
 
     source: Literal["rules over stored history"]
     firing: int
@@ -86,13 +86,13 @@ class HistoryAnswer(Answer):
 
 @router.get("/alerts")
 def alerts(service: Here, caller: Reader) -> AlertsAnswer:
-    """Return the state of every alert rule, evaluated over the stored history of the project."""
-    found = [_told(one) for one in service.telemetry.alerts(caller.project)]
+    """Return the state of every alert rule, checked over the stored history of the project."""
+    found = [_rule_answer(one) for one in service.telemetry.alerts(caller.project)]
     firing = sum(alert.state == "firing" for one in found for alert in one.alerts)
     return AlertsAnswer(source="rules over stored history", firing=firing, rules=found)
 
 
-def _told(one: RuleState) -> RuleAnswer:
+def _rule_answer(one: RuleState) -> RuleAnswer:
     alerts = [
         AlertAnswer(
             state=alert.state,
@@ -133,24 +133,26 @@ def history(
     ],
     label: Annotated[
         list[Annotated[str, Field(max_length=300, pattern="^[^=]+=")]] | None,
-        Query(max_length=10, description="NAME=VALUE that the series must have; may be repeated.", examples=[["k=10"]]),
+        Query(max_length=10, description="NAME=VALUE that the series must have; repeatable.", examples=[["k=10"]]),
     ] = None,
     since: Annotated[
         Moment | None,
         Query(
-            description=f"A day before `until` where it is missing; at most {MOST_DAYS} days before it.",
+            description=f"By default a day before `until`; at most {MOST_DAYS} days before it.",
             json_schema_extra=_TIME,
         ),
     ] = None,
-    until: Annotated[Moment | None, Query(description="Now where it is missing.", json_schema_extra=_TIME)] = None,
-    points: Annotated[int, Query(ge=1, le=2_000, description="Points of a series at most; the last of each stretch.")] = 500,
+    until: Annotated[Moment | None, Query(description="By default now.", json_schema_extra=_TIME)] = None,
+    points: Annotated[
+        int, Query(ge=1, le=2_000, description="Most points of a series; of more, the last of each stretch of time.")
+    ] = 500,
 ) -> HistoryAnswer:
-    """Return how a gauge was over time."""
+    """Return the values of a gauge over time."""
     if series not in METRICS:
         raise Refused(
             422,
             "invalid_input",
-            f"there is no metric '{series}'; did you mean {nearest(series, METRICS)}?",
+            f"unknown metric '{series}'; did you mean {nearest(series, METRICS)}?",
             field="query.series",
         )
     end = _moment(until, "until") if until is not None else service.now()
