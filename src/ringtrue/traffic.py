@@ -7,6 +7,7 @@ line: ``app.add_middleware(TrafficMiddleware)``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,12 +20,14 @@ KINDS: tuple[Traffic, ...] = get_args(Traffic)
 HEADER = "Ringtrue-Traffic"
 META = "ringtrue/traffic"
 """The key in the ``_meta`` of an MCP request."""
-_CURRENT: ContextVar[Traffic] = ContextVar("ringtrue_traffic", default="user")
+VARIABLE = "RINGTRUE_TRAFFIC"
+"""The environment variable that marks everything a process asks; a ``command`` connection sets it for its program."""
+_CURRENT: ContextVar[Traffic | None] = ContextVar("ringtrue_traffic", default=None)
 
 
 def current() -> Traffic:
-    """Return whose searches this thread or task makes: ``user`` unless it is marked."""
-    return _CURRENT.get()
+    """Return whose searches this thread or task makes: ``user`` unless it or the process is marked."""
+    return _CURRENT.get() or _process[0]
 
 
 def kind_of(text: str) -> Traffic:
@@ -53,20 +56,29 @@ def received(text: str | None) -> Traffic:
         return "test"
 
 
+_process: list[Traffic] = [received(os.environ.get(VARIABLE))]
+
+
 @contextmanager
-def marked(kind: str) -> Iterator[None]:
+def marked(kind: str, *, whole_process: bool = False) -> Iterator[None]:
     """Mark everything that this thread or task asks inside; a mark that is set already stays. Also a decorator.
+
+    ``whole_process`` marks other threads, too, such as those of a search's own pool: for programs that serve no users.
 
     >>> with marked("gate"), marked("evaluation"):
     ...     current()
     'gate'
     """
     known = kind_of(kind)
+    before = _process[0]
     token = _CURRENT.set(known if current() == "user" else current())
+    if whole_process:
+        _process[0] = current()
     try:
         yield
     finally:
         _CURRENT.reset(token)
+        _process[0] = before
 
 
 def headers() -> dict[str, str]:

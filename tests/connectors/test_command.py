@@ -22,6 +22,7 @@ from ringtrue.errors import BadAnswer, InputError, MissingInput, TimedOut, Unrea
 from ringtrue.retrieve.connectors import connect
 from ringtrue.retrieve.connectors.command import Command
 from ringtrue.testing.retrievers import ConnectorSuite, NotPossible
+from ringtrue.traffic import marked
 
 SECRET = "key-77aa31"
 SEARCH = """
@@ -187,6 +188,13 @@ def test_the_program_sees_only_what_it_needs_of_the_environment(program: Any, mo
     seen = {hit.doc_id for hit in program(code, env=["SHOP_KEY"]).search("pool", k=100)}
     assert {"PATH", "HOME", "SHOP_KEY"} <= seen
     assert seen <= {"PATH", "HOME", "LANG", "SHOP_KEY", "LC_CTYPE"}  # Python sets LC_CTYPE for itself
+
+
+def test_the_program_learns_that_an_evaluation_asks(program: Any) -> None:
+    code = "import os, sys, json; sys.stdin.readline(); print(json.dumps({'hits': [os.environ[NAME]]}), flush=True)"
+    code = code.replace("NAME", "'RINGTRUE_TRAFFIC'")
+    with marked("evaluation"):
+        assert [hit.doc_id for hit in program(code).search("pool", k=1)] == ["evaluation"]
 
 
 def test_a_variable_that_is_not_set_is_named(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:

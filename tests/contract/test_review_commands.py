@@ -194,6 +194,9 @@ def test_people_without_the_tool_judge_in_a_table(ringtrue, queued, tmp_path) ->
 
 def test_publish_writes_the_next_version_once(ringtrue, queued, inn) -> None:
     judge(dict(zip(queued[:2], [(2, 2), (1, 1)], strict=True)))
+    unversioned = ringtrue("review", "publish", inn, "--out", "next.csv")
+    assert (unversioned.code, Path("next.csv").exists()) == (2, False)
+    assert "cannot hold the version of a golden set; write a .json file (next.json)" in unversioned.err
     made = ringtrue("review", "publish", inn, "--out", "next.json", "--json").json
     assert (made["version"], made["judgments"], made["published"]) == ("inn-v1.3.0", 2, 2)
     golden = load("next.json")

@@ -11,12 +11,13 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ringtrue.ci.service import listens
-from service_repository import CONNECTION, GATE, IMPROVED, REVERSED, SERVE, SERVICE, SETTINGS, ServiceRepository
+from service_repository import CONNECTION, GATE, IMPROVED, REVERSED, SERVE, SERVICE, SETTINGS, TEXTS, ServiceRepository
 
 IN_PYTHON = """
 import json, os, urllib.parse, urllib.request
@@ -233,3 +234,44 @@ def test_the_unchanged_case_can_be_repeated() -> None:
     )
     assert done.returncode == 0, done.stdout
     assert f"passed {times} of {times} times" in done.stdout
+
+
+IN_PROCESS = f"""
+TEXTS = {TEXTS!r}
+
+
+def find(text, k):
+    return sorted(TEXTS, key=lambda name: (-sum(word in TEXTS[name] for word in text.split()), name))[:k]
+"""
+
+
+def test_two_sides_that_ask_one_server_from_python_are_not_compared(tmp_path) -> None:
+    """No setting names the address that a function asks."""
+    settings = SETTINGS.replace("retriever = \"connect('search')\"", 'python = "asking.py:find"') + GATE
+    repository = ServiceRepository.create(tmp_path / "repository", settings=settings)
+    with started_by_hand(repository) as port:
+        repository.write("asking.py", IN_PYTHON.replace("{os.environ['RINGTRUE_PORT']}", str(port)))
+        repository.commit("ask a server that runs already")
+        repository.write("service.py", REVERSED)
+        done = repository.ci("--base-ref", "HEAD")
+        assert done.returncode == 3, done.stdout
+        assert f"both sides asked localhost:{port} and got the same answers" in done.stdout
+        assert repository.ci("--base-ref", "HEAD", "--shared").returncode == 0
+
+
+def test_a_base_that_imports_the_code_of_the_change_is_not_compared(tmp_path) -> None:
+    """As after `pip install -e .` without a set-up of each side's own: the folder of the change is on the path."""
+    settings = SETTINGS.replace("retriever = \"connect('search')\"", 'python = "shop.search:find"') + GATE
+    repository = ServiceRepository.create(tmp_path / "repository", settings=settings)
+    (repository.folder / "src" / "shop").mkdir(parents=True)
+    repository.write("src/shop/__init__.py", "")
+    repository.write("src/shop/search.py", IN_PROCESS)
+    repository.commit("a search in Python")
+    repository.write("src/shop/search.py", IN_PROCESS.replace("[:k]", "[::-1][:k]"))
+    installed = replace(repository, environment={**repository.environment, "PYTHONPATH": str(repository.folder / "src")})
+    done = installed.ci("--base-ref", "HEAD")
+    assert done.returncode == 3, done.stdout
+    assert f"imported code of this change, {repository.folder}/src/shop/" in done.stdout
+    own = replace(repository, environment={**repository.environment, "PYTHONPATH": "src"})
+    compared = own.ci("--base-ref", "HEAD")
+    assert compared.returncode == 1, compared.stdout + compared.stderr

@@ -21,9 +21,10 @@ from ringtrue.ci.files import (
 )
 from ringtrue.ci.github import add_outputs, add_summary, post_comment, pull_request_number
 from ringtrue.ci.gitlab import post_note
-from ringtrue.ci.job import Side, checkout, evaluate_in
+from ringtrue.ci.job import Side, checkout, evaluate_in, repository_root
 from ringtrue.ci.service import ServiceCommands
 from ringtrue.ci.sticky import MARKER, Posted, marker_in
+from ringtrue.ci.used import check_code, check_servers
 
 __all__ = [
     "FORGES",
@@ -39,6 +40,8 @@ __all__ = [
     "add_outputs",
     "add_summary",
     "check_addresses",
+    "check_code",
+    "check_servers",
     "checkout",
     "complete",
     "connection_in",
@@ -49,6 +52,7 @@ __all__ = [
     "post_comment",
     "post_note",
     "pull_request_number",
+    "repository_root",
     "starter",
     "try_command",
     "write_new",

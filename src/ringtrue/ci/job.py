@@ -12,11 +12,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ringtrue.ci.service import RunningService, ServiceCommands, free_port, running
+from ringtrue.ci.used import Used
 from ringtrue.config import PORT_VARIABLE
 from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError
 
@@ -31,6 +32,7 @@ class Side:
     run: Path | None
     code: int = OK
     reason: str = ""
+    used: Used = field(default_factory=Used)
 
 
 def evaluate_in(
@@ -78,11 +80,15 @@ def evaluate_in(
 def _evaluated(folder: Path, out: Path, options: Sequence[str], environment: Mapping[str, str], say: Say) -> Side:
     # -P: a folder under test that has a yaml.py must not become part of Ringtrue.
     # --no-store: a change that is proposed is not what runs.
-    command = [sys.executable, "-P", "-m", "ringtrue", "eval", "--out", str(out.absolute()), "--no-report", "--no-store"]
-    say(f"$ ringtrue {' '.join([*command[4:], *options])}")
-    code, last = _told([*command, "--no-advice", *options], folder, environment, say)
-    if (out / "run.json").is_file():  # also where some queries failed; the gate says which
-        return Side(out)
+    command = ["eval", "--out", str(out.absolute()), "--no-report", "--no-store"]
+    say(f"$ ringtrue {' '.join([*command, *options])}")
+    with TemporaryDirectory(prefix="ringtrue-used-") as scratch:
+        noted = Path(scratch) / "used.json"
+        program = [sys.executable, "-P", "-m", "ringtrue.ci.used", str(noted)]
+        code, last = _told([*program, *command, "--no-advice", *options], folder, environment, say)
+        used = Used.read(noted)
+    if (out / "run.json").is_file():  # also if some queries failed; the gate says which
+        return Side(out, used=used)
     reason = re.sub(r"^ringtrue: ", "", last)
     return Side(None, code if code in (2, 3) else UNDECIDED, reason or f"the evaluation ended with {code}")
 
@@ -114,6 +120,11 @@ def checkout(ref: str, *, say: Say) -> Iterator[tuple[Path, str]]:
             yield there, commit[:10]
         finally:
             _git("worktree", "remove", "--force", str(place))
+
+
+def repository_root() -> Path:
+    """Return the folder of the repository that the current folder belongs to; the current folder outside of git."""
+    return Path(_git("rev-parse", "--show-toplevel") or ".").resolve()
 
 
 def _commit(ref: str) -> str | None:

@@ -227,7 +227,7 @@ def _judged(job: CiJob, *, run: Path | None, baseline: Path | None, base_ref: st
 
 def _compared(job: CiJob, ref: str) -> Outcome:
     """Evaluate the change and the commit it builds on, one after the other, and gate the one against the other."""
-    from ringtrue.ci import checkout
+    from ringtrue.ci import check_code, check_servers, checkout, repository_root
     from ringtrue.errors import CannotDecide
     from ringtrue.run import open_run
     from ringtrue.verdict import baseline_of
@@ -246,12 +246,15 @@ def _compared(job: CiJob, ref: str) -> Outcome:
         golden = job.asked.golden
         same = ["--golden", str(Path(golden).resolve())] if golden and Path(golden).exists() else []
         other = _evaluated(base, folder, "base", "--no-cache", *same)
-    if other.run is None:
-        raise CannotDecide(f"the base {ref} ({commit}) could not be evaluated: {other.reason}")
+        if other.run is None:
+            raise CannotDecide(f"the base {ref} ({commit}) could not be evaluated: {other.reason}")
+        check_code(other.used, repository_root())
     whole, _ = with_measures(open_run(other.run), job.policy.measures)
     before = replace(baseline_of(whole), version=f"of {ref} ({commit})" if ref != commit else commit)
     evaluation = open_run(side.run)
     if before.rankings == baseline_of(evaluation).rankings:
+        if not job.shared:
+            check_servers(side.used, other.used, os.environ)
         notes.append(SAME_ANSWERS)
     return _gated(job, evaluation, before, [], notes)
 

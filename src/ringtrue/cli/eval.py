@@ -16,6 +16,7 @@ import typer
 
 from ringtrue.cli.keep import Feature, NoStore, Project, StoreAt, keeper
 from ringtrue.errors import UNDECIDED, InputError
+from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
     from ringtrue.run import Evaluation
@@ -135,7 +136,7 @@ def evaluated(asked: Asked, *, quiet: bool = False) -> Evaluation:
     golden = load(asked.golden)
     texts = retriever.values() if isinstance(retriever, dict) else [retriever]
     local = any(isinstance(text, str) and names_documents(text) for text in texts)
-    with watching(quiet=quiet) as watcher, _kept_when_stopped():
+    with marked("evaluation", whole_process=True), watching(quiet=quiet) as watcher, _kept_when_stopped():
         collection = opened(asked.folder) if asked.folder is not None and local else None
         if collection is None and local and golden.documents:
             prepare(golden, [text for text in texts if isinstance(text, str)], chunk=asked.chunk, quiet=quiet)

@@ -451,10 +451,11 @@ def publish(
     """
     from ringtrue.cli import show
     from ringtrue.cli.store import existing
-    from ringtrue.golden import load, save, version_name
+    from ringtrue.golden import load, require_version, save, version_name
     from ringtrue.online.agreed import require
     from ringtrue.online.review import ReviewQueue, publish_entry
 
+    require_version(out)
     with existing(store) as opened:
         queue = ReviewQueue(opened, project=project)
         by, now = cast("Rule", rule), _now()

@@ -301,7 +301,7 @@ def _log(
         production, Described(pair["candidate"], folder), store, name, waiting=max(64, len(left)), project=project,
         scorer=scorer(judged), source="log", **options,
     )  # fmt: skip
-    with marked("shadow"):
+    with marked("shadow", whole_process=True):
         for row in left:
             if shadow.in_sample(row.query_id):
                 shadow.search(row.query, k=k, query_id=row.query_id)

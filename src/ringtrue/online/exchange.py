@@ -150,14 +150,23 @@ def _searches(
     seen: Counter[tuple[str, str | None]] = Counter()
     for one in listed:
         try:
-            asked = at if one.time is None else timestamp(one.time)
-        except (InputError, OverflowError, ValueError):
+            asked = at if one.time is None else _moment(one.time)
+        except (InputError, OverflowError, OSError, ValueError):
             raise one.place.at("time").error(f"it is {one.time!r:.40}", "write a time like 2026-03-01T12:00:00Z") from None
         micros = 0 if one.time is None else round(datetime.fromisoformat(asked).timestamp() * 1_000_000)
         for _ in range(one.count):
             seen[one.text, one.time] += 1
             parts = (project, one.text, whole if one.time is None else asked, str(seen[one.text, one.time]))
             yield LoggedQuery(imported_id("eq_", micros, *parts), one.text, QUERY_LIST, asked, project)
+
+
+def _moment(text: str) -> str:
+    """Return an ISO 8601 time, or one in seconds or milliseconds since 1970, as the store keeps it."""
+    try:
+        since = float(text)
+    except ValueError:
+        return timestamp(text)
+    return timestamp(datetime.fromtimestamp(since / 1000 if since >= 1e11 else since, UTC))
 
 
 def _kind(record: Mapping[str, Any], place: Place) -> Source:

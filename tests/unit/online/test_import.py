@@ -435,6 +435,14 @@ def test_a_wrong_row_of_a_list_is_named_and_nothing_is_written(store: Store, tmp
     assert store.queries() == []
 
 
+@pytest.mark.parametrize("time", ["1772366400", "1772366400.0", "1772366400000", "2026-03-01T13:00:00+01:00"])
+def test_the_time_of_a_listed_query_may_be_counted_since_1970(store: Store, tmp_path: Path, time: str) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(f"query,time\nsauna,{time}\n", encoding="utf-8")
+    import_files(store, [path], cleaner=Redactor())
+    assert [row.created_at for row in store.queries()] == ["2026-03-01T12:00:00.000000Z"]
+
+
 def test_searches_of_a_plain_list_are_no_empty_answers(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "asked.txt"
     path.write_text("late checkout\npool\n", encoding="utf-8")

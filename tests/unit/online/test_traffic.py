@@ -34,7 +34,7 @@ from ringtrue.records import Document, GoldenSet, Judgment, Query
 from ringtrue.retrieve.connectors import connect
 from ringtrue.run import evaluate
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store
-from ringtrue.traffic import HEADER, marked, received
+from ringtrue.traffic import HEADER, current, marked, received
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PLACES = {"pool": "an indoor pool", "spa": "sauna and massage", "bar": "drinks until late"}
@@ -167,6 +167,23 @@ def test_a_command_marks_each_request_with_what_it_is(
     assert done.code in (0, 3), done.err
     assert len(project) >= len(GOLDEN.queries)
     assert set(project) == {mark}
+
+
+def test_a_command_marks_what_the_threads_of_a_search_ask(ringtrue: Callable[..., Any], project: list[str | None]) -> None:
+    Path("fanned.py").write_text(
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from pathlib import Path\n"
+        "from ringtrue.traffic import current\n"
+        "pool, seen = ThreadPoolExecutor(2), []\n"
+        "def find(text, k):\n"
+        "    seen.append(pool.submit(current).result())\n"
+        "    Path('marks.txt').write_text(' '.join(seen))\n"
+        "    return ['bar']\n"
+    )
+    done = ringtrue("eval", "--golden", "gold.json", "--python", "fanned.py:find", "--no-store")
+    assert done.code == 0, done.err
+    assert set(Path("marks.txt").read_text().split()) == {"evaluation"}
+    assert current() == "user", "the mark ends with the command"
 
 
 def test_a_users_search_carries_no_mark(ringtrue: Callable[..., Any], project: list[str | None]) -> None:

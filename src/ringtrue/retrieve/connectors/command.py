@@ -36,6 +36,7 @@ from json import dumps, loads
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ringtrue import traffic
 from ringtrue.errors import BadAnswer, InputError, MissingInput, TimedOut, Unreachable
 from ringtrue.retrieve.connectors.deciding import words
 from ringtrue.retrieve.connectors.redact import one_line, redacted
@@ -238,7 +239,7 @@ class Command(WritingConnector):
         for name in ALWAYS:
             with contextlib.suppress(MissingInput):  # a service may run without HOME
                 found[name] = self.secret(name) or ""
-        return found
+        return found if traffic.current() == "user" else {**found, traffic.VARIABLE: traffic.current()}
 
     def _check_quiet(self, process: _Process) -> None:
         if process.leftover():
