@@ -85,8 +85,8 @@ class RunningService:
             )
         if self.service.ready and not self._missing(GLANCE):
             raise CannotDecide(
-                f"ready ({self.service.ready}) succeeded before the service was started, so another server answered; "
-                "stop that one, or write {port} in ready under [ci]"
+                f"ready ({self.service.ready}) succeeded before the service was started: another server answered, "
+                "or it does not ask the service; stop that server, or write a URL with {port} as ready under [ci]"
             )
         self.process = self._shell(self.service.serve)
 
