@@ -18,6 +18,7 @@ import pytest
 from ringtrue.errors import BadAnswer, InputError, MissingInput, TimedOut
 from ringtrue.retrieve.connectors import connect
 from ringtrue.retrieve.connectors.sqlite import Sqlite
+from ringtrue.run.subject import subject_of
 from ringtrue.testing.retrievers import ConnectorSuite, NotPossible
 
 ROWS = [
@@ -109,6 +110,20 @@ def test_a_connection_is_made_from_a_table_of_settings(tmp_path: Path) -> None:
     found = connect(settings, name="hotels").search("pool", k=2)
     assert ids(found)[0] == "d1"
     assert found[0].channels == {"hotels": 1}
+
+
+def test_a_search_does_not_release_the_locks_of_the_users_own_connection(tmp_path: Path) -> None:
+    """POSIX drops all locks of a process on a file if it closes any descriptor of it; others then delete the log in use."""
+    file = make(tmp_path)
+    with closing(sqlite3.connect(file)) as own:
+        own.execute("PRAGMA journal_mode = WAL")
+        with own:
+            own.execute("INSERT INTO plain VALUES ('d9', 'a sauna')")
+        assert ids(hotels(file).search("pool"))
+        assert hotels(file).deciding() == hotels(file).deciding()
+        assert subject_of(hotels(file), collection=lambda: pytest.fail("needs no documents")).fingerprint
+        subprocess.run([sys.executable, "-c", f"import sqlite3; sqlite3.connect({str(file)!r}).execute('SELECT 1 FROM plain')"])
+        assert file.with_name(f"{file.name}-wal").exists()
 
 
 def test_scores_are_sqlites_own_bm25_negated_and_weights_count(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import copy
 from pathlib import Path
 from types import TracebackType
@@ -229,15 +230,20 @@ def _listed(kind: str, column: ColumnElement[Any], values: Sequence[Any], of: Ty
     return column == any_(literal(list(values), ARRAY(of)))
 
 
+_CREATING = threading.Lock()
+
+
 def _keep_private(file: Path) -> None:
     """Create a SQLite file for its owner alone, and take the rights of others from one that everybody may read.
 
-    SQLite gives the files beside it the same rights. A file that is shared with a group on purpose stays shared.
+    SQLite gives the files beside it the same rights. A file that is shared with a group on purpose stays shared. A file that
+    exists is not opened: closing it would release all locks that SQLite holds on it in this process.
     """
     if os.name != "posix":
         return
     try:
-        os.close(os.open(file, os.O_RDONLY | os.O_CREAT, PRIVATE))
+        with _CREATING, suppress(FileExistsError):
+            os.close(os.open(file, os.O_RDONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
         for one in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
             if one.exists() and one.stat().st_mode & stat.S_IRWXO:
                 one.chmod(PRIVATE)

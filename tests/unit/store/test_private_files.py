@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,26 @@ def test_a_store_that_everybody_could_read_is_tightened_and_one_shared_with_a_gr
         file.chmod(int(before, 8))
         Store.open(file).close()
         assert mode(file) == after
+
+
+def rows_seen_elsewhere(file: Path) -> int:
+    """How many searches another process finds, which deletes the log when it closes the file unless locks tell it not to."""
+    code = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM eval_queries').fetchone()[0])"
+    return int(subprocess.run([sys.executable, "-c", code, str(file)], check=True, capture_output=True, text=True).stdout)
+
+
+def test_opening_a_store_again_does_not_release_the_locks_of_this_process(tmp_path: Path) -> None:
+    """POSIX drops all locks of a process on a file if it closes any descriptor of it; others then delete the log in use."""
+    file = tmp_path / "store.sqlite"
+    with Store.open(file) as first:
+        first.add_queries([QUERY])
+        Store.open(file).close()
+        with Store.open(file) as second:
+            assert rows_seen_elsewhere(file) == 1
+            first.add_queries([replace(QUERY, query_id="eq_2")])
+            second.add_queries([replace(QUERY, query_id="eq_3")])
+            assert rows_seen_elsewhere(file) == 3
+    assert rows_seen_elsewhere(file) == 3
 
 
 @pytest.mark.parametrize("name", ["copy.sqlite", "copy.jsonl.gz"])

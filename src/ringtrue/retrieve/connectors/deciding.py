@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from io import FileIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -109,8 +111,22 @@ def model(name: str) -> str:
 @lru_cache(maxsize=1000)
 def _digest(path: Path, size: int, changed: int) -> str:
     """Return the hash of a file, made once for each state of it: a sweep asks again for every trial."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    file = _databases.pop(path, None)
+    if file is None or os.fstat(file.fileno()).st_ino != path.stat().st_ino:
+        file = path.open("rb", buffering=0)
+    file.seek(0)
+    database = file.read(16).startswith(b"SQLite format 3")
+    file.seek(0)
+    found = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    if database:
+        _databases[path] = file
+    else:
+        file.close()
+    return found
+
+
+_databases: dict[Path, FileIO] = {}
+"""SQLite files stay open: closing one would release the locks that this process holds on it."""
 
 
 def _placed(text: str) -> Any:

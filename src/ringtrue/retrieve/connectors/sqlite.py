@@ -4,6 +4,7 @@ documents are planted in it."""
 from __future__ import annotations
 
 import math
+import os
 import re
 import sqlite3
 import time
@@ -191,15 +192,13 @@ class Sqlite(Store):
 
     def _open(self, mode: str = "ro") -> sqlite3.Connection:
         path = Path(self.file)
-        try:
-            with path.open("rb"):
-                pass
-        except FileNotFoundError:
-            raise MissingInput(f"{self.name}: there is no file {path}; check file=") from None
-        except IsADirectoryError:
-            raise MissingInput(f"{self.name}: {path} is a folder; name the SQLite file in it") from None
-        except PermissionError:
-            raise AccessDenied(f"{self.name}: {path} may not be read; check its permissions") from None
+        # It is not opened: closing it would release the locks that a user's own connection in this process holds.
+        if path.is_dir():
+            raise MissingInput(f"{self.name}: {path} is a folder; name the SQLite file in it")
+        if not path.exists():
+            raise MissingInput(f"{self.name}: there is no file {path}; check file=")
+        if not os.access(path, os.R_OK):
+            raise AccessDenied(f"{self.name}: {path} may not be read; check its permissions")
         # Never immutable=1: another program may be writing, and SQLite must see its locks.
         address = f"file:{quote(str(path.resolve()))}?mode={mode}"
         return sqlite3.connect(address, uri=True, timeout=self.timeout, isolation_level=None)
