@@ -351,6 +351,12 @@ def _make_ready(subjects: Routed, told: Watcher) -> None:
 def _questions(golden: GoldenSet, subjects: Routed, *, k: int, session: bool, scope: str | None) -> list[Question]:
     if not golden.queries:
         raise CannotDecide(f"golden set '{golden.id}' has no query to ask")
+    silent = [query.query_id for query in golden.queries if not (query.text.strip() or subjects.for_query(query).replays)]
+    if silent:
+        raise CannotDecide(
+            f"query '{silent[0]}' of golden set '{golden.id}' has no text, so it cannot be asked ({len(silent)} of "
+            f"{len(golden.queries)}); add the texts, or score a run of your own with ringtrue score"
+        )
     field = scope or golden.scope
     if scope is not None and not any(scope in query.metadata for query in golden.queries):
         fields = sorted({name for query in golden.queries for name in query.metadata})

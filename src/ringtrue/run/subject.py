@@ -6,19 +6,22 @@ import dataclasses
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+import sysconfig
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ringtrue.errors import InputError
 from ringtrue.records import GoldenSet, Query
 from ringtrue.retrieve import Collection, Retriever, Staged, as_retriever, build, canonical, indexes_of, names_documents
 from ringtrue.retrieve.connectors.base import Connector
+from ringtrue.retrieve.connectors.deciding import stored
 from ringtrue.retrieve.expression import Source
 from ringtrue.spec import Expression, Pipeline
 
@@ -27,6 +30,10 @@ DECIDING = ("numpy", "tantivy", "onnxruntime", "tokenizers", "faiss-cpu")
 FUSIONS = ("rrf", "weighted", "combsum", "combmnz", "adaptive")
 POLITE = 4
 """Questions that a connected system is asked at once, unless told otherwise."""
+DEEPEST = 4
+"""How many objects deep a user's retriever is looked into."""
+MANY = 100
+"""Objects in one list beyond which only their kind counts."""
 SHALLOW = 20
 """Hits that a connected system is asked for at least; each may cost its owner money."""
 DEEP = 100
@@ -304,7 +311,7 @@ def _settings(connector: Any) -> dict[str, Any]:
     for name in connector.PATHS:
         path = shown.get(name)
         if path and Path(path).is_file():
-            shown[name] = f"{Path(path).name} {hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]}"
+            shown[name] = stored(Path(path))
     return {"kind": type(connector).__name__.lower(), **shown}
 
 
@@ -314,27 +321,32 @@ def _replays(retriever: Any) -> bool:
     return isinstance(retriever, RunFile)
 
 
-def _source_of(thing: Any) -> Any:
+def _source_of(thing: Any, depth: int = 0) -> Any:
     """Return what can be seen of a function or object: its text, what it was made with, what it holds.
 
     Values are described by what they say, never by where they lie in memory: the same code must look the same tomorrow.
     """
     if isinstance(thing, partial):
-        return {"partial": _source_of(thing.func), "with": [_said(thing.args), _said(thing.keywords)]}
+        return {"partial": _source_of(thing.func, depth), "with": [_said(thing.args, depth), _said(thing.keywords, depth)]}
     target = thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
-    try:
-        text = inspect.getsource(target)
-    except (OSError, TypeError):
-        text = f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', repr(target))}"
+    text = _text_of(cast("Hashable", target))
     plain = inspect.unwrap(thing) if callable(thing) else thing
     held = {
-        "defaults": _said(getattr(plain, "__defaults__", None)),
-        "options": _said(getattr(plain, "__kwdefaults__", None)),
-        "closure": [_said(_content(cell)) for cell in getattr(plain, "__closure__", None) or ()],
-        "self": _said(vars(plain.__self__)) if hasattr(getattr(plain, "__self__", None), "__dict__") else None,
-        "state": _said(vars(plain)) if target is not thing and hasattr(plain, "__dict__") else None,
+        "defaults": _said(getattr(plain, "__defaults__", None), depth),
+        "options": _said(getattr(plain, "__kwdefaults__", None), depth),
+        "closure": [_said(_content(cell), depth) for cell in getattr(plain, "__closure__", None) or ()],
+        "self": _said(vars(plain.__self__), depth) if hasattr(getattr(plain, "__self__", None), "__dict__") else None,
+        "state": _said(vars(plain), depth) if target is not thing and hasattr(plain, "__dict__") else None,
     }
     return {"text": text, **{name: value for name, value in held.items() if value}}
+
+
+@lru_cache(maxsize=1000)
+def _text_of(target: Hashable) -> str:
+    try:
+        return inspect.getsource(cast("type", target))
+    except (OSError, TypeError):
+        return f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', repr(target))}"
 
 
 def _content(cell: Any) -> Any:
@@ -344,12 +356,25 @@ def _content(cell: Any) -> Any:
         return None
 
 
-def _said(value: Any) -> Any:
-    """Return a value as far as it can be written down; of anything else its kind."""
+def _said(value: Any, depth: int) -> Any:
+    """Return a value as far as it can be written down: its code and state if it is the user's own, otherwise its kind."""
     if value is None or isinstance(value, str | int | float | bool):
         return value
+    if isinstance(value, Mapping | list | tuple) and len(value) > MANY:
+        depth = DEEPEST  # documents rather than settings
     if isinstance(value, Mapping):
-        return {str(key): _said(item) for key, item in value.items()}
+        return {str(key): _said(item, depth) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_said(item) for item in (sorted(map(repr, value)) if isinstance(value, set | frozenset) else value)]
+        return [_said(item, depth) for item in (sorted(map(repr, value)) if isinstance(value, set | frozenset) else value)]
+    if depth < DEEPEST and (isinstance(value, partial) or inspect.isroutine(value) or not _is_installed(type(value))):
+        return _source_of(value, depth + 1)
     return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _is_installed(kind: type) -> bool:
+    """True for a class of Python itself or of an installed package, whose objects hold more than their settings."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    if kind.__module__ == "builtins" or file is None:
+        return kind.__module__ != "__main__"
+    folders = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return any(Path(file).is_relative_to(folder) for folder in (*folders, Path(__file__).parents[1]))

@@ -253,6 +253,11 @@ def test_g1_dict_of_dict_keeps_queries_without_judgments(put: Put) -> None:
     assert golden.qrels.to_dict() == {"q1": {"d1": 2}, "q2": {}}
 
 
+def test_queries_of_several_words_are_their_own_texts_in_a_dict_of_dicts(put: Put) -> None:
+    golden = load(put("a.json", '{"late checkout": {"d1": 2}, "pool": {}}'))
+    assert [query.text for query in golden.queries] == ["late checkout", "pool"]
+
+
 def test_g1_ragas_rows_of_both_generations(put: Put) -> None:
     new = {"user_input": "a", "retrieved_contexts": ["x", "y"], "reference_contexts": ["y"], "reference": "r"}
     old = {"question": "b", "contexts": ["x"], "answer": "z", "ground_truth": "g"}

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ringtrue.errors import InputError
 from ringtrue.online import QueryLog, link_all, quality_proxy, query_name, saturating, session_summaries
 from ringtrue.online.identify import Namer
 from ringtrue.records import Hit
+from ringtrue.retrieve import as_retriever
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store
 
 ID = re.compile(r"eq_\d{20}_[0-9a-f]{12}")
@@ -365,6 +367,38 @@ def test_each_watched_pipeline_is_logged_under_its_whole_expression(log: QueryLo
     assert [row.retriever for row in rows] == [str(canonical(text)) for text in written]
     equal = {"bm25": 1.0, "fts5": 1.0}
     assert [row.fusion_weights for row in rows] == [equal, equal, {"bm25": 0.3, "fts5": 0.7}, equal, {}, {}, {}]
+
+
+def test_watched_searches_are_told_apart_by_what_their_parts_are_made_of(log: QueryLog, store: Store) -> None:
+    class Ranker:
+        def __init__(self, weight: int) -> None:
+            self.weight = weight
+
+    class Search:
+        def __init__(self, ranker: Ranker) -> None:
+            self.ranker = ranker
+
+        def search(self, text: str, k: int = 10) -> list[str]:
+            return ["a"]
+
+    def find(index: str) -> Any:
+        def inside(text: str, k: int = 10) -> list[str]:
+            return [index]
+
+        return as_retriever(inside)
+
+    def bound(text: str, k: int = 10, index: str = "") -> list[str]:
+        return [index]
+
+    made = (
+        Search(Ranker(1)), Search(Ranker(2)), find("v1"), find("v2"),
+        as_retriever(partial(bound, index="v1")), as_retriever(partial(bound, index="v2")),
+    )  # fmt: skip
+    for retriever in (*made, Search(Ranker(1)), find("v2")):
+        log.watched(retriever).search("pool")
+    names = [str(row.retriever) for row in logged(log, store)]
+    assert len(set(names[:6])) == 6
+    assert names[6:] == [names[0], names[3]]
 
 
 def test_watched_searches_of_the_same_name_are_told_apart_by_their_code_and_settings(log: QueryLog, store: Store) -> None:

@@ -38,6 +38,12 @@ def test_a_plain_function_is_enough(golden: GoldenSet) -> None:
     assert found.scores.per_query["q3"]["RR"] == 1 / 3
 
 
+def test_a_query_without_text_is_not_asked(golden: GoldenSet) -> None:
+    untold = replace(golden, queries=tuple(replace(query, text=" " * (query.query_id == "q2")) for query in golden.queries))
+    with pytest.raises(CannotDecide, match=r"query '.*' of golden set '.*' has no text, so it cannot be asked \(\d of 6\)"):
+        evaluate(always, untold)
+
+
 def test_every_measure_of_the_requirement_is_there_per_query_with_mean_median_and_deviation(golden: GoldenSet) -> None:
     """Per query R@5, R@10, R@20, nDCG@10 and RR; aggregates mean, median, standard deviation, interval, per slice."""
     found = evaluate(always, golden)
@@ -338,4 +344,6 @@ def test_grades_off_the_usual_scale_of_a_table_are_named(tmp_path: Path) -> None
     assert "grade -1 of document 'b' for query 'who read it' is negative and counts as not judged" in found.notes
     qrels = tmp_path / "deep.qrels"
     qrels.write_text("q1 0 a 4\nq2 0 b -1\n")
-    assert not [note for note in evaluate(lambda text, k: ["a", "b"], qrels).notes if "scale" in note or "negative and" in note]
+    judged = ringtrue.load(qrels)
+    asked = replace(judged, queries=tuple(replace(query, text=query.query_id) for query in judged.queries))
+    assert not [note for note in evaluate(lambda text, k: ["a", "b"], asked).notes if "scale" in note or "negative and" in note]

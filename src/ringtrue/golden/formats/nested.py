@@ -1,4 +1,7 @@
-"""The dict-of-dict ``{query: {document: grade}}`` as JSON: judgments alone, queries known by id only."""
+"""The dict-of-dict ``{query: {document: grade}}`` as JSON: judgments alone.
+
+If a query has several words, the queries are texts; otherwise they are ids.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,11 @@ def read(path: Path, complaints: Complaints) -> GoldenSet:
     if not isinstance(document, dict):
         raise place.error(f"the file holds {document!r:.40}, not an object", 'write {"query": {"document": grade}}')
     draft = Draft(complaints)
+    texts = any(len(query_id.split()) > 1 for query_id in document)
     for query_id, grades in document.items():
         here = place.at(query_id)
         with complaints.about(here):
-            draft.add_query(Query(as_id(query_id, here), ""), here)
+            draft.add_query(Query(as_id(query_id, here), query_id if texts else ""), here)
             if not isinstance(grades, dict):
                 raise here.error(f"{grades!r:.80} is not an object", 'write {"document": grade}')
             for doc_id, value in grades.items():
