@@ -10,16 +10,16 @@ Afterwards, with --store shop.sqlite:
     ringtrue log tail                                  every search, with its results and times
     ringtrue feedback derive                           judgments from the clicks
     ringtrue shadow status                             how the candidate's answers differ from production's
-    ringtrue flag set titles-first --rollout 10        the candidate answers 10 % of the users
+    ringtrue flag set titles-first --shadow --rollout 10    the candidate answers 10 % of the users
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Query
 
 from ringtrue.online import Flags, QueryLog, Shadow, TrafficMiddleware
 from ringtrue.store import Store
@@ -31,6 +31,8 @@ ROOMS = {
     "late": "Late checkout until two",
 }
 FEATURE = "titles-first"
+Filled = Annotated[str, Query(pattern=r"\S")]
+"""A parameter that is not blank."""
 
 
 def production(text: str, k: int = 10) -> list[tuple[str, float]]:
@@ -66,7 +68,7 @@ app.add_middleware(TrafficMiddleware)  # logs evaluations of this service apart 
 
 
 @app.get("/search")
-def search(text: str, session: str, user: str = "", k: int = 10) -> dict[str, Any]:
+def search(text: str, session: Filled, user: str = "", k: Annotated[int, Query(ge=1, le=100)] = 10) -> dict[str, Any]:
     """Answer from production or, for users with the flag, from the candidate; both are logged."""
     flags, who = app.state.flags, user or session
     retriever = released if flags.is_on(FEATURE, who) else app.state.shadow
@@ -76,6 +78,6 @@ def search(text: str, session: str, user: str = "", k: int = 10) -> dict[str, An
 
 
 @app.post("/click", status_code=204)
-def click(query_id: str, item: str) -> None:
+def click(query_id: Filled, item: Filled) -> None:
     """Take a click on a result; the page knows the query id from the answer."""
     log.click(query_id, item)

@@ -27,6 +27,9 @@ class MemoryStore:
     def flags(self, *, project: str = "default") -> list[Flag]:
         return sorted(self.known.values(), key=lambda flag: flag.name)
 
+    def shadow_features(self, *, project: str = "default") -> list[str]:
+        return []
+
     def set_flag(self, flag: Flag, *, who: str, at: str | datetime, why: str = "", expected: Flag | str | None = "any") -> bool:
         with self._lock:
             before = self.known.get(flag.name)

@@ -78,7 +78,8 @@ def marked(kind: str, *, whole_process: bool = False) -> Iterator[None]:
         yield
     finally:
         _CURRENT.reset(token)
-        _process[0] = before
+        if whole_process:
+            _process[0] = before
 
 
 def headers() -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from ringtrue.errors import REGRESSION, CannotDecide
+from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
     from ringtrue.golden import Proposal, Refreshed, Rule
@@ -80,19 +81,20 @@ def refresh_command(
     with existing(store) as opened:
         if out is None:
             searched = _searched(golden, retriever) if retriever else None
-            situation = steps.propose_from_log(
-                opened,
-                golden,
-                now=now,
-                who=who,
-                first=first,
-                weeks=weeks,
-                count=count,
-                again=(lambda text, k: [hit.doc_id for hit in searched.search(text, k=k)]) if searched else None,
-                depth=depth,
-                wanted=reviewers,
-                project=project,
-            )
+            with marked("evaluation", whole_process=True):
+                situation = steps.propose_from_log(
+                    opened,
+                    golden,
+                    now=now,
+                    who=who,
+                    first=first,
+                    weeks=weeks,
+                    count=count,
+                    again=(lambda text, k: [hit.doc_id for hit in searched.search(text, k=k)]) if searched else None,
+                    depth=depth,
+                    wanted=reviewers,
+                    project=project,
+                )
             silent = _give_texts(opened, situation, searched, project)
             _show_situation(situation, golden.id, weeks=weeks, silent=silent, json=json)
             return

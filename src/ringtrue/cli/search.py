@@ -14,6 +14,7 @@ import typer
 
 from ringtrue.cli.ingest import DEFAULT_FOLDER
 from ringtrue.errors import CannotDecide, InputError, MissingInput
+from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet, Hit, Ranking, Run
@@ -163,7 +164,7 @@ def _answer_all(
         for name in (*(query.query_id for query in golden.queries), *(collection.ids().values() if collection else ())):
             check_field(name)
         found = _Fitting(found)
-    with progress_bar("searching", len(golden.queries)) as step:
+    with marked("evaluation", whole_process=True), progress_bar("searching", len(golden.queries)) as step:
         answers = answer_all(found, golden, k=k, scope=scope, progress=step)
     run = _as_run(answers, re.sub(r"\s+", "", retriever), kind)
     unanswered = [answer.query_id for answer in answers if not answer.hits]

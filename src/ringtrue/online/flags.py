@@ -42,6 +42,8 @@ class FlagStore(Protocol):
 
     def flags(self, *, project: str = ...) -> list[Flag]: ...
 
+    def shadow_features(self, *, project: str = ...) -> list[str]: ...
+
     def set_flag(self, flag: Flag, *, who: str, at: str | datetime, why: str = ..., expected: Flag | None = ...) -> bool:
         """Set a flag and return True; where it is not as ``expected`` (None: not there) change nothing and return False."""
 
@@ -147,12 +149,15 @@ def change_flag(
 ) -> Flag:
     """Change fields of a flag and return it; a new one begins as its preset, or with nobody in.
 
-    Changes that others make at the same time are kept. A new percentage or state begins a new stage. Raises InputError for a
-    name or value that cannot be used.
+    Changes that others make at the same time are kept. A new percentage or state begins a new stage. A feature that runs in the
+    shadow without a flag goes on. Raises InputError for a name or value that cannot be used.
     """
     for _ in range(TRIES):
         old = store.flag(name, project=project)
-        flag = checked(replace(old or replace(PRESETS.get(name, Flag(name)), project=project), **changes))
+        begun = old or replace(PRESETS.get(name, Flag(name)), project=project)
+        if old is None and name in store.shadow_features(project=project):
+            begun = replace(begun, shadow=True)
+        flag = checked(replace(begun, **changes))
         if old is None or (flag.rollout, flag.state) != (old.rollout, old.state):
             flag = replace(flag, stage_since=timestamp(now))
         if flag == old or store.set_flag(flag, who=who, at=now, why=why, expected=old):

@@ -20,6 +20,7 @@ from ringtrue.errors import BadAnswer, InputError, RingtrueError, SearchFailed, 
 from ringtrue.records import Document, GoldenSet
 from ringtrue.retrieve.connectors.writing import SEAL, Planted, Writable, sealed
 from ringtrue.retrieve.protocol import plain
+from ringtrue.traffic import marked
 
 PREFIX = "golden"
 BATCH = 64
@@ -295,6 +296,7 @@ def _await(system: Writable, documents: Sequence[Planted], patience: _Patience) 
         patience.sleep(patience.poll)
 
 
+@marked("test")
 def _finds(system: Any, document: Planted) -> bool:
     """Whether a search by a document's title, or else by how its text begins, finds it."""
     for text in dict.fromkeys((document.title.strip(), document.whole[:300])):

@@ -131,6 +131,8 @@ class Doorkeeper:
             raise Refused(400, "wrong_host", f"the request has {len(given) or 'no'} Host headers; send exactly one")
         # A page of another site may have its name resolve to this machine; the name in the request still tells.
         name = host_of(given[0])
+        if "," in given[0]:
+            raise Refused(400, "wrong_host", "the Host header names several hosts; send exactly one")
         if self.hosts and name not in self.hosts:
             raise Refused(400, "wrong_host", f"this is not '{name:.80}'; name it with --allow-host if it is")
 

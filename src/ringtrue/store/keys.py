@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import unicodedata
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import get_args
@@ -22,6 +21,8 @@ from ringtrue.store.times import timestamp
 
 PREFIX = "rt_"
 """How tokens begin, so that a scanner for secrets knows one."""
+MOST_LETTERS = 200
+"""In the name of a key."""
 USED_EVERY = timedelta(minutes=1)
 """The last use is noted so often at most: not every call to the service should be a write."""
 
@@ -53,8 +54,11 @@ class Keys(Base):
         """Keep a key whose token was made elsewhere, and return it as it is stored; ``create_key`` makes one."""
         if not key.name.strip():
             raise InputError("a key needs a name; say whose it is, or what for")
-        if any(unicodedata.category(letter) == "Cc" for letter in key.name):
-            raise InputError(f"the name {key.name!r} contains control characters; remove them")
+        for what, said in (("name", key.name), ("project", key.project)):
+            if not said.isprintable():
+                raise InputError(f"the {what} {said!r:.80} contains invisible characters; remove them")
+            if len(said) > MOST_LETTERS:
+                raise InputError(f"the {what} {said!r:.80} has {len(said)} characters; {MOST_LETTERS} at most")
         if not key.scopes:
             raise InputError(f"key {key.name!r} opens nothing; give it a scope: {', '.join(get_args(Scope))}")
         for scope in key.scopes:

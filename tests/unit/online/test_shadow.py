@@ -765,6 +765,15 @@ def test_a_shadow_run_has_the_id_under_which_the_search_is_logged(tmp_path: Path
     assert len(shadowed) == (2 if inside else 3)
 
 
+def test_a_flag_that_is_created_for_a_running_shadow_keeps_it_running(ringtrue: Any, tmp_path: Path) -> None:
+    place = str(tmp_path / "store.sqlite")
+    with Store.open(place) as store:
+        with Shadow(lambda text, k: ["a"], lambda text, k: ["b"], store, "reverse", sample=1) as shadow:
+            shadow.search("pool", k=1)
+        assert "shadow on" in ringtrue("flag", "set", "reverse", "--rollout", "10", "--store", place).out
+        assert "shadow off" in ringtrue("flag", "set", "another", "--rollout", "10", "--store", place).out
+
+
 def test_a_live_shadow_without_a_flag_is_shown_and_can_be_stopped(ringtrue: Any, tmp_path: Path) -> None:
     place = str(tmp_path / "store.sqlite")
     with Store.open(place) as store:

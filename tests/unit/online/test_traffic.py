@@ -186,6 +186,25 @@ def test_a_command_marks_what_the_threads_of_a_search_ask(ringtrue: Callable[...
     assert current() == "user", "the mark ends with the command"
 
 
+def test_answering_a_set_into_a_run_file_marks_its_requests(ringtrue: Callable[..., Any], project: list[str | None]) -> None:
+    done = ringtrue("search", "--queries", "gold.json", "--retriever", "connect('shop')", "--run", "shop.run", "-k", "3")
+    assert done.code == 0, done.err
+    assert project == ["evaluation"] * len(GOLDEN.queries)
+
+
+def test_a_refresh_marks_what_it_asks_again(
+    ringtrue: Callable[..., Any], project: list[str | None], log: QueryLog, place: str
+) -> None:
+    for name in ("pool", "spa", "bar"):
+        with log.query(f"how warm is the {name} today", tool="shop") as query:
+            query.answer(find(name))
+    assert log.flush(60)
+    done = ringtrue("golden", "refresh", "gold.json", "--retriever", "connect('shop')", "--count", "2", "--store", place)
+    assert done.code == 0, done.err
+    assert project
+    assert set(project) == {"evaluation"}
+
+
 def test_a_users_search_carries_no_mark(ringtrue: Callable[..., Any], project: list[str | None]) -> None:
     assert ringtrue("search", "pool", "--retriever", "connect('shop')").code == 0
     assert project == [None]

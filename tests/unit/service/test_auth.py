@@ -189,7 +189,7 @@ def test_another_host_name_is_turned_away(tmp_path: Path) -> None:
         assert client.get("/v1/health", headers={"host": "[::1]:8080"}).status_code == 200
 
 
-@pytest.mark.parametrize("hosts", [[], ["127.0.0.1", "127.0.0.1"], ["127.0.0.1", "elsewhere.test"]])
+@pytest.mark.parametrize("hosts", [[], ["127.0.0.1", "127.0.0.1"], ["127.0.0.1", "elsewhere.test"], ["127.0.0.1, evil"]])
 @pytest.mark.parametrize("keys", [False, True])
 def test_a_request_has_exactly_one_host_header(tmp_path: Path, hosts: list[str], keys: bool) -> None:
     with running(tmp_path, keys=keys) as found, socket.create_connection(("127.0.0.1", urlsplit(found.url).port)) as line:

@@ -130,11 +130,15 @@ def test_a_key_ends_after_90_days_unless_its_maker_says_otherwise(client: TestCl
 
 
 @ON_ONE
-@pytest.mark.parametrize("name", ["evil\x1b[2J", "two\nlines", "c1\x9b"])
-def test_names_with_control_characters_are_refused(client: TestClient, name: str) -> None:
+@pytest.mark.parametrize("name", ["evil\x1b[2J", "two\nlines", "c1\x9b", "mirrored \u202e", "zero\u200bwidth"])
+def test_names_with_invisible_characters_are_refused(client: TestClient, name: str) -> None:
     told = problem(client.post("/v1/keys", json={"name": name, "scopes": ["read"]}))
     assert told["field"] == "body.name"
-    assert "must not contain control characters" in told["message"]
+    assert "must not contain invisible characters" in told["message"]
     service = client.app.state.service  # type: ignore[attr-defined]
-    with pytest.raises(InputError, match="contains control characters"):
+    with pytest.raises(InputError, match=r"the name .* contains invisible characters"):
         service.store.create_key(name, ["read"], now=service.now())
+    with pytest.raises(InputError, match=r"the project .* contains invisible characters"):
+        service.store.create_key("app", ["read"], now=service.now(), project=name)
+    with pytest.raises(InputError, match="has 201 characters; 200 at most"):
+        service.store.create_key("a" * 201, ["read"], now=service.now())

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from ringtrue.errors import BadAnswer, SearchFailed, TimedOut, Unreachable
 from ringtrue.retrieve.connectors.http import Http, at, shown
 from ringtrue.retrieve.connectors.web import call
+from ringtrue.traffic import marked
 
 TEXT = ("q", "query", "text", "question", "search", "term", "keywords", "input", "prompt")
 COUNT = ("k", "limit", "top_k", "topK", "size", "n", "count", "rows", "per_page", "max_results", "num_results")
@@ -45,6 +46,7 @@ class Probed:
     """Why the id is missing; empty if it is there."""
 
 
+@marked("test")
 def probe(url: str, question: str) -> Probed:
     """Return settings with which an endpoint can be searched; raises SearchFailed with the reason if there are none.
 
