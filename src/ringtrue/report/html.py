@@ -80,7 +80,7 @@ def html(report: Report) -> str:
 
 def _differences(sides: Sides) -> dict[str, Any]:
     """Return the sorted bars: differences where there is another side, else the values themselves, the worst first."""
-    from ringtrue.report import charts
+    from ringtrue import charts
     from ringtrue.report.page.words import lower_is_better
     from ringtrue.report.story import counted
 

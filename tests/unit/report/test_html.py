@@ -17,8 +17,9 @@ from made import WHEN, answers, evaluation, golden_set
 from made_reports import GOLDEN, clean, comparison, healthy, lost, part, parts
 from made_reports import compared as compared_measure
 from made_reports import verdict as made_verdict
+from ringtrue import charts
 from ringtrue.records import Hit, Ranking
-from ringtrue.report import Recommendation, Report, charts, html
+from ringtrue.report import Recommendation, Report, html
 from ringtrue.report.page import embedded, sections
 from ringtrue.report.page.sides import Sides
 from ringtrue.report.page.words import headline, signed

@@ -12,9 +12,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from ringtrue import charts
 from ringtrue.errors import InputError
 from ringtrue.measures import Measure, Summary, latency
-from ringtrue.report import charts
 from ringtrue.report.lines import STAGES, ComponentLine, component_lines
 from ringtrue.report.lines import notes as notes_of
 from ringtrue.report.page.sides import Sides
@@ -298,7 +298,7 @@ def components(sides: Sides) -> Mapping[str, Any]:
     parts = [line for line in lines if not (line.kind == "without" and line.name.removeprefix("without ") in _channels(lines))]
     values = [line.values.get(sides.primary, math.nan) for line in parts]
     bounded = Measure.parse(sides.primary).definition.bounded
-    scale = charts.Scale(0.0, 1.0 if bounded else max([1e-9, *filter(math.isfinite, values)]), margin=0.0)
+    scale = charts.Scale(0.0, 1.0 if bounded else max([1e-9, *filter(math.isfinite, values)]), 0, 100)
     rows: list[Row] = []
     for line, value in zip(parts, values, strict=True):
         change = line.without
@@ -349,7 +349,7 @@ def blame(sides: Sides) -> Mapping[str, Any]:
         if query not in failed
         for doc in sides.relevant.get(query, ())
     )
-    scale = charts.Scale(0.0, max(1.0, total), margin=0.0)
+    scale = charts.Scale(0.0, max(1.0, total), 0, 100)
     rows = [_step(scale, "Relevant documents", "judged relevant to the questions", 0, total, "plain", f"{total:,}", total)]
     left = total
     parts = [("no answer", "their questions failed", unanswered), *((name, WHY_LOST[name], lost[name]) for name in STAGES)]

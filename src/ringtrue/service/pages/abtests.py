@@ -11,13 +11,12 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 from markupsafe import Markup
 
+from ringtrue import charts
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.golden import parse_version
 from ringtrue.online.summary import ON_GOLDEN
 from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
-from ringtrue.service.pages import plots
-from ringtrue.service.pages.drawing import Decision
 from ringtrue.service.pages.shell import page
 from ringtrue.service.work import rollout
 from ringtrue.service.work.opened import set_opened
@@ -28,7 +27,7 @@ router = APIRouter(include_in_schema=False)
 DIFFERENT = 20
 """Shadow runs that are shown in full, the most different first, of the newest ``LOOKED_AT``."""
 LOOKED_AT = 500
-DECIDED: dict[str, Decision] = {"accept-treatment": "accepted", "accept-control": "rejected"}
+DECIDED: dict[str, charts.Decision] = {"accept-treatment": "accepted", "accept-control": "rejected"}
 CHANGES = {"pause": "paused", "resume": "running", "reject": "rejected"}
 
 
@@ -59,7 +58,7 @@ def one(request: Request, service: Here, caller: PageReader, feature: str) -> Re
         flag=store.flag(feature, project=caller.project), drawn=None if test is None else picture(test),
         after=0 if test is None else _after(test), asked=_asked(service, caller, feature, shown), words=words,
         rows=shown, looked_at=len(rows),
-        overlaps=plots.histogram(
+        overlaps=charts.histogram(
             [row.set_overlap for row in rows if row.set_overlap is not None],
             label="How many of the results both searches share, by query",
         ),
@@ -121,21 +120,17 @@ def picture(one: Tested, *, small: bool = False) -> Markup:
     if standing.decided_after is not None:
         one = replace(one, points=tuple(point for point in one.points if point.sample_count <= standing.decided_after))
     if standing.interval is not None and not small:
-        band = [
-            (point.sample_count, point.estimate, point.low, point.high)
-            for point in one.points
-            if point.estimate is not None and point.low is not None and point.high is not None
-        ]
-        if band:
-            return plots.confidence(
-                band, label=f"Mean difference of {one.test.feature_id} with its interval", decision=decision
-            )
-    path = [(point.sample_count, point.llr) for point in one.points if point.llr is not None]
-    bounds = f"{one.test.lower_bound:.2f} and {one.test.upper_bound:.2f}"
-    label = f"Evidence of {one.test.feature_id} after each query, between the bounds {bounds}: {words(one)}"
+        ranged = [point for point in one.points if point.low is not None and point.high is not None]
+        if ranged:
+            estimates = [charts.Point(point.sample_count, point.estimate, point.low, point.high) for point in ranged]
+            label = f"Mean difference of {one.test.feature_id} with its interval"
+            return charts.sequential(estimates, label=label, decision=decision)
+    path = [charts.Point(point.sample_count, point.llr) for point in one.points if point.llr is not None]
+    lower, upper = bounds = (one.test.lower_bound, one.test.upper_bound)
+    label = f"Evidence of {one.test.feature_id} after each query, between the bounds {lower:.2f} and {upper:.2f}: {words(one)}"
     if small:
-        return plots.sparkline([value for _, value in path], label=label)
-    return plots.boundary(path, upper=one.test.upper_bound, lower=one.test.lower_bound, label=label, decision=decision)
+        return charts.sparkline([point.y for point in path], label=label)
+    return charts.sequential(path, bounds=bounds, label=label, decision=decision)
 
 
 def _after(one: Tested) -> int:

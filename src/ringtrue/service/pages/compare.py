@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from ringtrue import charts
 from ringtrue.errors import RingtrueError
-from ringtrue.report import charts
 from ringtrue.report.page.sections import word_of
 from ringtrue.report.page.words import headline, lower_is_better
 from ringtrue.report.records import Report
@@ -23,7 +23,6 @@ from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, refused
 from ringtrue.service.hints import APART, for_pages
 from ringtrue.service.models import Cursor
-from ringtrue.service.pages.plots import Pair, scatter
 from ringtrue.service.pages.runs import part_of, run_words
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.work.comparing import compared
@@ -161,14 +160,19 @@ def query_href(a: str, b: str, query_id: str, measure: str, *, apart: bool = Fal
 
 
 def _scatter(every: list[Change], found: Comparison, a: str, b: str, better: int, apart: bool) -> Any:
-    pairs = [
-        Pair(f"{row.query_id} {row.text[:80]}", row.a, row.b, query_href(a, b, row.query_id, found.primary, apart=apart))
+    points = [
+        charts.Point(
+            row.a, row.b,
+            title=f"{row.query_id} {row.text[:80]}: {charts.plain(round(row.a, 4))} → {charts.plain(round(row.b, 4))}",
+            href=query_href(a, b, row.query_id, found.primary, apart=apart),
+            kind="good" if row.diff * better > 0 else "bad" if row.diff * better < 0 else "even",
+        )
         for row in every
         if row.a is not None and row.b is not None
-    ]
+    ]  # fmt: skip
     one = found.measures[found.primary]
     label = f"{found.primary} of every query, {found.a} against {found.b}: {one.wins} better, {one.losses} worse"
-    return scatter(pairs, a=_short(found.a), b=_short(found.b), label=label, better=better)
+    return charts.scatter(points, a=_short(found.a), b=_short(found.b), label=label)
 
 
 def _short(name: str) -> str:

@@ -13,6 +13,7 @@ from fastapi.responses import RedirectResponse, Response
 from markupsafe import Markup
 from pydantic import ValidationError
 
+from ringtrue import charts
 from ringtrue.errors import InputError, RingtrueError
 from ringtrue.experiment import Effect, Experiment
 from ringtrue.formats.text import Place, parse_json
@@ -20,8 +21,6 @@ from ringtrue.service.auth import PageReader, PageWriter
 from ringtrue.service.context import Here
 from ringtrue.service.errors import Refused, refused
 from ringtrue.service.models import Cursor
-from ringtrue.service.pages import plots
-from ringtrue.service.pages.pareto import pareto
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.routes.experiments import Rows
 from ringtrue.service.work import sweeping
@@ -262,10 +261,10 @@ def _sorted_trials(swept: Swept, ranked: list[Experiment], unknown: list[Experim
 def _strands(swept: Swept, ranked: Sequence[Experiment], measure: str) -> Markup:
     names = swept.parameters
     columns = [[_drawn(trial.config_changes.get(name)) for trial in ranked] for name in names]
-    dimensions = [plots.Dimension(name, log=_by_ratio(column)) for name, column in zip(names, columns, strict=True)]
+    dimensions = {name: _by_ratio(column) for name, column in zip(names, columns, strict=True)} | {measure: False}
     up = -1 if lower_is_better(measure) else 1
     lines = [
-        plots.Line(
+        charts.Strand(
             [*(column[place] for column in columns), figure(trial, measure)],
             up * (figure(trial, measure) or 0.0),
             f"{trial.id}: {measure} {figure(trial, measure):.4f} at {_settings(trial)}",
@@ -276,7 +275,7 @@ def _strands(swept: Swept, ranked: Sequence[Experiment], measure: str) -> Markup
     label = f"{len(lines)} trials across {', '.join(names)} and {measure}"
     if ranked:
         label += f"; the best is {ranked[0].id} with {figure(ranked[0], measure):.4f}"
-    return plots.parallel([*dimensions, plots.Dimension(measure)], lines, label=label, best=0 if lines else None)
+    return charts.parallel(dimensions, lines, label=label, best=0 if lines else None)
 
 
 def _settings(trial: Experiment) -> str:
@@ -308,7 +307,13 @@ def _effects(swept: Swept, measure: str) -> list[tuple[str, float, Sequence[Effe
 def _front(trials: Sequence[Experiment], measure: str, time: str) -> Markup:
     points = sweeping.tradeoffs(trials, measure, time)
     label = f"{measure} against {time} of {len(points)} trials; {sum(point.front for point in points)} are on the front"
-    return pareto(points, measure=measure, time=time, label=label)
+    return charts.pareto([_dot(point, measure) for point in points], measure=measure, time=time, label=label)
+
+
+def _dot(point: sweeping.Tradeoff, measure: str) -> charts.Point:
+    words = f"{point.one.id}: {measure} {charts.plain(round(point.quality, 4))} at {charts.plain(round(point.ms, 1))} ms"
+    href, kind = f"/experiments/{point.one.id}", "good" if point.front else "even"
+    return charts.Point(point.ms, point.quality, title=words + ", on the front" * point.front, href=href, kind=kind)
 
 
 def _gain(best: Experiment | None, base: Experiment | None, measure: str) -> float | None:

@@ -10,11 +10,11 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from ringtrue import charts
 from ringtrue.online import Part
 from ringtrue.report.page.words import number
 from ringtrue.service.auth import PageReader
 from ringtrue.service.context import Here
-from ringtrue.service.pages.plots import Point, sparkline, trend
 from ringtrue.service.pages.shell import page
 from ringtrue.service.work.finding_runs import figure, kept_among
 from ringtrue.service.work.naming import called, short
@@ -131,7 +131,7 @@ def _tile(series: Series, measure: str) -> dict[str, Any]:
     # On this version of the set: where the questions changed, a line would say that the search did.
     known = [point for one in series.rows if one.golden == row.golden and (point := figure(one, measure)) is not None]
     # A line through one evaluation would say that nothing changed, where nothing is known.
-    plot = sparkline(known, label=f"{measure} of the last {len(known)} evaluations") if len(known) > 1 else ""
+    plot = charts.sparkline(known, label=f"{measure} of the last {len(known)} evaluations") if len(known) > 1 else ""
     return {"name": measure, "value": value, "before": before, "ends": ends, "plot": plot, "run_id": row.run_id}
 
 
@@ -143,17 +143,13 @@ def _trend(series: Series, measure: str) -> Any:
         judged = f", gate: {row.gate}" if row.gate else ""
         said = "" if value is None else f"{row.created_at[:10]}: {value:.3f} on {row.golden}{judged}"
         points.append(
-            Point(
-                datetime.fromisoformat(row.created_at),
-                value,
-                low,
-                high,
-                href=f"/runs/{quote(row.run_id)}",
-                title=said,
-                kind=row.golden or "",
+            charts.Point(
+                datetime.fromisoformat(row.created_at).timestamp(), value, low, high,
+                title=said, href=f"/runs/{quote(row.run_id)}", kind=row.golden or "",
             )
-        )
-    return trend(points, label=f"{measure} of {short(series.retriever)} on {series.golden}, every evaluation", height=170)
+        )  # fmt: skip
+    label = f"{measure} of {short(series.retriever)} on {series.golden}, every evaluation"
+    return charts.trend(points, label=label, height=170)
 
 
 def _volume(buckets: tuple[LogBucket, ...], now: datetime) -> Any:
@@ -161,4 +157,4 @@ def _volume(buckets: tuple[LogBucket, ...], now: datetime) -> Any:
     counts = {bucket.at[:13]: bucket.searches for bucket in buckets}
     hours = [now - timedelta(hours=back) for back in range(LOG_HOURS - 1, -1, -1)]
     values = [float(counts.get(hour.strftime("%Y-%m-%dT%H"), 0)) for hour in hours]
-    return sparkline(values, label=f"Searches of each of the last {LOG_HOURS} hours", height=48) if any(values) else ""
+    return charts.sparkline(values, label=f"Searches of each of the last {LOG_HOURS} hours", height=48) if any(values) else ""

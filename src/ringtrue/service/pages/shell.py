@@ -20,9 +20,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from ringtrue import charts
 from ringtrue.report.story import DASH
 from ringtrue.service.errors import Refused, request_id_of
-from ringtrue.service.pages import plots
 from ringtrue.service.pages.files import static, static_files
 from ringtrue.service.pages.filters import FILTERS
 
@@ -221,7 +221,7 @@ def _templates() -> Environment:
     made.filters |= FILTERS
     groups = [(name, list(members)) for name, members in groupby(SECTIONS, lambda one: one.group)]
     made.globals |= {
-        "static": static, "plots": plots, "sections": SECTIONS, "groups": groups, "states": STATES, "dash": DASH,
+        "static": static, "charts": charts, "sections": SECTIONS, "groups": groups, "states": STATES, "dash": DASH,
         "htmx_config": HTMX, "version": version("ringtrue"),
     }  # fmt: skip
     return made

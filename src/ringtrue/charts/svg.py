@@ -1,0 +1,241 @@
+"""What charts are made of: scales, marks, axes, links and frames.
+
+Places along x are percentages and heights are pixels: a chart then fills whatever width it gets without its text or dots
+being stretched. Lines and areas, which SVG only knows in plain units, lie in an inner picture that may be stretched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from markupsafe import Markup, escape
+
+FOOT = 20
+"""Pixels below a picture for the names of its ticks."""
+Place = tuple[float, float]
+"""Percent from the left, pixels from the top."""
+
+
+def known(value: float | None) -> TypeGuard[float]:
+    """Return whether a value can be drawn."""
+    return value is not None and abs(value) < 1e100
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where values from ``low`` to ``high`` lie: in percent of the width, or in pixels from the top."""
+
+    low: float
+    high: float
+    start: float = 3.0
+    """Where ``low`` lies; the margins leave room for dots."""
+    end: float = 97.0
+    logarithmic: bool = False
+
+    @classmethod
+    def over(
+        cls, values: Iterable[float | None], *, around: Sequence[float] = (), start: float = 3, end: float = 97, air: float = 0
+    ) -> Scale | None:
+        """Return a scale of all known values and those ``around`` them; None if no value is known.
+
+        ``air`` is the share of their range that is free at each end.
+        """
+        numbers = [value for value in values if known(value)]
+        if not numbers:
+            return None
+        low, high = min([*numbers, *around]), max([*numbers, *around])
+        # Numbers closer than this have no round tick between them.
+        least = 1e-9 * max(1.0, abs(low), abs(high))
+        room = air * (high - low) if high - low > least else max(0.05, 10 * least)
+        return cls(low - room, high + room, start, end)
+
+    @classmethod
+    def up(cls, values: Iterable[float | None], body: int, *, around: Sequence[float] = ()) -> Scale | None:
+        """Return a scale up the height of a picture, with some air above and below."""
+        return cls.over(values, around=around, start=body, end=0, air=0.08)
+
+    def at(self, value: float) -> float:
+        """Return the place of a value, cut off at the ends."""
+        low, high, value = (self._unit(number) for number in (self.low, self.high, value))
+        share = min(1.0, max(0.0, (value - low) / (high - low)))
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self, most: int = 5) -> list[float]:
+        """Return round values within the scale, at most so many.
+
+        >>> Scale(0.0, 1.0).ticks()
+        [0.0, 0.25, 0.5, 0.75, 1.0]
+        >>> Scale(-0.03, 0.12).ticks()
+        [0.0, 0.05, 0.1]
+        >>> Scale(2.0, 900.0, logarithmic=True).ticks()
+        [5.0, 20.0, 100.0, 500.0]
+        """
+        if self.logarithmic:
+            return self._decades(most)
+        for step in _steps((self.high - self.low) / most):
+            first = math.ceil(self.low / step - 1e-9)
+            last = math.floor(self.high / step + 1e-9)
+            if last - first < most:
+                return [round(place * step, 10) for place in range(first, last + 1)]
+        return []
+
+    def _unit(self, value: float) -> float:
+        return math.log(max(value, 1e-6)) if self.logarithmic else value
+
+    def _decades(self, most: int) -> list[float]:
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        found = [step * 10.0**power for power in powers for step in (1, 2, 5) if self.low <= step * 10.0**power <= self.high]
+        every = math.ceil(len(found) / most) or 1
+        return found[every - 1 :: every]
+
+
+def _steps(least: float) -> Iterable[float]:
+    power = 10.0 ** math.floor(math.log10(least))
+    return (step * power for step in (1, 2, 2.5, 5, 10, 20, 25, 50) if step * power >= least * (1 - 1e-9))
+
+
+def plain(value: float) -> str:
+    """Return a number as short as it can be.
+
+    >>> plain(0.25), plain(-0.1), plain(0.0)
+    ('0.25', '−0.1', '0')
+    """
+    return f"{value:.6g}".replace("-", "−")
+
+
+def with_sign(value: float) -> str:
+    """Return a difference as short as it can be."""
+    return "0" if value == 0 else f"{value:+.6g}".replace("-", "−")
+
+
+# ── marks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def tag(name: str, kind: str, inside: str = "", **attributes: object) -> str:
+    """Return an element of the class ``kind`` around drawn parts; numbers are rounded, and ``_`` in a name stands for ``-``."""
+    values = {"class": kind, **{key.replace("_", "-"): value for key, value in attributes.items()}}
+    written = "".join(
+        f' {key}="{f"{value:.2f}" if isinstance(value, float) else escape(value)}"'
+        for key, value in values.items()
+        if value != ""
+    )
+    return f"<{name}{written}>{inside}</{name}>" if inside else f"<{name}{written}/>"
+
+
+def title(words: str) -> str:
+    """Return words that show on hover."""
+    return f"<title>{escape(words)}</title>" if words else ""
+
+
+def percent(x: float) -> str:
+    return f"{x:.2f}%"
+
+
+def line(kind: str, left: float, right: float, top: float, bottom: float) -> str:
+    return tag("line", kind, x1=percent(left), x2=percent(right), y1=top, y2=bottom)
+
+
+def rect(kind: str, left: float, right: float, top: float, height: float, said: str = "", rx: int = 2) -> str:
+    return tag("rect", kind, title(said), x=percent(left), width=percent(max(0.0, right - left)), y=top, height=height, rx=rx)
+
+
+def text(kind: str, x: float, y: float, words: str, anchor: str = "middle", **more: object) -> str:
+    return tag("text", kind, escape(words), x=percent(x), y=y, text_anchor=anchor, **more)
+
+
+def dot(kind: str, place: Place, radius: float) -> str:
+    return tag("circle", kind, cx=percent(place[0]), cy=place[1], r=radius)
+
+
+def thread(kind: str, places: Sequence[Place | None], body: int, *, top: int = 0) -> str:
+    """Return a line through places; None is a gap."""
+    drawn, pen = "", "M"
+    for place in places:
+        if place is not None:
+            drawn += f"{pen}{place[0]:.2f} {place[1]:.1f}"
+        pen = "L" if place is not None else "M"
+    return stretched(tag("path", kind, vector_effect="non-scaling-stroke", d=drawn), body, top=top)
+
+
+def band(upper: Sequence[Place], lower: Sequence[Place], body: int) -> str:
+    """Return the area between two lines."""
+    around = "L".join(f"{x:.2f} {y:.1f}" for x, y in (*upper, *reversed(lower)))
+    return stretched(tag("path", "band", d=f"M{around}Z"), body)
+
+
+def stretched(drawn: str, height: int, *, width: int = 100, top: int = 0) -> str:
+    """Return parts in units of their own, stretched over the whole width."""
+    return tag(
+        "svg", "", drawn, viewBox=f"0 0 {width} {height}", preserveAspectRatio="none", width="100%", height=height, y=top or "",
+        overflow="visible",
+    )  # fmt: skip
+
+
+# ── axes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def levels(up: Scale, *, whole: bool = False) -> list[str]:
+    """Return lines across with their numbers on the left, outside of the picture."""
+    parts = []
+    for tick in up.ticks():
+        if not whole or tick == int(tick):
+            y = up.at(tick)
+            parts.append(line("grid", 0, 100, y, y))
+            parts.append(tag("text", "tick", plain(tick), x=-8, y=y + 4, text_anchor="end"))
+    return parts
+
+
+def ticks(across: Scale, body: int, *, unit: str = "", lines: bool = True) -> list[str]:
+    """Return the numbers below a picture, and lines up from them."""
+    parts = []
+    for tick in across.ticks():
+        x = across.at(tick)
+        parts += [line("grid", x, x, 0, body)] if lines else []
+        anchor = "start" if x < 3 else "end" if x > 97 else "middle"
+        parts.append(text("tick", x, body + FOOT - 4, f"{tick:,.10g}{unit}", anchor))
+    return parts
+
+
+# ── frames ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def linked(drawn: str, words: str, href: str = "") -> str:
+    """Return a part with words that show on hover, as a link if it leads somewhere."""
+    inside = drawn + title(words)
+    return tag("a", "", inside, href=href, tabindex=-1, aria_label=words) if href else tag("g", "", inside)
+
+
+def picture(parts: Sequence[str], label: str, height: int, kind: str = "plot") -> Markup:
+    """Return a chart, which is one image to a screen reader unless there are links in it.
+
+    The Tab key reaches its first link; arrow keys lead on (app.js). A chart without a label is decoration.
+    """
+    size: dict[str, object] = {"width": "100%", "height": height}
+    drawn, kind = "".join(parts), f"chart {kind}".strip()
+    if not label:
+        return Markup(tag("svg", kind, drawn, **size, aria_hidden="true"))
+    if any(part.startswith("<a ") for part in parts):
+        drawn = drawn.replace('tabindex="-1"', 'tabindex="0"', 1)
+        return Markup(tag("svg", kind, drawn, **size, role="group", data_rove="yes", aria_label=label))
+    return Markup(tag("svg", kind, title(label) + drawn, **size, role="img", aria_label=label))
+
+
+def plot(parts: Sequence[str], label: str, height: int, kind: str = "") -> Markup:
+    """Return a chart with room on the left for the numbers of its axis."""
+    return Markup('<div class="plot-box {}">{}</div>').format(kind, picture(parts, label, height))
+
+
+def none(label: str, height: int) -> Markup:
+    """Return what stands in the place of a chart without data."""
+    height = min(height, 120)
+    parts = [rect("track", 0, 100, 0, height, rx=8), text("none", 50, height / 2 + 5, "no data yet")]
+    return picture(parts, f"{label}: no data yet", height, "")
+
+
+def legend(items: Iterable[tuple[str, str, str]]) -> Markup:
+    """Return the names of colours, each (tone, name, count in words)."""
+    rows = (Markup('<li><span class="swatch {}"></span>{} <strong>{}</strong></li>').format(*item) for item in items)
+    return Markup('<ul class="legend swatches">{}</ul>').format(Markup("").join(rows))
