@@ -39,7 +39,7 @@ def _now() -> Any:
 
 def test_the_states_add_up_and_the_oldest_is_named(browser: Any, queue: tuple[Served, Store]) -> None:
     with reading(browser, queue[0].url + "/backlog") as page:
-        words = page.locator(".swatches").inner_text()
+        words = page.locator(".swatches").first.inner_text()
         counts = {name: int(count) for name, count in re.findall(r"([A-Z][a-z ]+?)\s+(\d+)", words)}
         assert counts == {"Pending review": 54, "Approved": 4, "Published": 0, "Rejected": 2}
         assert sum(counts.values()) == 60 == queue[1].backlog()["total"]
@@ -109,6 +109,6 @@ def test_ten_thousand_pairs_are_paged(browser: Any, tmp_path: Path) -> None:
 def test_the_page_is_accessible_in_both_themes_and_fits_a_phone(browser: Any, queue: tuple[Served, Store]) -> None:
     with reading(browser, queue[0].url + "/backlog", bypass_csp=True) as page:
         for theme, width in looks(page):
-            page.locator("#flow .u-over").wait_for()
+            assert page.locator("#flow svg .thread").count() == 2
             assert serious(page) == [], (theme, width)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width

@@ -6,9 +6,11 @@ In: numbers and their names. Out: SVG that says in words what it shows. Colours 
 from ringtrue.charts.plots import (
     MOST_POINTS,
     MOST_STRANDS,
+    Curve,
     Decision,
     Point,
     Strand,
+    course,
     cumulative,
     histogram,
     parallel,
@@ -22,7 +24,7 @@ from ringtrue.charts.rows import axis, bar, bars, interval, ring, shares, sparkl
 from ringtrue.charts.svg import Scale, plain
 
 __all__ = [
-    "MOST_POINTS", "MOST_STRANDS", "Decision", "Point", "Scale", "Strand", "axis", "bar", "bars", "cumulative", "histogram",
-    "interval", "parallel", "pareto", "per_query", "plain", "ring", "scatter", "sequential", "shares", "sparkline", "states",
-    "step", "trend",
+    "MOST_POINTS", "MOST_STRANDS", "Curve", "Decision", "Point", "Scale", "Strand", "axis", "bar", "bars", "course",
+    "cumulative", "histogram", "interval", "parallel", "pareto", "per_query", "plain", "ring", "scatter", "sequential",
+    "shares", "sparkline", "states", "step", "trend",
 ]  # fmt: skip

@@ -21,6 +21,8 @@ MOST_POINTS = 4_000
 """More dots than that are a blot, and a page that is slow to draw."""
 MOST_DOTS = 60
 """Dots of a longer history would hide it."""
+MOST_SLOTS = 400
+"""More moments are too narrow to point at."""
 GAPLESS = 400
 """So many bars touch each other: gaps would be thinner than a pixel."""
 BINS = 30
@@ -49,6 +51,16 @@ class Strand:
     score: float
     title: str = ""
     href: str = ""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Counts over time, one for each moment; None is a gap."""
+
+    name: str
+    counts: Sequence[int | None]
+    tone: str = "plain"
+    dashed: bool = False
 
 
 # ── queries and trials as dots ──────────────────────────────────────────────────────────────────────────────────────
@@ -151,6 +163,28 @@ def trend(points: Sequence[Point], *, label: str, height: int = 220) -> Markup:
     return svg.plot(parts, label, height)
 
 
+def course(times: Sequence[float], curves: Sequence[Curve], *, label: str, height: int = 220) -> Markup:
+    """Return counts over time from 0, with their legend; the numbers of each moment show on hover."""
+    across, body = Scale.over(times, start=1, end=99), height - FOOT
+    counts = [count for curve in curves for count in curve.counts if known(count)]
+    if across is None or not counts:
+        return svg.none(label, height)
+    up = Scale(0.0, 1.08 * max(counts) or 1.0, body, 0)
+    parts = [*levels(up), *_days(across, times[0], times[-1], height)]
+    half = 49 / len(times)
+    for place, time in enumerate(times if len(times) <= MOST_SLOTS else ()):
+        numbers = [f"{one.name} {one.counts[place]:,}" for one in curves if known(one.counts[place])]
+        said = f"{_minute(datetime.fromtimestamp(time, UTC))}: {', '.join(numbers)}"
+        left, right = max(0.0, across.at(time) - half), min(100.0, across.at(time) + half)
+        parts.append(svg.rect("slot", left, right, 0, body, said, rx=0))
+    for curve in curves:
+        places = [(across.at(at), up.at(one)) if known(one) else None for at, one in zip(times, curve.counts, strict=True)]
+        parts.append(thread(f"thread {curve.tone}" + " dashed" * curve.dashed, places, body))
+        if len(times) <= MOST_DOTS:
+            parts += [dot(f"dot {curve.tone}", place, 3) for place in places if place is not None]
+    return svg.plot(parts, label, height) + svg.legend((curve.tone, curve.name) for curve in curves)
+
+
 def sequential(
     points: Sequence[Point],
     *,
@@ -225,10 +259,14 @@ def _days(across: Scale, first: float, last: float, height: int) -> list[str]:
     named = []
     for at, x, anchor in places if days >= 3 else places[::2]:
         when = datetime.fromtimestamp(at, UTC)
-        named.append((f"{when.day} {when:%b %H:%M}" if days < 3 else f"{when.day} {when:%b}", x, anchor))
+        named.append((_minute(when) if days < 3 else f"{when.day} {when:%b}", x, anchor))
     if named[0][0] == named[-1][0]:
         named = [(named[0][0], 50.0, "middle")]
     return [text("tick", x, height - 5, name, anchor) for name, x, anchor in named]
+
+
+def _minute(when: datetime) -> str:
+    return f"{when.day} {when:%b %H:%M}"
 
 
 # ── parallel coordinates and histogram ──────────────────────────────────────────────────────────────────────────────

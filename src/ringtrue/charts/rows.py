@@ -126,7 +126,9 @@ def states(parts: Sequence[tuple[str, int, str]], *, label: str) -> Markup:
         if count:
             pieces.append(rect(f"piece {tone}", start, end, 0, 22, f"{name}: {count:,}", rx=4))
         start = end
-    return picture(pieces, label, 22, "") + svg.legend((tone, name, f"{count:,}") for name, count, tone in parts)
+    return picture(pieces, label, 22, "") + svg.legend(
+        (tone, Markup("{} <strong>{:,}</strong>").format(name, count)) for name, count, tone in parts
+    )
 
 
 def _grid(scale: Scale, height: int) -> list[str]:

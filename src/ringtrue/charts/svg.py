@@ -235,7 +235,7 @@ def none(label: str, height: int) -> Markup:
     return picture(parts, f"{label}: no data yet", height, "")
 
 
-def legend(items: Iterable[tuple[str, str, str]]) -> Markup:
-    """Return the names of colours, each (tone, name, count in words)."""
-    rows = (Markup('<li><span class="swatch {}"></span>{} <strong>{}</strong></li>').format(*item) for item in items)
+def legend(items: Iterable[tuple[str, str]]) -> Markup:
+    """Return the names of colours, each (tone, name)."""
+    rows = (Markup('<li><span class="swatch {}"></span>{}</li>').format(*item) for item in items)
     return Markup('<ul class="legend swatches">{}</ul>').format(Markup("").join(rows))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 from ringtrue import charts
-from ringtrue.charts import Point, Scale, Strand
+from ringtrue.charts import Curve, Point, Scale, Strand
 
 START = datetime(2026, 11, 1, tzinfo=UTC).timestamp()
 DAY = 86_400.0
@@ -27,6 +27,7 @@ NOTHING: dict[str, Callable[[], Markup]] = {
     "bounds": lambda: charts.sequential([], bounds=(-3, 3), label="x"),
     "interval": lambda: charts.sequential([Point(3, math.nan, 0, 1)], label="x"),
     "parallel": lambda: charts.parallel({}, [], label="x"),
+    "course": lambda: charts.course([], [], label="x"),
     "histogram": lambda: charts.histogram([math.inf], label="x"),
     "states": lambda: charts.states([("open", 0, "plain")], label="x"),
 }
@@ -78,6 +79,7 @@ def test_names_and_words_are_escaped() -> None:
         charts.step(scale, 0.5, 0.7, tone=NASTY, label=NASTY),
         charts.shares(0.5, 0.2, label=NASTY),
         charts.per_query([0.2, -0.1], better=1, label=NASTY),
+        charts.course([START], [Curve(NASTY, [1], NASTY)], label=NASTY),
         charts.cumulative({NASTY: [1.0, 2.0]}, label=NASTY),
     ]
 
@@ -178,6 +180,22 @@ def test_the_front_is_drawn_as_steps_below_which_the_others_lie() -> None:
     heights = [float(place.split()[1]) for place in re.split("[ML]", steps.get("d", ""))[1:]]
     assert heights == sorted(heights, reverse=True)
     assert [len(of_class(picture, kind)) for kind in ("good", "even")] == [3, 1]
+
+
+def test_a_course_names_its_curves_and_the_numbers_of_each_moment() -> None:
+    curves = [Curve("searches", [3, 1_200, None]), Curve("so far", [None, 1_200, 7], "unsure", dashed=True)]
+    picture = charts.course([START, START + DAY, START + 2 * DAY], curves, label="x")
+
+    said = [title.text for title in drawn(picture).iter("title")][1:]
+    assert said == ["1 Nov 00:00: searches 3", "2 Nov 00:00: searches 1,200, so far 1,200", "3 Nov 00:00: so far 7"]
+    assert [one.get("class") for one in of_class(picture, "thread")] == ["thread plain", "thread unsure dashed"]
+    assert ["".join(one.itertext()) for one in drawn(picture).iter("li")] == ["searches", "so far"]
+
+
+def test_a_course_of_one_moment_or_of_zeros_can_be_drawn() -> None:
+    one = charts.course([START], [Curve("searches", [5])], label="x")
+    assert [text.text for text in of_class(one, "tick") if ":" in (text.text or "")] == ["1 Nov 00:00"]
+    drawn(charts.course([START, START + DAY], [Curve("searches", [0, 0])], label="x"))
 
 
 def test_a_test_lies_between_its_bounds_and_names_the_decision() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sized
@@ -127,30 +126,6 @@ def code(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(parts))
 
 
-def as_data(value: Any) -> Markup:
-    """Return a value as JSON that may stand inside a script element; what is no number is null.
-
-    >>> as_data({"x": [1.0, math.nan], "name": "</script>"})
-    Markup('{"x":[1.0,null],"name":"\\\\u003c/script\\\\u003e"}')
-    """
-    text = json.dumps(_finite(value), allow_nan=False, separators=(",", ":"), ensure_ascii=True)
-    for sign in "<>&'":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return Markup(text)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(name): _finite(one) for name, one in value.items()}
-    if isinstance(value, datetime):
-        return value.timestamp()
-    if isinstance(value, str) or not hasattr(value, "__iter__"):
-        return value
-    return [_finite(one) for one in value]
-
-
 def attributes(given: Mapping[str, Any]) -> Markup:
     """Return a macro's keywords as attributes: ``hx_get="/x"`` becomes ``hx-get="/x"``; False and None are left out."""
     parts = []
@@ -165,7 +140,7 @@ def attributes(given: Mapping[str, Any]) -> Markup:
 FILTERS = {
     "number": number, "signed": signed, "percent": percent, "probability": probability, "milliseconds": milliseconds,
     "signed_milliseconds": signed_milliseconds, "moment": moment, "seconds": seconds, "ago": ago_here, "count": count,
-    "code": code, "data": as_data, "attributes": attributes, "hint": for_pages, "signs": signs, "title_text": title,
+    "code": code, "attributes": attributes, "hint": for_pages, "signs": signs, "title_text": title,
     "unit": unit_of,
 }  # fmt: skip
 """What templates may write behind a bar."""

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
+from ringtrue import charts
 from ringtrue.errors import InputError
 from ringtrue.service.auth import Caller, PageReader
 from ringtrue.service.context import Here, Service
@@ -215,35 +216,23 @@ def _milliseconds(text: str) -> float | None:
     return value
 
 
-def _volume(stats: LogStats, now: datetime) -> dict[str, Any]:
-    """Return the searches over time as a chart has them; a step without any is 0, because the log says so.
+def _volume(stats: LogStats, now: datetime) -> tuple[list[int], list[charts.Curve]] | None:
+    """Return the searches over time; a step without any is 0, because the log says so.
 
-    The step that is not over yet is a line of its own, dashed: it would look like a fall.
+    The step that is not over yet is a curve of its own, dashed: it would look like a fall.
     """
     width = int(TIMES[stats.step].total_seconds())
     found = {int(datetime.fromisoformat(one.at).timestamp()) // width: one for one in stats.buckets}
     if not found:
-        return {}
+        return None
     places = range(min(found), max(found) + 1)
-
-    def counted(name: str) -> list[int]:
-        return [getattr(found[place], name) if place in found else 0 for place in places]
-
-    searches: list[int | None] = [*counted("searches")]
-    going: list[dict[str, Any]] = []
+    searches: list[int | None] = [found[place].searches if place in found else 0 for place in places]
+    empty = [found[place].empty if place in found else 0 for place in places]
+    going: list[charts.Curve] = []
     if max(found) == int(now.timestamp()) // width:
-        # It begins where the whole steps end; without a tone of its own a line is dashed.
+        # It begins where the whole steps end.
         so_far: list[int | None] = [*[None] * (len(searches) - 2), *searches[-2:]]
-        going = [{"name": f"searches, this {stats.step} so far", "values": so_far}]
+        going = [charts.Curve(f"searches, this {stats.step} so far", so_far, "unsure", dashed=True)]
         searches[-1] = None
-    return {
-        "time": True,
-        "x": [place * width for place in places],
-        "series": [
-            {"name": "searches", "values": searches, "tone": "plain"},
-            *going,
-            {"name": "found nothing", "values": counted("empty"), "tone": "bad"},
-        ],
-        "unit": "",
-        "from": 0,
-    }
+    curves = [charts.Curve("searches", searches), *going, charts.Curve("found nothing", empty, "bad")]
+    return [place * width for place in places], curves

@@ -1,4 +1,4 @@
-// What every page can do: theme, keys, copying, charts, jobs that move, and errors that are said. Pages work without it.
+// What every page can do: theme, keys, copying, jobs that move, and error messages. Pages work without it.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -18,7 +18,6 @@
   const choose = (theme) => {
     if (theme === "system") delete root.dataset.theme; else root.dataset.theme = theme;
     for (const button of all("[data-theme-choice]")) button.setAttribute("aria-pressed", String(button.dataset.themeChoice === theme));
-    redraw();
   };
 
   // --- messages
@@ -103,95 +102,6 @@
     else { store.set(button.dataset.themeChoice); choose(button.dataset.themeChoice); }
   };
 
-  // --- charts
-  const drawn = new Map();
-  const colour = (name) => {
-    const probe = make("span", { hidden: "" });
-    probe.style.color = `var(${name})`;
-    document.body.append(probe);
-    const found = getComputedStyle(probe).color;
-    probe.remove();
-    return found;
-  };
-  const faded = (rgb, share) => rgb.replace(/rgba?\(([^)]+)\)/, (_, parts) => `rgba(${parts.split(",").slice(0, 3).join(",")}, ${share})`);
-  const TONES = { good: "--good", bad: "--bad", unsure: "--unsure", plain: "--accent", soft: "--soft" };
-  const ORDER = ["plain", "unsure", "good", "bad", "soft"];
-  const options = (data, box, height) => {
-    const [ink, line] = [colour("--soft"), colour("--line")];
-    const font = `11px ${getComputedStyle(document.body).fontFamily}`;
-    const shown = (value) => (value === null || value === undefined ? "—" : `${Number(value.toPrecision(4)).toLocaleString("en")}${data.unit ? ` ${data.unit}` : ""}`.replace("-", "−"));
-    const axis = { stroke: ink, font, grid: { stroke: line, width: 1 }, ticks: { show: false }, gap: 6 };
-    const day = (seconds, options) => new Date(seconds * 1000).toLocaleString("en-GB", { timeZone: "UTC", ...options });
-    const moment = (_, x) => (x === null ? "—" : day(x, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }));
-    // A tick at midnight is a day, one between days an hour.
-    const named = (tick, step) => (tick % 86400 === 0 || step >= 86400 ? day(tick, { day: "numeric", month: "short" }) : day(tick, { hour: "2-digit", minute: "2-digit" }));
-    const series = [{ label: data.axis || (data.time ? "Time (UTC)" : "x"), value: data.time ? moment : (_, x) => shown(x) }];
-    const columns = [data.x];
-    const bands = [];
-    data.series.forEach((one, place) => {
-      const main = colour(TONES[one.tone || ORDER[place % ORDER.length]]);
-      if (one.low && one.high) {
-        const edge = { stroke: "transparent", width: 0, points: { show: false }, class: "edge" };
-        series.push({ ...edge, label: `${one.name}, high` }, { ...edge, label: `${one.name}, low` });
-        columns.push(one.high, one.low);
-        bands.push({ series: [columns.length - 2, columns.length - 1], fill: faded(main, 0.16) });
-      }
-      series.push({ label: one.name, stroke: main, width: 2, dash: place > 0 && !one.tone ? [6, 4] : undefined, points: { show: data.x.length < 40, size: 6, fill: colour("--card") }, spanGaps: false, value: (_, y, __, at) => (one.low && one.high && y !== null && at !== null ? `${shown(y)} (${shown(one.low[at])} to ${shown(one.high[at])})` : shown(y)) });
-      columns.push(one.values);
-    });
-    const rules = (u) => {
-      for (const rule of data.lines || []) {
-        const y = Math.round(u.valToPos(rule.value, "y", true)) + 0.5;
-        if (y < u.bbox.top || y > u.bbox.top + u.bbox.height) continue;
-        const draw = u.ctx;
-        draw.save();
-        draw.strokeStyle = draw.fillStyle = colour(TONES[rule.tone || "unsure"]);
-        draw.lineWidth = devicePixelRatio;
-        draw.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
-        draw.beginPath();
-        draw.moveTo(u.bbox.left, y);
-        draw.lineTo(u.bbox.left + u.bbox.width, y);
-        draw.stroke();
-        draw.font = `${11 * devicePixelRatio}px ${getComputedStyle(document.body).fontFamily}`;
-        draw.textAlign = "right";
-        draw.textBaseline = "bottom";
-        draw.fillText(rule.name, u.bbox.left + u.bbox.width - 4, y - 2 * devicePixelRatio);
-        draw.restore();
-      }
-    };
-    const reach = (u, low, high) => {
-      const values = [low, high, ...(data.lines || []).map((rule) => rule.value)].filter(Number.isFinite);
-      const [least, most] = values.length ? [Math.min(...values), Math.max(...values)] : [0, 1];
-      const air = (most - least || Math.abs(most) || 1) * 0.08;
-      return [data.from === undefined ? least - air : Math.min(data.from, least), data.to === undefined ? most + air : Math.max(data.to, most)];
-    };
-    // Of a single moment uPlot would show years.
-    const around = (u, low, high) => (data.time && data.x.length === 1 ? [data.x[0] - 7200, data.x[0] + 7200] : [low, high]);
-    return [{
-      width: Math.max(200, box.clientWidth), height, series, bands, legend: { live: true },
-      cursor: { drag: { x: true, y: false }, points: { size: 7 } },
-      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
-      scales: { x: { time: Boolean(data.time), ...(data.time && { range: around }) }, y: { range: reach } },
-      axes: [{ ...axis, grid: { show: false }, space: 80, values: (_, ticks, __, ___, step) => ticks.map(data.time ? (tick) => named(tick, step) : shown) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(shown) }],
-      hooks: { draw: [rules] },
-    }, columns];
-  };
-  const draw = (box) => {
-    const data = JSON.parse(document.getElementById(box.dataset.chart).textContent);
-    const before = drawn.get(box);
-    if (before) before.destroy();
-    if (!data.x.length) { box.replaceChildren(make("p", { class: "soft" }, "No data yet.")); return; }
-    const [made, columns] = options(data, box, Number(box.dataset.height));
-    drawn.set(box, new uPlot(made, columns, box));
-  };
-  const watched = window.ResizeObserver && new ResizeObserver((seen) => {
-    for (const { target } of seen) {
-      const chart = drawn.get(target);
-      if (chart && Math.abs(chart.width - target.clientWidth) > 1) chart.setSize({ width: Math.max(200, target.clientWidth), height: chart.height });
-    }
-  });
-  const redraw = () => { for (const box of drawn.keys()) if (box.isConnected) draw(box); else { drawn.get(box).destroy(); drawn.delete(box); } };
-
   // --- jobs
   const OVER = ["done", "failed", "cancelled", "interrupted"];
   const follow = (box) => {
@@ -222,13 +132,11 @@
   // Whatever comes into the page, at first or through htmx, is made alive once.
   const enliven = (within) => {
     for (const one of all(".needs-script", within)) one.hidden = false;
-    for (const box of all("[data-chart]", within)) if (!drawn.has(box) && window.uPlot) { draw(box); watched?.observe(box); }
     for (const box of all("[data-events]", within)) if (!box.dataset.followed) { box.dataset.followed = "yes"; follow(box); }
   };
 
   addEventListener("keydown", press);
   addEventListener("click", click);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   addEventListener("storage", (event) => { if (event.key === "ringtrue-theme") choose(store.get()); });
   document.addEventListener("htmx:configRequest", (event) => {
     event.detail.headers["X-CSRF-Token"] = document.querySelector('meta[name="csrf-token"]').content;
@@ -238,7 +146,6 @@
   document.addEventListener("htmx:timeout", () => toast("The server took too long to answer. Try again."));
   document.addEventListener("htmx:load", (event) => enliven(event.detail.elt.parentNode || document));
   choose(store.get());
-  // After every other script of the page: the one that draws charts is only where there are some.
   addEventListener("DOMContentLoaded", () => enliven(document));
   window.ringtrue = { toast };
 })();
