@@ -1,11 +1,11 @@
-"""The demonstration: a store filled with a month of a simulated hotel, so that every page has something to show (V-3).
+"""The demonstration: a store filled with a month of a simulated hotel, so that every page has something to show.
 
 Made up are the guests, the reviewers, the clock and the milliseconds of the log. Everything else is what Ringtrue does for a
 live system: the searches are made over the documents of the shipped set ``hotel``, evaluations, comparisons, gates, agreement,
 sequential tests, rollouts and the sweep are computed, and every decision is the library's.
 """
 
-from ringtrue.service.demo.fill import Filled, demo_settings, fill
+from ringtrue.service.demo.fill import demo_settings, fill
 from ringtrue.service.demo.shelf import HYBRID, SHIPPED
 
-__all__ = ["HYBRID", "SHIPPED", "Filled", "demo_settings", "fill"]
+__all__ = ["HYBRID", "SHIPPED", "demo_settings", "fill"]

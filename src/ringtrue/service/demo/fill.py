@@ -1,9 +1,9 @@
-"""``fill``: the month of the demonstration, event by event in the order of its simulated time."""
+"""``fill``: a month of a simulated hotel, event by event in the order of its simulated time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 from ringtrue.errors import InputError, RingtrueError
 from ringtrue.online import derive_into
 from ringtrue.run import evaluate
-from ringtrue.service.demo.figures import Figures
 from ringtrue.service.demo.guests import DAYS, Guests
 from ringtrue.service.demo.reviewing import Reviewing
 from ringtrue.service.demo.rollouts import GRADUATED, ROLLED_BACK, RUNNING, Rollouts
@@ -22,7 +21,7 @@ from ringtrue.service.demo.trials import Trials, weights_of
 from ringtrue.service.errors import refused
 from ringtrue.service.settings import Settings
 from ringtrue.service.work.evaluating import keys_of, renamed
-from ringtrue.store import DEFAULT_PROJECT, AuditEntry, Store, StoredJob, timestamp
+from ringtrue.store import DEFAULT_PROJECT, Store, StoredJob, timestamp
 
 BEGUN, ENDED = "demo.begun", "demo.filled"
 """What the audit trail says when filling begins and ends."""
@@ -35,31 +34,6 @@ Event = tuple[float, str, Callable[[datetime], Any]]
 """Days before the end, what is told of it, and what happens."""
 
 
-@dataclass(frozen=True)
-class Filled:
-    """What a store was filled with."""
-
-    new: bool
-    """False where it was filled before, and nothing was done."""
-    golden_sets: int
-    """Versions, of all sets."""
-    evaluations: int
-    baselines: int
-    searches: int
-    events: int
-    judgments: int
-    """Derived from the events."""
-    pairs: int
-    """Of the review queue."""
-    shadow_runs: int
-    tests: int
-    flags: int
-    experiments: int
-    jobs: int
-    points: int
-    """Of the history."""
-
-
 def demo_settings(folder: Path, **given: Any) -> Settings:
     """Return the settings of a server of the demonstration, its store in ``folder``; ``given`` are further ones."""
     return Settings(store=str(folder / "store.sqlite"), golden=SHIPPED, retriever=HYBRID, demo=True, **given)
@@ -67,25 +41,26 @@ def demo_settings(folder: Path, **given: Any) -> Settings:
 
 def fill(
     store: Store, *, now: datetime, project: str = DEFAULT_PROJECT, tell: Callable[[str], None] = lambda said: None
-) -> Filled:
-    """Fill a project of a store with a month that ends now, and return what it holds; a filled one is left as it is.
+) -> bool:
+    """Fill a project of a store with a month that ends now; leave one that is filled already as it is, and return False.
 
-    The same ``now`` gives the same month, but for the milliseconds of evaluations, which are measured. Raises InputError where
-    the project holds something else, or was filled only in part.
+    The same ``now`` gives the same month, but for the milliseconds of evaluations, which are measured. Raises InputError if the
+    project holds something else, or was filled only in part.
     """
     before = store.audit(project=project, what=ENDED, limit=1)
     if before:
         tell(f"the store was filled at {before[0].at} and is left as it is; delete it for a month that ends today")
-        return Filled(**{**before[0].detail["made"], "new": False})
+        return False
     _check_empty(store, project)
     scene = Scene(store, now, project)
-    store.add_audit(AuditEntry(timestamp(scene.ago(30.5)), OPERATOR, BEGUN, project, project))
+    scene.note(scene.ago(30.5), BEGUN, project)
     tell(f"filling a store with a month of a hotel: {SIMULATED}; {REAL}")
-    made = _play(scene, tell)
-    detail = {"simulated": SIMULATED, "real": REAL, "made": asdict(made)}
-    store.add_audit(AuditEntry(timestamp(now), OPERATOR, ENDED, project, project, detail))
-    tell(f"filled: {made.searches:,} searches, {made.evaluations} evaluations, {made.experiments} experiments")
-    return made
+    _play(scene, tell)
+    scene.note(now, ENDED, project, simulated=SIMULATED, real=REAL)
+    runs = sum(one.run_type in ("full", "regression") for one in store.results(project=project))
+    tried = len(store.experiments(project=project))
+    tell(f"filled: {store.count_queries(project=project):,} searches, {runs} evaluations, {tried} experiments")
+    return True
 
 
 def _check_empty(store: Store, project: str) -> None:
@@ -98,26 +73,24 @@ def _check_empty(store: Store, project: str) -> None:
         )
 
 
-def _play(scene: Scene, tell: Callable[[str], None]) -> Filled:
-    """Let everything happen, and return what it came to."""
+def _play(scene: Scene, tell: Callable[[str], None]) -> None:
+    """Let everything happen."""
     shelf = Shelf(scene)
-    reviewing, trials, figures = Reviewing(scene, shelf), Trials(scene, shelf), Figures(scene)
-    for days, says, happens in _before_guests(shelf, reviewing, trials):
-        _happen(scene, days, says, happens, tell)
+    reviewing, trials = Reviewing(scene, shelf), Trials(scene, shelf)
+    for event in _before_guests(shelf, reviewing, trials):
+        _happen(scene, event, tell)
     guests = Guests(scene, shelf)
     rollouts = Rollouts(scene, shelf, guests)
     events = [*_with_guests(shelf, reviewing, trials, guests, rollouts), *_jobs(scene, shelf)]
-    for days, says, happens in sorted(events, key=lambda event: -event[0]):
-        _happen(scene, days, says, happens, tell)
-        figures.look(scene.ago(days), evaluations=len(shelf.results))
+    for event in sorted(events, key=lambda event: -event[0]):
+        _happen(scene, event, tell)
     tell("judgments from what guests did in the last week")
     week = timestamp(scene.ago(7))
-    derived = derive_into(scene.store, now=timestamp(scene.now), since=week, project=scene.project, mixed="separate")
-    tell("writing down the gauges of the last week")
-    return _count(scene, events=guests.events, derived=len(derived.judgments), points=figures.keep())
+    derive_into(scene.store, now=timestamp(scene.now), since=week, project=scene.project, mixed="separate")
 
 
-def _happen(scene: Scene, days: float, says: str, happens: Callable[[datetime], Any], tell: Callable[[str], None]) -> None:
+def _happen(scene: Scene, event: Event, tell: Callable[[str], None]) -> None:
+    days, says, happens = event
     if says:
         tell(says)
     happens(scene.ago(days))
@@ -217,24 +190,3 @@ def _jobs(scene: Scene, shelf: Shelf) -> Iterable[Event]:
 
     yield 0.19, "", done
     yield 0.1, "", failed
-
-
-def _count(scene: Scene, *, events: int, derived: int, points: int) -> Filled:
-    store, project = scene.store, scene.project
-    flags = store.flags(project=project)
-    return Filled(
-        new=True,
-        golden_sets=len(store.golden_sets(project=project)),
-        evaluations=sum(one.run_type in ("full", "regression") for one in store.results(project=project)),
-        baselines=len(store.baselines(project=project)),
-        searches=store.count_queries(project=project),
-        events=events,
-        judgments=derived,
-        pairs=store.backlog(project=project)["total"],
-        shadow_runs=sum(len(store.shadow_runs(feature_id=flag.name, project=project)) for flag in flags),
-        tests=len(store.tests(project=project)),
-        flags=len(flags),
-        experiments=len(store.experiments(project=project)),
-        jobs=len(store.jobs(project=project)),
-        points=points,
-    )

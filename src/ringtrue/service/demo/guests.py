@@ -70,8 +70,6 @@ class Guests:
             DIVERSE: Engine(DIVERSE, shelf.corpus, typical_ms=88.0, weights=EVEN),
         }
         self.candidates = dict(CANDIDATES)
-        self.events = 0
-        """Events that were stored."""
         self._needs = needs_of(shelf.golden)
         self._number = 0
         self._visits = 0
@@ -96,7 +94,7 @@ class Guests:
         rows.sort(key=lambda row: (row.created_at, row.query_id))
         store = self.scene.store
         store.add_queries(rows)
-        self.events += store.add_feedback([*events, *re_searches(rows), *scroll_pasts(rows, events)])
+        store.add_feedback([*events, *re_searches(rows), *scroll_pasts(rows, events)])
         return rows
 
     def _visit(
