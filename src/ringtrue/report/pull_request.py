@@ -104,7 +104,9 @@ def _measures(report: Report) -> Iterator[Block]:
         body.append(
             row(name, amount(line.measure, line.baseline), amount(line.measure, line.current), difference, interval, status)
         )
-    of = f"of Δ over paired queries. {how_tested(comparison)}" if comparison is not None else "95 % of the current mean."
+    of = "95 % of the current mean."
+    if comparison is not None:
+        of = f"of Δ over paired queries. {how_tested(comparison, gated=report.verdict is not None)}"
     closing = ["", f"<sub>Interval: {md(of, most=600)}</sub>", ""]
     yield Block(header("measure", _before(report), "current", "Δ", "interval", "status"), body, closing)
     other = comparison_of(report)

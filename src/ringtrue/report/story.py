@@ -162,7 +162,7 @@ def says(found: MeasureComparison) -> str:
     return word if found.decides else f"{word} (info)"
 
 
-def how_tested(comparison: Comparison) -> str:
+def how_tested(comparison: Comparison, *, gated: bool = False) -> str:
     """Return the sentences below every table of measures: what p and interval mean, what decides, what is for reading."""
     main = comparison.measures[comparison.primary]
     decide = comparison.deciding
@@ -170,7 +170,10 @@ def how_tested(comparison: Comparison) -> str:
     text += f", corrected for {main.tests} tests ({comparison.correction})." if main.decides and main.tests > 1 else "."
     if len(decide) == len(comparison.measures):
         return text
-    return f"{text} {', '.join(decide)} {'decides' if len(decide) == 1 else 'decide'}; the other measures are informational."
+    names = ", ".join(decide)
+    if gated:
+        return f"{text} The gate judges the rows with a status; better or worse is decided by {names} alone."
+    return f"{text} {names} {'decides' if len(decide) == 1 else 'decide'}; the other measures are informational."
 
 
 def terms(alpha: float, tests: int) -> str:

@@ -30,6 +30,10 @@ def found_nowhere() -> Report:
     return clean(evaluation=healthy(losses=lost("not in any list", 30)))
 
 
+def not_among_the_hits() -> Report:
+    return clean(evaluation=healthy(losses=lost("not in any list", 30), components=(), setup={"k": 20}))
+
+
 def cut_at_borders() -> Report:
     return clean(evaluation=healthy(losses=lost("wrong chunk", 12, rank=2)))
 
@@ -144,6 +148,14 @@ def test_p2_advice_names_what_it_is_about() -> None:
     means = {one.name: one.latency.mean for one in too_slow().evaluation.components if one.latency}
     assert by_rule["latency"].evidence["component mean ms"] == pytest.approx(means["rrf >> rerank"] - means["rrf"])
     assert by_rule["overfitting"].evidence["gap"] > 0.05
+
+
+def test_a_short_list_of_one_search_is_not_called_a_lack_of_words() -> None:
+    """Documents that are not among the 20 hits asked for may be ranked 21st: a reversed ranking, for example."""
+    (found,) = recommend(not_among_the_hits())
+    assert "are not among the 20 hits asked for: they rank lower, or the search does not find them at all." in found.advice
+    assert "words or meanings" not in found.advice
+    assert "in no candidate list of bm25, dense" in recommend(found_nowhere())[0].advice
 
 
 def test_p2_a_few_lost_documents_are_no_pattern() -> None:

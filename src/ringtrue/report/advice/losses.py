@@ -34,18 +34,23 @@ def rerank(report: Report) -> Iterator[Recommendation]:
 
 
 def vocabulary(report: Report) -> Iterator[Recommendation]:
-    """Many relevant documents are in no candidate list at all: no later step can save them."""
+    """Many relevant documents are in no list that was seen. One list may simply be too short; of channels, none found them."""
     evaluation = report.evaluation
     lost = _lost(evaluation, "not in any list")
     if _many(lost, evaluation):
-        share = len(lost) / relevant_documents(evaluation)
-        channels = [part.name for part in evaluation.components if part.kind == "channel"] or [evaluation.search]
+        share, k = len(lost) / relevant_documents(evaluation), evaluation.setup.k
+        channels = ", ".join(part.name for part in evaluation.components if part.kind == "channel")
+        why = (
+            f"in no candidate list of {channels}: question and document share too few words or meanings. Add a channel of "
+            "another kind or query expansion, or deepen the candidate lists."
+            if channels
+            else f"not among the {k} hits asked for: they rank lower, or the search does not find them at all. "
+            f"Ask for more hits (-k {5 * k}) to tell."
+        )
         yield Recommendation(
             "vocabulary",
-            f"{counted(len(lost), 'relevant document')} ({portion(share)} of all) are in no candidate list of "
-            f"{', '.join(channels)}: question and document share too few words or meanings. Add a channel of another kind "
-            "or query expansion, or deepen the candidate lists.",
-            {"documents": len(lost), "share": share, "channels": ", ".join(channels)},
+            f"{counted(len(lost), 'relevant document')} ({portion(share)} of all) are {why}",
+            {"documents": len(lost), "share": share, "channels": channels or evaluation.search},
             _queries(lost),
         )
 

@@ -38,7 +38,7 @@ WORDS = {
 }
 WHY_LOST = {
     "not in corpus": "the index does not hold it",
-    "not in any list": "no channel found it",
+    "not in any list": "not among the hits asked for",
     "cut by fusion": "a channel has it in its list, but fusion not among the first k",
     "wrong chunk": "another passage of its document answered",
     "cut by threshold": "its score fell below the threshold",
@@ -186,7 +186,7 @@ def measures(sides: Sides) -> Mapping[str, Any]:
         "terms": terms(sides.comparison.alpha, sides.comparison.measures[sides.comparison.primary].tests)
         if sides.comparison
         else "",
-        "how": how_tested(sides.comparison) if sides.comparison else "",
+        "how": how_tested(sides.comparison, gated=sides.report.verdict is not None) if sides.comparison else "",
         "warnings": list(dict.fromkeys(text for found in compared.values() for text in found.warnings)),
     }
 
