@@ -56,12 +56,14 @@ def results(place: str | Path = DEFAULT, **options: Any) -> list[Any]:
         return store.results(**options)
 
 
-def test_o1_no_store_is_made_unasked(home: Path, ringtrue: Run) -> None:
-    assert ringtrue("eval", "--json").json["stored"] is None
+def test_the_first_eval_makes_the_store_so_that_the_dashboard_has_its_run(home: Path, ringtrue: Run) -> None:
+    assert ringtrue("eval", "--no-store", "--json").json["stored"] is None
     assert ringtrue("gate", "--no-baseline", "--json").json["stored"] is None
     assert not DEFAULT.exists()
-    shown = ringtrue("eval")
-    assert (shown.code, "stored" in shown.out, shown.err.count("store")) == (0, False, 0)
+    shown = ringtrue("eval", "--name", "first")
+    (row,) = results()
+    assert (shown.code, shown.err.count("store")) == (0, 0)
+    assert f"stored: {row.run_id}" in shown.out
 
 
 def test_o1_a_named_store_is_made_and_filled(home: Path, ringtrue: Run) -> None:

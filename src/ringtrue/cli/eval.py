@@ -392,8 +392,8 @@ def eval_command(
     """Measure a search on a golden set.
 
     Asks every question of the set and scores the answers, if the set's documents are in the index. Writes a run folder (which
-    compare, gate and report read) and a Markdown report, and adds the result to the store if there is one. Repeating the same
-    evaluation reads the cache and says so.
+    compare, gate and report read) and a Markdown report, and adds the result to the store, where `ringtrue serve` shows it.
+    Repeating the same evaluation reads the cache and says so.
 
     \b
     Example: ringtrue eval --golden hotel --retriever hybrid --components
@@ -410,7 +410,7 @@ def eval_command(
         components, sample, split, session, scope, workers, timeout, retries, id_pattern, allow or (), failed, version,
         watch or (), not no_cache, resume, name, passes,
     )  # fmt: skip
-    keeping = keeper(store, no_store=no_store, project=project, feature=feature)
+    keeping = keeper(store, no_store=no_store, project=project, feature=feature, make=True)
     found = evaluated(settled(asked, context), quiet=json)
     now = datetime.now(UTC)
     found = save(found, out or new_run_folder(found, now))

@@ -1,4 +1,4 @@
-"""Results and runs of ``eval`` and ``gate`` go to the store where there is one; none is ever made unasked (O-1)."""
+"""Results and runs of ``eval`` and ``gate`` go to the store; ``eval`` makes it if there is none (O-1)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ StoreAt = Annotated[
         "--store",
         metavar="URL",
         show_default=False,
-        help="Add result and run to this store: a file or postgresql://…; unless given to the configured one, if there is any.",
+        help="Add result and run to this store: a file or postgresql://…; default: the configured store.",
     ),
 ]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Add the result to no store.")]
@@ -81,8 +81,11 @@ class Kept:
             show.note(f"the result was not added to the store: {self.problem}")
 
 
-def keeper(store: str | None, *, no_store: bool, project: str, feature: str | None) -> Keeper:
-    """Return where results go; a store that was named is opened, so that a wrong name is told before anything is evaluated."""
+def keeper(store: str | None, *, no_store: bool, project: str, feature: str | None, make: bool = False) -> Keeper:
+    """Return where results go; a store that was named is opened, so that a wrong name is told before anything is evaluated.
+
+    The store that nobody named, ``.ringtrue/store.sqlite``, is made only if ``make`` says so.
+    """
     if no_store:
         return Keeper(None, False, project, feature)
     if store is not None:
@@ -93,6 +96,6 @@ def keeper(store: str | None, *, no_store: bool, project: str, feature: str | No
     from ringtrue.config import configured_store, store_url
 
     place = configured_store()
-    if place is None and Path(store_url()).is_file():
+    if place is None and (make or Path(store_url()).is_file()):
         place = store_url()
     return Keeper(place, False, project, feature)
