@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +67,16 @@ def test_the_first_eval_makes_the_store_so_that_the_dashboard_has_its_run(home: 
     (row,) = results()
     assert (shown.code, shown.err.count("store")) == (0, 0)
     assert f"stored: {row.run_id}" in shown.out
+
+
+def test_the_command_that_measures_again_in_a_report_runs(home: Path, ringtrue: Run) -> None:
+    shown = ringtrue("eval", "--html", "report.html")
+    assert shown.code == 0
+    (command,) = re.findall(r"ringtrue eval (--golden [^<]+)", unescape(Path("report.html").read_text("utf-8")))
+    Path("ringtrue.toml").unlink()
+    assert "--golden golden.yaml --python search.py:find" in command
+    again = ringtrue("eval", *shlex.split(command))
+    assert again.code == 0, again.err
 
 
 def test_o1_a_named_store_is_made_and_filled(home: Path, ringtrue: Run) -> None:

@@ -167,8 +167,20 @@ def evaluated(asked: Asked, *, quiet: bool = False) -> Evaluation:
             watcher=watcher,
         )
     count_look(found.setup.golden, asked.golden, who="ringtrue eval", what=found.name)
+    found = replace(found, setup=replace(found.setup, arguments=_arguments(asked)))
     name = asked.name or branch_and_commit(Path.cwd())
     return found.named(name) if name else found
+
+
+def _arguments(asked: Asked) -> tuple[str, ...]:
+    """Return the options that name golden set and search, for who measures the same again."""
+    search = None if asked.python or asked.routes else asked.retriever or "hybrid"
+    options = [
+        ("--golden", asked.golden), ("--in", asked.folder), ("--chunk", asked.chunk), ("--retriever", search),
+        ("--python", asked.python), *(("--route", route) for route in asked.routes), ("--id-pattern", asked.id_pattern),
+        ("--scope", asked.scope), *(("--allow", name) for name in asked.allow),
+    ]  # fmt: skip
+    return tuple(text for option, value in options if value for text in (option, str(value)))
 
 
 @contextmanager

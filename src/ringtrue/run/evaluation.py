@@ -120,6 +120,8 @@ class Setup:
     preconditions: tuple[Precondition, ...] = ()
     search: str = ""
     """The retriever as the user wrote it, if the run has a name of its own."""
+    arguments: tuple[str, ...] = ()
+    """Options of ``ringtrue eval`` that name golden set and search, as the user wrote them; () if another program evaluated."""
 
     def __repr__(self) -> str:
         made = {"k": self.k, "measures": self.measures, "recorded_at": self.recorded_at, "machine": self.machine}

@@ -353,7 +353,8 @@ def _hits(path: Path) -> Iterator[tuple[str, Hit]]:
 def _setup(record: Mapping[str, Any]) -> Setup:
     golden = Origin(**{key: _tuples(value) for key, value in record["golden"].items()})
     met = tuple(Precondition(**one) for one in record["preconditions"])
-    return Setup(**{**record, "golden": golden, "measures": tuple(record["measures"]), "preconditions": met})
+    texts = {name: tuple(record.get(name, ())) for name in ("measures", "arguments")}
+    return Setup(**{**record, **texts, "golden": golden, "preconditions": met})
 
 
 def _read_component(record: Mapping[str, Any], whole: Scores) -> Component:

@@ -489,7 +489,8 @@ def _setting(value: Any) -> str:
 def command(sides: Sides) -> str:
     """Return the command that measures the same again, as far as a run knows it."""
     setup = sides.now.setup
-    parts = ["ringtrue eval", f"--golden {_quoted(setup.golden.id)}", f"--retriever {_quoted(setup.retriever)}"]
+    named = setup.arguments or ("--golden", setup.golden.id, "--retriever", setup.retriever)
+    parts = ["ringtrue eval", *map(_quoted, named)]
     if setup.measures != DEFAULT_MEASURES:
         parts += [f"--measure {_quoted(measure)}" for measure in setup.measures]
     parts.append(f"-k {setup.k}")
