@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.measures import Measure
@@ -207,7 +207,9 @@ def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Found:
             f"none of the {len(returned)} documents in the answers, such as '{strangers[0]}', has the id of a document of "
             f"'{golden.id}', such as '{min(universe)}'"
         )
-        cure = "search the documents that the set judges, or map them with --id-pattern 'REGEX' (ids= in Python)"
+        cure = _as_returned(returned, universe) or (
+            "search the documents that the set judges, or map them with --id-pattern 'REGEX' (ids= in Python)"
+        )
         cure = f"map them with --id-pattern '{guess[0]}' (ids= in Python) ({guess[2]})" if guess else cure
         return Found("ids", problem, cure)
     likely = guess or _guess(strangers, universe)
@@ -216,6 +218,17 @@ def _ids(rankings: Sequence[Ranking], golden: GoldenSet) -> Found:
         cure = "make the search return document ids only; a pattern for these would also change ids that are correct"
         return Found("ids", problem, f"map them with --id-pattern '{guess[0]}' (ids= in Python)" if guess else cure)
     return Found("ids", detail=f"{len(returned) - len(strangers)} of {len(returned)} returned documents are known to the set")
+
+
+def _as_returned(returned: Collection[str], universe: Collection[str]) -> str:
+    """Return the cure if the ids of the set, not those of the answers, have a case of their own or something around them."""
+    folded = {doc_id.casefold(): doc_id for doc_id in universe}
+    pair = next(((folded[doc_id.casefold()], doc_id) for doc_id in returned if doc_id.casefold() in folded), None)
+    if pair is None and (around := _guess(universe, returned)):
+        pair = around[1], cast("re.Match[str]", re.match(around[0], around[1]))[1]
+    if pair is None:
+        return ""
+    return f"write the ids in the golden set as the search returns them: '{pair[1]}' instead of '{pair[0]}'"
 
 
 def _guess(strangers: Iterable[str], wanted: Collection[str], *, right: Iterable[str] = ()) -> tuple[str, str, str, int] | None:

@@ -78,6 +78,24 @@ def test_trap_11_the_cure_names_a_pattern_that_works(golden: GoldenSet, form: st
     assert evaluate(search, golden, measures=MEASURES, ids=pattern).metrics["R@5"] == 1.0
 
 
+@pytest.mark.parametrize(
+    ("named", "answer"),
+    [("docs/{}.md".format, lambda doc_id: doc_id[5:-3]), (str, str.upper)],
+    ids=["longer in the set", "another case"],
+)
+def test_ids_that_only_the_golden_set_can_change_get_no_pattern_for_answers(
+    golden: GoldenSet, named: Callable[[str], str], answer: Callable[[str], str]
+) -> None:
+    golden = replace(
+        golden,
+        judgments=tuple(replace(one, doc_id=named(one.doc_id)) for one in golden.judgments),
+        documents=tuple(replace(one, doc_id=named(one.doc_id)) for one in golden.documents),
+    )
+    message = refused(answering(golden, answer), golden)
+    assert "write the ids in the golden set as the search returns them: '" in message
+    assert "--id-pattern" not in message
+
+
 def test_trap_11_chunk_ids_mixed_with_document_ids_are_seen_too(golden: GoldenSet) -> None:
     """Some answers in documents, some in chunks: the chunks would count as strangers, and the search as worse than it is."""
     search = answering(golden, lambda doc_id: doc_id if doc_id < "h" else f"{doc_id}#0")
