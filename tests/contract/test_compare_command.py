@@ -13,7 +13,7 @@ import pytest
 from made import answers, evaluation, golden_set
 from ringtrue.golden import save as save_set
 from ringtrue.golden import split
-from ringtrue.run import save
+from ringtrue.run import open_run, save
 
 Ringtrue = Callable[..., Any]
 GOLDEN = golden_set()
@@ -85,6 +85,21 @@ def test_c1_the_p_that_is_shown_is_the_larger_of_both_that_must_hold(ringtrue: R
     assert found["RR"]["p_adjusted"] > max(found["RR"]["p"], found["RR"]["interval_p"])
     shown = next(line for line in ringtrue("compare", *pair).out.splitlines() if line.startswith("RR "))
     assert f" {found['RR']['p_adjusted']:.2g} " in shown
+
+
+def test_runs_are_found_by_name_the_newest_first(
+    ringtrue: Ringtrue, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder, run, name in (("20260101T1Z", "same", "main"), ("20260102T1Z", "weak", "main"), ("20260103T1Z", "strong", "new")):
+        save(open_run(runs / run).named(name), Path(".ringtrue/runs", folder))
+    found = ringtrue("compare", "main", "new", "--json", *FAST).json
+    assert (found["a"], found["b"], found["verdict"]) == ("main", "new", "better")
+    assert found["measures"]["nDCG@10"]["a"] == pytest.approx(open_run(runs / "weak").metrics["nDCG@10"])
+    assert ringtrue("diff", "main", "new").out.startswith("60 queries compared")
+    unknown = ringtrue("compare", "main", "mian", *FAST)
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "mian: is no run folder and no name of a run in .ringtrue/runs (main, new)" in unknown.err
 
 
 def test_c2_comparing_is_not_gating_a_worse_run_ends_with_0(ringtrue: Ringtrue, runs: Path) -> None:
@@ -246,6 +261,7 @@ def test_numbers_that_do_not_exist_are_null_and_dashes(ringtrue: Ringtrue, runs:
     assert (record["verdict"], main["p"], main["t"], main["more_queries"]) == ("not enough evidence", 1.0, None, None)
     assert not math.isnan(json.loads(json.dumps(main["diff"])))
     shown = ringtrue("compare", *same, *FAST).out
+    assert shown.startswith("verdict: the same\n")
     assert "All 60 differences are 0." in shown
     assert "are the same: every difference is 0, by all 8 measures over 60 queries." in shown.splitlines()[1]
     assert "is open" not in shown

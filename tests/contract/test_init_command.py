@@ -140,7 +140,7 @@ def test_without_an_id_the_other_settings_are_written(ringtrue, folder, address)
 def test_the_second_run_completes_settings_that_nobody_has_touched(ringtrue, folder, address) -> None:
     ringtrue(*start_at("http://localhost:9/search"))  # nothing listens at port 9
     text = Path("ringtrue.toml").read_text()
-    assert "init --search http --where http://localhost:9/search` again" in text
+    assert "init --search http --where http://localhost:9/search --name start --question 'the sauna'` again" in text
     Path("ringtrue.toml").write_text(text.replace("p95 = 500", "p95 = 400"))
     again = ringtrue(*start_at(f"{address}/search"))
     assert "completed [connections.search] in ringtrue.toml" in again.out
@@ -281,6 +281,13 @@ def test_answers_lead_to_the_same_files_as_options(ringtrue, folder) -> None:
     assert not Path("asked/.github").exists()
     assert "examples; replace them" in asked.err
     assert tomllib.loads(Path("asked/ringtrue.toml").read_text())["connections"]["search"]["kind"] == "opensearch"
+
+
+def test_an_endpoint_is_asked_the_query_that_the_user_names(ringtrue, folder, address) -> None:
+    outcome = ringtrue("init", stdin=f"http\n{address}/search\nthe sauna\n\nshop\nnone\n".encode())
+    assert outcome.code == 0, outcome.err
+    assert "a search with these settings works (3 documents for 'the sauna')" in outcome.err
+    assert printed(outcome.out)[-1] == "ringtrue baseline update"
 
 
 def test_an_unknown_answer_is_asked_again_with_all_choices(ringtrue, folder) -> None:

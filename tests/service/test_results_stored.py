@@ -79,6 +79,18 @@ def test_the_command_that_measures_again_in_a_report_runs(home: Path, ringtrue: 
     assert again.code == 0, again.err
 
 
+def test_the_baseline_is_not_taken_silently_from_a_run_on_another_golden_set(home: Path, ringtrue: Run) -> None:
+    Path("trial.yaml").write_text(Path("golden.yaml").read_text())
+    assert ringtrue("eval", "--golden", "trial.yaml", "--no-store").code == 0
+    refused = ringtrue("baseline", "update")
+    assert (refused.code, Path("ringtrue-baseline.json").exists()) == (2, False)
+    assert "measured trial.yaml, but [eval] golden in" in refused.err
+    (run,) = Path(".ringtrue/runs").iterdir()
+    assert ringtrue("baseline", "update", "--run", str(run)).code == 0
+    assert ringtrue("eval", "--no-store").code == 0
+    assert ringtrue("baseline", "update").code == 0
+
+
 def test_o1_a_named_store_is_made_and_filled(home: Path, ringtrue: Run) -> None:
     found = ringtrue("eval", "--store", "mine.sqlite", "--json").json
     (row,) = results("mine.sqlite")

@@ -76,6 +76,8 @@ class Start:
     forges: Forges = "github"
     serve: str = ""
     """The command that starts a search service, with ``{port}``; empty if it runs elsewhere or is not known yet."""
+    question: str = "search"
+    """A query that has results, by which the settings of an HTTP search are found."""
 
     def __post_init__(self) -> None:
         if self.search not in PLACES:
@@ -353,9 +355,11 @@ def _http(start: Start, probed: Mapping[str, Any] | str) -> str:
     if isinstance(probed, Mapping):
         absent = '\n# No field of a hit is surely the id, a text or whole number that differs in each hit; name it:\n# id = "…"'
         return text if "id" in probed else text + absent
+    question = shlex.quote("a query that has results" if start.question == Start.question else start.question)
+    named = f"--where {shlex.quote(start.place)} --name {start.name} --question {question}"
     return (
         f"{text}\n# {probed or 'The endpoint was not asked.'}\n"
-        f"{PLACEHOLDER} `ringtrue init --search http --where {shlex.quote(start.place)}` again once it answers:\n"
+        f"{PLACEHOLDER} `ringtrue init --search http {named}` again once it answers:\n"
         '# params = {q = "{text}", k = "{k}"}      # asked by GET; body = {…} is sent by POST\n'
         '# hits = "results"                        # where the list of hits is in the answer\n'
         '# id = "id"                               # where the id is in a hit'

@@ -12,6 +12,8 @@ from ringtrue.cli.gate import BASELINE, BaselineFile
 from ringtrue.errors import REGRESSION, InputError
 
 if TYPE_CHECKING:
+    from ringtrue.config import Config
+    from ringtrue.run import Evaluation
     from ringtrue.verdict import Baseline
     from ringtrue.verdict.update import Movement
 
@@ -65,7 +67,7 @@ def show_baseline(baseline: BaselineFile = BASELINE, json: Json = False) -> None
 @app.command()
 def update(
     run: Annotated[
-        Path | None, typer.Option("--run", help="The run folder to take; the newest in .ringtrue/runs unless given.")
+        Path | None, typer.Option("--run", help="The run to take, a folder or a name; default: the newest in .ringtrue/runs.")
     ] = None,
     baseline: BaselineFile = BASELINE,
     force: Annotated[bool, typer.Option("--force", help="Take a worse run; needs --reason.")] = False,
@@ -96,6 +98,8 @@ def update(
     policy = Policy.of(config.gate, place=config.file or "gate")
     folder = run or newest_run()
     evaluation = open_run(folder)
+    if run is None:
+        _check_golden(evaluation, config)
     whole, _ = with_measures(evaluation, policy.measures)
     old = read_baseline(baseline) if baseline.is_file() else None
     moves = movements(old, baseline_of(whole))
@@ -117,6 +121,18 @@ def update(
         _print_update(moves, against, old=old, new=new, file=baseline, folder=folder, accepted=accepted)
     if not accepted:
         raise typer.Exit(REGRESSION)
+
+
+def _check_golden(evaluation: Evaluation, config: Config) -> None:
+    """Refuse a run that nobody named if it measured another golden set than ``[eval]`` names."""
+    wanted = config.commands.get("eval", {}).get("golden")
+    options = evaluation.setup.arguments
+    measured = options[options.index("--golden") + 1] if "--golden" in options else wanted
+    if wanted and measured and Path(wanted).resolve() != Path(measured).resolve():
+        raise InputError(
+            f"the newest run, {evaluation.run_dir}, measured {measured}, but [eval] golden in {config.file} is {wanted}; "
+            f"evaluate that first, or name the run: --run {evaluation.run_dir}"
+        )
 
 
 def _print_update(

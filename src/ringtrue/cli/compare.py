@@ -23,7 +23,7 @@ HEADERS = ("A", "B", "B − A", "interval", "p", "win/tie/loss", "verdict")
 
 
 def compare_command(
-    runs: Annotated[list[str], typer.Argument(help="Two or more: folders made by ringtrue eval, or run files with --golden.")],
+    runs: Annotated[list[str], typer.Argument(help="Two or more: runs made by ringtrue eval (folders or names), or run files with --golden.")],
     golden: Annotated[
         str | None,
         typer.Option("--golden", "--qrels", "-g", help="Score the runs against this golden set or file of judgments."),
@@ -144,9 +144,10 @@ def _scored(run: str, judgments: Qrels | GoldenSet, measures: Sequence[str]) -> 
     from ringtrue.formats import read_run
     from ringtrue.measures import check_documents, score
     from ringtrue.records import GoldenSet
-    from ringtrue.run import DEFAULT_MEASURES, Origin, open_run
+    from ringtrue.run import DEFAULT_MEASURES, Origin, open_run, run_folder
     from ringtrue.verdict import Scored
 
+    run = str(run_folder(run))
     answers = read_run(run)
     scores: Scores = score(answers, judgments, measures or DEFAULT_MEASURES, average_over="common")
     check_documents(answers, judgments, scores)
@@ -221,7 +222,7 @@ def _print(found: Comparison, a: Arm, b: Arm, count: int, *, tests: bool) -> Non
     from ringtrue.report.story import slice_terms
 
     main = found.measures[found.primary]
-    print(f"verdict: {found.verdict}")
+    print(f"verdict: {_word(found)}")
     print(_sentence(found, main))
     print(f"{found.reason[0].upper()}{found.reason[1:]}.")
     print()
@@ -254,11 +255,17 @@ def _print_overview(found: Sequence[Comparison]) -> None:
     from ringtrue.cli import show
 
     for one in found:
-        print(f"verdict on {one.b}: {one.verdict}")
+        print(f"verdict on {one.b}: {_word(one)}")
         print(_sentence(one, one.measures[one.primary]))
     print()
     rows = [[one.b, *_measure_row(one.measures[one.primary])] for one in found]
     show.table([f"{found[0].primary}, against {found[0].a}", *HEADERS], rows)
+
+
+def _word(found: Comparison) -> str:
+    from ringtrue.report.story import same
+
+    return "the same" if same(found) else found.verdict
 
 
 def _sentence(found: Comparison, main: MeasureComparison) -> str:

@@ -22,7 +22,7 @@ KINDS: tuple[Kind, ...] = ("identical", "minor", "major", "incompatible")
 
 
 def diff_command(
-    before: Annotated[str, typer.Argument(help="The run before: a run folder, or a file that ringtrue score reads.")],
+    before: Annotated[str, typer.Argument(help="The run before: its folder, its name, or a file that ringtrue score reads.")],
     after: Annotated[str, typer.Argument(help="The run after.")],
     qrels: Annotated[
         str | None, typer.Option("--qrels", help="Judgments or a golden set, for RR and nDCG; run folders bring their own.")
@@ -39,9 +39,11 @@ def diff_command(
     """
     from ringtrue.cli import show
     from ringtrue.formats import read_run
+    from ringtrue.run import run_folder
 
     if before == after == "-":
         raise InputError("both runs cannot come from standard input; name a file for one of them")
+    before, after = (str(run_folder(name)) for name in (before, after))
     one, other = read_run(before), read_run(after)
     values, remarks = (scored(one, other, qrels, k=k), []) if qrels is not None else own_values(before, after, k=k)
     found, missing = differences(one, other, values, k=k)

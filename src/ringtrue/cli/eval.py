@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ringtrue.run import Evaluation
     from ringtrue.run.evaluator import Watcher
 
-RUNS = Path(".ringtrue/runs")
 REPORTS = Path("reports")
 ORDER = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
 """Where a value comes from, the strongest first."""
@@ -477,6 +476,8 @@ def record(found: Evaluation) -> dict[str, Any]:
 
 def new_run_folder(found: Evaluation, now: datetime) -> Path:
     """Return a new folder for a run, made at once: of two evaluations in one second each gets its own."""
+    from ringtrue.run import RUNS
+
     slug = re.sub(r"[^A-Za-z0-9]+", "-", found.search).strip("-")[:40] or "run"
     wanted = RUNS / f"{now:%Y%m%dT%H%M%SZ}-{found.setup.golden.id}-{slug}"
     RUNS.mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ BaselineFile = Annotated[Path, typer.Option("--baseline", "-b", help="The baseli
 
 def gate_command(
     context: typer.Context,
-    run: Annotated[Path | None, typer.Option("--run", help="Judge this run folder instead of evaluating.")] = None,
+    run: Annotated[Path | None, typer.Option("--run", help="Judge this run, a folder or a name, instead of evaluating.")] = None,
     golden: options.Golden = None,
     retriever: options.RetrieverText = None,
     python: options.Python = None,
@@ -417,7 +417,9 @@ def writer_for(path: Path) -> Any:
 
 def newest_run() -> Path:
     """Return the run folder that was written last; raises MissingInput where there is none."""
-    found = sorted(path.parent for path in options.RUNS.glob("*/run.json"))
+    from ringtrue.run import RUNS
+
+    found = sorted(path.parent for path in RUNS.glob("*/run.json"))
     if not found:
-        raise MissingInput(f"there is no run in {options.RUNS}; make one with `ringtrue eval`, or name a folder with --run")
+        raise MissingInput(f"there is no run in {RUNS}; make one with `ringtrue eval`, or name a folder with --run")
     return found[-1]

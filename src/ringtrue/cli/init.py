@@ -31,8 +31,8 @@ def init_command(
         str | None, typer.Option("--serve", help="How CI starts an HTTP search, with {port}: 'python app.py {port}'.")
     ] = None,
     question: Annotated[
-        str, typer.Option("--question", help="A query that has results, used to detect the settings of an HTTP search.")
-    ] = "search",
+        str | None, typer.Option("--question", help="A query that has results, used to detect the settings of an HTTP search.")
+    ] = None,
     ci: Annotated[str | None, typer.Option("--ci", help="CI files: github, gitlab, both or none.")] = None,
     folder: Annotated[Path, typer.Option("--dir", help="Where to start; the current folder unless given.")] = Path(),
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
@@ -54,8 +54,8 @@ def init_command(
 
     said = Start()
     if not (yes or json):
-        said = _asked(said, search=search, where=where, name=name, serve=serve, ci=ci)
-    given = {"search": search, "where": where, "name": name, "serve": serve, "forges": ci}
+        said = _asked(said, search=search, where=where, name=name, serve=serve, question=question, ci=ci)
+    given = {"search": search, "where": where, "name": name, "serve": serve, "question": question, "forges": ci}
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     start = replace(said, **changes)
     folder.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def init_command(
         documents = _documents_at(start)
         function = _function_at(start)
         samples = f"sample-{SAMPLE}" if Path(SAMPLE).exists() else SAMPLE  # never among documents of the user's own
-        probed = _probed(start, question) if start.search == "http" else ""
+        probed = _probed(start) if start.search == "http" else ""
         source = installed_source()
         texts = starter(
             start, documents, function=function, samples=samples, source="" if source.local else source.where, connection=probed
@@ -117,13 +117,13 @@ def _missing_lines(left: Sequence[str]) -> list[str]:
     return notes
 
 
-def _probed(start: Start, question: str) -> Mapping[str, Any] | str:
+def _probed(start: Start) -> Mapping[str, Any] | str:
     """Return the settings that an HTTP endpoint answers, or why none were found; says what it is."""
     from ringtrue.cli import show
     from ringtrue.retrieve.connectors.probe import probe
 
     try:
-        found = probe(start.place, question)
+        found = probe(start.place, start.question)
     except RingtrueError as problem:
         show.note(f"{problem}; complete [connections.search] in ringtrue.toml")
         return str(problem)
@@ -137,14 +137,21 @@ def _probed(start: Start, question: str) -> Mapping[str, Any] | str:
 
 
 def _asked(
-    start: Start, *, search: str | None, where: str | None, name: str | None, serve: str | None, ci: str | None
+    start: Start,
+    *,
+    search: str | None,
+    where: str | None,
+    name: str | None,
+    serve: str | None,
+    question: str | None,
+    ci: str | None,
 ) -> Start:
     """Return the answers to the questions whose answers are not given; raises InputError where nobody answers."""
     from ringtrue.ci import FORGES, PLACES
 
-    def ask(given: str | None, field: str, question: str, default: str) -> Start:
+    def ask(given: str | None, field: str, text: str, default: str) -> Start:
         while given is None:
-            answer: dict[str, Any] = {field: str(typer.prompt(question, default=default, err=True)).strip()}
+            answer: dict[str, Any] = {field: str(typer.prompt(text, default=default, err=True)).strip()}
             try:
                 return replace(start, **answer)
             except InputError as problem:  # a slip of the pen is no reason to begin again
@@ -157,6 +164,7 @@ def _asked(
         start = ask(search, "search", kinds, start.search)
         start = ask(where, "where", "Where is it (folder, address, function)?", start.place)
         if start.search == "http":
+            start = ask(question, "question", "Which query has results there?", start.question)
             start = ask(serve, "serve", "Which command starts it, with {port} for its port (empty: CI does not start it)?", "")
         start = ask(name, "name", "What shall the golden set be called?", start.name)
         start = ask(ci, "forges", f"CI files ({', '.join(FORGES)})?", start.forges)
@@ -236,4 +244,4 @@ def _next(start: Start, function: str) -> list[str]:
         return [ingest_command(start), *judge]  # again after every change of a document, or the old ones are searched
     if start.search == "python" and function == "missing":
         return judge
-    return [try_command(start), f"ringtrue golden validate {start.golden}", "ringtrue eval"]
+    return [try_command(start), f"ringtrue golden validate {start.golden}", "ringtrue eval", "ringtrue baseline update"]

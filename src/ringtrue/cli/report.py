@@ -21,7 +21,7 @@ SUFFIX = {"md": ".md", "html": ".html", "json": ".json", "junit": ".xml", "sarif
 
 
 def report_command(
-    run: Annotated[Path, typer.Argument(help="A run folder, as ringtrue eval writes it.")],
+    run: Annotated[Path, typer.Argument(help="A run folder, as ringtrue eval writes it, or the name of a run.")],
     against: Annotated[Path | None, typer.Option("--against", "-a", help="A run folder to compare with.")] = None,
     baseline: Annotated[
         Path | None,

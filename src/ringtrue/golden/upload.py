@@ -186,7 +186,7 @@ def _read_zip(upload: _Upload) -> GoldenSet:
         files = _unpack(upload)
     except _DAMAGE as problem:
         raise upload.place.error(f"is no zip that can be read ({problem})", "zip the folder again") from None
-    known = frozenset({*corpus.STRUCTURE, *beir.QUERY, METADATA})
+    known = frozenset({*corpus.IDS, *corpus.STRUCTURE, *beir.QUERY, METADATA})
     judged = 0
     for name, most, what in (
         (beir.CORPUS, upload.limits.documents, "documents"),

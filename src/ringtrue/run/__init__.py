@@ -18,7 +18,7 @@ from ringtrue.run.evaluation import (
 )
 from ringtrue.run.evaluator import evaluate, fingerprint, intervals_of, machine
 from ringtrue.run.figures import FIGURES
-from ringtrue.run.folder import open_run, packed, save, unpacked
+from ringtrue.run.folder import RUNS, open_run, packed, run_folder, save, unpacked
 from ringtrue.run.plant import PartlyPlanted, Planting, plant, planted, remove_planted
 from ringtrue.run.subject import code_hash, corpus_of
 
@@ -27,6 +27,7 @@ __all__ = [
     "FIGURES",
     "NOT_CACHED",
     "REPLAYED",
+    "RUNS",
     "Component",
     "Evaluation",
     "Loss",
@@ -48,6 +49,7 @@ __all__ = [
     "plant",
     "planted",
     "relevant_total",
+    "run_folder",
     "remove_planted",
     "save",
     "unpacked",

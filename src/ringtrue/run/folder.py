@@ -31,6 +31,8 @@ from ringtrue.measures import Contribution, Counted, Latency, Measure, Scores
 from ringtrue.records import Floats, Hit, Qrels, Query, Ranking, Stage
 from ringtrue.run.evaluation import Component, Evaluation, Loss, Origin, Precondition, Setup
 
+RUNS = Path(".ringtrue/runs")
+"""Where ``ringtrue eval`` puts the folders of runs."""
 FORMAT = 1
 FILES = (
     "run.json",
@@ -83,12 +85,27 @@ def _umask() -> int:
     return mask
 
 
+def run_folder(named: Path | str) -> Path:
+    """Return the folder of a run: the place named or, if nothing is there, the newest run of that name in ``.ringtrue/runs``."""
+    place = Path(named)
+    if place.exists():
+        return place.parent if place.name == "run.json" else place
+    return _by_name().get(str(named), place)
+
+
+def _by_name() -> dict[str, Path]:
+    """Return the newest folder in ``.ringtrue/runs`` by the name of its run."""
+    heads = ((read_json(file), file.parent) for file in sorted(RUNS.glob("*/run.json")))
+    return {str(head["name"]): place for head, place in heads if isinstance(head, dict) and "name" in head}
+
+
 def open_run(folder: Path | str) -> Evaluation:
-    """Return the evaluation in a folder; raises MissingInput where there is none and InputError naming what cannot be read."""
-    place = Path(folder)
-    place = place.parent if place.name == "run.json" else place
+    """Return the evaluation in a folder, or of that name; raises MissingInput if there is none, InputError if it is damaged."""
+    place = run_folder(folder)
     if not (place / "run.json").is_file():
-        raise MissingInput(f"{folder}: is no run folder (it has no run.json); make one with `ringtrue eval --out {folder}`")
+        names = "" if place.exists() else ", ".join(_by_name())
+        here = f"is no run folder and no name of a run in {RUNS} ({names})" if names else "is no run folder (it has no run.json)"
+        raise MissingInput(f"{folder}: {here}; make one with `ringtrue eval --out {folder}`")
     head = read_json(place / "run.json")
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         found = head.get("format", "none") if isinstance(head, dict) else "none"

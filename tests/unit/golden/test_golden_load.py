@@ -67,6 +67,13 @@ def test_m3_threshold_can_be_overridden(put: Put) -> None:
     assert load(put("a.yaml", YAML.replace("GRADE", "3")), threshold=1).relevance_threshold == 1
 
 
+@pytest.mark.parametrize("name", ["_id", "id", "doc_id"])
+def test_the_id_of_a_document_in_a_corpus_file_has_the_usual_names(put: Put, name: str) -> None:
+    put("c.jsonl", f'{{"{name}": "pool", "text": "an indoor pool", "number": 7}}\n')
+    golden = load(put("a.yaml", "corpus: c.jsonl\n" + YAML.replace("GRADE", "3")))
+    assert [(one.doc_id, dict(one.metadata)) for one in golden.documents] == [("pool", {"number": 7})]
+
+
 def test_g3_load_knows_the_corpus_hash(put: Put) -> None:
     put("c.jsonl", '{"_id": "d1", "text": "x"}\n')
     golden = load(put("a.yaml", "corpus: c.jsonl\n" + YAML.replace("GRADE", "3")))

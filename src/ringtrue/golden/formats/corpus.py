@@ -12,19 +12,22 @@ from ringtrue.golden.formats.fields import Record, facts_of, id_of, ids_of, json
 from ringtrue.golden.formats.output import write_json_lines
 from ringtrue.records import Document, GoldenSet
 
-STRUCTURE = ("_id", "title", "text", "tags")
+IDS = ("_id", "id", "doc_id")
+"""Names for the id of a document; the first that a line has counts."""
+STRUCTURE = ("title", "text", "tags")
 
 
 def read_documents(path: Path, draft: Draft, *, belongs: tuple[str, str] | None = None) -> None:
     """Read a corpus file into the draft; ``belongs`` is a metadata field and value that each of its documents has."""
     for place, record in json_lines(path, draft.complaints):
         with draft.complaints.about(place):
-            facts = facts_of(record, STRUCTURE, place)
+            name = next((name for name in IDS if name in record), IDS[0])
+            facts = facts_of(record, (name, *STRUCTURE), place)
             if belongs is not None and facts.setdefault(belongs[0], belongs[1]) != belongs[1]:
                 problem = f"{facts[belongs[0]]!r:.80} in the file of '{belongs[1]}'"
                 raise place.at(belongs[0]).error(problem, f"write '{belongs[1]}' or move the document to its own file")
             document = Document(
-                doc_id=id_of(record, "_id", place),
+                doc_id=id_of(record, name, place),
                 text=text_of(record, "text", place),
                 title=text_of(record, "title", place, default=""),
                 metadata=facts,

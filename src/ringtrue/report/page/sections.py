@@ -156,8 +156,7 @@ def _check(check: Check) -> Row:
         "baseline": DASH if check.baseline is None else show(check.baseline),
         # Shown as the number moved: a fall of 5 % is −5 %.
         "change": DASH if check.degradation is None else percent(_moved(check.degradation, timed), sign=True),
-        "queries": check.queries[:6],
-        "more": max(0, len(check.queries) - 6),
+        "queries": check.queries,  # at most ten: how many more there are is not kept
     }
 
 
@@ -435,8 +434,8 @@ def recommendations(sides: Sides) -> list[Row]:
             "rule": advice.rule.replace("-", " "),
             "advice": advice.advice,
             "evidence": [(name.replace("_", " "), _evidence(value)) for name, value in advice.evidence.items()],
-            "queries": advice.queries[:8],
-            "more": max(0, len(advice.queries) - 8),
+            "queries": advice.queries[:10],
+            "more": max(0, len(advice.queries) - 10),
         }
         for advice in sides.report.recommendations
     ]
