@@ -37,7 +37,7 @@ class MemoryStore:
                 return False
             self.known[flag.name] = flag
             detail = {"before": None if before is None else asdict(before), "after": asdict(flag), "why": why}
-            self.trail.insert(0, AuditEntry(timestamp(at), who, "set flag", flag.name, flag.project, detail))
+            self.trail.insert(0, AuditEntry(timestamp(at), who, "set flag", flag.name, detail, flag.project))
             return True
 
     def audit(

@@ -11,7 +11,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rest_service import serving
-from ringtrue.store import Scope, Store
+from ringtrue.answers import Scope
+from ringtrue.store import Store
 
 ON_ONE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 """For what does not depend on the database."""

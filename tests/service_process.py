@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ringtrue.store import Scope, Store
+from ringtrue.answers import Scope
+from ringtrue.store import Store
 from running_service import UNHURRIED
 
 END_S = 40.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ringtrue.answers import JobError, StageLogged
 from ringtrue.store import (
     ABTest,
     ApiKey,
@@ -15,7 +16,6 @@ from ringtrue.store import (
     Reply,
     ReviewItem,
     ShadowRun,
-    StageFigure,
     Store,
     StoredBaseline,
     StoredExperiment,
@@ -35,7 +35,7 @@ FULL_QUERY = LoggedQuery(
     intent="find", mode="deep", session_id="s1", user_id="u1", result_ids=("d1", "d 2", 'd"3'),
     scores=(0.9, 0.1 + 0.2, -1e-300),
     channel_contributions={"bm25": ("d1", "d 2"), "dense": ('d"3',)}, total_latency_ms=12.75,
-    stage_latency_ms={"candidate": 3.5, "fusion": 0.25}, stages=(StageFigure("candidate", 100, 20, 3.5),),
+    stage_latency_ms={"candidate": 3.5, "fusion": 0.25}, stages=(StageLogged("candidate", 100, 20, 3.5),),
     fusion_weights={"bm25": 0.4, "dense": 0.6}, quality_proxy_score=0.71, trace_id="t1", prompt_id="p1", retriever="f00d",
     fallback="dense timed out", degraded=True, mode_override="quick", token_pressure_level="high", token_pressure_ratio=0.83,
     boost_delta=0.02, extraction_count=4, flags={"multi-vector": {"variant": "b", "share": 0.1}}, is_eval_corpus=True,
@@ -96,7 +96,7 @@ RUN = StoredRun(run_id="r1", name="hybrid", created_at=LATER, content=bytes(rang
 JOB = StoredJob(
     job_id="job_1", kind="evaluate", state="done", created_at=NOON, updated_at=LATER, who="ann",
     request={"golden": "hotel", "k": 10}, done=50, total=50, says="scoring", result={"nDCG@10": 0.61},
-    error={"code": "missing_input", "message": "…"},
+    error=JobError("missing_input", "…"),
 )  # fmt: skip
 REPLY = Reply(
     key="3f1c", route="POST /v1/feedback", fingerprint="f00d", status=201, body=b'{"added":1}\n\x00\xff', created_at=NOON

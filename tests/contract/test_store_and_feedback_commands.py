@@ -140,16 +140,34 @@ class TestFeedbackShown:
         with Store.open() as store:
             store.add_feedback(
                 [
-                    FeedbackEvent("e1", "click", "s1", "2026-01-01", "shop", "eq_1", "d1", 1, "person"),
-                    FeedbackEvent("e2", "re_search", "s2", "2026-01-02", "shop"),
+                    FeedbackEvent(
+                        "e1",
+                        "click",
+                        "s1",
+                        "2026-01-01",
+                        project="shop",
+                        query_id="eq_1",
+                        item_id="d1",
+                        rank_in_results=1,
+                        actor="person",
+                    ),
+                    FeedbackEvent("e2", "re_search", "s2", "2026-01-02", project="shop"),
                 ]
             )
             store.add_judgments(
                 [
                     StoredJudgment(
-                        "eq_1", "d1", 2, "implicit", "2026-01-02", "shop", "feedback:person", 0.4, {"query": "pool"}
+                        "eq_1",
+                        "d1",
+                        2,
+                        "implicit",
+                        "2026-01-02",
+                        project="shop",
+                        annotator="feedback:person",
+                        confidence=0.4,
+                        metadata={"query": "pool"},
                     ),
-                    StoredJudgment("eq_1", "d2", 0, "manual", "2026-01-03", "shop", "ann"),
+                    StoredJudgment("eq_1", "d2", 0, "manual", "2026-01-03", project="shop", annotator="ann"),
                 ]
             )
 
@@ -188,7 +206,7 @@ class TestFeedbackShown:
         with Store.open() as store:
             for reasons in ({"not redacted": 2}, {"not redacted": 1, "unreadable answer": 1}):
                 detail = {"refused": sum(reasons.values()), "reasons": reasons}
-                store.add_audit(AuditEntry(NOW, "query log", "log.lost", "p1", "shop", detail))
+                store.add_audit(AuditEntry(NOW, "query log", "log.lost", "p1", detail, "shop"))
         told = ringtrue("log", "stats", "--project", "shop", "--json").json["missing"]
         assert (told["refused"], told["reasons"]) == (4, {"not redacted": 3, "unreadable answer": 1})
         assert "refused, not redacted: 3" in ringtrue("log", "stats", "--project", "shop").out
@@ -204,7 +222,7 @@ class TestBootstrapOfDocuments:
         ]
         (place / "docs" / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
         with Store.open() as store:
-            store.add_judgments([StoredJudgment("eq_1", "d1", 2, "implicit", NOW, "shop", metadata={"query": "pool"})])
+            store.add_judgments([StoredJudgment("eq_1", "d1", 2, "implicit", NOW, project="shop", metadata={"query": "pool"})])
         done = ringtrue("golden", "bootstrap", source, "--from", method, "--project", "shop", "--out", "made.json")
         assert done.code == 0, done.err
         made = load("made.json")

@@ -22,7 +22,8 @@ from fastapi.testclient import TestClient
 
 from rest_on_both import ok
 from rest_service import serving
-from ringtrue.store import HistoryPoint, Scope, Store, StoredJob
+from ringtrue.answers import Scope
+from ringtrue.store import HistoryPoint, Store, StoredJob
 from service_routes import FILES, OPEN, PAGES, REST, Ask, Book, Entry, addresses
 from stores import kind as kind
 from stores import url as url

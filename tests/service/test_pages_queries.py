@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from ringtrue.store import FeedbackEvent, LoggedQuery, StageFigure, Store
+from ringtrue.answers import StageLogged
+from ringtrue.store import FeedbackEvent, LoggedQuery, Store
 from running_service import running
 from service.served import browser, empty_url, looks, reading, serious
 
@@ -39,7 +40,7 @@ def rows() -> Iterator[LoggedQuery]:
     )
     yield search(61, "متى وقت تسجيل المغادرة؟", 2, tool_name="web", result_ids=(), scores=())
     yield search(62, FORMULA, 3, tool_name="web", fallback="the encoder did not answer; keywords alone", total_latency_ms=950.0)
-    yield search(63, "w" * 3000, 4, stages=(StageFigure("candidate", 100, 10, 12.0),))
+    yield search(63, "w" * 3000, 4, stages=(StageLogged("candidate", 100, 10, 12.0),))
     yield search(64, "breakfast", 60 * 24 * 60, tool_name="web")
 
 

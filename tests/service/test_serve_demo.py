@@ -106,7 +106,7 @@ def test_the_store_gets_its_name_when_it_is_complete(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RINGTRUE_CACHE", str(cache_from(hotel_cache, tmp_path / "cache")))
-    entry = AuditEntry("2026-11-20T15:30:00.000Z", "demo", "demo.filled", "default", "default", {"made": {}})
+    entry = AuditEntry("2026-11-20T15:30:00.000Z", "demo", "demo.filled", "default", {"made": {}}, "default")
 
     def filled(store: Store, **told: object) -> None:
         assert not STORE.exists()

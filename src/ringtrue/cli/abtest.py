@@ -13,9 +13,9 @@ from ringtrue.cli.store import Json, Where
 from ringtrue.errors import REGRESSION, InputError
 
 if TYPE_CHECKING:
+    from ringtrue.answers import Status
     from ringtrue.online import Scores, Standing
     from ringtrue.stats import RareLossRate, SequentialRate
-    from ringtrue.store import ABStatus
 
 app = typer.Typer(
     help="Run sequential A/B tests on live queries. You may look at any time.",
@@ -259,7 +259,7 @@ def simulate(
         raise typer.Exit(REGRESSION)
 
 
-def _set(feature: str, status: ABStatus, why: str, who: str, store: str | None, project: str, json: bool) -> None:
+def _set(feature: str, status: Status, why: str, who: str, store: str | None, project: str, json: bool) -> None:
     from ringtrue.cli import show
     from ringtrue.cli.store import existing
     from ringtrue.online import set_status, standing

@@ -105,8 +105,8 @@ def list_events(
     Example: ringtrue feedback list --since 24h --type click --type selection
     Example: ringtrue feedback list --session s-17 --json
     """
+    from ringtrue.answers import EventType
     from ringtrue.cli import show
-    from ringtrue.store import EventType
 
     for name in event_type or ():
         if name not in get_args(EventType):
@@ -153,8 +153,8 @@ def judgments(
     Example: ringtrue feedback judgments --source implicit
     Example: ringtrue feedback judgments --item faq-12 --json
     """
+    from ringtrue.answers import JudgmentSource
     from ringtrue.cli import show
-    from ringtrue.store import JudgmentSource
 
     if source is not None and source not in get_args(JudgmentSource):
         raise InputError(f"there is no source '{source}'; did you mean {nearest(source, get_args(JudgmentSource))}?")

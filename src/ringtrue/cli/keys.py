@@ -12,7 +12,8 @@ from ringtrue.cli.store import Json, Project, Where
 from ringtrue.errors import MissingInput, nearest
 
 if TYPE_CHECKING:
-    from ringtrue.store import ApiKey, Scope
+    from ringtrue.answers import Scope
+    from ringtrue.store import ApiKey
 
 app = typer.Typer(
     help="Create, list and revoke API keys.",
@@ -47,7 +48,7 @@ def create(
         scopes = cast("list[Scope]", list(dict.fromkeys(scope)))
         key, token = opened.create_key(name, scopes, now=now, project=project, expires_at=now + timedelta(days=days))
         detail = {"name": key.name, "scopes": list(key.scopes), "expires_at": key.expires_at}
-        opened.add_audit(AuditEntry(key.created_at, person(who), "key created", key.key_id, project, detail))
+        opened.add_audit(AuditEntry(key.created_at, person(who), "key created", key.key_id, detail, project))
     if json:
         show.as_json({"key": key, "token": token})
     else:
@@ -106,7 +107,7 @@ def revoke(
             raise MissingInput(f"project '{project}' has no key '{key_id}'; {hint}")
         ended = opened.revoke_key(key_id, now=now, project=project)
         if ended:
-            opened.add_audit(AuditEntry(now, person(who), "key revoked", key_id, project, {"name": there[key_id].name}))
+            opened.add_audit(AuditEntry(now, person(who), "key revoked", key_id, {"name": there[key_id].name}, project))
     if json:
         show.as_json({"key_id": key_id, "revoked_now": ended, "revoked_at": now if ended else there[key_id].revoked_at})
     elif ended:

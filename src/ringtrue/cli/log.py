@@ -14,8 +14,9 @@ from ringtrue.cli.store import AGO, UNITS, Json, Project, Where, existing, momen
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
+    from ringtrue.answers import EventType
     from ringtrue.online import Figures
-    from ringtrue.store import EventType, LoggedQuery, Store
+    from ringtrue.store import LoggedQuery, Store
     from ringtrue.traffic import Traffic
 
 app = typer.Typer(
@@ -354,7 +355,7 @@ def _window(since: str | None, until: str | None) -> tuple[str | None, str | Non
 
 
 def _action(text: str) -> tuple[str, EventType]:
-    from ringtrue.store import EventType
+    from ringtrue.answers import EventType
 
     name, _, kind = text.partition("=")
     legal: tuple[Any, ...] = get_args(EventType)

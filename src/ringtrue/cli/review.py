@@ -14,8 +14,9 @@ from ringtrue.cli.show import harmless
 from ringtrue.errors import InputError
 
 if TYPE_CHECKING:
+    from ringtrue.answers import Dispute
     from ringtrue.golden import Rule
-    from ringtrue.online.review import Disputed, ReviewQueue
+    from ringtrue.online.review import ReviewQueue
     from ringtrue.store import ReviewItem
 
 app = typer.Typer(
@@ -333,7 +334,7 @@ def stats(adjudicator: Adjudicator = None, store: StoreAt = None, project: Proje
         print_disputes(standing.disputes, most=20)
 
 
-def print_disputes(found: Sequence[Disputed], *, most: int | None) -> None:
+def print_disputes(found: Sequence[Dispute], *, most: int | None) -> None:
     """Print pairs on which raters differ, at most so many, with the key that ``review judge`` takes."""
     from ringtrue.cli import show
 
@@ -512,6 +513,6 @@ def _short(text: str, length: int = 50) -> str:
     return harmless(text if len(text) <= length else text[: length - 1] + "…")
 
 
-def _said(one: Disputed) -> str:
+def _said(one: Dispute) -> str:
     said = ", ".join(f"{rater} {grade}" for rater, grade in one.grades.items())
     return said if one.settled_by is None else f"{said}; {one.settled_by} settled it: {one.settled}"

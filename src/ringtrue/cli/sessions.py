@@ -48,9 +48,9 @@ def sessions_command(
     """
     import numpy as np
 
+    from ringtrue.answers import JudgmentSource
     from ringtrue.cli import show
     from ringtrue.online import correlations, session_summaries, stored_outcomes
-    from ringtrue.store import JudgmentSource
 
     sources: list[JudgmentSource] = []
     for name in source or ["manual"]:

@@ -2,61 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from ringtrue.client.evaluations import Figures
+from ringtrue.answers import BaselineItem, BaselineUpdate, BaselineVersion
 from ringtrue.client.wire import Wire, given, segment
-
-
-@dataclass(frozen=True, slots=True)
-class BaselineItem:
-    """A baseline and its last version, as a list shows it."""
-
-    name: str
-    version: str
-    created_at: str | None
-    versions: int
-
-
-@dataclass(frozen=True, slots=True)
-class BaselineVersion:
-    """One version of a baseline, without its scores per query."""
-
-    name: str
-    version: str
-    reason: str
-    """Why a worse run was accepted, when it was."""
-    retriever: str
-    fingerprint: str
-    golden: str
-    recorded_at: str
-    metrics: Figures
-    latency_ms: Figures
-    queries: int
-    versions: tuple[str, ...]
-    """The last saved first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Movement:
-    """One number before and after."""
-
-    old: float | None
-    new: float | None
-    diff: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class BaselineUpdate:
-    """What a new version of a baseline moved."""
-
-    name: str
-    version: str
-    previous: str | None
-    objections: tuple[str, ...]
-    """What spoke against it, where it was forced."""
-    measures: Mapping[str, Movement]
 
 
 class Baselines:

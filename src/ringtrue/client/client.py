@@ -7,20 +7,33 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
+from ringtrue.answers import (
+    Alerts,
+    Compared,
+    Diagnostics,
+    Evaluated,
+    Found,
+    Gated,
+    HealthState,
+    History,
+    Job,
+    Logged,
+    QueryItem,
+    QueryOfRun,
+    RunFigures,
+    RunItem,
+)
 from ringtrue.client.baselines import Baselines
-from ringtrue.client.evaluations import Compared, Evaluated, Gated
 from ringtrue.client.experiments import Experiments
 from ringtrue.client.flags import Flags
 from ringtrue.client.golden import Golden
-from ringtrue.client.jobs import Job, Jobs, Watching
+from ringtrue.client.jobs import Jobs, Watching
 from ringtrue.client.judgments import Judgments
 from ringtrue.client.keys import Keys
-from ringtrue.client.log import Feedback, Logged, Queries
-from ringtrue.client.monitoring import Alerts, Diagnostics, HealthState, History
+from ringtrue.client.log import Feedback, Queries
 from ringtrue.client.reading import read
 from ringtrue.client.reviews import Reviews
-from ringtrue.client.runs import Excuse, QueryItem, QueryOfRun, RunFigures, RunItem, Runs
-from ringtrue.client.searching import Found
+from ringtrue.client.runs import Excuse, Runs
 from ringtrue.client.shadow import Shadow
 from ringtrue.client.tests import SequentialTests
 from ringtrue.client.wire import Reply, Wire, encoded, given, several

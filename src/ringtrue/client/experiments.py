@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from typing import Any
 
+from ringtrue.answers import ExperimentRow
 from ringtrue.client.reading import read
 from ringtrue.client.wire import Wire, segment
-
-
-@dataclass(frozen=True, slots=True)
-class ExperimentRow:
-    """One experiment, as a row of ``experiments.json``."""
-
-    id: str
-    date: str
-    description: str
-    config_changes: Mapping[str, Any]
-    results: Mapping[str, float | None]
-    """By measure; None where it is not defined."""
-    verdict: str
-    other: Mapping[str, Any] = field(default_factory=dict)
-    """Fields that somebody else wrote, as they are."""
 
 
 class Experiments:

@@ -2,94 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
 
+from ringtrue.answers import FlagDecision, FlagPage, FlagState, ListedFlag, Variant
 from ringtrue.client.reading import read
 from ringtrue.client.wire import Wire, given, segment, several
-
-
-@dataclass(frozen=True, slots=True)
-class FlagState:
-    """A feature that reaches a share of the traffic."""
-
-    name: str
-    rollout: float
-    """Percent of identities."""
-    state: str
-    shadow: bool
-    min_samples: int
-    graduation_threshold: float
-    stage_since: str | None
-    description: str
-    metadata: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ListedFlag(FlagState):
-    """A flag as the list shows it."""
-
-    preset: bool
-    """Nobody has set it yet; it is as it was shipped."""
-    override: float | None
-    """The percentage that the server's environment sets, which wins there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One condition of a step; ``holds`` is None where that is not known."""
-
-    name: str
-    holds: bool | None
-    says: str
-
-
-@dataclass(frozen=True, slots=True)
-class FlagDecision:
-    """What becomes of a flag, and everything that was looked at."""
-
-    action: Literal["advance", "graduate", "rollback", "reject", "wait", "done"]
-    why: str
-    moved: bool
-    before: FlagState
-    flag: FlagState
-    checks: tuple[Condition, ...]
-    breaches: tuple[str, ...]
-    page: str
-    """The same in plain words, for people."""
-
-
-@dataclass(frozen=True, slots=True)
-class FlagChange:
-    """Who changed a flag, when and why."""
-
-    at: str
-    who: str
-    what: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class FlagPage:
-    """A flag with its graduation checklist: what a step would do now."""
-
-    flag: FlagState
-    next: FlagDecision
-    history: tuple[FlagChange, ...]
-    """The newest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """What an identity gets."""
-
-    flag: str
-    identity: str
-    on: bool
-    variant: Literal["treatment", "control"]
-    rollout: float
-    """Percent that decided it."""
 
 
 class Flags:

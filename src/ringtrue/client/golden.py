@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from ringtrue.answers import GoldenDifference, GoldenItem, GoldenVersion
 from ringtrue.client.reading import read
 from ringtrue.client.wire import Wire, encoded, segment
 from ringtrue.errors import InputError, nearest
@@ -17,93 +17,6 @@ KINDS = {
     "zip": "application/zip",
 }
 """What an upload may be, and the content type that says so."""
-
-
-@dataclass(frozen=True, slots=True)
-class GoldenItem:
-    """A golden set, or one version of it, as a list shows it."""
-
-    name: str
-    version: str
-    created_at: str | None
-    """None for a set that comes with Ringtrue."""
-    versions: int
-    shipped: bool
-
-
-@dataclass(frozen=True, slots=True)
-class GoldenProblem:
-    """One thing that validation found."""
-
-    severity: Literal["error", "warning"]
-    rule: str
-    place: str
-    message: str
-    cure: str
-
-
-@dataclass(frozen=True, slots=True)
-class GoldenVersion:
-    """One version of a golden set, with what validation says of it."""
-
-    name: str
-    version: str
-    version_name: str
-    """How results name it: hotel-v1.0.0."""
-    created_at: str | None
-    content_hash: str
-    corpus_hash: str | None
-    description: str
-    profile: str
-    provisional: bool
-    """True while no person confirmed a judgment."""
-    confirmed: int
-    """How many judgments a person confirmed; ``figures["judgments"]`` is how many there are."""
-    relevance_threshold: int
-    scale: tuple[int, ...]
-    slices: tuple[str, ...]
-    figures: Mapping[str, Any]
-    ok: bool
-    problems: tuple[GoldenProblem, ...]
-    rules: tuple[str, ...]
-    new: bool
-    """After an upload: False where this version was there already, the same."""
-    content: Mapping[str, Any] | None = None
-    """The whole set, where it was asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """Ids that came, went, or stayed with another content."""
-
-    added: tuple[str, ...]
-    removed: tuple[str, ...]
-    changed: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class JudgmentChange:
-    """A pair that is judged differently; a grade of None means not judged on that side."""
-
-    query_id: str
-    doc_id: str
-    old: int | None
-    new: int | None
-    by: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class GoldenDifference:
-    """What changed from one version of a set to another, and how far the version should have moved."""
-
-    queries: Changes
-    documents: Changes
-    judgments_added: tuple[JudgmentChange, ...]
-    judgments_removed: tuple[JudgmentChange, ...]
-    judgments_changed: tuple[JudgmentChange, ...]
-    fields: tuple[str, ...]
-    suggested: Literal["major", "minor", "patch", "none"]
-    reason: str
 
 
 class Golden:

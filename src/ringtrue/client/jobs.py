@@ -3,53 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Any, Literal
 
+from ringtrue.answers import Job, JobState
 from ringtrue.client.problems import failure
 from ringtrue.client.reading import read
 from ringtrue.client.wire import Wire, segment
 from ringtrue.errors import BadAnswer, CannotDecide, TimedOut, Unreachable
 
-State = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
-ENDED = ("done", "failed", "cancelled", "interrupted")
 LOOKED_EVERY_S = 0.5
 """How often a job is asked for where its events cannot be had."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobError:
-    """Why a job failed."""
-
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job as it stands: what it is doing now, and what came of it."""
-
-    job_id: str
-    kind: str
-    state: State
-    created_at: str
-    updated_at: str
-    who: str
-    request: Mapping[str, Any]
-    done: int
-    total: int | None
-    says: str
-    result: Mapping[str, Any] | None
-    error: JobError | None
-
-    @property
-    def ended(self) -> bool:
-        """True where nothing more will come of it."""
-        return self.state in ENDED
-
-
 Watching = Callable[[Job], None]
 """Told of a job whenever it has changed."""
 
@@ -60,7 +24,7 @@ class Jobs:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
-    def list(self, *, state: State | None = None) -> Iterator[Job]:
+    def list(self, *, state: JobState | None = None) -> Iterator[Job]:
         """Yield the jobs, the newest first."""
         return self._wire.items(Job, "/v1/jobs", state=state)
 

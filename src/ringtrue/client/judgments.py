@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from ringtrue.answers import JudgmentSource, KeptJudgment
 from ringtrue.client.reading import read
 from ringtrue.client.wire import Wire, given
-
-Source = Literal["manual", "validated", "implicit", "bootstrapped"]
-
-
-@dataclass(frozen=True, slots=True)
-class KeptJudgment:
-    """One judgment as the store has it."""
-
-    query_id: str
-    item_id: str
-    relevance: int
-    source: Source
-    annotator: str
-    confidence: float
-    created_at: str
-    metadata: Mapping[str, Any]
 
 
 class Judgments:
@@ -33,7 +17,7 @@ class Judgments:
         self._wire = wire
 
     def list(
-        self, *, query_id: str | None = None, source: Source | None = None, annotator: str | None = None
+        self, *, query_id: str | None = None, source: JudgmentSource | None = None, annotator: str | None = None
     ) -> Iterator[KeptJudgment]:
         """Yield judgments by query, item, source and annotator."""
         return self._wire.items(KeptJudgment, "/v1/judgments", query_id=query_id, source=source, annotator=annotator)
@@ -57,7 +41,7 @@ class Judgments:
         told = self._wire.write("POST", "/v1/judgments", {"judgments": [given(one) for one in judgments]})
         return read(tuple[KeptJudgment, ...], told)
 
-    def delete(self, source: Source, *, annotator: str | None = None, query_id: str | None = None) -> int:
+    def delete(self, source: JudgmentSource, *, annotator: str | None = None, query_id: str | None = None) -> int:
         """Delete the judgments of a source, or only those of one annotator or query, and return how many; needs 'admin'."""
         told = self._wire.write("DELETE", "/v1/judgments", source=source, annotator=annotator, query_id=query_id)
         return int(told["deleted"])

@@ -2,46 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
 
+from ringtrue.answers import AuditEntry, KeyState, MadeKey, Scope
 from ringtrue.client.reading import read
 from ringtrue.client.wire import Wire, encoded, given, segment, several
-
-Scope = Literal["read", "write", "review", "admin"]
-
-
-@dataclass(frozen=True, slots=True)
-class KeyState:
-    """A key; its token is nowhere but with its holder."""
-
-    key_id: str
-    name: str
-    scopes: tuple[Scope, ...]
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-    last_used_at: str | None
-    """To the minute."""
-
-
-@dataclass(frozen=True, slots=True)
-class MadeKey(KeyState):
-    """A new key with its token, which cannot be had a second time and does not show where the record is printed."""
-
-    token: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
-    """One change: who, what, when and why."""
-
-    at: str
-    who: str
-    what: str
-    subject: str
-    detail: Mapping[str, Any]
 
 
 class Keys:

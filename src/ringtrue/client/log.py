@@ -3,134 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from ringtrue.answers import Actor, Event, LinkedEvent, Logged, LoggedSearch, LogStats, Step, Taken
 from ringtrue.client.wire import Wire, given, segment
 from ringtrue.errors import MissingInput
 from ringtrue.traffic import Traffic
 
-Actor = Literal["person", "agent", "unknown"]
-Step = Literal["minute", "hour", "day"]
 AT_ONCE = 1_000
 """Searches or events that a service takes in one request."""
-
-
-@dataclass(frozen=True, slots=True)
-class StageLogged:
-    """What one stage of a search took in and gave out."""
-
-    name: str
-    input: int
-    output: int
-    ms: float
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedSearch:
-    """One search of the log."""
-
-    query_id: str
-    query: str
-    tool_name: str
-    created_at: str
-    intent: str | None
-    mode: str | None
-    session_id: str | None
-    user_id: str | None
-    result_ids: tuple[str, ...]
-    result_count: int | None
-    """None if it is unknown, as for searches imported from a plain list of queries."""
-    scores: tuple[float, ...]
-    channel_contributions: Mapping[str, tuple[str, ...]]
-    total_latency_ms: float | None
-    stage_latency_ms: Mapping[str, float]
-    stages: tuple[StageLogged, ...]
-    fusion_weights: Mapping[str, float]
-    quality_proxy_score: float | None
-    trace_id: str | None
-    prompt_id: str | None
-    retriever: str | None
-    fallback: str | None
-    degraded: bool
-    mode_override: str | None
-    token_pressure_level: str | None
-    token_pressure_ratio: float | None
-    boost_delta: float | None
-    extraction_count: int | None
-    flags: Mapping[str, Any]
-    is_eval_corpus: bool
-    eval_category: str | None
-    traffic: Traffic
-
-
-@dataclass(frozen=True, slots=True)
-class Logged:
-    """What became of searches that were sent: those accepted are in the store, those stored are new there."""
-
-    accepted: int
-    stored: int
-    query_ids: tuple[str, ...]
-    """In the order in which they were sent; feedback names them."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogStep:
-    """The searches of one step of time."""
-
-    at: str
-    searches: int
-    empty: int
-    degraded: int
-    mean_ms: float | None
-    mean_proxy: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class LogStats:
-    """The log in numbers."""
-
-    since: str
-    until: str
-    step: Step
-    searches: int
-    tools: tuple[str, ...]
-    buckets: tuple[LogStep, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One event of feedback as the store has it."""
-
-    event_id: str
-    event_type: str
-    session_id: str
-    created_at: str
-    query_id: str | None
-    item_id: str | None
-    rank_in_results: int
-    """From 1; -1 where it did not come from a search."""
-    actor: str
-    user_id: str | None
-    metadata: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class LinkedEvent:
-    """One event that was sent, and the search it belongs to."""
-
-    event_id: str
-    query_id: str | None
-    rank_in_results: int
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What became of events that were sent: those accepted are in the store, those stored are new there."""
-
-    accepted: int
-    stored: int
-    events: tuple[LinkedEvent, ...]
 
 
 class Queries:

@@ -34,7 +34,7 @@ def _read(kind: Any, value: Any, place: str) -> Any:
         return _either(kind, value, place)
     if origin is Literal:
         # A newer service may know a word more; what reads it decides what that means.
-        return _plain(str, value, place)
+        return _plain(type(get_args(kind)[0]), value, place)
     if origin is tuple:
         return tuple(_read(get_args(kind)[0], item, f"{place}[{at}]") for at, item in enumerate(_expected(list, value, place)))
     if origin is not None and issubclass(origin, Mapping):

@@ -3,127 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from ringtrue.answers import AddedPairs, Backlog, NextPair, Pair, Published, ReviewState, Standing, Undone
 from ringtrue.client.wire import Wire, given, segment, several
-
-ReviewState = Literal["pending_review", "approved", "rejected", "published"]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A pair as anybody may see it: nobody's grade, and not who has it."""
-
-    key: str
-    query_id: str
-    query: str
-    doc_id: str
-    title: str
-    text: str
-    priority: float
-    state: ReviewState
-    wanted: int
-    created_at: str
-    golden: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class NextPair:
-    """A pair that is kept for the caller; None where nothing is left for them."""
-
-    pair: Pair | None
-    reserved_until: str | None
-    waiting: int
-    """How many pairs the caller could still judge, this one too."""
-    guidelines: str
-
-
-@dataclass(frozen=True, slots=True)
-class AddedPairs:
-    """Pairs that were sent: how many, how many of them are new, and the key of each."""
-
-    accepted: int
-    new: int
-    keys: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """How much waits to be judged, and for how long."""
-
-    pending_review: int
-    approved: int
-    rejected: int
-    published: int
-    total: int
-    oldest_pending_at: str | None
-    oldest_seconds: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Reviewer:
-    """What one reviewer did."""
-
-    name: str
-    ratings: int
-    grades: Mapping[str, int]
-    """How often each grade, over pairs that are judged completely."""
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """How far reviewers agree, over pairs that are judged completely."""
-
-    name: str
-    coefficient: float | None
-    """None where it is not defined: everybody always said the same."""
-    items: int
-    raters: int
-    observed: float | None
-    expected: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Dispute:
-    """A completely judged pair on which reviewers differ, and how it was settled, if it was."""
-
-    key: str
-    query_id: str
-    query: str
-    doc_id: str
-    grades: Mapping[str, int]
-    settled_by: str | None
-    """Who settled it and is no rater of it; None while nobody has."""
-    settled: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where the queue stands."""
-
-    backlog: Backlog
-    raters: tuple[Reviewer, ...]
-    agreement: Agreement | None
-    """None below two reviewers of the same pairs."""
-    disputes: tuple[Dispute, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """The version of a golden set that was made from judgments."""
-
-    golden: str
-    version: str
-    judgments: int
-    published: int
-    kept: tuple[str, ...]
-    """Pairs that a person had judged in the set before; that judgment stays."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Undone:
-    pair: Pair | None
 
 
 class Reviews:
@@ -156,7 +39,7 @@ class Reviews:
 
     def undo(self) -> Pair | None:
         """Take back the last thing that the caller said and return the pair; None where there was nothing."""
-        return self._wire.write_as(_Undone, "POST", "/v1/reviews/undo").pair
+        return self._wire.write_as(Undone, "POST", "/v1/reviews/undo").pair
 
     def skip(self, key: str) -> Pair:
         """Give a pair back for others to judge; name its key in ``passing`` to get another."""

@@ -3,126 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from ringtrue.client.evaluations import Evaluated, Figures, Gated
+from ringtrue.answers import Evaluated, QueryItem, QueryOfRun, RunFigures, RunItem
 from ringtrue.client.reading import read
 from ringtrue.client.wire import Wire, encoded, segment, several
 
 Excuse = Literal["documents", "ids", "depth"]
 """What may be amiss with answers that were made elsewhere."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunItem:
-    """A run as a list shows it."""
-
-    run_id: str
-    name: str | None
-    """None if its answers are not kept."""
-    run_type: Literal["full", "shadow", "regression", "ab_test"]
-    created_at: str
-    golden: str | None
-    retriever: str | None
-    queries: int
-    metrics: Figures
-    gate: Literal["pass", "fail", "undecided"] | None
-    """The verdict, where it was gated."""
-    feature_id: str | None
-    kept: bool
-    """Whether its answers are kept, not only its figures."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunFigures:
-    """The figures of a run, and the whole evaluation where its answers are kept."""
-
-    run: RunItem
-    intervals: Mapping[str, tuple[float | None, ...]]
-    latency_ms: Figures
-    control_run_id: str | None
-    deltas: Figures
-    p_value: float | None
-    is_significant: bool | None
-    evaluation: Evaluated | None
-    verdict: Gated | None
-    """What the service's gate said of it, with every check."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueryItem:
-    """One query of a run as a list shows it."""
-
-    query_id: str
-    text: str
-    scores: Figures
-    latency_ms: float | None
-    error: str | None
-    hits: int
-    lost: int
-    """Relevant documents that are missing among the first hits."""
-
-
-@dataclass(frozen=True, slots=True)
-class StageRank:
-    """What one step of the retriever said about a document."""
-
-    name: str
-    rank: int
-    score: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class RunHit:
-    """A document that was found; its grade is None where nobody judged it."""
-
-    rank: int
-    doc_id: str
-    title: str | None
-    score: float | None
-    grade: int | None
-    channels: Mapping[str, int]
-    stages: tuple[StageRank, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A judged document and where it was found."""
-
-    doc_id: str
-    title: str | None
-    grade: int
-    rank: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A relevant document that is missing, and the stage that lost it."""
-
-    doc_id: str
-    title: str | None
-    grade: int
-    stage: str
-    k: int
-    rank: int | None
-    ranks: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class QueryOfRun:
-    """One query of a run with its ranking, its judgments and what was lost."""
-
-    query_id: str
-    text: str
-    metadata: Mapping[str, Any]
-    negative: bool
-    scores: Figures
-    latency_ms: float | None
-    error: str | None
-    hits: tuple[RunHit, ...]
-    judged: tuple[Judged, ...]
-    losses: tuple[Lost, ...]
 
 
 class Runs:

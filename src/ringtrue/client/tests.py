@@ -3,81 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from ringtrue.answers import RecordedScores, SequentialTest, SequentialTestPath, Status
 from ringtrue.client.reading import read
 from ringtrue.client.wire import Wire, given, segment
-
-Status = Literal["running", "paused", "graduated", "rejected"]
-
-
-@dataclass(frozen=True, slots=True)
-class SequentialTest:
-    """A sequential test as far as it has come."""
-
-    feature: str
-    method: str
-    status: Status
-    decision: str
-    decided_after: int | None
-    samples: int
-    min_samples: int
-    mean_difference: float | None
-    control: float | None
-    treatment: float | None
-    measure: str | None
-    interval: tuple[float, ...] | None
-    sigma: float | None
-    evidence: float
-    upper_bound: float
-    lower_bound: float
-    alpha: float
-    beta: float
-    delta: float
-    error_controlled: bool
-    """Whether looking after every query keeps alpha."""
-    reason: str
-    started_at: str
-    updated_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class EvidencePoint:
-    """Where a test stood after so many queries."""
-
-    sample_count: int
-    at: str
-    llr: float
-    """The evidence, whatever the method calls it."""
-    estimate: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class SequentialTestPath(SequentialTest):
-    """A sequential test, with the path of its evidence between the bounds."""
-
-    points: tuple[EvidencePoint, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CountedQuery:
-    """What became of one query."""
-
-    query_id: str
-    counted: bool
-    why_not: str
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedScores:
-    """What became of each query, and how the test stands now."""
-
-    counted: int
-    queries: tuple[CountedQuery, ...]
-    test: SequentialTest
 
 
 class SequentialTests:

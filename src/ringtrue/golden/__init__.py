@@ -31,7 +31,7 @@ from ringtrue.golden.profiles import PROFILES
 from ringtrue.golden.ratings import RULES, Dispute, Rating, Rule, agreement, by_pair, disputes, rater_name, settle
 from ringtrue.golden.record import golden_from, record_of
 from ringtrue.golden.refresh import Proposal, Refreshed, age_in_days, age_warning, propose, refresh
-from ringtrue.golden.report import Problem, Report
+from ringtrue.golden.report import Report
 from ringtrue.golden.rules import about_scale, check_grades
 from ringtrue.golden.slices import slice_fields, slice_of
 from ringtrue.golden.split import Leak, Look, leakage, ledger_beside, looks, read_looks, record_look, split
@@ -39,9 +39,7 @@ from ringtrue.golden.traffic import Asked, Coverage, Question, Search, choose, c
 from ringtrue.golden.upload import read_upload
 from ringtrue.golden.validate import validate, validate_file
 from ringtrue.golden.version import (
-    Changes,
     Difference,
-    JudgmentChange,
     Version,
     content_hash,
     corpus_hash,
@@ -57,7 +55,6 @@ __all__ = [
     "Asked",
     "Bootstrapped",
     "Candidate",
-    "Changes",
     "Citation",
     "Cited",
     "Contribution",
@@ -68,7 +65,6 @@ __all__ = [
     "Format",
     "Generated",
     "Generator",
-    "JudgmentChange",
     "KnownItems",
     "Leak",
     "Look",
@@ -77,7 +73,6 @@ __all__ = [
     "OverlapSummary",
     "Plan",
     "Pool",
-    "Problem",
     "Proposal",
     "Question",
     "Rating",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ringtrue.answers import GoldenProblem
 from ringtrue.brief import brief
 from ringtrue.errors import ValidationFailed
 
@@ -13,25 +14,10 @@ Severity = Literal["error", "warning"]
 
 
 @dataclass(frozen=True)
-class Problem:
-    """One thing that is wrong; ``place`` is a query id, a document id, a file with its line, or '' for the set."""
-
-    severity: Severity
-    rule: str
-    place: str
-    message: str
-    cure: str
-
-    def __str__(self) -> str:
-        where = f"{self.place}: " if self.place else ""
-        return f"{self.severity} [{self.rule}] {where}{self.message}; {self.cure}"
-
-
-@dataclass(frozen=True)
 class Report:
     """All problems of a set at once."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[GoldenProblem, ...]
     figures: Mapping[str, Any]
     profile: str
     rules: tuple[str, ...]
@@ -44,12 +30,12 @@ class Report:
         return brief(self, profile=self.profile, errors=len(self.errors), warnings=len(self.warnings))
 
     @property
-    def errors(self) -> tuple[Problem, ...]:
+    def errors(self) -> tuple[GoldenProblem, ...]:
         """The problems that make the set unfit for use."""
         return tuple(problem for problem in self.problems if problem.severity == "error")
 
     @property
-    def warnings(self) -> tuple[Problem, ...]:
+    def warnings(self) -> tuple[GoldenProblem, ...]:
         """The problems that its users should know of."""
         return tuple(problem for problem in self.problems if problem.severity == "warning")
 

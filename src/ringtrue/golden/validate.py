@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ringtrue.answers import GoldenProblem
 from ringtrue.errors import InputError
 from ringtrue.golden import formats
 from ringtrue.golden.load import locate
 from ringtrue.golden.profiles import PROFILES
-from ringtrue.golden.report import Problem, Report
+from ringtrue.golden.report import Report
 from ringtrue.golden.rules import KINDS, RULES
 from ringtrue.golden.subject import Subject
 from ringtrue.golden.version import corpus_hash
@@ -34,7 +35,7 @@ def validate(golden: GoldenSet, *, minimum_documents: int = 50, minimum_queries:
     profile = golden.profile if golden.profile in PROFILES else "general"
     applied = [rule for rule in RULES if profile in rule.profiles]
     problems = tuple(
-        Problem(finding.severity, rule.name, finding.place, finding.message, finding.cure)
+        GoldenProblem(finding.severity, rule.name, finding.place, finding.message, finding.cure)
         for rule in applied
         for finding in rule.check(subject)
     )
@@ -58,7 +59,7 @@ def validate_file(
     found = corpus_hash(golden.documents) if golden.documents else golden.corpus_hash
     if golden.corpus_hash not in (None, found):
         message = f"the set declares corpus_hash '{golden.corpus_hash}' but its documents have '{found}'"
-        unread.append(Problem("error", "corpus-hash", "", message, "restore the documents or declare the new hash"))
+        unread.append(GoldenProblem("error", "corpus-hash", "", message, "restore the documents or declare the new hash"))
     report = validate(golden, minimum_documents=minimum_documents, minimum_queries=minimum_queries)
     return replace(
         report,
@@ -69,9 +70,9 @@ def validate_file(
     )
 
 
-def _unreadable(complaint: formats.Complaint) -> Problem:
+def _unreadable(complaint: formats.Complaint) -> GoldenProblem:
     message, _, cure = complaint.message.removeprefix(f"{complaint.place}: ").rpartition("; ")
-    return Problem("error", "readable", complaint.place, message or complaint.message, cure if message else "mend it")
+    return GoldenProblem("error", "readable", complaint.place, message or complaint.message, cure if message else "mend it")
 
 
 def figures(subject: Subject) -> dict[str, Any]:

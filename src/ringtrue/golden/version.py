@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from ringtrue.answers import Changes, JudgmentChange
 from ringtrue.errors import InputError
 from ringtrue.golden.formats.losses import canonical
 from ringtrue.records import Document, GoldenSet, Judgment
@@ -100,29 +101,6 @@ def _feed(digest: Any, value: Any) -> None:
 
 def _document(document: Document) -> list[Any]:
     return [document.doc_id, document.title, document.text, document.tags, document.metadata]
-
-
-@dataclass(frozen=True)
-class JudgmentChange:
-    """One pair that is judged differently, and by whom; a grade of None means not judged on that side."""
-
-    query_id: str
-    doc_id: str
-    old: int | None
-    new: int | None
-    by: str | None
-
-
-@dataclass(frozen=True)
-class Changes:
-    """Ids that came, went, or stayed with another content."""
-
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.changed)
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from ringtrue.answers import EventType
 from ringtrue.memory.tasks import outcomes, validations
 from ringtrue.online import Redactor, TaskOutcome, link_all, task_points
 from ringtrue.online.derive import SELECTING
 from ringtrue.online.feedback import WINDOW, stable_id
 from ringtrue.online.identify import imported_id, iso
 from ringtrue.recall.journal import events as journal
-from ringtrue.store import DEFAULT_PROJECT, EventType, FeedbackEvent, LoggedQuery, StoredJudgment
+from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, StoredJudgment
 from ringtrue.traffic import received
 
 if TYPE_CHECKING:
-    from ringtrue.online import Health, Part
+    from ringtrue.answers import HealthPart
+    from ringtrue.online import Health
     from ringtrue.store import Store
 
 HOOK = "memory_hook"
@@ -185,7 +187,7 @@ def _done(kind: EventType, event: Event, items: Iterable[Any], project: str, lef
                 kind,
                 session,
                 iso(micros),
-                project,
+                project=project,
                 item_id=name,
                 actor="agent",
                 metadata=facts,
@@ -355,14 +357,14 @@ def health_with_memory(found: Health, store: Store, *, project: str = DEFAULT_PR
     return found if part is None else replace(found, parts=(*found.parts, part))
 
 
-def memory_part(store: Store, *, project: str = DEFAULT_PROJECT, since: datetime | None = None) -> Part | None:
+def memory_part(store: Store, *, project: str = DEFAULT_PROJECT, since: datetime | None = None) -> HealthPart | None:
     """Return the memory's line for ``ringtrue health``; None if no prompt was ever synced."""
-    from ringtrue.online import Part
+    from ringtrue.answers import HealthPart
 
     found = figures_in(store, project=project, since=since)
     if not found.prompts:
         ever = store.queries(project=project, tool=HOOK, limit=1)
-        return Part("memory", "unused", "no recent prompt; run `ringtrue memory sync`") if ever else None
+        return HealthPart("memory", "unused", "no recent prompt; run `ringtrue memory sync`") if ever else None
     said = [f"{found.prompts:,} prompts, {found.injections:,} with memories", f"silent {found.silent_rate:.0%}"]
     said += [f"read {found.read_rate:.0%}"] if found.read_rate is not None else []
     rate = found.false_inject_rate
@@ -370,7 +372,7 @@ def memory_part(store: Store, *, project: str = DEFAULT_PROJECT, since: datetime
     wrong = found.since_injection >= QUIET or (rate is not None and found.judged >= ENOUGH and rate >= FALSE_INJECTS)
     if found.since_injection >= QUIET:
         said.append(f"nothing was shown for the last {found.since_injection:,} prompts; run `ringtrue memory doctor`")
-    return Part("memory", "wrong" if wrong else "ok", ", ".join(said), found.as_record())
+    return HealthPart("memory", "wrong" if wrong else "ok", ", ".join(said), found.as_record())
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ringtrue.online.flags import PRESETS, Flags, change_flag, existing_flag, is_on, only_forced, overrides
     from ringtrue.online.generator import LlmGenerator
     from ringtrue.online.graduate import NO_CONSTITUTIONAL, Check, Decision, decide, explain, roll_back, step
-    from ringtrue.online.health import Health, Part, health_of, review_and_evaluation
+    from ringtrue.online.health import Health, health_of, review_and_evaluation
     from ringtrue.online.identify import event_name, query_name
     from ringtrue.online.interleave import Interleaved, as_flag, from_flags, interleaved
     from ringtrue.online.interleave_outcome import InterleavingOutcome, count_log, judge_credits
@@ -122,7 +122,6 @@ _HOME = {
     ),
     "health": (
         "Health",
-        "Part",
         "health_of",
         "review_and_evaluation",
     ),
@@ -249,7 +248,6 @@ __all__ = [
     "Losses",
     "Missing",
     "OnGolden",
-    "Part",
     "Phrase",
     "Progress",
     "Publication",

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
+from ringtrue.answers import Status
 from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.store import DEFAULT_PROJECT, ABStatus, ABTest, AuditEntry, TestPoint
+from ringtrue.store import DEFAULT_PROJECT, ABTest, AuditEntry, TestPoint
 
 if TYPE_CHECKING:
     from ringtrue.stats import BetaBinomial, ConfidenceSequence, Sprt
@@ -76,7 +77,7 @@ class Standing:
     feature_id: str
     project: str
     method: str
-    status: ABStatus
+    status: Status
     decision: str
     decided_after: int | None
     samples: int
@@ -161,7 +162,7 @@ def create_test(
 
     state = _changed(store, feature_id, f"status:again:{now}", anew, project=project)
     past = {"samples": before.sample_count, "decision": before.decision, "started_at": before.started_at}
-    store.add_audit(AuditEntry(now, who, BEGUN_ANEW, feature_id, project, past))
+    store.add_audit(AuditEntry(now, who, BEGUN_ANEW, feature_id, past, project))
     return state
 
 
@@ -228,7 +229,7 @@ def record_difference(
 
 
 def set_status(
-    store: TrialStore, feature_id: str, status: ABStatus, *, now: str, who: str, why: str = "", project: str = DEFAULT_PROJECT
+    store: TrialStore, feature_id: str, status: Status, *, now: str, who: str, why: str = "", project: str = DEFAULT_PROJECT
 ) -> ABTest:
     """Pause, resume, graduate or reject a test and write down who did it; return it. Raises MissingInput where there is none.
 
@@ -243,7 +244,7 @@ def set_status(
         return replace(test, status=status, updated_at=now, graduated_at=graduated)
 
     changed = _changed(store, feature_id, f"status:{status}:{now}", change, project=project)
-    store.add_audit(AuditEntry(now, who, f"test {status}", feature_id, project, {"why": why}))
+    store.add_audit(AuditEntry(now, who, f"test {status}", feature_id, {"why": why}, project))
     return changed
 
 
@@ -360,7 +361,9 @@ def _point(test: ABTest) -> TestPoint:
     """Where a test stands, as one point of its path between the bounds."""
     n, evidence = test.sample_count, test.log_likelihood_ratio
     low, high = _interval(test) or (None, None)
-    return TestPoint(test.feature_id, n, test.updated_at, evidence, test.sums["differences"] / n, low, high, test.project)
+    return TestPoint(
+        n, test.updated_at, evidence, test.sums["differences"] / n, low, high, feature_id=test.feature_id, project=test.project
+    )
 
 
 def _advanced(test: ABTest, query_id: str, difference: float, scores: tuple[float, float] | None, *, now: str) -> ABTest:

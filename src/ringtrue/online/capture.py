@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ringtrue.answers import StageLogged
 from ringtrue.errors import InputError
 from ringtrue.records import Hit
-from ringtrue.store import StageFigure
 
 if TYPE_CHECKING:
     from ringtrue.retrieve import Seen
@@ -112,7 +112,7 @@ def _number(value: Any) -> float:
     return number if math.isfinite(number) else math.nan
 
 
-def stages_of(seen: Seen | None) -> tuple[tuple[StageFigure, ...], dict[str, float]]:
+def stages_of(seen: Seen | None) -> tuple[tuple[StageLogged, ...], dict[str, float]]:
     """Return what each stage of an observed retriever took in, gave out and took, and the milliseconds by stage.
 
     *candidate* takes in what all channels listed and gives out the documents among it; *fusion* takes those.
@@ -121,20 +121,20 @@ def stages_of(seen: Seen | None) -> tuple[tuple[StageFigure, ...], dict[str, flo
 
     if seen is None:
         return (), {}
-    figures: list[StageFigure] = []
+    figures: list[StageLogged] = []
     base = seen.base if isinstance(seen, Stepped) else seen
     if isinstance(base, Fused):
         spent = sum(channel.ms for channel in base.channels)
         listed = sum(len(channel.hits) for channel in base.channels)
-        figures.append(StageFigure("candidate", listed, len(base.order), spent))
-        figures.append(StageFigure("fusion", len(base.order), len(base.hits), max(0.0, base.ms - spent)))
+        figures.append(StageLogged("candidate", listed, len(base.order), spent))
+        figures.append(StageLogged("fusion", len(base.order), len(base.hits), max(0.0, base.ms - spent)))
     else:
-        figures.append(StageFigure("candidate", len(base.hits), len(base.hits), base.ms))
+        figures.append(StageLogged("candidate", len(base.hits), len(base.hits), base.ms))
     if isinstance(seen, Stepped):
         before = len(base.hits)
         for step in seen.steps:
             name = STAGES.get(step.name.split("(")[0], step.name)
-            figures.append(StageFigure(name, before, len(step.hits), step.ms))
+            figures.append(StageLogged(name, before, len(step.hits), step.ms))
             before = len(step.hits)
     latency: dict[str, float] = {}
     for figure in figures:

@@ -23,10 +23,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from ringtrue.answers import JudgmentSource
 from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.online.feedback import WINDOW, instant, link_all
 from ringtrue.online.interleave import setting
-from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, JudgmentSource, LoggedQuery, StoredJudgment, timestamp
+from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.online.bias import Attraction, Examination, Shown

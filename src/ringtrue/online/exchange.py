@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ringtrue.answers import EventType
 from ringtrue.errors import InputError, nearest
 from ringtrue.formats.queries import ListedQuery, is_query_list, queries_in, read_query_list
 from ringtrue.formats.text import Place, read_jsonl, write_text
@@ -22,7 +23,7 @@ from ringtrue.online.lines import Row, data_of, line_of, row_of
 from ringtrue.online.spans import is_spans, queries_in_spans
 from ringtrue.online.ubi import ACTIONS, is_ubi, rows_in_ubi
 from ringtrue.online.writer import Cleaner
-from ringtrue.store import DEFAULT_PROJECT, QUERY_LIST, EventType, FeedbackEvent, LoggedQuery, timestamp
+from ringtrue.store import DEFAULT_PROJECT, QUERY_LIST, FeedbackEvent, LoggedQuery, timestamp
 from ringtrue.traffic import Traffic
 
 if TYPE_CHECKING:

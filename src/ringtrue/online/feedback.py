@@ -15,9 +15,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, get_args
 
+from ringtrue.answers import EventType
 from ringtrue.errors import InputError, nearest
 from ringtrue.online.interleave import setting
-from ringtrue.store import EventType, FeedbackEvent, LoggedQuery, timestamp
+from ringtrue.store import FeedbackEvent, LoggedQuery, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.store import Store

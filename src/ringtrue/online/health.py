@@ -1,15 +1,16 @@
-"""Health (O-3): one look at everything that runs, as far as the store knows it. What is not known is said to be so."""
+"""Health: one look at everything that runs, as far as the store knows it. What is not known is said to be so."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from ringtrue.answers import HealthPart, PartState
 from ringtrue.errors import OK, REGRESSION, UNDECIDED, RingtrueError
 from ringtrue.online.abtest import decided_after
 from ringtrue.online.candidate import said
@@ -24,7 +25,6 @@ from ringtrue.store import DEFAULT_PROJECT, StoredResult
 if TYPE_CHECKING:
     from ringtrue.store import ABTest, Flag, Store
 
-State = Literal["ok", "wrong", "unknown", "unused"]
 RECENT = timedelta(hours=24)
 NOT_EVALUATED = "no evaluation yet; run `ringtrue eval`"
 RESULTS = 200
@@ -32,23 +32,13 @@ RESULTS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One part of the platform: its state, one line for a reader, and the figures behind it."""
-
-    name: str
-    state: State
-    says: str
-    figures: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Health:
     """All parts, and what they come to."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[HealthPart, ...]
 
     @property
-    def state(self) -> State:
+    def state(self) -> PartState:
         """'wrong' where a part is, else 'unknown' where a part is, else 'ok'; parts that are not used do not count."""
         states = {part.state for part in self.parts}
         return "wrong" if "wrong" in states else "unknown" if "unknown" in states else "ok"
@@ -119,8 +109,8 @@ def health_of(
         ours.extend(chosen)
         return ours
 
-    looks: dict[str, Callable[[], Part | None]] = {
-        "schema": lambda: Part("schema", "ok", f"version {store.schema_version()}", {"version": store.schema_version()}),
+    looks: dict[str, Callable[[], HealthPart | None]] = {
+        "schema": lambda: HealthPart("schema", "ok", f"version {store.schema_version()}", {"version": store.schema_version()}),
         "log": lambda: _log(store, project, now),
         "losses": lambda: _losses(store, project, now),
         "evaluation": lambda: _evaluation(evaluations()),
@@ -137,21 +127,21 @@ def health_of(
         try:
             part = look()
         except (RingtrueError, OSError) as problem:
-            part = Part(name, "unknown", said(problem))
+            part = HealthPart(name, "unknown", said(problem))
         if part is not None:
             parts.append(part)
     return Health(tuple(parts))
 
 
-def _log(store: Store, project: str, now: datetime) -> Part:
+def _log(store: Store, project: str, now: datetime) -> HealthPart:
     newest = store.queries(project=project, limit=1, newest=True)
     if not newest:
-        return Part("log", "unknown", "no search was ever logged", {"last_24h": 0, "last_at": None})
+        return HealthPart("log", "unknown", "no search was ever logged", {"last_24h": 0, "last_at": None})
     count, last = store.count_queries(project=project, since=now - RECENT), newest[0].created_at
-    return Part("log", "ok", f"{count:,} searches in 24 h, the last at {last}", {"last_24h": count, "last_at": last})
+    return HealthPart("log", "ok", f"{count:,} searches in 24 h, the last at {last}", {"last_24h": count, "last_at": last})
 
 
-def _losses(store: Store, project: str, now: datetime) -> Part:
+def _losses(store: Store, project: str, now: datetime) -> HealthPart:
     lately, ever = losses(store, project=project, since=now - RECENT), losses(store, project=project)
     figures = {
         "last_24h": lately.total, "told": ever.total,
@@ -163,17 +153,17 @@ def _losses(store: Store, project: str, now: datetime) -> Part:
     says = f"{lately.total:,} events lost in 24 h, {ever.total:,} in all"
     if ended:
         says += f"; {len(ended)} processes ended without closing, with up to {unsettled:,} more; the next log settles it"
-    return Part("losses", "wrong" if lately.total else "unknown" if ended else "ok", says, figures)
+    return HealthPart("losses", "wrong" if lately.total else "unknown" if ended else "ok", says, figures)
 
 
 def _newest(results: list[StoredResult]) -> StoredResult | None:
     return next((one for one in results if one.run_type in ("full", "regression")), None)
 
 
-def _evaluation(results: list[StoredResult]) -> Part:
+def _evaluation(results: list[StoredResult]) -> HealthPart:
     newest = _newest(results)
     if newest is None:
-        return Part("evaluation", "unknown", NOT_EVALUATED)
+        return HealthPart("evaluation", "unknown", NOT_EVALUATED)
     shown = []
     for measure, value in list(newest.metrics.items())[:3]:
         low, high = newest.intervals.get(measure, (math.nan, math.nan))
@@ -183,7 +173,7 @@ def _evaluation(results: list[StoredResult]) -> Part:
         "queries": newest.query_count,
         "metrics": dict(newest.metrics), "intervals": {name: list(pair) for name, pair in newest.intervals.items()},
     }  # fmt: skip
-    return Part("evaluation", "ok", f"{', '.join(shown)}{_of(newest)} at {newest.created_at}", figures)
+    return HealthPart("evaluation", "ok", f"{', '.join(shown)}{_of(newest)} at {newest.created_at}", figures)
 
 
 def _of(row: StoredResult) -> str:
@@ -191,40 +181,42 @@ def _of(row: StoredResult) -> str:
     return (f" of {row.retriever}" if row.retriever else "") + (f" on {row.golden}" if row.golden else "")
 
 
-def _gate(results: list[StoredResult]) -> Part:
+def _gate(results: list[StoredResult]) -> HealthPart:
     newest = next((one for one in results if one.gate is not None), None)
     if newest is None:
         whose = _of(results[0]) if results else ""
         says = f"no run{whose} was gated yet" if whose else "nothing was gated yet"
         about = {"retriever": results[0].retriever, "golden": results[0].golden} if results else {}
-        return Part("gate", "unknown", f"{says}; run `ringtrue gate`, or evaluate with a baseline", about)
-    states: dict[str, State] = {"pass": "ok", "fail": "wrong"}
+        return HealthPart("gate", "unknown", f"{says}; run `ringtrue gate`, or evaluate with a baseline", about)
+    states: dict[str, PartState] = {"pass": "ok", "fail": "wrong"}
     figures = {
         "verdict": newest.gate, "at": newest.created_at, "run_id": newest.run_id, "retriever": newest.retriever,
         "golden": newest.golden,
     }  # fmt: skip
     says = f"{newest.gate}{_of(newest)} at {newest.created_at}"
-    return Part("gate", states.get(str(newest.gate), "unknown"), says, figures)
+    return HealthPart("gate", states.get(str(newest.gate), "unknown"), says, figures)
 
 
-def _constitutional(results: list[StoredResult]) -> Part | None:
+def _constitutional(results: list[StoredResult]) -> HealthPart | None:
     """Return the part of constitutional documents; None for a project that never measured it."""
     for one in results:
         for measure, value in one.metrics.items():
             if measure.startswith("Constitutional"):
-                state: State = "ok" if value >= 1 else "wrong"
-                return Part("constitutional", state, f"{measure} {value:.4f}; 1 is wanted", {"rate": value, "measure": measure})
+                state: PartState = "ok" if value >= 1 else "wrong"
+                return HealthPart(
+                    "constitutional", state, f"{measure} {value:.4f}; 1 is wanted", {"rate": value, "measure": measure}
+                )
     return None
 
 
-def _backlog(counts: Mapping[str, Any]) -> Part:
+def _backlog(counts: Mapping[str, Any]) -> HealthPart:
     if not counts["total"]:
-        return Part("backlog", "unused", "nothing to review", counts)
+        return HealthPart("backlog", "unused", "nothing to review", counts)
     oldest = f", the oldest of {counts['oldest_pending_at']}" if counts["oldest_pending_at"] else ""
-    return Part("backlog", "ok", f"{counts['pending_review']:,} of {counts['total']:,} wait for review{oldest}", counts)
+    return HealthPart("backlog", "ok", f"{counts['pending_review']:,} of {counts['total']:,} wait for review{oldest}", counts)
 
 
-def _shadow(store: Store, project: str, now: datetime) -> Part:
+def _shadow(store: Store, project: str, now: datetime) -> HealthPart:
     def runs(flag: Flag, known: bool) -> bool:
         if known:
             return flag.shadow and flag.state in ("running", "paused")
@@ -233,9 +225,9 @@ def _shadow(store: Store, project: str, now: datetime) -> Part:
 
     running = [flag for flag, known in shadowed(store, project=project) if runs(flag, known)]
     if not running:
-        return Part("shadow", "unused", "no candidate runs in the shadow")
+        return HealthPart("shadow", "unused", "no candidate runs in the shadow")
     figures: dict[str, Any] = {}
-    lines, states = [], set[State]()
+    lines, states = [], set[PartState]()
     for flag in running:
         found = shadow_of(store, flag)
         share, gone = found.failure_share, found.missing_share or 0.0
@@ -246,20 +238,20 @@ def _shadow(store: Store, project: str, now: datetime) -> Part:
         states.add("wrong" if wrong else "unknown" if share is None else "ok")
         missing = f", {found.missing:,} missing ({gone:.0%} of the live sample)" if found.missing else ""
         lines.append(f"{flag.name}: {_counted(found.queries)}, {found.failures:,} failed{missing}")
-    state: State = "wrong" if "wrong" in states else "unknown" if "unknown" in states else "ok"
-    return Part("shadow", state, "; ".join(lines), figures)
+    state: PartState = "wrong" if "wrong" in states else "unknown" if "unknown" in states else "ok"
+    return HealthPart("shadow", state, "; ".join(lines), figures)
 
 
-def _tests(store: Store, project: str) -> Part:
+def _tests(store: Store, project: str) -> HealthPart:
     tests = store.tests(project=project)
     if not tests:
-        return Part("tests", "unused", "no sequential test")
+        return HealthPart("tests", "unused", "no sequential test")
     lines = [f"{one.feature_id}: {_outcome(one)} after {_counted(decided_after(one))}" for one in tests]
     figures = {
         one.feature_id: {"status": one.status, "decision": one.decision, "samples": one.sample_count, "at": one.updated_at}
         for one in tests
     }
-    return Part("tests", "ok", "; ".join(lines), figures)
+    return HealthPart("tests", "ok", "; ".join(lines), figures)
 
 
 def _outcome(test: ABTest) -> str:
@@ -272,10 +264,10 @@ def _counted(queries: int) -> str:
     return f"{queries:,} {'query' if queries == 1 else 'queries'}"
 
 
-def _rollout(store: Store, project: str) -> Part:
+def _rollout(store: Store, project: str) -> HealthPart:
     flags = store.flags(project=project)
     if not flags:
-        return Part("rollout", "unused", "no flag")
+        return HealthPart("rollout", "unused", "no flag")
     back = {}
     for flag in flags:
         entry = next(iter(store.audit(project=project, subject=flag.name, limit=1)), None)
@@ -287,26 +279,26 @@ def _rollout(store: Store, project: str) -> Part:
     told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
     lines += [f"{'the others: ' if back else 'flags: '}{told}"] if told else []
     figures = {flag.name: {"rollout": flag.rollout, "state": flag.state, "why": back.get(flag.name)} for flag in flags}
-    return Part("rollout", "wrong" if back else "ok", "; ".join(lines), figures)
+    return HealthPart("rollout", "wrong" if back else "ok", "; ".join(lines), figures)
 
 
-def _index(folder: Path | None, retriever: str) -> Part:
+def _index(folder: Path | None, retriever: str) -> HealthPart:
     if folder is None:
-        return Part("index", "unused", "no folder was named")
+        return HealthPart("index", "unused", "no folder was named")
     from ringtrue.retrieve import Collection, build, indexes_of
 
     if not folder.is_dir():
-        return Part("index", "wrong", f"{folder} is not there")
+        return HealthPart("index", "wrong", f"{folder} is not there")
     collection = Collection(folder)
     if collection.unfinished:
-        return Part("index", "wrong", f"the last ingest into {folder} did not finish; run it again")
+        return HealthPart("index", "wrong", f"the last ingest into {folder} did not finish; run it again")
     behind = {index.folder.name: index.pending() for index in indexes_of(build(retriever, collection))}
     figures = {"documents": len(collection), "behind": behind}
     late = [f"{name} lacks {count:,}" for name, count in behind.items() if count]
     if late:
-        return Part(
+        return HealthPart(
             "index", "wrong", f"{len(collection):,} documents; {', '.join(late)}; the next search brings it up", figures
         )
-    return Part(
+    return HealthPart(
         "index", "ok" if len(collection) else "wrong", f"{len(collection):,} documents, every index up to date", figures
     )

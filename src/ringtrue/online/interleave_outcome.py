@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from ringtrue.answers import EventType
 from ringtrue.errors import InputError, nearest
 from ringtrue.online.abtest import TrialStore, found_test, record_difference
 from ringtrue.online.feedback import WINDOW, instant, link_all
 from ringtrue.online.interleave import Interleaved, from_flags
-from ringtrue.store import DEFAULT_PROJECT, ABTest, EventType, FeedbackEvent, LoggedQuery
+from ringtrue.store import DEFAULT_PROJECT, ABTest, FeedbackEvent, LoggedQuery
 
 CHOSEN: tuple[EventType, ...] = ("click", "selection", "read_after_search", "reference", "cite", "validate_useful")
 """Events that say a result was chosen."""

@@ -9,16 +9,17 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, get_args
 
+from ringtrue.answers import EventType, StageLogged
 from ringtrue.errors import InputError, nearest
 from ringtrue.formats.text import Place
 from ringtrue.ids import id_text
-from ringtrue.store import EventType, FeedbackEvent, LoggedQuery, StageFigure, timestamp
+from ringtrue.store import FeedbackEvent, LoggedQuery, timestamp
 from ringtrue.traffic import KINDS
 
 Row = LoggedQuery | FeedbackEvent
 _QUERY = {field.name: field for field in fields(LoggedQuery)}
 _FEEDBACK = {field.name: field for field in fields(FeedbackEvent)}
-_STAGE = tuple(field.name for field in fields(StageFigure))
+_STAGE = tuple(field.name for field in fields(StageLogged))
 _NEEDED = {
     "query": ("query_id", "query", "tool_name", "created_at"),
     "feedback": ("event_id", "event_type", "session_id", "created_at"),
@@ -152,7 +153,7 @@ def _value(kind: str, name: str, value: Any, place: Place) -> Any:
         if not isinstance(value, list) or not all(map(_is_stage, value)):
             raise wrong("a list of {name, input, output, ms}, counts and milliseconds from 0")
         return tuple(
-            StageFigure(str(item["name"]), int(item["input"]), int(item["output"]), float(item["ms"])) for item in value
+            StageLogged(str(item["name"]), int(item["input"]), int(item["output"]), float(item["ms"])) for item in value
         )
     if name == "result_ids":
         if not _is_ids(value):

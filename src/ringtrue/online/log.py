@@ -33,6 +33,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar
 
+from ringtrue.answers import EventType
 from ringtrue.config import cache_folder, store_url
 from ringtrue.config import project as configured_project
 from ringtrue.errors import InputError, nearest
@@ -45,7 +46,7 @@ from ringtrue.online.redact import Redactor, redactor_of
 from ringtrue.online.tally import Counts
 from ringtrue.online.weight import answer_weight, fields_weight, weight
 from ringtrue.online.writer import AT_EXIT, Recovered, Writer
-from ringtrue.store import DEFAULT_PROJECT, EventType, FeedbackEvent, LoggedQuery
+from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery
 from ringtrue.traffic import current, kind_of
 
 if TYPE_CHECKING:

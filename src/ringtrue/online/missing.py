@@ -54,7 +54,7 @@ def subject_of(feature_id: str) -> str:
 
 def missing_entry(feature_id: str, at: str, counts: Mapping[str, int], *, project: str = DEFAULT_PROJECT) -> AuditEntry:
     """Return the entry that tells of further missing queries."""
-    return AuditEntry(at, "shadow", MISSING, subject_of(feature_id), project, dict(counts))
+    return AuditEntry(at, "shadow", MISSING, subject_of(feature_id), dict(counts), project)
 
 
 def missing_of(

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ringtrue.answers import JudgmentSource
 from ringtrue.online.derive import actor_of, text_key
 from ringtrue.online.feedback import instant
 from ringtrue.records import Judgment
-from ringtrue.store import JudgmentSource, LoggedQuery, StoredJudgment
+from ringtrue.store import LoggedQuery, StoredJudgment
 
 ORDER: tuple[JudgmentSource, ...] = ("manual", "validated", "implicit", "bootstrapped")
 ACTOR_ORDER = ("person", "", "unknown", "agent")

@@ -135,7 +135,7 @@ def put_to_review(
             "retire": list(proposal.retire),
             "keys": [item.item_key for item in items],
         }
-        store.add_audit(AuditEntry(timestamp(now), who, PROPOSED, proposal.golden, project, detail))
+        store.add_audit(AuditEntry(timestamp(now), who, PROPOSED, proposal.golden, detail, project))
     return proposal
 
 
@@ -323,7 +323,7 @@ def released(
             "retired": {query.query_id: query.text for query in golden.queries if query.query_id not in there},
             "left_out": {query.query_id: query.text for query in proposal.new if query.query_id not in there},
         }
-        store.add_audit(AuditEntry(timestamp(now), who, RELEASED, golden.id, project, detail))
+        store.add_audit(AuditEntry(timestamp(now), who, RELEASED, golden.id, detail, project))
     keys = [item.item_key for item in _items(store, proposal, project)]
     queue = ReviewQueue(store, project=project)
     return queue.mark_published(keys, made, now=now, rule=rule, adjudicator=adjudicator)

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, get_args
 
+from ringtrue.answers import Dispute as Disputed
+from ringtrue.answers import ReviewState
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
 from ringtrue.golden import (
     Candidate,
@@ -32,7 +34,7 @@ from ringtrue.online.agreed import Gate, gate, judge_of, said_by_raters
 from ringtrue.online.derive import text_key
 from ringtrue.online.precedence import KEY, ONE_OF, QUERY
 from ringtrue.records import HUMAN_SOURCES, GoldenSet, Judgment
-from ringtrue.store import DEFAULT_PROJECT, AuditEntry, ReviewItem, ReviewState, StoredJudgment, timestamp
+from ringtrue.store import DEFAULT_PROJECT, AuditEntry, ReviewItem, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.stats import Agreement
@@ -60,20 +62,6 @@ class Rater:
     name: str
     ratings: int
     grades: Mapping[int, int]
-
-
-@dataclass(frozen=True)
-class Disputed:
-    """A pair on which raters differ, with what it takes to judge it again: its key and the question; and how it was settled."""
-
-    key: str
-    query_id: str
-    query: str
-    doc_id: str
-    grades: Mapping[str, int]
-    settled_by: str | None = None
-    """Who settled it, who is no rater of it; None while nobody has."""
-    settled: int | None = None
 
 
 @dataclass(frozen=True)
@@ -525,7 +513,16 @@ class ReviewQueue:
         counts = str(settled.metadata.get("annotator") or settled.source)
         said[counts] = (settled.grade, {**words, **({"rule": settled.metadata["rule"]} if "rule" in settled.metadata else {})})
         return [
-            StoredJudgment(item.query_id, item.doc_id, grade, "manual", timestamp(now), self.project, name, metadata=facts)
+            StoredJudgment(
+                item.query_id,
+                item.doc_id,
+                grade,
+                "manual",
+                timestamp(now),
+                project=self.project,
+                annotator=name,
+                metadata=facts,
+            )
             for name, (grade, facts) in said.items()
         ]
 
@@ -546,7 +543,7 @@ def publish_entry(
     detail["agreement"] = made.gate.says
     if forced:
         detail["forced"] = forced
-    return AuditEntry(timestamp(now), who, "review.publish", version_name(made.golden), project, detail)
+    return AuditEntry(timestamp(now), who, "review.publish", version_name(made.golden), detail, project)
 
 
 def _named(reviewer: str) -> str:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from ringtrue.answers import JudgmentSource
 from ringtrue.errors import InputError
-from ringtrue.store import DEFAULT_PROJECT, JudgmentSource, LoggedQuery, ShadowRun, StoredJudgment, timestamp
+from ringtrue.store import DEFAULT_PROJECT, LoggedQuery, ShadowRun, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.online.abtest import TrialStore

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ringtrue import traffic
+from ringtrue.answers import ShadowSource
 from ringtrue.config import project as configured_project
 from ringtrue.errors import InputError
 from ringtrue.online.buckets import bucket
@@ -28,7 +29,7 @@ from ringtrue.online.identify import query_name
 from ringtrue.online.log import LATEST_SEARCH, LoggedSearch
 from ringtrue.online.missing import missing_entry
 from ringtrue.online.redact import Redactor, Unredacted, redactor_of
-from ringtrue.store import AuditEntry, Flag, ShadowRun, ShadowSource, timestamp
+from ringtrue.store import AuditEntry, Flag, ShadowRun, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.online.scoring import Scored

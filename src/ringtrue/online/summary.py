@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from ringtrue.store import ShadowRun, ShadowSource
+from ringtrue.answers import ShadowSource
+from ringtrue.store import ShadowRun
 
 ENOUGH_TIMED = 100
 """So many queries of live systems that were timed, and replays are not looked at."""
@@ -69,7 +70,7 @@ def summarise(rows: Sequence[ShadowRun], *, missing: int = 0, enough_timed: int 
     Latencies are those of one source: what a replay takes in another process says nothing about a live system. Those of live
     systems come first, where there are ``enough_timed``; else the source with the most.
 
-    >>> found = summarise([ShadowRun("q1", "f", "2026-01-01T00:00:00+00:00", ("a",), ("a",), order_differences=0)])
+    >>> found = summarise([ShadowRun("q1", "2026-01-01T00:00:00+00:00", ("a",), ("a",), order_differences=0, feature_id="f")])
     >>> found.queries, found.changed, found.mrr_delta
     (1, 0.0, None)
     """

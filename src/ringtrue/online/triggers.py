@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal, cast
 
+from ringtrue.answers import EventType
 from ringtrue.errors import InputError
 from ringtrue.online.detect import OPENING
 from ringtrue.online.feedback import WINDOW, instant, link_all
-from ringtrue.store import DEFAULT_PROJECT, AuditEntry, EventType, FeedbackEvent, LoggedQuery, timestamp
+from ringtrue.store import DEFAULT_PROJECT, AuditEntry, FeedbackEvent, LoggedQuery, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.records import Hit

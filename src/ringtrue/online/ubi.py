@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from ringtrue.answers import EventType
 from ringtrue.errors import InputError
 from ringtrue.formats.text import Place
 from ringtrue.online.identify import imported_id
 from ringtrue.online.lines import LARGEST, is_number, shown
-from ringtrue.store import DEFAULT_PROJECT, EventType, FeedbackEvent, LoggedQuery, timestamp
+from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, timestamp
 
 ACTIONS: Mapping[str, EventType] = {
     "click": "click", "item_click": "click", "product_click": "click", "result_click": "click", "view": "click",

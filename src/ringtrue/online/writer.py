@@ -595,7 +595,7 @@ class Writer:
 
     def _audit(self, bill: _Bill, detail: Mapping[str, Any]) -> None:
         at = timestamp(datetime.now(UTC))
-        self._opened().add_audit(AuditEntry(at, "query log", LOST, bill.run, bill.project, detail))
+        self._opened().add_audit(AuditEntry(at, "query log", LOST, bill.run, detail, bill.project))
 
     def _look_after(self, path: Path) -> None:
         """Settle the accounts of a log that was not closed, whosever it is."""

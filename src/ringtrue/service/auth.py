@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
+from ringtrue.answers import Scope
 from ringtrue.service.errors import LoginNeeded, Refused
-from ringtrue.store import ApiKey, Scope
+from ringtrue.store import ApiKey
 
 if TYPE_CHECKING:
     from ringtrue.service.context import Service

@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from ringtrue.answers import ENDED, JobError
 from ringtrue.errors import MissingInput, RingtrueError
 from ringtrue.service.auth import Caller
 from ringtrue.service.errors import Refused, refused
@@ -28,7 +29,6 @@ SAVED_EVERY_S = 0.5
 """How often progress is written down; whoever watches here sees it at once."""
 LOOKED_EVERY_S = 0.1
 BEAT_S = 15.0
-ENDED = ("done", "failed", "cancelled", "interrupted")
 SAVED_AGAIN_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Pauses between the tries to write down how a job ended, while the store does not take it."""
 STOPPING = "stopping…"
@@ -222,7 +222,7 @@ class Jobs:
             if not isinstance(problem, RingtrueError | Refused):
                 _LOG.exception("job %s failed", job_id)
             known = refused(problem)
-            ended = {"state": "failed", "error": {"code": known.code, "message": known.message}}
+            ended = {"state": "failed", "error": JobError(known.code, known.message)}
         self._end(job_id, ended)
 
     def _end(self, job_id: str, ended: dict[str, Any]) -> None:

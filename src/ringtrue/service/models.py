@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from ringtrue.answers import Record
 from ringtrue.online.redact import DEPTH
 
 Item = TypeVar("Item")
+Answer = TypeVar("Answer", bound=Record)
 MOST_ITEMS = 200
 
 
@@ -73,17 +76,25 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Answer(BaseModel):
-    """An answer; its fields are a contract."""
+class Page(BaseModel, Generic[Item]):
+    """Some of a list, and where it goes on."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-
-class Page(Answer, Generic[Item]):
-    """Some of a list, and where it goes on."""
-
-    items: list[Item]
+    items: Sequence[Item]
     next: str | None = Field(None, description="Give it as ?cursor=… for what comes after; null at the end.")
+
+
+def record_from(kind: type[Answer], *sources: object, **own: Any) -> Answer:
+    """Return an answer with the fields of ``own``; the others are those of the first source that has them.
+
+    >>> from ringtrue.answers import Condition, FlagState
+    >>> record_from(Condition, FlagState("rerank"), holds=None, says="")
+    Condition(name='rerank', holds=None, says='')
+    """
+    names = [field.name for field in fields(kind) if field.name not in own]  # type: ignore[arg-type]  # all are dataclasses
+    found = {name: getattr(source, name) for source in reversed(sources) for name in names if hasattr(source, name)}
+    return kind(**found, **own)
 
 
 Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many at most.")]

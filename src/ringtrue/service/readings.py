@@ -13,14 +13,14 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import TYPE_CHECKING, get_args
 
+from ringtrue.answers import JobState, ReviewState, Status
 from ringtrue.errors import SpecError
 from ringtrue.measures import Measure
 from ringtrue.online import living, log_folder, losses, shadow_of
 from ringtrue.online.production import Pair, of_production, production_pair, set_name
 from ringtrue.run import unpacked
 from ringtrue.service.gauges import WHOLE, Reading, label_value
-from ringtrue.store import ABStatus, StoredResult, timestamp
-from ringtrue.store.records import JobState, ReviewState
+from ringtrue.store import StoredResult, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.run import Evaluation
@@ -268,7 +268,7 @@ def trials(store: Store, project: str, now: datetime) -> Iterator[Reading]:
     """Yield how far sequential tests have come."""
     for test in store.tests(project=project)[:FEATURES]:
         labels = {"feature": label_value(test.feature_id)}
-        for state in get_args(ABStatus):
+        for state in get_args(Status):
             yield Reading("ringtrue_test_state", float(test.status == state), {**labels, "state": state})
         yield Reading("ringtrue_test_samples", float(test.sample_count), labels)
         if not _burning_in(test):

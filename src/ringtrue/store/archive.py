@@ -15,8 +15,9 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from ringtrue.answers import StageLogged
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.store.records import LoggedQuery, StageFigure
+from ringtrue.store.records import LoggedQuery
 from ringtrue.store.rows import structure
 
 SUFFIX = ".jsonl.gz"
@@ -134,7 +135,7 @@ def _query(file: Path, line: str) -> LoggedQuery:
         found["result_ids"] = tuple(found["result_ids"])
         found["scores"] = tuple(map(float, found["scores"]))
         found["channel_contributions"] = {name: tuple(ids) for name, ids in found["channel_contributions"].items()}
-        found["stages"] = tuple(StageFigure(**stage) for stage in found["stages"])
+        found["stages"] = tuple(StageLogged(**stage) for stage in found["stages"])
         return LoggedQuery(**found)
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
         raise InputError(f"{file}: {line[:60]!r} is no archived search; restore the file from a copy") from problem

@@ -8,19 +8,10 @@ from typing import Any, Literal, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, select, tuple_
 
+from ringtrue.answers import EventType, JudgmentSource
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store.base import Base, among, insert
-from ringtrue.store.records import (
-    DEFAULT_PROJECT,
-    EventType,
-    FeedbackEvent,
-    JudgmentSource,
-    LoggedQuery,
-    RunType,
-    ShadowRun,
-    StoredJudgment,
-    StoredResult,
-)
+from ringtrue.store.records import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, RunType, ShadowRun, StoredJudgment, StoredResult
 from ringtrue.store.rows import FEEDBACK, JUDGMENT, QUERY, RESULT, SHADOW, Form, words
 from ringtrue.store.times import timestamp
 from ringtrue.traffic import Traffic

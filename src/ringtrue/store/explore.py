@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from sqlalchemy import ARRAY, ColumnElement, Text, and_, bindparam, case, cast, func, literal, or_, select, tuple_
 
+from ringtrue.answers import LogStep, Step
 from ringtrue.errors import InputError, nearest
 from ringtrue.store.base import Base
-from ringtrue.store.records import DEFAULT_PROJECT, QUERY_LIST, LogBucket, LoggedQuery, Step
+from ringtrue.store.records import DEFAULT_PROJECT, QUERY_LIST, LoggedQuery
 from ringtrue.store.rows import QUERY, structure, words
 from ringtrue.store.times import timestamp
 from ringtrue.traffic import Traffic
@@ -87,7 +88,7 @@ class Exploring(Base):
         with self._reading() as connection:
             return [QUERY.read(row) for row in connection.execute(newest).mappings()]
 
-    def log_volume(self, *, project: str = DEFAULT_PROJECT, since: Moment, until: Moment, step: Step) -> list[LogBucket]:
+    def log_volume(self, *, project: str = DEFAULT_PROJECT, since: Moment, until: Moment, step: Step) -> list[LogStep]:
         """Return the minutes, hours or days (UTC) in which users searched, in the order of time.
 
         Raises InputError for a step that is none, and for more than 10,000 of them.
@@ -110,7 +111,7 @@ class Exploring(Base):
         with self._reading() as connection:
             found = connection.execute(select(each.c.value, inside.correlate(each).scalar_subquery()))
             counted = {span: json.loads(said) for span, said in found}
-        return [LogBucket(_start(span[:MOMENT], step), *counted[span]) for span in spans if counted[span][0]]
+        return [LogStep(_start(span[:MOMENT], step), *counted[span]) for span in spans if counted[span][0]]
 
     def tools(self, *, project: str = DEFAULT_PROJECT) -> list[str]:
         """Return the tools that have searched, by name."""

@@ -115,7 +115,7 @@ class Forgetting(Keeping):
             counts = _delete(connection, words(project), traces)
             if now is None:
                 raise _Undone
-            mark = AuditEntry(now, "store", USER_DELETED, user_mark(user_id, project), project)
+            mark = AuditEntry(now, "store", USER_DELETED, user_mark(user_id, project), project=project)
             same = (audit.c.project == words(project), audit.c.what == USER_DELETED, audit.c.subject == mark.subject)
             connection.execute(delete(audit).where(*same))
             insert(connection, audit, [AUDIT.row(mark)])

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from sqlalchemy import delete, select, update
 
+from ringtrue.answers import JobState
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store.base import Base, insert
-from ringtrue.store.records import DEFAULT_PROJECT, JobState, Reply, StoredJob
+from ringtrue.store.records import DEFAULT_PROJECT, Reply, StoredJob
 from ringtrue.store.rows import JOB, REPLY, words
 from ringtrue.store.times import timestamp
 

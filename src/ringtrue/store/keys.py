@@ -13,9 +13,10 @@ from typing import get_args
 
 from sqlalchemy import select, update
 
+from ringtrue.answers import Scope
 from ringtrue.errors import InputError, nearest
 from ringtrue.store.base import Base, insert
-from ringtrue.store.records import DEFAULT_PROJECT, ApiKey, Scope
+from ringtrue.store.records import DEFAULT_PROJECT, ApiKey
 from ringtrue.store.rows import KEY, words
 from ringtrue.store.times import timestamp
 
@@ -46,7 +47,7 @@ class Keys(Base):
         end = None if expires_at is None else timestamp(expires_at)
         if end is not None and end <= timestamp(now):
             raise InputError(f"a key that ends at {end} would never open anything; choose a later time")
-        key = ApiKey(f"key_{secrets.token_hex(6)}", name, tuple(scopes), timestamp(now), project, end)
+        key = ApiKey(f"key_{secrets.token_hex(6)}", name, tuple(scopes), timestamp(now), project=project, expires_at=end)
         token = PREFIX + secrets.token_urlsafe(32)
         return self.add_key(key, token), token
 

@@ -6,28 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from ringtrue import answers
+from ringtrue.answers import (
+    Event,
+    EvidencePoint,
+    FlagState,
+    Job,
+    KeptJudgment,
+    KeyState,
+    ReviewState,
+    Scope,
+    StageLogged,
+    Status,
+)
 from ringtrue.traffic import Traffic
 
 DEFAULT_PROJECT = "default"
 
-EventType = Literal[
-    "read_after_search", "re_search", "scroll_past", "reference", "validate_useful", "validate_not_useful",
-    "selection", "click", "dwell", "cite",
-]  # fmt: skip
-JudgmentSource = Literal["manual", "implicit", "bootstrapped", "validated"]
 RunType = Literal["full", "shadow", "regression", "ab_test"]
-ShadowSource = Literal["live", "log", "golden"]
-ABStatus = Literal["running", "paused", "graduated", "rejected"]
-
-
-@dataclass(frozen=True, slots=True)
-class StageFigure:
-    """What one stage of a search took in and gave out (candidate, filter, fusion, rerank, fallback, final-rank)."""
-
-    name: str
-    input: int
-    output: int
-    ms: float
 
 
 QUERY_LIST = "query list"
@@ -57,7 +53,7 @@ class LoggedQuery:
     total_latency_ms: float | None = None
     stage_latency_ms: Mapping[str, float] = field(default_factory=dict)
     """candidate, fusion, rerank, boost."""
-    stages: tuple[StageFigure, ...] = ()
+    stages: tuple[StageLogged, ...] = ()
     fusion_weights: Mapping[str, float] = field(default_factory=dict)
     quality_proxy_score: float | None = None
     """L-2: a health figure, not quality."""
@@ -88,38 +84,17 @@ class LoggedQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedbackEvent:
-    """Something that a person or an agent did with a result (F-1, table eval_feedback)."""
+class FeedbackEvent(Event):
+    """Something that a person or an agent did with a result (table eval_feedback; its column memory_id is ``item_id``)."""
 
-    event_id: str
-    """Unique; adding the same event twice keeps one."""
-    event_type: EventType
-    session_id: str
-    created_at: str
     project: str = DEFAULT_PROJECT
-    query_id: str | None = None
-    item_id: str | None = None
-    """Column memory_id."""
-    rank_in_results: int = -1
-    """From 1; −1 where it did not come from a search."""
-    actor: Literal["person", "agent", "unknown"] = "unknown"
-    user_id: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class StoredJudgment:
-    """A graded judgment with where it comes from (F-4, table eval_judgments); unique by query, item, source and annotator."""
+class StoredJudgment(KeptJudgment):
+    """A graded judgment with where it comes from (table eval_judgments); unique by query, item, source and annotator."""
 
-    query_id: str
-    item_id: str
-    relevance: int
-    source: JudgmentSource
-    created_at: str
     project: str = DEFAULT_PROJECT
-    annotator: str = ""
-    confidence: float = 1.0
-    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,29 +141,11 @@ class StoredResult:
 
 
 @dataclass(frozen=True, slots=True)
-class ShadowRun:
-    """One query answered by production and by a candidate beside it (S-1, table eval_shadow_runs)."""
+class ShadowRun(answers.ShadowRun):
+    """One query answered by production and by a candidate beside it (table eval_shadow_runs)."""
 
-    query_id: str
-    feature_id: str
-    created_at: str
-    control_result_ids: tuple[str, ...]
-    treatment_result_ids: tuple[str, ...]
+    feature_id: str = field(kw_only=True)
     project: str = DEFAULT_PROJECT
-    rank_correlation: float | None = None
-    set_overlap: float | None = None
-    top_result_changed: bool | None = None
-    order_differences: int | None = None
-    mrr_delta: float | None = None
-    ndcg_delta: float | None = None
-    control_latency_ms: float | None = None
-    treatment_latency_ms: float | None = None
-    error: str | None = None
-    """Why the candidate gave no answer; production's was returned all the same."""
-    candidate: str = ""
-    """What tells the candidates of a feature apart: a fingerprint, or since when it is what it is; '' where nobody said."""
-    source: ShadowSource | None = None
-    """Where it was asked: in a live system, from the log, or on a golden set; times of one are not those of another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +153,7 @@ class ABTest:
     """A sequential test as far as it has come (S-2, table eval_ab_tests)."""
 
     feature_id: str
-    status: ABStatus
+    status: Status
     alpha: float
     beta: float
     delta: float
@@ -219,35 +176,17 @@ class ABTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
-    """A feature that reaches a share of the traffic (S-4)."""
+class Flag(FlagState):
+    """A feature that reaches a share of the traffic."""
 
-    name: str
-    rollout: float = 0.0
-    """Percent of identities, 0 to 100."""
     project: str = DEFAULT_PROJECT
-    shadow: bool = False
-    min_samples: int = 100
-    graduation_threshold: float = 0.03
-    state: ABStatus = "running"
-    stage_since: str | None = None
-    description: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class AuditEntry:
+class AuditEntry(answers.AuditEntry):
     """Who changed what, when and why."""
 
-    at: str
-    who: str
-    what: str
-    subject: str
     project: str = DEFAULT_PROJECT
-    detail: Mapping[str, Any] = field(default_factory=dict)
-
-
-ReviewState = Literal["pending_review", "approved", "rejected", "published"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,23 +258,11 @@ class StoredExperiment:
     project: str = DEFAULT_PROJECT
 
 
-Scope = Literal["read", "write", "review", "admin"]
-
-
 @dataclass(frozen=True, slots=True)
-class ApiKey:
+class ApiKey(KeyState):
     """A key to the service of one project; the token itself is nowhere but with its holder."""
 
-    key_id: str
-    name: str
-    """Whose it is, or what for."""
-    scopes: tuple[Scope, ...]
-    created_at: str
     project: str = DEFAULT_PROJECT
-    expires_at: str | None = None
-    revoked_at: str | None = None
-    last_used_at: str | None = None
-    """To the minute."""
 
     def allows(self, scope: Scope) -> bool:
         """True where the key may do this; 'admin' may do everything."""
@@ -353,29 +280,11 @@ class StoredRun:
     project: str = DEFAULT_PROJECT
 
 
-JobState = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
-
-
 @dataclass(frozen=True, slots=True)
-class StoredJob:
-    """Work that the service does while a caller waits elsewhere (V-1)."""
+class StoredJob(Job):
+    """Work that the service does while a caller waits elsewhere."""
 
-    job_id: str
-    kind: str
-    """What is done, such as 'evaluate'."""
-    state: JobState
-    created_at: str
-    updated_at: str
     project: str = DEFAULT_PROJECT
-    who: str = ""
-    request: Mapping[str, Any] = field(default_factory=dict)
-    done: int = 0
-    total: int | None = None
-    """How much there is to do; None where nobody knows."""
-    says: str = ""
-    """What it is doing now."""
-    result: Mapping[str, Any] | None = None
-    error: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,37 +316,10 @@ class HistoryPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class TestPoint:
+class TestPoint(EvidencePoint):
     """Where a sequential test stood after so many queries: one point of its path between the bounds."""
 
     __test__: ClassVar[bool] = False  # no class of tests, whatever pytest makes of the name
 
-    feature_id: str
-    sample_count: int
-    at: str
-    llr: float
-    """The evidence, whatever the method calls it."""
-    estimate: float | None = None
-    """The mean difference."""
-    low: float | None = None
-    high: float | None = None
-    """An interval that holds at every look; None where the method has none."""
+    feature_id: str = field(kw_only=True)
     project: str = DEFAULT_PROJECT
-
-
-Step = Literal["minute", "hour", "day"]
-
-
-@dataclass(frozen=True, slots=True)
-class LogBucket:
-    """The searches of one minute, hour or day."""
-
-    at: str
-    """When it begins."""
-    searches: int
-    empty: int
-    """Those that found nothing."""
-    degraded: int
-    mean_ms: float | None
-    """None where no search says how long it took."""
-    mean_proxy: float | None

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import and_, delete, func, or_, select, tuple_, update
 
+from ringtrue.answers import ReviewState
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store.base import Base, among, insert
-from ringtrue.store.records import DEFAULT_PROJECT, ReviewItem, ReviewState
+from ringtrue.store.records import DEFAULT_PROJECT, ReviewItem
 from ringtrue.store.rows import REVIEW, words
 from ringtrue.store.tables import REVIEW_STATES, ratings
 from ringtrue.store.times import timestamp

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from operator import attrgetter, itemgetter
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Table
 
+from ringtrue.answers import JobError, StageLogged
 from ringtrue.errors import InputError
 from ringtrue.store import tables
 from ringtrue.store.records import (
@@ -30,7 +31,6 @@ from ringtrue.store.records import (
     Reply,
     ReviewItem,
     ShadowRun,
-    StageFigure,
     StoredBaseline,
     StoredExperiment,
     StoredGoldenSet,
@@ -117,6 +117,10 @@ _ANY: Kind = (lambda value: structure(dict(value)) if value else "{}", lambda va
 _ANY_MAYBE: Kind = (_maybe(_ANY[0]), _maybe(_ANY[1]))
 # In one order, so that the same labels are the same text.
 _LABELS: Kind = (lambda value: structure({words(name): words(value[name]) for name in sorted(value)}), json.loads)
+_ERROR: Kind = (
+    lambda error: None if error is None else structure(asdict(error)),
+    lambda value: None if value is None else JobError(**json.loads(value)),
+)
 _BYTES: Kind = (bytes, bytes)
 _FLOATS: Kind = (_ANY[0], lambda value: _numbers(json.loads(value or "{}")))
 _LISTS: Kind = (_ANY[0], lambda value: {name: tuple(ids) for name, ids in json.loads(value or "{}").items()})
@@ -127,7 +131,7 @@ _INTERVALS: Kind = (
 _PER_QUERY: Kind = (_ANY[0], lambda value: {name: _numbers(scores) for name, scores in json.loads(value or "{}").items()})
 _STAGES: Kind = (
     lambda value: structure([(stage.name, stage.input, stage.output, stage.ms) for stage in value]) if value else "[]",
-    lambda value: tuple(StageFigure(*stage) for stage in json.loads(value)),
+    lambda value: tuple(StageLogged(*stage) for stage in json.loads(value)),
 )
 
 
@@ -378,7 +382,7 @@ JOB = Form(
     ("project", "job_id"),
     _fields(
         job_id=_TEXT, kind=_TEXT, state=_TEXT, created_at=_TIME, updated_at=_TIME, who=_TEXT, request=_ANY, done=_WHOLE,
-        total=_WHOLE, says=_TEXT, result=_ANY_MAYBE, error=_ANY_MAYBE,
+        total=_WHOLE, says=_TEXT, result=_ANY_MAYBE, error=_ERROR,
     ),
 )  # fmt: skip
 

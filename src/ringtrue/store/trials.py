@@ -99,7 +99,7 @@ class Trials(Base):
                     return False
                 connection.execute(update(table).where(*this).values(row))
             detail = {"before": None if before is None else asdict(before), "after": asdict(flag), "why": why}
-            entry = AuditEntry(timestamp(at), who, "set flag", flag.name, flag.project, detail)
+            entry = AuditEntry(timestamp(at), who, "set flag", flag.name, detail, flag.project)
             insert(connection, AUDIT.table, [AUDIT.row(entry)])
             return True
 

@@ -14,7 +14,8 @@ import pytest
 
 import ringtrue
 from ringtrue import Client
-from ringtrue.store import Scope, Store
+from ringtrue.answers import Scope
+from ringtrue.store import Store
 from running_service import Served, running
 from running_service import served as served
 

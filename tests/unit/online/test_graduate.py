@@ -24,7 +24,7 @@ FLAG = Flag("new", shadow=True)
 
 def rows(count: int = 200, *, control: float = 100.0, treatment: float = 105.0, failed: int = 0) -> list[ShadowRun]:
     made = [
-        ShadowRun(f"q{n}", "new", BEFORE, ("a",), ("a",), control_latency_ms=control, treatment_latency_ms=treatment)
+        ShadowRun(f"q{n}", BEFORE, ("a",), ("a",), feature_id="new", control_latency_ms=control, treatment_latency_ms=treatment)
         for n in range(count)
     ]
     return [replace(row, error="TimedOut", treatment_latency_ms=None) if n < failed else row for n, row in enumerate(made)]

@@ -210,7 +210,7 @@ def test_o3_shadow_runs_and_tests_are_told(healthy: Store) -> None:
     change_flag(healthy, "new", who="ada", now=NOW, shadow=True)
     create_test(healthy, "new", now=LATELY)
     assert (states(healthy)["shadow"], states(healthy)["tests"]) == ("unknown", "ok")
-    run = ShadowRun("q0", "new", LATELY, ("a",), ("a",))
+    run = ShadowRun("q0", LATELY, ("a",), ("a",), feature_id="new")
     healthy.add_shadow_runs([run])
     assert states(healthy)["shadow"] == "ok"
     healthy.add_shadow_runs([replace(run, query_id="q1", error="TimedOut")])
@@ -218,9 +218,9 @@ def test_o3_shadow_runs_and_tests_are_told(healthy: Store) -> None:
 
 
 def test_a_live_shadow_without_a_flag_counts_while_it_runs(healthy: Store) -> None:
-    healthy.add_shadow_runs([ShadowRun("q0", "old", LONG_AGO, ("a",), ("a",))])
+    healthy.add_shadow_runs([ShadowRun("q0", LONG_AGO, ("a",), ("a",), feature_id="old")])
     assert states(healthy)["shadow"] == "unused"
-    healthy.add_shadow_runs([ShadowRun("q1", "new", LATELY, ("a",), ("a",))])
+    healthy.add_shadow_runs([ShadowRun("q1", LATELY, ("a",), ("a",), feature_id="new")])
     part = next(part for part in health_of(healthy, now=NOW).parts if part.name == "shadow")
     assert (part.state, part.says) == ("ok", "new: 1 query, 0 failed")
     change_flag(healthy, "new", who="ada", now=NOW, shadow=False)
@@ -229,7 +229,7 @@ def test_a_live_shadow_without_a_flag_counts_while_it_runs(healthy: Store) -> No
 
 def test_o3_a_shadow_that_cannot_keep_up_is_wrong(healthy: Store) -> None:
     change_flag(healthy, "new", who="ada", now=NOW, shadow=True)
-    healthy.add_shadow_runs([ShadowRun(f"q{n}", "new", LATELY, ("a",), ("a",), source="live") for n in range(12)])
+    healthy.add_shadow_runs([ShadowRun(f"q{n}", LATELY, ("a",), ("a",), feature_id="new", source="live") for n in range(12)])
     healthy.add_audit(missing_entry("new", LATELY, {"dropped": 3}))
     assert states(healthy)["shadow"] == "ok"
     healthy.add_audit(missing_entry("new", LATELY, {"dropped": 1, "unsaved": 4}))

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ringtrue.answers import EventType
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.online import Interleaved, as_flag, count_log, create_test, from_flags, interleaved, judge_credits, standing
 from ringtrue.online.interleave import INTERLEAVINGS, _optimal_chances, _team_draft
 from ringtrue.stats import sequence_decisions
-from ringtrue.store import EventType, FeedbackEvent, LoggedQuery, Store
+from ringtrue.store import FeedbackEvent, LoggedQuery, Store
 
 A = ["a", "b", "c", "d", "e"]
 PAIRS = [

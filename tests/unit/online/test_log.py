@@ -214,7 +214,7 @@ def test_l1_the_context_manager_knows_its_id_from_the_start(log: QueryLog, store
     with log.query("pool", tool="shop", session_id="s1", user_id="u1") as q:
         known = q.query_id
         q.answer([("a", 1.0)], mode="deep", flags={"rerank": "on"}, extraction_count=2)
-    log.feedback(FeedbackEvent("ef_1", "click", "s1", "2026-03-01T12:00:00Z", "shop", query_id=known, item_id="a"))
+    log.feedback(FeedbackEvent("ef_1", "click", "s1", "2026-03-01T12:00:00Z", project="shop", query_id=known, item_id="a"))
     (row,) = logged(log, store)
     assert row.query_id == known == q.query_id
     assert (row.session_id, row.user_id, row.mode, row.flags, row.extraction_count) == ("s1", "u1", "deep", {"rerank": "on"}, 2)

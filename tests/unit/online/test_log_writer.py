@@ -411,8 +411,8 @@ def test_l1_an_event_that_names_no_project_is_of_the_logs_and_one_that_names_ano
     store = Memory()
     log = opened(store, project="shop")
     assert log.feedback(FeedbackEvent("ef_1", "click", "s", NOW))
-    assert log.feedback(FeedbackEvent("ef_2", "click", "s", NOW, "shop"))
-    assert not log.feedback(FeedbackEvent("ef_3", "click", "s", NOW, "bank"))
+    assert log.feedback(FeedbackEvent("ef_2", "click", "s", NOW, project="shop"))
+    assert not log.feedback(FeedbackEvent("ef_3", "click", "s", NOW, project="bank"))
     assert log.record(row(1))
     assert not log.record(row(2, project="bank"))
     assert log.flush(10)
@@ -701,14 +701,26 @@ def test_l1_events_are_flushed_at_the_end_of_a_program_and_of_a_multiprocessing_
 
 
 def test_a_line_and_its_record_are_the_same() -> None:
+    from ringtrue.answers import StageLogged
     from ringtrue.online import line_of, row_of
-    from ringtrue.store import StageFigure
 
     full = LoggedQuery(
         "eq_1", "pöol", "shop", NOW, "p", "find", "deep", "s", "u", ("a", "b"), (0.5, 0.25), {"bm25": ("a",)}, 12.5,
-        {"candidate": 3.0}, (StageFigure("candidate", 2, 1, 0.5),), {"bm25": 1.0}, 0.5, "t", "pr", "r", "why", True, "m",
+        {"candidate": 3.0}, (StageLogged("candidate", 2, 1, 0.5),), {"bm25": 1.0}, 0.5, "t", "pr", "r", "why", True, "m",
         "high", 0.5, 0.1, 3, {"f": {"x": [1]}}, True, "known",
     )  # fmt: skip
-    event = FeedbackEvent("ef_1", "click", "s", NOW, "p", "eq_1", "a", 2, "person", "u", {"x": 1})
+    event = FeedbackEvent(
+        "ef_1",
+        "click",
+        "s",
+        NOW,
+        project="p",
+        query_id="eq_1",
+        item_id="a",
+        rank_in_results=2,
+        actor="person",
+        user_id="u",
+        metadata={"x": 1},
+    )
     for one in (full, event):
         assert row_of(json.loads(line_of(one))) == one

@@ -21,7 +21,7 @@ def live(store: Store, *texts: str) -> None:
     """Searches that production and the candidate answered."""
     store.add_queries([LoggedQuery(f"eq_{n}", text, "web", WHEN) for n, text in enumerate(texts)])
     store.add_shadow_runs(
-        [ShadowRun(f"eq_{n}", "new", WHEN, ("a", "b"), ("b", "a"), set_overlap=1.0) for n in range(len(texts))]
+        [ShadowRun(f"eq_{n}", WHEN, ("a", "b"), ("b", "a"), feature_id="new", set_overlap=1.0) for n in range(len(texts))]
     )
 
 

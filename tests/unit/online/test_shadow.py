@@ -299,7 +299,14 @@ def test_s1_times_of_one_source_are_not_mixed_with_those_of_another() -> None:
     def some(source: Any, count: int, before: float, after: float) -> list[ShadowRun]:
         return [
             ShadowRun(
-                f"{source}-{n}", "f", WHEN, ("a",), ("a",), control_latency_ms=before, treatment_latency_ms=after, source=source
+                f"{source}-{n}",
+                WHEN,
+                ("a",),
+                ("a",),
+                feature_id="f",
+                control_latency_ms=before,
+                treatment_latency_ms=after,
+                source=source,
             )
             for n in range(count)
         ]
@@ -542,8 +549,10 @@ def test_f4_of_several_judgments_the_persons_wins_then_the_newest() -> None:
 
 def test_s1_failures_are_counted_and_not_averaged_away() -> None:
     rows = [
-        ShadowRun("1", "f", WHEN, ("a",), ("a",), order_differences=0, control_latency_ms=10, treatment_latency_ms=11),
-        ShadowRun("2", "f", WHEN, ("a",), (), control_latency_ms=10, error="TimedOut"),
+        ShadowRun(
+            "1", WHEN, ("a",), ("a",), feature_id="f", order_differences=0, control_latency_ms=10, treatment_latency_ms=11
+        ),
+        ShadowRun("2", WHEN, ("a",), (), feature_id="f", control_latency_ms=10, error="TimedOut"),
     ]
     found = summarise(rows)
     assert (found.queries, found.failures, found.failure_share, found.timed) == (2, 1, 0.5, 1)
@@ -654,7 +663,7 @@ def test_trap_23_a_test_begun_anew_without_a_new_candidate_does_not_take_over_st
     ringtrue: Any, tmp_path: Path
 ) -> None:
     where = ("--store", tmp_path / "s.sqlite")
-    row = ShadowRun("eq_1", "new", WHEN, ("a", "b"), ("b", "a"), set_overlap=1.0)
+    row = ShadowRun("eq_1", WHEN, ("a", "b"), ("b", "a"), feature_id="new", set_overlap=1.0)
     with Store.open(tmp_path / "s.sqlite") as opened:
         opened.add_queries([LoggedQuery("eq_1", "pool", "shop", WHEN)])
         opened.add_shadow_runs([row])

@@ -307,8 +307,8 @@ def test_one_job_is_done_and_one_failed_with_the_reason(store: Store, evaluation
     assert done.result is not None
     assert done.result["run_id"] == evaluations[0].run_id
     assert failed.error is not None
-    assert failed.error["code"] == "cannot_decide"
-    assert "top(5) cuts answers" in failed.error["message"]
+    assert failed.error.code == "cannot_decide"
+    assert "top(5) cuts answers" in failed.error.message
 
 
 def test_health_has_something_to_say_of_every_part(store: Store, flags: dict[str, Flag]) -> None:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from ringtrue.answers import ENDED, JobError
 from ringtrue.errors import InputError, MissingInput, Unusable
 from ringtrue.service.auth import Caller
 from ringtrue.service.errors import Refused
-from ringtrue.service.jobs import ENDED, MOST_WAITING, Jobs, Progress, unit_of
+from ringtrue.service.jobs import MOST_WAITING, Jobs, Progress, unit_of
 from ringtrue.store import Store, StoredJob
 
 CALLER = Caller("default", "tester", ("admin",))
@@ -128,11 +129,11 @@ def test_a_job_that_fails_says_why_and_one_that_breaks_says_nothing_of_itself(jo
         raise RuntimeError("secret words")
 
     told = watched(jobs, jobs.start("x", CALLER, {}, wrong).job_id)[-1]
-    assert (told.state, told.error) == ("failed", {"code": "invalid_input", "message": "there is no such set; load it"})
+    assert (told.state, told.error) == ("failed", JobError("invalid_input", "there is no such set; load it"))
     silent = watched(jobs, jobs.start("x", CALLER, {}, broken).job_id)[-1]
     assert silent.error is not None
-    assert silent.error["code"] == "internal"
-    assert "secret" not in silent.error["message"]
+    assert silent.error.code == "internal"
+    assert "secret" not in silent.error.message
 
 
 def test_a_project_can_only_have_so_many_and_others_still_can(jobs: Jobs) -> None:

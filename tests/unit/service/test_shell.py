@@ -22,12 +22,12 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
+from ringtrue.answers import JobState, Status
 from ringtrue.service.auth import Caller
 from ringtrue.service.errors import Refused
 from ringtrue.service.pages import shell
 from ringtrue.service.pages.files import FOLDER
 from ringtrue.service.pages.filters import ago, attributes, code, count, moment
-from ringtrue.store import ABStatus, JobState
 
 NOW = datetime(2026, 11, 16, 9, tzinfo=UTC)
 CALLER = Caller("hotels", "local", ("read", "write"), "key-1")
@@ -158,7 +158,7 @@ def test_every_part_has_its_name_and_every_id_is_unique_V_3() -> None:
 
 
 def test_every_state_of_a_flag_a_test_and_a_job_has_a_sign_and_a_word_V_3() -> None:
-    known = {*get_args(ABStatus), *get_args(JobState)}
+    known = {*get_args(Status), *get_args(JobState)}
     assert known <= set(shell.STATES)
     assert {shell.STATES[state][0] for state in ("graduated", "rejected", "paused")} == {"good", "bad", "unsure"}
 

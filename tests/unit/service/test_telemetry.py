@@ -101,11 +101,19 @@ def filled(store: Store, project: str = "default") -> None:
     store.add_result(result("gated", created_at=timestamp(NOW - timedelta(hours=1)), gate="fail", project=project))
     waiting = ReviewItem("a", "q", "text", "d", timestamp(NOW - timedelta(days=2)), project)
     store.add_review_items([waiting, replace(waiting, item_key="b", state="approved")])
-    store.set_flag(Flag("rerank", 25.0, project, shadow=True), who="ann", at=NOW)
+    store.set_flag(Flag("rerank", 25.0, project=project, shadow=True), who="ann", at=NOW)
     shadow = ShadowRun(
-        "s1", "rerank", timestamp(NOW), ("a",), ("b",), project,
-        rank_correlation=0.5, set_overlap=0.25, top_result_changed=True, order_differences=1,
-    )  # fmt: skip
+        "s1",
+        timestamp(NOW),
+        ("a",),
+        ("b",),
+        feature_id="rerank",
+        project=project,
+        rank_correlation=0.5,
+        set_overlap=0.25,
+        top_result_changed=True,
+        order_differences=1,
+    )
     store.add_shadow_runs([shadow, replace(shadow, query_id="s2", error="Timeout")])
     test = ABTest(
         "rerank", "running", 0.05, 0.2, 0.03, timestamp(NOW), timestamp(NOW), project,
@@ -113,8 +121,8 @@ def filled(store: Store, project: str = "default") -> None:
     )  # fmt: skip
     store.create_test(test)
     store.create_test(replace(test, feature_id="young", sigma=None))
-    store.add_job(StoredJob("j1", "evaluate", "running", timestamp(NOW), timestamp(NOW), project))
-    store.add_audit(AuditEntry(timestamp(NOW), "log", "log.lost", "run", project, {"dropped": 4, "refused": 1}))
+    store.add_job(StoredJob("j1", "evaluate", "running", timestamp(NOW), timestamp(NOW), project=project))
+    store.add_audit(AuditEntry(timestamp(NOW), "log", "log.lost", "run", {"dropped": 4, "refused": 1}, project))
 
 
 def test_v2_every_figure_of_a_filled_store_is_told(store: Store, clock: Clock) -> None:

@@ -122,7 +122,7 @@ CALLS: dict[str, Callable[[Store, Path], Any]] = {
     "save_review_item": lambda store, _: store.save_review_item(_theirs(replace(REVIEW, state="approved"))),
     "save_run": lambda store, _: store.save_run(replace(RUN, run_id="new", project=OTHERS)),
     "save_test": lambda store, _: store.save_test(_theirs(replace(TEST, status="rejected"))),
-    "set_flag": lambda store, _: store.set_flag(Flag("rerank", 100, OTHERS), who="mallory", at=LATER),
+    "set_flag": lambda store, _: store.set_flag(Flag("rerank", 100, project=OTHERS), who="mallory", at=LATER),
     "shadow_features": lambda store, _: store.shadow_features(project=OTHERS),
     "shadow_runs": lambda store, _: store.shadow_runs(feature_id="rerank", project=OTHERS),
     "test": lambda store, _: store.test("rerank", project=OTHERS),
@@ -198,7 +198,7 @@ def test_a_change_cannot_carry_a_row_over_to_another_project_V_4(store: Store) -
         mine.update_review_item(REVIEW.item_key, lambda item: replace(item, project="other"), project="mine")
     with pytest.raises(InputError):
         mine.update_test("rerank", "q", lambda test: replace(test, project="other"), project="mine")
-    point = TestPoint("rerank", 2, NOON, 0.5, project="other")
+    point = TestPoint(2, NOON, 0.5, feature_id="rerank", project="other")
     with pytest.raises(InputError, match="not for 'other'"):
         mine.update_test("rerank", "q", lambda test: test, project="mine", point=lambda test: point)
     with pytest.raises(InputError):

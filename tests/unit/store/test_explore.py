@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import event
 
+from ringtrue.answers import LogStep
 from ringtrue.errors import InputError
-from ringtrue.store import LogBucket, LoggedQuery, Store
+from ringtrue.store import LoggedQuery, Store
 from ringtrue.store.explore import _spans
 from store_contents import PLAIN_QUERY
 
@@ -90,8 +91,8 @@ def test_searches_are_counted_V_3(log: Store) -> None:
 def test_the_volume_of_the_log_by_minute_hour_and_day_V_3(log: Store) -> None:
     log.add_queries([replace(PLAIN_QUERY, query_id="next", created_at="2026-03-02T23:59:59.999999Z", result_ids=("d",))])
     whole = {"since": "2026-03-01", "until": "2026-03-03"}
-    last = LogBucket("2026-03-02T00:00:00.000000Z", 1, 0, 0, None, None)
-    assert log.log_volume(**whole, step="day") == [LogBucket("2026-03-01T00:00:00.000000Z", 12, 1, 1, 6.0, 0.5), last]
+    last = LogStep("2026-03-02T00:00:00.000000Z", 1, 0, 0, None, None)
+    assert log.log_volume(**whole, step="day") == [LogStep("2026-03-01T00:00:00.000000Z", 12, 1, 1, 6.0, 0.5), last]
     hours = log.log_volume(**whole, step="hour")
     assert [(bucket.at, bucket.searches) for bucket in hours] == [
         ("2026-03-01T12:00:00.000000Z", 12),
@@ -99,8 +100,8 @@ def test_the_volume_of_the_log_by_minute_hour_and_day_V_3(log: Store) -> None:
     ]
     minutes = log.log_volume(**whole, step="minute")
     assert minutes[:2] == [
-        LogBucket("2026-03-01T12:00:00.000000Z", 2, 0, 0, 1.0, None),
-        LogBucket("2026-03-01T12:10:00.000000Z", 2, 1, 0, 2.5, 0.5),
+        LogStep("2026-03-01T12:00:00.000000Z", 2, 0, 0, 1.0, None),
+        LogStep("2026-03-01T12:10:00.000000Z", 2, 1, 0, 2.5, 0.5),
     ]
     assert [bucket.searches for bucket in minutes] == [2, 2, 2, 2, 2, 2, 1]
 

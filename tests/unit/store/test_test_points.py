@@ -17,7 +17,9 @@ def _counted(test: ABTest) -> ABTest:
 
 
 def _point(test: ABTest) -> TestPoint:
-    return TestPoint(test.feature_id, test.sample_count, test.updated_at, test.log_likelihood_ratio, project=test.project)
+    return TestPoint(
+        test.sample_count, test.updated_at, test.log_likelihood_ratio, feature_id=test.feature_id, project=test.project
+    )
 
 
 def _points(store: Store) -> list[int]:

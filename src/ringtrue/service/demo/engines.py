@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ringtrue.answers import StageLogged
 from ringtrue.online import quality_proxy, saturating
 from ringtrue.online.capture import Answered, read_answer, stages_of
 from ringtrue.retrieve import Collection, observing
 from ringtrue.run.subject import Subject, subject_of
 from ringtrue.service.demo.shelf import BM25
-from ringtrue.store import StageFigure
 
 SHOWN = 10
 """Hits that the site shows."""
@@ -27,13 +27,13 @@ class Found:
     """What one engine really found, and what it went through."""
 
     answer: Answered
-    stages: tuple[StageFigure, ...]
+    stages: tuple[StageLogged, ...]
 
-    def timed(self, ms: float) -> tuple[StageFigure, ...]:
+    def timed(self, ms: float) -> tuple[StageLogged, ...]:
         """Return the stages with drawn milliseconds in place of measured ones, so that a filled store is always the same."""
         last = max(0.0, 1 - sum(STAGE_SHARES.get(stage.name, 0.0) for stage in self.stages))
         return tuple(
-            StageFigure(stage.name, stage.input, stage.output, round(ms * STAGE_SHARES.get(stage.name, last), 3))
+            StageLogged(stage.name, stage.input, stage.output, round(ms * STAGE_SHARES.get(stage.name, last), 3))
             for stage in self.stages
         )
 

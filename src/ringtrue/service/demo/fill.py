@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ringtrue.answers import JobError
 from ringtrue.errors import InputError, RingtrueError
 from ringtrue.online import derive_into
 from ringtrue.run import evaluate
@@ -169,10 +170,16 @@ def _jobs(scene: Scene, shelf: Shelf) -> Iterable[Event]:
 
     def add(number: int, at: datetime, expression: str, **ended: Any) -> None:
         job = StoredJob(
-            f"job_demo{number}", "evaluate", "done", timestamp(at), timestamp(at + timedelta(seconds=2)), scene.project,
-            OPERATOR, request(expression),
-        )  # fmt: skip
-        scene.store.add_job(StoredJob(**{**asdict(job), **ended}))
+            f"job_demo{number}",
+            "evaluate",
+            "done",
+            timestamp(at),
+            timestamp(at + timedelta(seconds=2)),
+            project=scene.project,
+            who=OPERATOR,
+            request=request(expression),
+        )
+        scene.store.add_job(replace(job, **ended))
 
     def done(at: datetime) -> None:
         newest = shelf.results[-1]
@@ -186,7 +193,7 @@ def _jobs(scene: Scene, shelf: Shelf) -> Iterable[Event]:
             evaluate(TOO_SHORT, shelf.golden, collection=shelf.corpus, cache=False, now=at)
         except RingtrueError as problem:
             known = refused(problem)
-            add(2, at, TOO_SHORT, state="failed", error={"code": known.code, "message": known.message})
+            add(2, at, TOO_SHORT, state="failed", error=JobError(known.code, known.message))
 
     yield 0.19, "", done
     yield 0.1, "", failed

@@ -26,4 +26,4 @@ class Scene:
 
     def note(self, at: datetime, what: str, subject: str, **detail: Any) -> None:
         """Write into the audit trail what the operator did."""
-        self.store.add_audit(AuditEntry(timestamp(at), OPERATOR, what, subject, self.project, detail))
+        self.store.add_audit(AuditEntry(timestamp(at), OPERATOR, what, subject, detail, self.project))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 
 from ringtrue.config import cache_folder
@@ -22,7 +22,7 @@ from ringtrue.online import record_evaluation
 from ringtrue.records import GoldenSet, Judgment, Query
 from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate
 from ringtrue.service.demo.scene import Scene
-from ringtrue.service.work.gating import VERDICT, Gated, verdict_record
+from ringtrue.service.work.gating import VERDICT, JudgedRun, verdict_record
 from ringtrue.store import StoredBaseline, StoredGoldenSet, StoredResult, timestamp
 from ringtrue.verdict import Baseline, Policy, baseline_of, baseline_record, compare, gate
 from ringtrue.verdict.reachable import with_measures
@@ -136,7 +136,7 @@ class Shelf:
         verdict = gate(found, POLICY, baseline=self.baseline)
         row = record_evaluation(self.scene.store, found, now=at, verdict=verdict, project=self.scene.project)
         self._add(row, expression)
-        self.scene.note(at, VERDICT, row.run_id, **verdict_record(Gated(verdict, found, row.run_id)), by=BASELINE)
+        self.scene.note(at, VERDICT, row.run_id, **asdict(verdict_record(JudgedRun(verdict, found, row.run_id))), by=BASELINE)
 
     def keep_baseline(self, expression: str, version: str, at: datetime, *, reason: str) -> None:
         """Make an evaluation the standard."""

@@ -16,6 +16,7 @@ from ringtrue.service.models import Cursor
 from ringtrue.service.pages.runs import run_words
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.work import backlog as work
+from ringtrue.service.work import reviewing
 from ringtrue.service.work.finding_runs import Filters, find_runs, kept_among
 from ringtrue.service.work.queueing import DEPTH, REVIEWERS, queue_unjudged
 
@@ -57,7 +58,7 @@ def overview(
     weeks = work.weeks(found, now=service.now())
     by_golden = work.grouped(found.rows, lambda row: row.golden)
     return page(
-        request, caller, "backlog.html.jinja", **values, counts=work.oldest(service, caller), late_days=LATE_DAYS,
+        request, caller, "backlog.html.jinja", **values, counts=reviewing.backlog(service, caller), late_days=LATE_DAYS,
         missing=work.grades_missing(found), weeks=weeks,
         stamps=[int(one.until.timestamp()) for one in weeks],
         by_golden=by_golden, by_source=work.grouped(found.rows, lambda row: row.source),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, get_args
 from urllib.parse import quote
 
@@ -13,16 +12,17 @@ from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from ringtrue.answers import ENDED, JobState
 from ringtrue.errors import InputError, MissingInput, RingtrueError
 from ringtrue.measures import Measure
 from ringtrue.run import DEFAULT_MEASURES
 from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, refused
-from ringtrue.service.jobs import ENDED, STOPPING, Progress
+from ringtrue.service.jobs import STOPPING, Progress
 from ringtrue.service.models import Cursor, paged
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
-from ringtrue.service.routes.jobs import State, job_answer, wrong_cursor
+from ringtrue.service.routes.jobs import job_text, wrong_cursor
 from ringtrue.service.work.evaluating import Plan, Wanted, evaluated, kept, planned, summary
 from ringtrue.service.work.gating import gated, verdict_record
 from ringtrue.service.work.library import (
@@ -180,7 +180,7 @@ def _started(service: Service, caller: Caller, plan: Plan, baseline: str | None)
         policy = server_policy()
 
         def judge(progress: Progress) -> dict[str, Any]:
-            return verdict_record(gated(service, caller, plan, policy, baseline=baseline, watcher=progress.watcher()))
+            return asdict(verdict_record(gated(service, caller, plan, policy, baseline=baseline, watcher=progress.watcher())))
 
         return service.jobs.start("gate", caller, plan.record() | {"baseline": baseline}, judge)
 
@@ -188,7 +188,7 @@ def _started(service: Service, caller: Caller, plan: Plan, baseline: str | None)
         found = evaluated(service, plan, watcher=progress.watcher())
         progress.check()
         run_id = kept(service, caller, found, feature_id=plan.wanted.feature_id).run_id
-        return {"run_id": run_id, "location": f"/v1/runs/{run_id}", "metrics": summary(found)["metrics"]}
+        return {"run_id": run_id, "location": f"/v1/runs/{run_id}", "metrics": summary(found, run_id=run_id).metrics}
 
     return service.jobs.start("evaluate", caller, plan.record(), measure)
 
@@ -205,8 +205,8 @@ def job_list(
     state: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
     """List the project's jobs, the newest first."""
-    if state and state not in get_args(State):
-        raise InputError(f"there is no state '{state}'; choose {', '.join(get_args(State))}, or leave it out")
+    if state and state not in get_args(JobState):
+        raise InputError(f"there is no state '{state}'; choose {', '.join(get_args(JobState))}, or leave it out")
     chosen: Any = state or None
     try:
         rows = service.of(caller).jobs(project=caller.project, limit=JOBS + 1, before=cursor, state=chosen)
@@ -215,7 +215,7 @@ def job_list(
     shown, after = paged(rows, JOBS, "job_id")
     return page(
         request, caller, "jobs.html.jinja", active="evaluate", jobs=shown, next=after, cursor=cursor, state=chosen or "",
-        known=get_args(State),
+        known=get_args(JobState),
     )  # fmt: skip
 
 
@@ -274,7 +274,7 @@ async def job_events(service: Here, caller: PageReader, job_id: JobId) -> Stream
                 yield ": still here\n\n"
                 continue
             event = "end" if job.state in ENDED else "progress"
-            body = json.dumps(job_answer(job).model_dump(), ensure_ascii=True, allow_nan=False)
+            body = job_text(job)
             yield f"event: {event}\ndata: {body}\n\n"
 
     # Proxies that hold back small pieces would keep the progress to themselves.

@@ -18,7 +18,6 @@ from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, refused
 from ringtrue.service.pages.shell import page
 from ringtrue.service.work import rollout
-from ringtrue.store import Flag
 
 router = APIRouter(include_in_schema=False)
 TOLD = {
@@ -74,15 +73,15 @@ def one(
     request: Request, service: Here, caller: PageReader, name: str, stepped: Annotated[str, Query(max_length=20)] = ""
 ) -> Response:
     """Show a flag with its graduation checklist and what happened to it."""
-    listed = next((one for one in rollout.flags(service, caller) if one.flag.name == name), None)
+    listed = next((one for one in rollout.flags(service, caller) if one.name == name), None)
     if listed is None:
         raise MissingInput(f"there is no flag '{name}'; /flags lists those there are")
-    decision = None if listed.preset else _checked(service, caller, listed.flag)
+    decision = None if listed.preset else _checked(service, caller, name)
     history = rollout.flag_history(service, caller, name)
     checks = decision.checks if decision is not None else ()
     return page(
-        request, caller, "flag.html.jinja", listed=listed, flag=listed.flag, decision=decision, stages=STAGES,
-        told=PAUSED if stepped == "wait" and listed.flag.state == "paused" else TOLD.get(stepped, ""),
+        request, caller, "flag.html.jinja", listed=listed, flag=listed, decision=decision, stages=STAGES,
+        told=PAUSED if stepped == "wait" and listed.state == "paused" else TOLD.get(stepped, ""),
         headline="" if decision is None else _headline(decision),
         missing=[check for check in checks if check.holds is not True], holding=[check for check in checks if check.holds],
         last=next((entry for entry in history if entry.detail.get("why")), None), history=history,
@@ -133,13 +132,14 @@ def change(
     return RedirectResponse(f"/flags/{quote(name, safe='')}", 303)
 
 
-def _checked(service: Service, caller: Caller, flag: Flag) -> Decision:
+def _checked(service: Service, caller: Caller, name: str) -> Decision:
     """Return what would become of a flag, as it was a few seconds ago at most; one that was changed is looked at anew."""
     known = _seen.setdefault(service, {})
-    until, decision = known.get((caller.project, flag.name), (0.0, None))
+    until, decision = known.get((caller.project, name), (0.0, None))
+    flag = service.of(caller).flag(name, project=caller.project)
     if decision is None or decision.before != flag or time.monotonic() > until:
-        decision = rollout.checklist(service, caller, flag.name)
-        known[caller.project, flag.name] = (time.monotonic() + REMEMBERED_S, decision)
+        decision = rollout.checklist(service, caller, name)
+        known[caller.project, name] = (time.monotonic() + REMEMBERED_S, decision)
     return decision
 
 

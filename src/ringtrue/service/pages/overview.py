@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from ringtrue import charts
-from ringtrue.online import Part
+from ringtrue.answers import HealthPart, LogStep
 from ringtrue.report.page.words import number
 from ringtrue.service.auth import PageReader
 from ringtrue.service.context import Here
@@ -19,7 +19,6 @@ from ringtrue.service.pages.shell import page
 from ringtrue.service.work.finding_runs import figure, kept_among
 from ringtrue.service.work.naming import called, short
 from ringtrue.service.work.overview import LOG_HOURS, MEASURES, Glance, Series, glance
-from ringtrue.store import LogBucket
 
 router = APIRouter(include_in_schema=False)
 HELPS = {
@@ -80,12 +79,12 @@ def verdict(found: Glance) -> tuple[str, str]:
     return "good", "All is well."
 
 
-def _ordered(found: Glance) -> list[Part]:
+def _ordered(found: Glance) -> list[HealthPart]:
     order = {"wrong": 0, "unknown": 1, "ok": 2, "unused": 3}
     return sorted(found.slow.health.parts, key=lambda part: order[part.state])
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: HealthPart) -> dict[str, Any]:
     figures, href = part.figures, HELPS.get(part.name, "/settings")
     if part.name in ("evaluation", "gate") and isinstance(figures.get("run_id"), str):
         href = f"/runs/{quote(figures['run_id'])}"
@@ -152,7 +151,7 @@ def _trend(series: Series, measure: str) -> Any:
     return charts.trend(points, label=label, height=170)
 
 
-def _volume(buckets: tuple[LogBucket, ...], now: datetime) -> Any:
+def _volume(buckets: tuple[LogStep, ...], now: datetime) -> Any:
     """Return the searches of every hour; an hour in which nothing was logged had none."""
     counts = {bucket.at[:13]: bucket.searches for bucket in buckets}
     hours = [now - timedelta(hours=back) for back in range(LOG_HOURS - 1, -1, -1)]

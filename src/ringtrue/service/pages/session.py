@@ -48,7 +48,7 @@ async def sign_in(
     # A new session, so that nobody can sign somebody else in under a session they know.
     service.sessions.end(request.state.session, now=service.now())
     request.state.session = service.sessions.begin(found, now=service.now())
-    entry = AuditEntry(timestamp(service.now()), found.name, "signed in", found.key_id, found.project)
+    entry = AuditEntry(timestamp(service.now()), found.name, "signed in", found.key_id, project=found.project)
     await run_in_threadpool(service.store.add_audit, entry)
     return RedirectResponse(local_path(next), 303)
 

@@ -8,13 +8,14 @@ from typing import Annotated, get_args
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
+from ringtrue.answers import Scope
 from ringtrue.service.auth import PageAdmin, PageReader
 from ringtrue.service.context import Here
 from ringtrue.service.models import Cursor
 from ringtrue.service.pages.shell import page
 from ringtrue.service.work.diagnosing import audit_trail, diagnosis, runs_the_server
 from ringtrue.service.work.keyring import create_key, keys, revoke_key
-from ringtrue.store import Scope, timestamp
+from ringtrue.store import timestamp
 
 router = APIRouter(include_in_schema=False)
 ENTRIES = 50

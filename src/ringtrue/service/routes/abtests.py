@@ -1,4 +1,4 @@
-"""``/v1/tests``: sequential tests, which may be looked at after every query (S-2)."""
+"""``/v1/tests``: sequential tests, which may be looked at after every query ."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Annotated, Literal
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
+from ringtrue.answers import CountedQuery, EvidencePoint, RecordedScores, SequentialTest, SequentialTestPath, Status
 from ringtrue.errors import InputError
 from ringtrue.online import Scores
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Answer, Label, Line, Name, Strict
+from ringtrue.service.models import Label, Line, Name, Strict, record_from
 from ringtrue.service.routes.queries import PathName
 from ringtrue.service.work.rollout import Tested, change_status, record_in_test, start_test, tested, tests
-from ringtrue.store import ABStatus
 
 router = APIRouter(prefix="/v1/tests", tags=["tests"], responses=ERRORS)
 MOST = 1_000
@@ -23,82 +23,6 @@ SMALLEST = 1e-6
 """What is smaller has no square, no logarithm or no inverse that a float could hold."""
 Share = Annotated[float, Field(ge=SMALLEST, le=1 - SMALLEST, allow_inf_nan=False)]
 Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-
-
-class Point(Answer):
-    """Where the test stood after so many queries."""
-
-    sample_count: int
-    at: str
-    llr: float = Field(description="The evidence, whatever the method calls it.")
-    estimate: float | None
-    low: float | None
-    high: float | None
-
-
-class TestAnswer(Answer):
-    """A sequential test as far as it has come."""
-
-    __test__ = False  # no class of tests, whatever pytest makes of the name
-
-    feature: str
-    method: str
-    status: ABStatus
-    decision: str
-    decided_after: int | None
-    samples: int
-    min_samples: int
-    mean_difference: float | None
-    control: float | None
-    treatment: float | None
-    measure: str | None
-    interval: Annotated[list[float], Field(min_length=2, max_length=2)] | None
-    sigma: float | None
-    evidence: float
-    upper_bound: float
-    lower_bound: float
-    alpha: float
-    beta: float
-    delta: float
-    error_controlled: bool = Field(description="Whether looking after every query keeps alpha.")
-    reason: str
-    started_at: str
-    updated_at: str
-
-    @classmethod
-    def of(cls, found: Tested) -> TestAnswer:
-        test, now = found.test, found.standing
-        return cls(
-            feature=test.feature_id,
-            method=test.method,
-            status=test.status,
-            decision=now.decision,
-            decided_after=now.decided_after,
-            samples=now.samples,
-            min_samples=test.min_samples,
-            mean_difference=now.mean_difference,
-            control=now.control,
-            treatment=now.treatment,
-            measure=now.measure,
-            interval=None if now.interval is None else list(now.interval),
-            sigma=now.sigma,
-            evidence=now.evidence,
-            upper_bound=now.upper_bound,
-            lower_bound=now.lower_bound,
-            alpha=test.alpha,
-            beta=test.beta,
-            delta=test.delta,
-            error_controlled=now.error_controlled,
-            reason=now.reason,
-            started_at=test.started_at,
-            updated_at=test.updated_at,
-        )
-
-
-class TestPath(TestAnswer):
-    """A sequential test, with the path of its evidence between the bounds."""
-
-    points: list[Point]
 
 
 class NewTest(Strict):
@@ -139,49 +63,37 @@ class NewScores(Strict):
     scores: Annotated[list[OneScore], Field(min_length=1, max_length=MOST)]
 
 
-class Counted(Answer):
-    """What became of one query."""
-
-    query_id: str
-    counted: bool
-    why_not: str = Field(description="Counted before, or the test is paused or over; empty where it was counted.")
-
-
-class RecordedScores(Answer):
-    """What became of each query, and how the test stands now."""
-
-    counted: int
-    queries: list[Counted]
-    test: TestAnswer
-
-
 class NewStatus(Strict):
     """What is to become of a test."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"status": "paused", "why": "the index is being rebuilt"}]})
-    status: ABStatus
+    status: Status
     why: Line = ""
 
 
 @router.get("")
-def list_tests(service: Here, caller: Reader) -> list[TestAnswer]:
+def list_tests(service: Here, caller: Reader) -> list[SequentialTest]:
     """List the sequential tests by feature."""
-    return [TestAnswer.of(found) for found in tests(service, caller)]
+    return list(map(_answer, tests(service, caller)))
+
+
+def _answer(found: Tested) -> SequentialTest:
+    return record_from(SequentialTest, found.standing, found.test, feature=found.test.feature_id)
 
 
 @router.post("", status_code=201)
-def create(service: Here, caller: Writer, given: NewTest) -> TestAnswer:
+def create(service: Here, caller: Writer, given: NewTest) -> SequentialTest:
     """Start the test of a feature."""
     options = given.model_dump(exclude={"feature"})
-    return TestAnswer.of(start_test(service, caller, given.feature, **options))
+    return _answer(start_test(service, caller, given.feature, **options))
 
 
 @router.get("/{feature}")
-def one(service: Here, caller: Reader, feature: PathName) -> TestPath:
+def one(service: Here, caller: Reader, feature: PathName) -> SequentialTestPath:
     """Return a test with the points of its boundary plot."""
     found = tested(service, caller, feature)
-    points = [Point.model_validate(point, from_attributes=True) for point in found.points]
-    return TestPath(**TestAnswer.of(found).model_dump(), points=points)
+    points = tuple(record_from(EvidencePoint, point) for point in found.points)
+    return record_from(SequentialTestPath, _answer(found), points=points)
 
 
 @router.post("/{feature}/record")
@@ -196,12 +108,12 @@ def record(service: Here, caller: Writer, feature: PathName, given: NewScores) -
         else:
             raise InputError(f"scores.{place}: query '{one.query_id}' needs control and treatment, or a difference; send one")
     found = record_in_test(service, caller, feature, rows, differences)
-    said = [Counted(query_id=name, counted=what.counted, why_not=what.why_not) for name, what in found]
-    now = TestAnswer.of(tested(service, caller, feature))
+    said = tuple(CountedQuery(name, what.counted, what.why_not) for name, what in found)
+    now = _answer(tested(service, caller, feature))
     return RecordedScores(counted=sum(one.counted for one in said), queries=said, test=now)
 
 
 @router.post("/{feature}/status")
-def status(service: Here, caller: Writer, feature: PathName, given: NewStatus) -> TestAnswer:
+def status(service: Here, caller: Writer, feature: PathName, given: NewStatus) -> SequentialTest:
     """Pause, resume, graduate or reject a test; it is written down who did it."""
-    return TestAnswer.of(change_status(service, caller, feature, given.status, why=given.why))
+    return _answer(change_status(service, caller, feature, given.status, why=given.why))

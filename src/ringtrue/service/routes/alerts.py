@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
+from ringtrue.answers import Alert, AlertRule, Alerts, History, Line, Point
 from ringtrue.errors import InputError, nearest
 from ringtrue.service.alerts import RuleState, rules_text
 from ringtrue.service.auth import Reader
@@ -16,7 +17,8 @@ from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS, Refused
 from ringtrue.service.gauges import METRICS
 from ringtrue.service.history import trends
-from ringtrue.service.models import Answer, Moment
+from ringtrue.service.models import Moment, record_from
+from ringtrue.service.work.evaluating import known
 from ringtrue.store import timestamp
 
 router = APIRouter(prefix="/v1", tags=["monitoring"], responses=ERRORS)
@@ -31,84 +33,19 @@ _YAML: dict[int | str, dict[str, Any]] = {
 }
 
 
-class AlertAnswer(Answer):
-    """One series for which a rule holds."""
-
-    state: Literal["firing", "pending"]
-    labels: dict[str, str]
-    value: float | None = Field(description="null if it is infinite.")
-    since: Moment
-    summary: str
-    description: str
-
-
-class RuleAnswer(Answer):
-    """One rule and its state."""
-
-    name: str
-    state: Literal["firing", "pending", "inactive", "no data"] = Field(
-        description="no data: the history has no current value that the rule looks at."
-    )
-    severity: str
-    expression: str
-    for_seconds: float
-    alerts: list[AlertAnswer]
-
-
-class AlertsAnswer(Answer):
-    """The state of every shipped rule, checked over the history in the store."""
-
-    source: Literal["rules over stored history"]
-    firing: int
-    rules: list[RuleAnswer]
-
-
-class Point(Answer):
-    """One figure at one moment."""
-
-    at: Moment
-    value: float
-
-
-class Line(Answer):
-    """One series: a metric under one set of labels."""
-
-    labels: dict[str, str]
-    points: list[Point]
-
-
-class HistoryAnswer(Answer):
-    """A metric over time."""
-
-    series: str
-    lines: list[Line]
-
-
 @router.get("/alerts")
-def alerts(service: Here, caller: Reader) -> AlertsAnswer:
+def alerts(service: Here, caller: Reader) -> Alerts:
     """Return the state of every alert rule, checked over the stored history of the project."""
-    found = [_rule_answer(one) for one in service.telemetry.alerts(caller.project)]
+    found = tuple(map(_rule_answer, service.telemetry.alerts(caller.project)))
     firing = sum(alert.state == "firing" for one in found for alert in one.alerts)
-    return AlertsAnswer(source="rules over stored history", firing=firing, rules=found)
+    return Alerts("rules over stored history", firing, found)
 
 
-def _rule_answer(one: RuleState) -> RuleAnswer:
-    alerts = [
-        AlertAnswer(
-            state=alert.state,
-            labels=alert.labels,
-            value=alert.value if abs(alert.value) < float("inf") else None,
-            since=timestamp(alert.since),
-            summary=alert.summary,
-            description=alert.description,
-        )
-        for alert in one.alerts
-    ]
+def _rule_answer(one: RuleState) -> AlertRule:
     rule = one.rule
-    text = " ".join(rule.text.split())
-    return RuleAnswer(
-        name=rule.name, state=one.state, severity=rule.severity, expression=text, for_seconds=rule.lasts, alerts=alerts
-    )
+    alerts = tuple(record_from(Alert, alert, value=known(alert.value), since=timestamp(alert.since)) for alert in one.alerts)
+    expression = " ".join(rule.text.split())
+    return AlertRule(rule.name, one.state, rule.severity, expression, rule.lasts, alerts)
 
 
 @router.get("/alerts/rules", response_class=Response, responses=_YAML)
@@ -146,7 +83,7 @@ def history(
     points: Annotated[
         int, Query(ge=1, le=2_000, description="Most points of a series; of more, the last of each stretch of time.")
     ] = 500,
-) -> HistoryAnswer:
+) -> History:
     """Return the values of a gauge over time."""
     if series not in METRICS:
         raise Refused(
@@ -158,11 +95,11 @@ def history(
     end = _moment(until, "until") if until is not None else service.now()
     begin = _before(end, DAY) if since is None else max(_moment(since, "since"), _before(end, MOST_DAYS * DAY))
     found = trends(service.of(caller), caller.project, series, _labels(label or []), begin, end, most=points)
-    lines = [
-        Line(labels=dict(labels), points=[Point(at=timestamp(at), value=value) for at, value in line])
+    lines = tuple(
+        Line(dict(labels), tuple(Point(timestamp(at), value) for at, value in line))
         for labels, line in list(found.items())[:MOST_LINES]
-    ]
-    return HistoryAnswer(series=series, lines=lines)
+    )
+    return History(series, lines)
 
 
 def _moment(text: str, name: str) -> datetime:

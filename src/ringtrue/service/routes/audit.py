@@ -1,29 +1,20 @@
-"""``/v1/audit``: who changed what, when and why (V-4)."""
+"""``/v1/audit``: who changed what, when and why."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from ringtrue.answers import AuditEntry
 from ringtrue.service.auth import Admin
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.incoming import At
-from ringtrue.service.models import Answer, Cursor, Limit, Page
+from ringtrue.service.models import Cursor, Limit, Page
 from ringtrue.service.work.diagnosing import audit_trail
 
 router = APIRouter(prefix="/v1/audit", tags=["audit"], responses=ERRORS)
-
-
-class Entry(Answer):
-    """One change."""
-
-    at: str
-    who: str
-    what: str
-    subject: str
-    detail: dict[str, Any]
 
 
 @router.get("")
@@ -35,7 +26,7 @@ def list_entries(
     since: Annotated[At | None, Query()] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
-) -> Page[Entry]:
+) -> Page[AuditEntry]:
     """List changes, the newest first."""
     rows, behind = audit_trail(service, caller, limit=limit, before=cursor, subject=subject, what=what, since=since)
-    return Page[Entry](items=[Entry.model_validate(row, from_attributes=True) for row in rows], next=behind)
+    return Page(items=rows, next=behind)

@@ -1,4 +1,4 @@
-"""``/v1/evaluate``: how good is a search on a golden set (V-1).
+"""``/v1/evaluate``: how good is a search on a golden set .
 
 The body is a test set itself, as JSON or YAML, or a JSON object that says what is evaluated. Which of the two it is shows by
 its keys: an object without ``queries`` that names only fields of ``EvaluateRequest`` is a request, anything else is a set.
@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
+from ringtrue.answers import Evaluated
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.golden import UploadLimits, read_upload
 from ringtrue.records import GoldenSet
@@ -27,7 +28,7 @@ from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import ERRORS, ErrorAnswer, Refused
 from ringtrue.service.jobs import Progress
 from ringtrue.service.limits import MOST_VALUES
-from ringtrue.service.models import Answer, Line, Name, Strict
+from ringtrue.service.models import Line, Name, Strict
 from ringtrue.service.routes.jobs import STARTED, started
 from ringtrue.service.work import evaluating
 from ringtrue.service.work.evaluating import Plan, Wanted, planned
@@ -142,50 +143,6 @@ class EvaluateRequest(Strict):
 
 
 FIELDS = frozenset(EvaluateRequest.model_fields)
-Figures = dict[str, float | None]
-
-
-class ComponentAnswer(Answer):
-    """One part of a fused retriever, scored alone."""
-
-    kind: Literal["channel", "fusion", "stage", "without"]
-    metrics: Figures
-
-
-class Details(Answer):
-    """What a reader should know before trusting a mean."""
-
-    unjudged_at: int = Field(description="How far down unjudged documents are listed.")
-    unjudged: dict[str, list[str]] = Field(description="By query: documents among the first hits that nobody judged.")
-    failures: dict[str, str] = Field(description="By query: why there is no answer.")
-    missing: list[str] = Field(description="Judged queries that were not answered.")
-    notes: list[str]
-
-
-class EvaluationAnswer(Answer):
-    """A retriever on a golden set. An undefined number is null, never 0."""
-
-    run_id: str
-    name: str
-    golden: str = Field(description="Like hotel-v1.0.0.")
-    retriever: str = Field(description="With every default written out.")
-    fingerprint: str
-    recorded_at: str
-    k: int
-    split: str
-    queries: int
-    measures: dict[str, str] = Field(description="What each key of `metrics` measures: recall_at_10 is R@10.")
-    metrics: Figures
-    intervals: dict[str, list[float | None]] = Field(description="95 % interval of each mean.")
-    per_query_type: dict[str, Figures] = Field(description="Means by the value of `per_query_type_field`.")
-    per_query_type_field: str | None
-    components: dict[str, ComponentAnswer]
-    latency_ms: Figures
-    judged_at_10: float | None
-    details: Details
-    cached: bool
-
-
 TEST_SET: dict[str, Any] = {
     "id": "front-desk",
     "version": "1.0.0",
@@ -250,7 +207,7 @@ BODY["requestBody"]["content"]["application/yaml"] = {
 }
 
 
-@router.post("", response_model=EvaluationAnswer, responses={**STARTED, **SEARCH_ERRORS}, openapi_extra=BODY)
+@router.post("", response_model=Evaluated, responses={**STARTED, **SEARCH_ERRORS}, openapi_extra=BODY)
 def evaluate(
     service: Here,
     caller: Writer,
@@ -260,7 +217,7 @@ def evaluate(
         Query(max_length=500, description="Only these channels of the retriever, such as `bm25` or `bm25,dense`."),
     ] = None,
     prefer: Annotated[str | None, Header(max_length=200, description="`respond-async` answers with a job at once.")] = None,
-) -> EvaluationAnswer | JSONResponse:
+) -> Evaluated | JSONResponse:
     """Evaluate a retriever on a golden set that is stored, shipped or sent along.
 
     Small sets are answered at once; larger ones, and those asked for so, become a job with progress and cancel. Every
@@ -277,18 +234,18 @@ def evaluate(
     plan = planned(service, wanted)
     later = asked is False or (prefer is not None and "respond-async" in prefer.lower())
     if not later and plan.at_once(service.settings.at_once):
-        return EvaluationAnswer.model_validate(_answered(service, caller, plan, evaluating.evaluated(service, plan)))
+        return _answered(service, caller, plan, evaluating.evaluated(service, plan))
 
     def work(progress: Progress) -> dict[str, Any]:
         found = evaluating.evaluated(service, plan, watcher=progress.watcher())
         progress.check()
         said = _answered(service, caller, plan, found)
-        return {"run_id": said["run_id"], "location": f"/v1/runs/{said['run_id']}", "metrics": said["metrics"]}
+        return {"run_id": said.run_id, "location": f"/v1/runs/{said.run_id}", "metrics": said.metrics}
 
     return started(service.jobs.start("evaluate", caller, plan.record(), work))
 
 
-def _answered(service: Service, caller: Writer, plan: Plan, found: Evaluation) -> dict[str, Any]:
+def _answered(service: Service, caller: Writer, plan: Plan, found: Evaluation) -> Evaluated:
     return evaluating.answered(service, caller, found, feature_id=plan.wanted.feature_id, uploaded=plan.wanted.uploaded)
 
 

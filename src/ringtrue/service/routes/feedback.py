@@ -1,14 +1,15 @@
-"""``/v1/feedback``: what people and agents did with results, linked to the searches that showed them (F-1)."""
+"""``/v1/feedback``: what people and agents did with results, linked to the searches that showed them."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
+from ringtrue.answers import Actor, Event, EventType, Taken
 from ringtrue.online import event_name
 from ringtrue.service.auth import Reader, allowed, caller_of
 from ringtrue.service.context import Here, Service
@@ -16,16 +17,15 @@ from ringtrue.service.direct import Direct, OneOrMany
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.idempotency import name_once
 from ringtrue.service.incoming import At, Past
-from ringtrue.service.models import Answer, Cursor, Free, Id, Limit, Name, Page, Strict
+from ringtrue.service.models import Cursor, Free, Id, Limit, Name, Page, Strict
 from ringtrue.service.work.logging_in import event_cursor, linked, newest_feedback
-from ringtrue.store import EventType, FeedbackEvent, timestamp
+from ringtrue.store import FeedbackEvent, timestamp
 
 router = APIRouter(prefix="/v1/feedback", tags=["feedback"], responses=ERRORS)
 MOST = 1_000
-Actor = Literal["person", "agent", "unknown"]
 
 
-class Event(Strict):
+class NewEvent(Strict):
     """Something that somebody did with a result."""
 
     event_type: EventType
@@ -41,41 +41,6 @@ class Event(Strict):
     )
 
 
-class KeptEvent(Answer):
-    """One event as the store has it."""
-
-    event_id: str
-    event_type: str
-    session_id: str
-    created_at: str
-    query_id: str | None
-    item_id: str | None
-    rank_in_results: int = Field(description="From 1; -1 where it did not come from a search.")
-    actor: str
-    user_id: str | None
-    metadata: dict[str, Any]
-
-    @classmethod
-    def of(cls, row: FeedbackEvent) -> KeptEvent:
-        return cls.model_validate(row, from_attributes=True)
-
-
-class Linked(Answer):
-    """One event that was sent, and the search it belongs to."""
-
-    event_id: str
-    query_id: str | None
-    rank_in_results: int
-
-
-class Taken(Answer):
-    """What became of events that were sent: those accepted are in the store, those stored are new there."""
-
-    accepted: int
-    stored: int
-    events: list[Linked]
-
-
 EXAMPLES: dict[str, Any] = {
     "a click": {"event_type": "click", "session_id": "s-17", "item_id": "faq-12", "actor": "person"},
     "several": [
@@ -83,7 +48,7 @@ EXAMPLES: dict[str, Any] = {
         {"event_type": "re_search", "session_id": "s-17", "event_id": "ef_a1", "created_at": "2026-01-31T12:01:00Z"},
     ],
 }
-BODY = OneOrMany(Event, most=MOST)
+BODY = OneOrMany(NewEvent, most=MOST)
 _json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 
@@ -137,7 +102,7 @@ def list_feedback(
     until: Annotated[At | None, Query()] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
-) -> Page[KeptEvent]:
+) -> Page[Event]:
     """List events, the newest first."""
     rows = newest_feedback(
         service,
@@ -151,6 +116,4 @@ def list_feedback(
         kinds=None if event_type is None else [event_type],
     )
     shown = rows[:limit]
-    return Page[KeptEvent](
-        items=[KeptEvent.of(row) for row in shown], next=event_cursor(shown[-1]) if len(rows) > limit else None
-    )
+    return Page(items=shown, next=event_cursor(shown[-1]) if len(rows) > limit else None)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from dataclasses import asdict
+from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from pydantic import ConfigDict, Field
 
+from ringtrue.answers import Gated
 from ringtrue.errors import InputError
 from ringtrue.service.auth import Writer
 from ringtrue.service.context import Here
 from ringtrue.service.jobs import Progress
-from ringtrue.service.models import Answer, Name, Strict
+from ringtrue.service.models import Name, Strict
 from ringtrue.service.routes.compare import AFTER
 from ringtrue.service.routes.evaluate import SEARCH_ERRORS, EvaluateRequest, wanted_of
 from ringtrue.service.routes.jobs import STARTED, started
@@ -21,7 +23,6 @@ from ringtrue.service.work.gating import gated, verdict_record
 from ringtrue.service.work.library import baseline_named, server_policy
 
 router = APIRouter(prefix="/v1/gate", tags=["gate"])
-Status = Literal["pass", "degraded", "fail", "advisory", "undecided"]
 
 
 class GateRequest(Strict):
@@ -50,39 +51,8 @@ class GateRequest(Strict):
     )
 
 
-class CheckAnswer(Answer):
-    """One rule applied to one number."""
-
-    rule: str
-    measure: str
-    status: Status
-    message: str
-    current: float | None
-    threshold: float | None
-    baseline: float | None
-    degradation: float | None = Field(description="Fall against the baseline as a share: 0.05 is 5 %.")
-    interval: list[float | None] | None
-    slice: str | None
-    queries: list[str] = Field(description="The queries behind a failure, the guiltiest first.")
-
-
-class VerdictAnswer(Answer):
-    """Pass, fail or undecided, with every check; ``exit_code`` is that of ``ringtrue gate``."""
-
-    run_id: str = Field(description="Under which the verdict is kept.")
-    verdict: Literal["pass", "fail", "undecided"]
-    exit_code: Literal[0, 1, 3]
-    name: str
-    golden: str
-    baseline: str | None = Field(description="Version of the baseline.")
-    mode: str
-    checks: list[CheckAnswer]
-    failures: list[CheckAnswer]
-    notes: list[str]
-
-
-@router.post("", response_model=VerdictAnswer, responses={**STARTED, **SEARCH_ERRORS})
-def gate(service: Here, caller: Writer, request: GateRequest) -> VerdictAnswer | JSONResponse:
+@router.post("", response_model=Gated, responses={**STARTED, **SEARCH_ERRORS})
+def gate(service: Here, caller: Writer, request: GateRequest) -> Gated | JSONResponse:
     """Judge a run, or evaluate and judge: pass, fail or undecided.
 
     An evaluation that is too large for one request becomes a job, whose result is this answer.
@@ -103,8 +73,8 @@ def gate(service: Here, caller: Writer, request: GateRequest) -> VerdictAnswer |
 
             def work(progress: Progress) -> dict[str, Any]:
                 found = gated(service, caller, plan, policy, baseline=request.baseline, watcher=progress.watcher())
-                return verdict_record(found)
+                return asdict(verdict_record(found))
 
             said = plan.record() | {"baseline": request.baseline}
             return started(service.jobs.start("gate", caller, said, work))
-    return VerdictAnswer.model_validate(verdict_record(gated(service, caller, judged, policy, baseline=request.baseline)))
+    return verdict_record(gated(service, caller, judged, policy, baseline=request.baseline))

@@ -4,84 +4,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from typing import Annotated, Any, Literal
+from dataclasses import asdict, replace
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import Field
+from pydantic import TypeAdapter
 from starlette.concurrency import run_in_threadpool
 
+from ringtrue.answers import ENDED, Job, JobStarted, JobState
 from ringtrue.errors import MissingInput
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS, Refused
 from ringtrue.service.hints import for_rest
-from ringtrue.service.jobs import ENDED
-from ringtrue.service.models import Answer, Cursor, Limit, Page, paged
+from ringtrue.service.models import Cursor, Limit, Page, paged
 from ringtrue.store import StoredJob
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=ERRORS)
+_JOB = TypeAdapter(Job)
 JobId = Annotated[str, Path(min_length=1, max_length=100, description="Like job_1f3a….")]
-State = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
 
 
-class JobFailure(Answer):
-    """Why a job failed."""
-
-    code: str
-    message: str
+def job_answer(job: StoredJob) -> Job:
+    """Return a job as callers see it: what failed is told in the words of REST."""
+    return job if job.error is None else replace(job, error=replace(job.error, message=for_rest(job.error.message)))
 
 
-class JobStarted(Answer):
-    """Work that was taken on; its state is at ``location``."""
-
-    job_id: str
-    state: State
-    location: str
-
-
-class JobAnswer(Answer):
-    """A job as it stands."""
-
-    job_id: str
-    kind: str
-    state: State
-    created_at: str
-    updated_at: str
-    who: str
-    request: dict[str, Any] = Field(description="What was asked for, without what was uploaded.")
-    done: int
-    total: int | None = Field(description="Steps of what it is doing now; null where nobody knows.")
-    says: str = Field(description="What it is doing now.")
-    result: dict[str, Any] | None = Field(description="What came of it; for an evaluation run_id, location and metrics.")
-    error: JobFailure | None
-
-
-def job_answer(job: StoredJob) -> JobAnswer:
-    """Return a job as callers see it."""
-    return JobAnswer(
-        job_id=job.job_id,
-        kind=job.kind,
-        state=job.state,
-        created_at=job.created_at,
-        updated_at=job.updated_at,
-        who=job.who,
-        request=dict(job.request),
-        done=job.done,
-        total=job.total,
-        says=job.says,
-        result=None if job.result is None else dict(job.result),
-        error=None
-        if job.error is None
-        else JobFailure(code=str(job.error["code"]), message=for_rest(str(job.error["message"]))),
-    )
+def job_text(job: StoredJob) -> str:
+    """Return a job as the data of a server-sent event, one line of JSON."""
+    return json.dumps(_JOB.dump_python(job_answer(job), mode="json"), ensure_ascii=True, allow_nan=False)
 
 
 def started(job: StoredJob) -> JSONResponse:
     """Return the answer to a request that became a job (202)."""
     place = f"/v1/jobs/{job.job_id}"
-    body = JobStarted(job_id=job.job_id, state=job.state, location=place)
-    return JSONResponse(body.model_dump(), 202, {"Location": place})
+    return JSONResponse(asdict(JobStarted(job.job_id, job.state, place)), 202, {"Location": place})
 
 
 STARTED: Mapping[int | str, dict[str, Any]] = {
@@ -96,8 +54,8 @@ STARTED: Mapping[int | str, dict[str, Any]] = {
 
 @router.get("")
 def list_jobs(
-    service: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None, state: State | None = None
-) -> Page[JobAnswer]:
+    service: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None, state: JobState | None = None
+) -> Page[Job]:
     """List the project's jobs, the newest first."""
     try:
         rows = service.of(caller).jobs(project=caller.project, limit=limit + 1, before=cursor, state=state)
@@ -108,13 +66,13 @@ def list_jobs(
 
 
 @router.get("/{job_id}")
-def get_job(service: Here, caller: Reader, job_id: JobId) -> JobAnswer:
+def get_job(service: Here, caller: Reader, job_id: JobId) -> Job:
     """Return a job as it stands."""
     return job_answer(service.jobs.get(job_id, caller.project))
 
 
 @router.post("/{job_id}/cancel")
-def cancel_job(service: Here, caller: Writer, job_id: JobId) -> JobAnswer:
+def cancel_job(service: Here, caller: Writer, job_id: JobId) -> Job:
     """Ask a job to stop; it stops at its next step, and one that has ended stays as it is."""
     service.jobs.cancel(job_id, caller.project)
     return job_answer(service.jobs.get(job_id, caller.project))
@@ -144,8 +102,7 @@ async def job_events(service: Here, caller: Reader, job_id: JobId) -> StreamingR
                 continue
             number += 1
             event = "end" if job.state in ENDED else "progress"
-            body = json.dumps(job_answer(job).model_dump(), ensure_ascii=True, allow_nan=False)
-            yield f"id: {number}\nevent: {event}\ndata: {body}\n\n"
+            yield f"id: {number}\nevent: {event}\ndata: {job_text(job)}\n\n"
 
     # Proxies that hold back small pieces would keep the progress to themselves.
     return StreamingResponse(told(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})

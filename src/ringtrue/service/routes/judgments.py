@@ -1,19 +1,21 @@
-"""``/v1/judgments``: which result answers which query how well, and who says so (F-4)."""
+"""``/v1/judgments``: which result answers which query how well, and who says so."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
+from ringtrue.answers import Deleted, JudgmentSource, KeptJudgment
 from ringtrue.online.precedence import QUERY
 from ringtrue.service.auth import Admin, Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Answer, Id, Label, Limit, Line, Name, Page, Strict
+from ringtrue.service.models import Id, Label, Limit, Line, Name, Page, Strict
 from ringtrue.service.work.judging import delete_judgments, judge_by_hand, judgments_after
-from ringtrue.store import JudgmentSource, StoredJudgment, timestamp
+from ringtrue.store import StoredJudgment, timestamp
 
 router = APIRouter(prefix="/v1/judgments", tags=["judgments"], responses=ERRORS)
 MOST = 1_000
@@ -43,27 +45,6 @@ class SaidAll(Strict):
     judgments: Annotated[list[Said], Field(min_length=1, max_length=MOST)]
 
 
-class KeptJudgment(Answer):
-    """One judgment as the store has it."""
-
-    query_id: str
-    item_id: str
-    relevance: int
-    source: str = Field(description="manual, validated, implicit or bootstrapped: in this order one counts before the other.")
-    annotator: str
-    confidence: float
-    created_at: str
-    metadata: dict[str, Any]
-
-    @classmethod
-    def of(cls, row: StoredJudgment) -> KeptJudgment:
-        return cls.model_validate(row, from_attributes=True)
-
-
-class Deleted(Answer):
-    deleted: int
-
-
 JudgmentCursor = Annotated[str | None, Query(max_length=5_000, description="`next` of the page before.")]
 
 
@@ -81,11 +62,11 @@ def list_judgments(
     rows, behind = judgments_after(
         service, caller, limit=limit, after=cursor, query_id=query_id, source=source, annotator=annotator
     )
-    return Page[KeptJudgment](items=[KeptJudgment.of(row) for row in rows], next=behind)
+    return Page(items=rows, next=behind)
 
 
 @router.post("", status_code=201)
-def judge(service: Here, caller: Writer, said: SaidAll) -> list[KeptJudgment]:
+def judge(service: Here, caller: Writer, said: SaidAll) -> Sequence[KeptJudgment]:
     """Judge by hand. A judgment by hand counts before all that was derived from feedback."""
     now = timestamp(service.now())
     rows = [
@@ -101,7 +82,7 @@ def judge(service: Here, caller: Writer, said: SaidAll) -> list[KeptJudgment]:
         )
         for one in said.judgments
     ]
-    return [KeptJudgment.of(row) for row in judge_by_hand(service, caller, rows)]
+    return judge_by_hand(service, caller, rows)
 
 
 @router.delete("")

@@ -1,4 +1,4 @@
-"""``/v1/keys``: who may use the service for this project (V-4)."""
+"""``/v1/keys``: who may use the service for this project."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
+from ringtrue.answers import KeyState, MadeKey, Scope
 from ringtrue.service.auth import Admin
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.incoming import At
-from ringtrue.service.models import Answer, Label, Strict
+from ringtrue.service.models import Label, Strict, record_from
 from ringtrue.service.routes.queries import PathName
 from ringtrue.service.work.keyring import KEY_DAYS, create_key, keys, revoke_key
-from ringtrue.store import ApiKey, Scope, timestamp
+from ringtrue.store import timestamp
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"], responses=ERRORS)
 
@@ -31,32 +32,10 @@ class NewKey(Strict):
     expires_at: At | None = Field(None, description=f"Expiry; default: {KEY_DAYS} days from now.")
 
 
-class KeyAnswer(Answer):
-    """A key; its token is nowhere but with its holder."""
-
-    key_id: str
-    name: str
-    scopes: list[Scope]
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-    last_used_at: str | None = Field(description="To the minute.")
-
-    @classmethod
-    def of(cls, key: ApiKey) -> KeyAnswer:
-        return cls.model_validate(key, from_attributes=True)
-
-
-class MadeKey(KeyAnswer):
-    """A new key with its token, which is shown this once."""
-
-    token: str
-
-
 @router.get("")
-def list_keys(service: Here, caller: Admin) -> list[KeyAnswer]:
+def list_keys(service: Here, caller: Admin) -> list[KeyState]:
     """List the keys of the project, those that ended or were revoked too."""
-    return [KeyAnswer.of(key) for key in keys(service, caller)]
+    return list(keys(service, caller))
 
 
 @router.post("", status_code=201)
@@ -64,10 +43,10 @@ def create(service: Here, caller: Admin, given: NewKey) -> MadeKey:
     """Make a key. The token is shown this once; only its hash is kept."""
     end = given.expires_at or timestamp(service.now() + timedelta(days=KEY_DAYS))
     key, token = create_key(service, caller, given.name, given.scopes, expires_at=end)
-    return MadeKey(**KeyAnswer.of(key).model_dump(), token=token)
+    return record_from(MadeKey, key, token=token)
 
 
 @router.delete("/{key_id}")
-def revoke(service: Here, caller: Admin, key_id: PathName) -> KeyAnswer:
+def revoke(service: Here, caller: Admin, key_id: PathName) -> KeyState:
     """Revoke a key: it opens nothing from now on."""
-    return KeyAnswer.of(revoke_key(service, caller, key_id))
+    return revoke_key(service, caller, key_id)

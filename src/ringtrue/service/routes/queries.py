@@ -3,96 +3,23 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import Field
 
+from ringtrue.answers import Logged, LoggedSearch, LogStats, Step
 from ringtrue.service.auth import Reader, allowed, caller_of
 from ringtrue.service.context import Here, Service
 from ringtrue.service.direct import Direct
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.idempotency import name_once, sent_with_key
-from ringtrue.service.incoming import BODY, EXAMPLES, At, Incoming, Stage
-from ringtrue.service.models import Answer, Cursor, Limit, Page, paged
-from ringtrue.service.work.logging_in import Step, log_stats, newest_searches, one_search, search_cursor, sent_traffic
-from ringtrue.store import LoggedQuery
+from ringtrue.service.incoming import BODY, EXAMPLES, At, Incoming
+from ringtrue.service.models import Cursor, Limit, Page, paged, record_from
+from ringtrue.service.work.logging_in import log_stats, newest_searches, one_search, search_cursor, sent_traffic
 from ringtrue.traffic import Traffic
 
 router = APIRouter(prefix="/v1/queries", tags=["queries"], responses=ERRORS)
 PathName = Annotated[str, Path(min_length=1, max_length=300)]
-
-
-class LoggedSearch(Answer):
-    """One search of the log."""
-
-    query_id: str
-    query: str
-    tool_name: str
-    created_at: str
-    intent: str | None
-    mode: str | None
-    session_id: str | None
-    user_id: str | None
-    result_ids: list[str]
-    result_count: int | None = Field(
-        description="Null if it is unknown, as for searches imported from a plain list of queries."
-    )
-    scores: list[float]
-    channel_contributions: dict[str, list[str]]
-    total_latency_ms: float | None
-    stage_latency_ms: dict[str, float]
-    stages: list[Stage]
-    fusion_weights: dict[str, float]
-    quality_proxy_score: float | None
-    trace_id: str | None
-    prompt_id: str | None
-    retriever: str | None
-    fallback: str | None
-    degraded: bool
-    mode_override: str | None
-    token_pressure_level: str | None
-    token_pressure_ratio: float | None
-    boost_delta: float | None
-    extraction_count: int | None
-    flags: dict[str, Any]
-    is_eval_corpus: bool
-    eval_category: str | None
-    traffic: Traffic
-
-    @classmethod
-    def of(cls, row: LoggedQuery) -> LoggedSearch:
-        return cls.model_validate(row, from_attributes=True)
-
-
-class Logged(Answer):
-    """What became of searches that were sent: those accepted are in the store, those stored are new there."""
-
-    accepted: int
-    stored: int
-    query_ids: list[str] = Field(description="In the order in which they were sent; feedback names them.")
-
-
-class Bucket(Answer):
-    """The searches of one step of time."""
-
-    at: str
-    searches: int
-    empty: int
-    degraded: int
-    mean_ms: float | None
-    mean_proxy: float | None
-
-
-class Stats(Answer):
-    """The log in numbers."""
-
-    since: str
-    until: str
-    step: Step
-    searches: int
-    tools: list[str]
-    buckets: list[Bucket]
 
 
 async def log_searches(request: Request) -> Response:
@@ -156,7 +83,7 @@ def list_searches(
         traffic=traffic,
     )
     shown, behind = paged(rows, limit, search_cursor)
-    return Page[LoggedSearch](items=[LoggedSearch.of(row) for row in shown], next=behind)
+    return Page(items=[record_from(LoggedSearch, row) for row in shown], next=behind)
 
 
 @router.get("/stats")
@@ -166,13 +93,12 @@ def stats(
     since: Annotated[At | None, Query(description="A day ago unless given.")] = None,
     until: Annotated[At | None, Query(description="Now unless given.")] = None,
     step: Annotated[Step | None, Query(description="As fine as the time allows unless given.")] = None,
-) -> Stats:
+) -> LogStats:
     """Count the searches of a time, step by step: volume, empty answers, degraded ones, latency and proxy."""
-    found = log_stats(service, caller, since=since, until=until, step=step)
-    return Stats.model_validate(found, from_attributes=True)
+    return log_stats(service, caller, since=since, until=until, step=step)
 
 
 @router.get("/{query_id:path}")
 def one(service: Here, caller: Reader, query_id: PathName) -> LoggedSearch:
     """Return one search of the log."""
-    return LoggedSearch.of(one_search(service, caller, query_id))
+    return record_from(LoggedSearch, one_search(service, caller, query_id))

@@ -7,18 +7,29 @@ import re
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import Field
 
+from ringtrue.answers import (
+    Evaluated,
+    Figures,
+    Judged,
+    Lost,
+    QueryItem,
+    QueryOfRun,
+    RunFigures,
+    RunHit,
+    RunItem,
+    StageRank,
+)
 from ringtrue.errors import InputError, MissingInput, RingtrueError
+from ringtrue.records import Hit
 from ringtrue.retrieve import canonical
 from ringtrue.run import Evaluation
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS, Refused, clean
 from ringtrue.service.incoming import At
-from ringtrue.service.models import Answer, Cursor, Limit, Name, Page
-from ringtrue.service.routes.evaluate import Body, EvaluationAnswer, Figures
-from ringtrue.service.routes.gate import VerdictAnswer
+from ringtrue.service.models import Cursor, Limit, Name, Page, record_from
+from ringtrue.service.routes.evaluate import Body
 from ringtrue.service.routes.jobs import wrong_cursor
 from ringtrue.service.work import evaluating
 from ringtrue.service.work.evaluating import keys_of, known, renamed
@@ -33,119 +44,10 @@ AT_A_TIME, MOST_LOOKED_AT = 200, 2_000
 """Runs that are read at a time where a list is filtered, and before a page ends although it is not full."""
 
 
-class RunItem(Answer):
-    """A run in a list."""
-
-    run_id: str
-    name: str | None = Field(description="What `--name` or the branch and commit called it; null if its answers are not kept.")
-    run_type: Literal["full", "shadow", "regression", "ab_test"]
-    created_at: str
-    golden: str | None
-    retriever: str | None
-    queries: int
-    metrics: Figures
-    gate: Literal["pass", "fail", "undecided"] | None = Field(description="The verdict, where it was gated.")
-    feature_id: str | None
-    kept: bool = Field(description="Whether its answers are kept, not only its figures.")
-
-
-class RunAnswer(Answer):
-    """The figures of a run, and what an evaluation answers where its answers are kept."""
-
-    run: RunItem
-    intervals: dict[str, list[float | None]]
-    latency_ms: Figures
-    control_run_id: str | None
-    deltas: Figures
-    p_value: float | None
-    is_significant: bool | None
-    evaluation: EvaluationAnswer | None
-    verdict: VerdictAnswer | None = Field(description="What `/v1/gate` or the page said of it, with every check.")
-
-
-class QueryItem(Answer):
-    """One query of a run."""
-
-    query_id: str
-    text: str
-    scores: Figures
-    latency_ms: float | None
-    error: str | None
-    hits: int
-    lost: int = Field(description="Relevant documents that are missing among the first hits.")
-
-
-class StageAnswer(Answer):
-    """What one step of the retriever said about a document."""
-
-    name: str
-    rank: int
-    score: float | None
-
-
-class HitAnswer(Answer):
-    """A document that was found; its grade is null where nobody judged it."""
-
-    rank: int
-    doc_id: str
-    title: str | None
-    score: float | None
-    grade: int | None
-    channels: dict[str, int]
-    stages: list[StageAnswer]
-
-
-class LossAnswer(Answer):
-    """A relevant document that is missing, and the stage that lost it."""
-
-    doc_id: str
-    title: str | None
-    grade: int
-    stage: str
-    k: int
-    rank: int | None
-    ranks: dict[str, int]
-
-
-class JudgedAnswer(Answer):
-    """A judged document and where it was found."""
-
-    doc_id: str
-    title: str | None
-    grade: int
-    rank: int | None
-
-
-class QueryAnswer(Answer):
-    """One query of a run with its ranking, its judgments and what was lost."""
-
-    query_id: str
-    text: str
-    metadata: dict[str, Any]
-    negative: bool
-    scores: Figures
-    latency_ms: float | None
-    error: str | None
-    hits: list[HitAnswer]
-    judged: list[JudgedAnswer]
-    losses: list[LossAnswer]
-
-
 def run_item(row: StoredResult, *, name: str | None) -> RunItem:
     """Return a run as a list shows it; ``name`` is None if its answers are not kept."""
-    return RunItem(
-        run_id=row.run_id,
-        name=name,
-        run_type=row.run_type,
-        created_at=row.created_at,
-        golden=row.golden,
-        retriever=row.retriever,
-        queries=row.query_count,
-        metrics=_figures(row.metrics),
-        gate=row.gate,  # type: ignore[arg-type]  # one of the three, where there is one
-        feature_id=row.feature_id,
-        kept=name is not None,
-    )
+    metrics = _figures(row.metrics)
+    return record_from(RunItem, row, name=name, queries=row.query_count, metrics=metrics, kept=name is not None)
 
 
 def _figures(values: Any) -> Figures:
@@ -243,7 +145,7 @@ def upload_run(
     allow: Annotated[
         list[Literal["documents", "ids", "depth"]] | None, Query(description="Preconditions that need not hold.")
     ] = None,
-) -> EvaluationAnswer:
+) -> Evaluated:
     """Score answers that were made elsewhere: `{query: {document: score}}` as JSON, or a TREC run as text.
 
     Queries that the run does not answer are listed as failures and left out of the means. At most 10,000 documents of each
@@ -264,26 +166,24 @@ def upload_run(
         measures=measure or (),
         allow=allow or (),
     )
-    return EvaluationAnswer.model_validate(evaluating.answered(service, caller, found))
+    return evaluating.answered(service, caller, found)
 
 
 @router.get("/{run_id}")
-def get_run(service: Here, caller: Reader, run_id: RunId) -> RunAnswer:
+def get_run(service: Here, caller: Reader, run_id: RunId) -> RunFigures:
     """Return a run: its figures, and the whole evaluation where its answers are kept."""
     row, evaluation = run_opened(service, caller, run_id)
     judged = decided(service, caller, run_id)
-    return RunAnswer(
+    return RunFigures(
         run=run_item(row, name=None if evaluation is None else evaluation.name),
-        intervals={name: [known(low), known(high)] for name, (low, high) in _intervals(row).items()},
+        intervals={name: tuple(map(known, ends)) for name, ends in _intervals(row).items()},
         latency_ms={name: known(value) for name, value in row.latency_ms.items()},
         control_run_id=row.control_run_id,
         deltas=_figures(row.deltas),
         p_value=known(row.p_value),
         is_significant=row.is_significant,
-        evaluation=None
-        if evaluation is None
-        else EvaluationAnswer.model_validate({"run_id": run_id, **evaluating.summary(evaluation)}),
-        verdict=None if judged is None else VerdictAnswer.model_validate(judged.record),
+        evaluation=None if evaluation is None else evaluating.summary(evaluation, run_id=run_id),
+        verdict=None if judged is None else judged.record,
     )
 
 
@@ -352,7 +252,7 @@ def _ordered(evaluation: Evaluation, sort: str) -> list[str]:
 @router.get("/{run_id}/queries/{query_id:path}")
 def run_query(
     service: Here, caller: Reader, run_id: RunId, query_id: Annotated[str, Path(min_length=1, max_length=1_000)]
-) -> QueryAnswer:
+) -> QueryOfRun:
     """Return one query of a run: every hit with its grade and its way, and every relevant document that was lost."""
     evaluation = answers_of(service, caller, run_id)
     query = next((one for one in evaluation.queries if one.query_id == query_id), None)
@@ -361,7 +261,7 @@ def run_query(
     ranking, titles = evaluation.ranking(query_id), evaluation.titles
     grades = evaluation.qrels.to_dict().get(query_id, {})
     ranks = {hit.doc_id: rank for rank, hit in reversed(list(enumerate(ranking.hits, 1)))}
-    return QueryAnswer(
+    return QueryOfRun(
         query_id=query_id,
         text=query.text,
         metadata=dict(query.metadata),
@@ -369,36 +269,33 @@ def run_query(
         scores=renamed(evaluation.scores.per_query.get(query_id, {}), keys_of(evaluation.scores.measures)),
         latency_ms=known(ranking.latency_ms),
         error=None if ranking.error is None else clean(ranking.error),
-        hits=[
-            HitAnswer(
+        hits=tuple(
+            RunHit(
                 rank=rank,
                 doc_id=hit.doc_id,
                 title=titles.get(hit.doc_id),
                 score=known(hit.score),
                 grade=grades.get(hit.doc_id),
                 channels=dict(hit.channels),
-                stages=[StageAnswer(name=one.name, rank=one.rank, score=known(one.score)) for one in hit.stages],
+                stages=stage_ranks(hit),
             )
             for rank, hit in enumerate(ranking.hits, 1)
-        ],
-        judged=[
-            JudgedAnswer(doc_id=doc_id, title=titles.get(doc_id), grade=grade, rank=ranks.get(doc_id))
+        ),
+        judged=tuple(
+            Judged(doc_id, titles.get(doc_id), grade, ranks.get(doc_id))
             for doc_id, grade in sorted(grades.items(), key=lambda pair: (-pair[1], pair[0]))
-        ],
-        losses=[
-            LossAnswer(
-                doc_id=loss.doc_id,
-                title=titles.get(loss.doc_id),
-                grade=loss.grade,
-                stage=loss.stage,
-                k=loss.k,
-                rank=loss.rank,
-                ranks=dict(loss.ranks),
-            )
+        ),
+        losses=tuple(
+            record_from(Lost, loss, title=titles.get(loss.doc_id), ranks=dict(loss.ranks))
             for loss in evaluation.losses
             if loss.query_id == query_id
-        ],
+        ),
     )
+
+
+def stage_ranks(hit: Hit) -> tuple[StageRank, ...]:
+    """Return what every step of the retriever said about a hit."""
+    return tuple(StageRank(one.name, one.rank, known(one.score)) for one in hit.stages)
 
 
 _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)">')

@@ -1,4 +1,4 @@
-"""``/v1/search``: ask the documents that the server serves, through the retriever that evaluations ask (E-6)."""
+"""``/v1/search``: ask the documents that the server serves, through the retriever that evaluations ask."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from fastapi import APIRouter, Request
 from pydantic import ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
+from ringtrue.answers import Found as FoundDocuments
+from ringtrue.answers import FoundDocument
 from ringtrue.errors import SearchFailed
 from ringtrue.online.capture import read_answer, stages_of
 from ringtrue.online.identify import iso, query_name
@@ -17,9 +19,9 @@ from ringtrue.records import Hit
 from ringtrue.service.auth import Reader
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, clean
-from ringtrue.service.models import Answer, Line, Name, Strict
+from ringtrue.service.models import Line, Name, Strict
 from ringtrue.service.routes.evaluate import SEARCH_ERRORS
-from ringtrue.service.routes.runs import StageAnswer
+from ringtrue.service.routes.runs import stage_ranks
 from ringtrue.service.searches import Found, Passage
 from ringtrue.service.work.evaluating import known
 from ringtrue.service.work.logging_in import sent_traffic
@@ -55,31 +57,8 @@ class SearchRequest(Strict):
     tool: Name = Field(TOOL, description="The tool or surface that searches.")
 
 
-class FoundAnswer(Answer):
-    """A document that was found."""
-
-    rank: int
-    doc_id: str
-    score: float | None
-    title: str | None
-    text: str | None = Field(description="How the document begins; null where it lies elsewhere.")
-    chunk: str | None
-    channels: dict[str, int] = Field(description="Its rank in every channel that found it.")
-    stages: list[StageAnswer] | None
-
-
-class SearchAnswer(Answer):
-    """Documents, the best first."""
-
-    query_id: str | None = Field(description="Of the entry in the log, for feedback; null where it is not logged.")
-    retriever: str
-    fingerprint: str
-    latency_ms: float
-    hits: list[FoundAnswer]
-
-
 @router.post("")
-async def search(service: Here, caller: Reader, request: SearchRequest, http: Request) -> SearchAnswer:
+async def search(service: Here, caller: Reader, request: SearchRequest, http: Request) -> FoundDocuments:
     """Search the documents that the server serves.
 
     The search is in the log before it is answered, which needs a key with scope `write`; `log: false` leaves it out. The header
@@ -107,12 +86,14 @@ async def search(service: Here, caller: Reader, request: SearchRequest, http: Re
         service.telemetry.observe_search(caller.project, found.ms / 1000)
     await note(found)
     passages = await run_in_threadpool(service.searches.passages, [hit.doc_id for hit in found.hits])
-    return SearchAnswer(
+    return FoundDocuments(
         query_id=query_id,
         retriever=found.subject.text,
         fingerprint=found.subject.fingerprint,
         latency_ms=found.ms,
-        hits=[_hit(rank, hit, passages.get(hit.doc_id), explain=request.explain) for rank, hit in enumerate(found.hits, 1)],
+        hits=tuple(
+            _hit(rank, hit, passages.get(hit.doc_id), explain=request.explain) for rank, hit in enumerate(found.hits, 1)
+        ),
     )
 
 
@@ -144,11 +125,11 @@ def logged(found: Found | SearchFailed, request: SearchRequest, *, query_id: str
     )
 
 
-def _hit(rank: int, hit: Hit, passage: Passage | None, *, explain: bool) -> FoundAnswer:
+def _hit(rank: int, hit: Hit, passage: Passage | None, *, explain: bool) -> FoundDocument:
     text = None if passage is None else " ".join(passage.text[: 4 * SNIPPET].split())
     if text is not None and len(text) > SNIPPET:
         text = f"{text[: SNIPPET - 1]}…"
-    return FoundAnswer(
+    return FoundDocument(
         rank=rank,
         doc_id=hit.doc_id,
         score=known(hit.score),
@@ -156,5 +137,5 @@ def _hit(rank: int, hit: Hit, passage: Passage | None, *, explain: bool) -> Foun
         text=text,
         chunk=hit.chunk,
         channels=dict(hit.channels),
-        stages=[StageAnswer(name=one.name, rank=one.rank, score=known(one.score)) for one in hit.stages] if explain else None,
+        stages=stage_ranks(hit) if explain else None,
     )

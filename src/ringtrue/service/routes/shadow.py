@@ -1,4 +1,4 @@
-"""``/v1/shadow``: candidates that answer beside production without anybody seeing it (S-1)."""
+"""``/v1/shadow``: candidates that answer beside production without anybody seeing it."""
 
 from __future__ import annotations
 
@@ -7,87 +7,18 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
+from ringtrue.answers import ShadowFeature, ShadowFeatureRuns, ShadowRecorded, ShadowSource, ShadowSummary
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.incoming import Milliseconds, Past
-from ringtrue.service.models import Answer, Limit, Line, Name, Strict
+from ringtrue.service.models import Limit, Line, Name, Strict, record_from
 from ringtrue.service.routes.queries import PathName
 from ringtrue.service.work.rollout import Shadowed, record_shadow, shadow_feature, shadow_rows, shadowed
-from ringtrue.store import ShadowRun, ShadowSource, timestamp
+from ringtrue.store import ShadowRun, timestamp
 
 router = APIRouter(prefix="/v1/shadow", tags=["shadow"], responses=ERRORS)
 MOST = 1_000
-
-
-class Summary(Answer):
-    """What the runs of a candidate have shown; null where there is nothing to take a figure from."""
-
-    queries: int
-    failures: int
-    changed: float | None = Field(description="Share of answers that differ in any place.")
-    top_changed: float | None
-    overlap: float | None
-    tau: float | None
-    judged: int
-    mrr_delta: float | None = Field(description="Candidate − production, over judged queries.")
-    mrr_spread: float | None
-    ndcg_delta: float | None
-    timed: int
-    control_p95_ms: float | None
-    treatment_p95_ms: float | None
-    timed_source: ShadowSource | None
-    live: int
-    missing: int
-    missing_share: float | None
-    failure_share: float | None
-    p95_increase: float | None
-
-
-class Feature(Answer):
-    """A feature that runs in the shadow."""
-
-    feature: str
-    shadow: bool = Field(description="Whether its candidate runs now.")
-    rollout: float
-    state: str
-    summary: Summary
-
-    @classmethod
-    def of(cls, found: Shadowed) -> Feature:
-        return cls(
-            feature=found.flag.name,
-            shadow=found.flag.shadow,
-            rollout=found.flag.rollout,
-            state=found.flag.state,
-            summary=Summary.model_validate(found.summary, from_attributes=True),
-        )
-
-
-class RunAnswer(Answer):
-    """One query, answered by production and by the candidate."""
-
-    query_id: str
-    created_at: str
-    control_result_ids: list[str]
-    treatment_result_ids: list[str]
-    rank_correlation: float | None
-    set_overlap: float | None
-    top_result_changed: bool | None
-    order_differences: int | None
-    mrr_delta: float | None
-    ndcg_delta: float | None
-    control_latency_ms: float | None
-    treatment_latency_ms: float | None
-    error: str | None
-    candidate: str
-    source: ShadowSource | None
-
-
-class FeatureRuns(Feature):
-    """A feature that runs in the shadow, with its newest runs."""
-
-    runs: list[RunAnswer]
 
 
 class Run(Strict):
@@ -128,28 +59,26 @@ class Runs(Strict):
     runs: Annotated[list[Run], Field(min_length=1, max_length=MOST)]
 
 
-class Recorded(Answer):
-    accepted: int
-    stored: int = Field(description="New ones: a query counts once for a candidate of a feature.")
-
-
 @router.get("")
-def list_features(service: Here, caller: Reader) -> list[Feature]:
+def list_features(service: Here, caller: Reader) -> list[ShadowFeature]:
     """List the features that run or ran in the shadow, with what that has shown."""
-    return [Feature.of(found) for found in shadowed(service, caller)]
+    return list(map(_feature, shadowed(service, caller)))
+
+
+def _feature(found: Shadowed) -> ShadowFeature:
+    return record_from(ShadowFeature, found.flag, feature=found.flag.name, summary=record_from(ShadowSummary, found.summary))
 
 
 @router.get("/{feature}")
-def one(service: Here, caller: Reader, feature: PathName, limit: Limit = 50) -> FeatureRuns:
+def one(service: Here, caller: Reader, feature: PathName, limit: Limit = 50) -> ShadowFeatureRuns:
     """Return what the shadow of a feature has shown, and its newest runs."""
     found = shadow_feature(service, caller, feature)
-    rows = shadow_rows(service, caller, feature, limit=limit)
-    runs = [RunAnswer.model_validate(row, from_attributes=True) for row in rows]
-    return FeatureRuns(**Feature.of(found).model_dump(), runs=runs)
+    runs = tuple(shadow_rows(service, caller, feature, limit=limit))
+    return record_from(ShadowFeatureRuns, _feature(found), runs=runs)
 
 
 @router.post("/{feature}/runs", status_code=201)
-def record(service: Here, caller: Writer, feature: PathName, given: Runs) -> Recorded:
+def record(service: Here, caller: Writer, feature: PathName, given: Runs) -> ShadowRecorded:
     """Record results of a candidate that runs elsewhere; they are compared here, and scored where the query is judged."""
     now = timestamp(service.now())
     rows = [
@@ -168,4 +97,4 @@ def record(service: Here, caller: Writer, feature: PathName, given: Runs) -> Rec
         )
         for run in given.runs
     ]
-    return Recorded(accepted=len(rows), stored=record_shadow(service, caller, rows))
+    return ShadowRecorded(accepted=len(rows), stored=record_shadow(service, caller, rows))

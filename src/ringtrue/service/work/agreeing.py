@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ringtrue.answers import Published
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.golden import Rating, Rule, by_pair, rater_name
 from ringtrue.online import Publication
@@ -383,7 +384,7 @@ def publish(
     version: str,
     force: bool = False,
     reason: str = "",
-) -> reviewing.Published:
+) -> Published:
     """Publish what was previewed as ``version``; raises Refused (409) where agreement is too low or that is out of date."""
     now = preview(service, caller, golden, rule=rule, adjudicator=adjudicator)
     if now.publication is not None and now.publication.golden.version != version:

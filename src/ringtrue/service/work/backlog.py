@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 
 from ringtrue.golden import rater_name
 from ringtrue.online.review import STATES
-from ringtrue.service.work import reviewing
 from ringtrue.service.work.logging_in import bad_cursor
 from ringtrue.store import ReviewItem
 
@@ -153,8 +152,3 @@ def part(rows: Sequence[Row], *, after: str | None, limit: int) -> tuple[Sequenc
         start = places[0] + 1
     shown = rows[start : start + limit]
     return shown, start + 1, shown[-1].item.item_key if start + limit < len(rows) else None
-
-
-def oldest(service: Service, caller: Caller) -> reviewing.Backlog:
-    """Return the counts of the queue and how long the oldest pair waits."""
-    return reviewing.backlog(service, caller)

@@ -1,12 +1,14 @@
-"""Two runs of a project side by side: is one better, and is that certain (C-1, C-2)."""
+"""Two runs of a project side by side: is one better, and is that certain."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from ringtrue.answers import Compared, LatencyDifference, MeasureDifference
 from ringtrue.errors import InputError, nearest
+from ringtrue.service.models import record_from
 from ringtrue.service.work.evaluating import keys_of, known, run_named
 from ringtrue.verdict import Comparison, compare
 from ringtrue.verdict.reachable import with_measures
@@ -65,62 +67,48 @@ def compared(
     )
 
 
-def comparison_record(found: Comparison) -> dict[str, Any]:
+def comparison_record(found: Comparison) -> Compared:
     """Return what REST says about a comparison, measures under their keys."""
-    keys = keys_of(list(found.measures))
-    return {
-        "verdict": found.verdict,
-        "reason": found.reason,
-        "a": found.a,
-        "b": found.b,
-        "primary": keys[found.primary],
-        "measures": {keys[name]: measure_record(one) for name, one in found.measures.items()},
-        "per_query": {query: known(delta) for query, delta in found.measures[found.primary].deltas.items()},
-        "slices": {
+    keys, latency = keys_of(list(found.measures)), found.latency
+    return Compared(
+        verdict=found.verdict,
+        reason=found.reason,
+        a=found.a,
+        b=found.b,
+        primary=keys[found.primary],
+        measures={keys[name]: measure_record(one) for name, one in found.measures.items()},
+        per_query={query: known(delta) for query, delta in found.measures[found.primary].deltas.items()},
+        slices={
             field: {value: {keys[name]: measure_record(one) for name, one in parts.items()} for value, parts in values.items()}
             for field, values in found.slices.items()
         },
-        "latency_ms": None
-        if found.latency is None
-        else {
-            "n": found.latency.n,
-            "mean_diff": known(found.latency.mean_diff),
-            "ci": [known(found.latency.low), known(found.latency.high)],
-            "p50": list(map(known, found.latency.p50)),
-            "p95": list(map(known, found.latency.p95)),
-            "p99": list(map(known, found.latency.p99)),
-            "comparable": found.latency.comparable,
-        },
-        "only_a": list(found.only_a),
-        "only_b": list(found.only_b),
-        "alpha": found.alpha,
-        "correction": found.correction,
-        "notes": list(found.notes),
-    }
+        latency_ms=None
+        if latency is None
+        else LatencyDifference(
+            n=latency.n,
+            mean_diff=known(latency.mean_diff),
+            ci=(known(latency.low), known(latency.high)),
+            p50=tuple(map(known, latency.p50)),
+            p95=tuple(map(known, latency.p95)),
+            p99=tuple(map(known, latency.p99)),
+            comparable=latency.comparable,
+        ),
+        only_a=tuple(found.only_a),
+        only_b=tuple(found.only_b),
+        alpha=found.alpha,
+        correction=found.correction,
+        notes=tuple(found.notes),
+    )
 
 
-def measure_record(one: MeasureComparison) -> dict[str, Any]:
+def measure_record(one: MeasureComparison) -> MeasureDifference:
     """Return the comparison of one measure."""
-    return {
-        "measure": one.measure,
-        "n": one.n,
-        "a": known(one.a),
-        "b": known(one.b),
-        "diff": known(one.diff),
-        "ci": [known(one.low), known(one.high)],
-        "p": known(one.p),
-        "p_adjusted": known(one.p_adjusted),
-        "interval_p": known(one.interval_p),
-        "decides": one.decides,
-        "tests": one.tests,
-        "level": one.level,
-        "effect": known(one.effect),
-        "prob_better": known(one.prob_better),
-        "wins": one.wins,
-        "ties": one.ties,
-        "losses": one.losses,
-        "verdict": one.word,
-        "reason": one.reason,
-        "more_queries": one.more_queries,
-        "warnings": list(one.warnings),
-    }
+    numbers = ("a", "b", "diff", "p", "p_adjusted", "interval_p", "effect", "prob_better")
+    return record_from(
+        MeasureDifference,
+        one,
+        **{name: known(getattr(one, name)) for name in numbers},
+        ci=(known(one.low), known(one.high)),
+        verdict=one.word,
+        warnings=tuple(one.warnings),
+    )

@@ -1,4 +1,4 @@
-"""How the platform and this server are: health for everybody, diagnostics for whoever runs it (O-3)."""
+"""How the platform and this server are: health for everybody, diagnostics for whoever runs it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import math
 import platform
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from ringtrue.answers import Diagnostics, HealthPart, IntakeState
 from ringtrue.memory.signals import health_with_memory
-from ringtrue.online import Health, Part, health_of, review_and_evaluation
+from ringtrue.online import Health, health_of, review_and_evaluation
 from ringtrue.service.errors import Refused, clean
+from ringtrue.service.models import record_from
 from ringtrue.service.work.logging_in import bad_cursor, is_moment
 from ringtrue.store import AuditEntry, timestamp
 
@@ -34,11 +36,11 @@ def health(service: Service, caller: Caller) -> Health:
     return Health(tuple(_public(service, part) for part in found.parts))
 
 
-def _public(service: Service, part: Part) -> Part:
+def _public(service: Service, part: HealthPart) -> HealthPart:
     """Return a part as any caller may see it: without places of this machine."""
     if part.name == "schema":  # the database's, and so of no project
         number = service.store.schema_version()
-        return Part("schema", "ok", f"version {number}", {"version": number})
+        return HealthPart("schema", "ok", f"version {number}", {"version": number})
     return replace(part, says=clean(part.says), figures=plain(part.figures))
 
 
@@ -53,29 +55,12 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float) or value is None else str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """What whoever runs a server wants to know of it."""
-
-    versions: Mapping[str, str]
-    database: str
-    schema: str
-    started_at: str
-    uptime_s: float
-    intake: Mapping[str, Any]
-    jobs: Mapping[str, int]
-    settings: Mapping[str, Any]
-    backlog: Mapping[str, Any] | None
-    evaluation: Mapping[str, Any] | None
-    unknown: Mapping[str, str]
-
-
 def runs_the_server(service: Service, caller: Caller) -> bool:
     """True for an administrator of the project that the server was started with: whoever runs it, among many projects."""
     return caller.may("admin") and caller.project == service.settings.project
 
 
-def diagnosis(service: Service, caller: Caller) -> Diagnosis:
+def diagnosis(service: Service, caller: Caller) -> Diagnostics:
     """Return versions, schema, uptime, the intake's figures, jobs by state, the settings without secrets and places, and the
     review backlog and newest evaluation of the caller's project.
 
@@ -89,13 +74,13 @@ def diagnosis(service: Service, caller: Caller) -> Diagnosis:
         )
     known = review_and_evaluation(service.of(caller), project=caller.project, served=settings.retriever)
     jobs = Counter(job.state for job in service.of(caller).jobs(project=caller.project, limit=JOBS))
-    return Diagnosis(
+    return Diagnostics(
         versions={"python": platform.python_version(), **dict(_versions())},
         database=service.store.address.url.get_backend_name(),
-        schema=service.store.schema_version(),
+        database_schema=service.store.schema_version(),
         started_at=timestamp(service.started_at),
         uptime_s=(service.now() - service.started_at).total_seconds(),
-        intake=plain({name: value for name, value in asdict(service.intake.figures).items() if name != "refused_of"}),
+        intake=record_from(IntakeState, service.intake.figures),
         jobs=dict(sorted(jobs.items())),
         settings={
             "host": settings.host,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import from_json
 
+from ringtrue.answers import Component, Details, Evaluated
 from ringtrue.config import cache_folder
 from ringtrue.errors import InputError, MissingInput, RingtrueError
 from ringtrue.measures import Measure
@@ -185,7 +186,7 @@ def kept(
     store, now = service.of(caller), service.now()
     if evaluation.setup.golden.split == "held_out":
         what = {"retriever": evaluation.setup.retriever}
-        store.add_audit(AuditEntry(timestamp(now), caller.who, LOOK, evaluation.setup.golden.version, caller.project, what))
+        store.add_audit(AuditEntry(timestamp(now), caller.who, LOOK, evaluation.setup.golden.version, what, caller.project))
     about: dict[str, Any] = {"feature_id": feature_id, "uploaded": uploaded, "project": caller.project}
     row = record_evaluation(store, evaluation, now=now, verdict=verdict, **about)
     service.telemetry.evaluated(caller.project)
@@ -194,19 +195,16 @@ def kept(
 
 def answered(
     service: Service, caller: Caller, evaluation: Evaluation, *, feature_id: str | None = None, uploaded: bool = False
-) -> dict[str, Any]:
+) -> Evaluated:
     """Keep an evaluation and return what REST says about it."""
     row = kept(service, caller, evaluation, feature_id=feature_id, uploaded=uploaded)
-    said = summary(evaluation)
-    if uploaded:
-        said["details"]["notes"].append(
-            "health, alerts and gauges ignore uploaded sets; to include this one, store it: POST /v1/golden"
-        )
+    notes = (
+        ["health, alerts and gauges ignore uploaded sets; to include this one, store it: POST /v1/golden"] if uploaded else []
+    )
     if evaluation.setup.golden.split == "held_out":
         looks = len(service.of(caller).audit(project=caller.project, subject=evaluation.setup.golden.version, what=LOOK))
-        note = f"this was look {looks} at the held-out part; each look makes it a little less held out"
-        said["details"]["notes"].append(note)
-    return {"run_id": row.run_id, **said}
+        notes.append(f"this was look {looks} at the held-out part; each look makes it a little less held out")
+    return summary(evaluation, run_id=row.run_id, notes=notes)
 
 
 def run_named(service: Service, caller: Caller, run_id: str) -> Evaluation:
@@ -316,41 +314,38 @@ def renamed(values: Mapping[str, float], keys: Mapping[str, str]) -> dict[str, f
     return {keys[name]: known(value) for name, value in values.items() if name in keys}
 
 
-def summary(evaluation: Evaluation) -> dict[str, Any]:
-    """Return what REST says about an evaluation, but for the id it is kept under."""
+def summary(evaluation: Evaluation, *, run_id: str, notes: Sequence[str] = ()) -> Evaluated:
+    """Return what REST says about an evaluation, with further ``notes``."""
     scores, setup = evaluation.scores, evaluation.setup
     keys = keys_of(scores.measures)
     field = type_field(evaluation)
-    return {
-        "name": evaluation.name,
-        "golden": setup.golden.version,
-        "retriever": setup.retriever,
-        "fingerprint": setup.fingerprint,
-        "recorded_at": setup.recorded_at,
-        "k": setup.k,
-        "split": setup.golden.split,
-        "queries": len(evaluation.queries),
-        "measures": {key: name for name, key in keys.items()},
-        "metrics": renamed(evaluation.metrics, keys),
-        "intervals": {
-            keys[name]: [known(low), known(high)] for name, (low, high) in evaluation.intervals.items() if name in keys
-        },
-        "per_query_type": {} if field is None else per_value(evaluation, field, keys),
-        "per_query_type_field": field,
-        "components": {
-            part.name: {"kind": part.kind, "metrics": renamed(part.scores.aggregate, keys)} for part in evaluation.components
-        },
-        "latency_ms": {name: known(value) for name, value in asdict(evaluation.latency).items() if name != "count"},
-        "judged_at_10": known(scores.judged_share),
-        "details": {
-            "unjudged_at": UNJUDGED_AT,
-            "unjudged": unjudged(evaluation),
-            "failures": {query_id: clean(error) for query_id, error in evaluation.failures.items()},
-            "missing": list(scores.counted.missing),
-            "notes": list(map(clean, evaluation.notes)),
-        },
-        "cached": evaluation.cached,
-    }
+    return Evaluated(
+        run_id=run_id,
+        name=evaluation.name,
+        golden=setup.golden.version,
+        retriever=setup.retriever,
+        fingerprint=setup.fingerprint,
+        recorded_at=setup.recorded_at,
+        k=setup.k,
+        split=setup.golden.split,
+        queries=len(evaluation.queries),
+        measures={key: name for name, key in keys.items()},
+        metrics=renamed(evaluation.metrics, keys),
+        intervals={keys[name]: tuple(map(known, ends)) for name, ends in evaluation.intervals.items() if name in keys},
+        per_query_type={} if field is None else per_value(evaluation, field, keys),
+        per_query_type_field=field,
+        components={part.name: Component(part.kind, renamed(part.scores.aggregate, keys)) for part in evaluation.components},
+        latency_ms={name: known(value) for name, value in asdict(evaluation.latency).items() if name != "count"},
+        judged_at_10=known(scores.judged_share),
+        details=Details(
+            unjudged_at=UNJUDGED_AT,
+            unjudged=unjudged(evaluation),
+            failures={query_id: clean(error) for query_id, error in evaluation.failures.items()},
+            missing=tuple(scores.counted.missing),
+            notes=(*map(clean, evaluation.notes), *notes),
+        ),
+        cached=evaluation.cached,
+    )
 
 
 def type_field(evaluation: Evaluation) -> str | None:
@@ -372,11 +367,11 @@ def per_value(evaluation: Evaluation, field: str, keys: Mapping[str, str]) -> di
     return found
 
 
-def unjudged(evaluation: Evaluation, *, at: int = UNJUDGED_AT) -> dict[str, list[str]]:
+def unjudged(evaluation: Evaluation, *, at: int = UNJUDGED_AT) -> dict[str, tuple[str, ...]]:
     """Return ``{query: documents}`` among the first hits that nobody judged; queries without any are absent."""
     judged = evaluation.qrels.to_dict()
     found = {
-        ranking.query_id: [hit.doc_id for hit in ranking.hits[:at] if hit.doc_id not in judged.get(ranking.query_id, {})]
+        ranking.query_id: tuple(hit.doc_id for hit in ranking.hits[:at] if hit.doc_id not in judged.get(ranking.query_id, {}))
         for ranking in evaluation.rankings
     }
     return {query_id: docs for query_id, docs in found.items() if docs}

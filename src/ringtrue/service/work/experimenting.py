@@ -70,7 +70,7 @@ def import_experiments(service: Service, caller: Caller, rows: Sequence[Mapping[
         _free(service, caller, given)  # somebody else may have been quicker
         raise
     detail = {"experiments": [one.id for one in added][:100], "count": len(added)}
-    entry = AuditEntry(timestamp(service.now()), caller.who, "experiments.import", added[0].id, caller.project, detail)
+    entry = AuditEntry(timestamp(service.now()), caller.who, "experiments.import", added[0].id, detail, caller.project)
     service.of(caller).add_audit(entry)
     return added
 

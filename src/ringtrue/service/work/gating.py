@@ -1,15 +1,19 @@
-"""The gate on request: a run or a new evaluation, a baseline and rules → pass, fail or undecided, kept in the store (B-2, B-3).
+"""The gate on request: a run or a new evaluation, a baseline and rules → pass, fail or undecided, kept in the store.
 
-It reads baselines and never writes one (trap 38).
+It reads baselines and never writes one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING
 
+from pydantic import TypeAdapter
+
+from ringtrue.answers import Check as CheckAnswer
+from ringtrue.answers import Gated
+from ringtrue.service.models import record_from
 from ringtrue.service.work.evaluating import Plan, evaluated, kept, known, run_named
 from ringtrue.service.work.library import baseline_named
 from ringtrue.store import AuditEntry, timestamp
@@ -25,10 +29,11 @@ if TYPE_CHECKING:
 
 VERDICT = "gate.verdict"
 """What the audit trail calls a verdict; it keeps the checks, of which the run itself keeps only the outcome."""
+_GATED = TypeAdapter(Gated)
 
 
 @dataclass(frozen=True)
-class Gated:
+class JudgedRun:
     """A verdict, what was judged, and under which id it is kept."""
 
     verdict: Verdict
@@ -44,7 +49,7 @@ def gated(
     *,
     baseline: str | None,
     watcher: Watcher | None = None,
-) -> Gated:
+) -> JudgedRun:
     """Return the verdict on a run, named by its id, or on a plan that is carried out first; it is kept with its verdict.
 
     Raises MissingInput for a run or baseline that is not there, and what evaluating raises.
@@ -63,9 +68,14 @@ def gated(
     if evaluation.cached:
         verdict = with_checks(verdict, (), notes=[f"answers from the cache, recorded at {evaluation.setup.recorded_at}"])
     row = kept(service, caller, evaluation, verdict=verdict, feature_id=feature_id, uploaded=uploaded)
-    found = Gated(verdict, evaluation, row.run_id)
+    found = JudgedRun(verdict, evaluation, row.run_id)
     entry = AuditEntry(
-        timestamp(service.now()), caller.who, VERDICT, found.run_id, caller.project, verdict_record(found) | {"by": baseline}
+        timestamp(service.now()),
+        caller.who,
+        VERDICT,
+        found.run_id,
+        asdict(verdict_record(found)) | {"by": baseline},
+        caller.project,
     )
     service.of(caller).add_audit(entry)
     return found
@@ -76,7 +86,7 @@ class Decided:
     """What the gate said of a run when it judged it, and every check that it said it for."""
 
     verdict: Verdict
-    record: Mapping[str, Any]
+    record: Gated
     """As REST says it."""
     by: str | None
     """The baseline as it was named; None where floors and ceilings alone counted."""
@@ -90,62 +100,46 @@ def decided(service: Service, caller: Caller, run_id: str) -> Decided | None:
     if not entries:
         return None
     entry = entries[0]
-    record = {name: value for name, value in entry.detail.items() if name != "by"}
+    record = _GATED.validate_python({name: value for name, value in entry.detail.items() if name != "by"})
     verdict = Verdict(
-        word=record["verdict"],
-        checks=tuple(_check(one) for one in record["checks"]),
-        name=record["name"],
-        baseline=record["baseline"],
-        mode=record["mode"],
-        notes=tuple(record["notes"]),
+        word=record.verdict,
+        checks=tuple(map(_check, record.checks)),
+        name=record.name,
+        baseline=record.baseline,
+        mode=record.mode,
+        notes=record.notes,
     )
     return Decided(verdict, record, entry.detail.get("by"), entry.at, entry.who)
 
 
-def _check(record: Mapping[str, Any]) -> Check:
+def _check(record: CheckAnswer) -> Check:
     def number(value: float | None) -> float:
         return math.nan if value is None else value
 
-    ends = record["interval"]
-    return Check(
-        **{
-            **record,
-            "current": number(record["current"]),
-            "interval": None if ends is None else (number(ends[0]), number(ends[1])),
-            "queries": tuple(record["queries"]),
-        }
+    facts = {field.name: getattr(record, field.name) for field in fields(record)}
+    ends = None if record.interval is None else tuple(map(number, record.interval))
+    return Check(**{**facts, "current": number(record.current), "interval": ends})
+
+
+def verdict_record(found: JudgedRun) -> Gated:
+    """Return what REST says about a verdict."""
+    verdict = found.verdict
+    return Gated(
+        run_id=found.run_id,
+        verdict=verdict.word,
+        exit_code=verdict.exit_code,  # type: ignore[arg-type]  # one of the three that verdicts have
+        name=verdict.name,
+        golden=found.evaluation.setup.golden.version,
+        baseline=verdict.baseline,
+        mode=verdict.mode,
+        checks=tuple(map(check_record, verdict.checks)),
+        failures=tuple(map(check_record, verdict.failures)),
+        notes=tuple(verdict.notes),
     )
 
 
-def verdict_record(found: Gated) -> dict[str, Any]:
-    """Return what REST says about a verdict."""
-    verdict = found.verdict
-    return {
-        "run_id": found.run_id,
-        "verdict": verdict.word,
-        "exit_code": verdict.exit_code,
-        "name": verdict.name,
-        "golden": found.evaluation.setup.golden.version,
-        "baseline": verdict.baseline,
-        "mode": verdict.mode,
-        "checks": [check_record(check) for check in verdict.checks],
-        "failures": [check_record(check) for check in verdict.failures],
-        "notes": list(verdict.notes),
-    }
-
-
-def check_record(check: Check) -> dict[str, Any]:
+def check_record(check: Check) -> CheckAnswer:
     """Return one rule applied to one number."""
-    return {
-        "rule": check.rule,
-        "measure": check.measure,
-        "status": check.status,
-        "message": check.message,
-        "current": known(check.current),
-        "threshold": known(check.threshold),
-        "baseline": known(check.baseline),
-        "degradation": known(check.degradation),
-        "interval": None if check.interval is None else [known(check.interval[0]), known(check.interval[1])],
-        "slice": check.slice,
-        "queries": list(check.queries),
-    }
+    numbers = {name: known(getattr(check, name)) for name in ("current", "threshold", "baseline", "degradation")}
+    interval = None if check.interval is None else tuple(map(known, check.interval))
+    return record_from(CheckAnswer, check, **numbers, interval=interval, queries=tuple(check.queries))

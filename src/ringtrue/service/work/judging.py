@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ringtrue.answers import JudgmentSource
 from ringtrue.online.derive import text_key
 from ringtrue.online.precedence import KEY, QUERY
 from ringtrue.service.work.logging_in import bad_cursor
-from ringtrue.store import AuditEntry, JudgmentSource, StoredJudgment, timestamp
+from ringtrue.store import AuditEntry, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.service.auth import Caller
@@ -74,7 +75,7 @@ def delete_judgments(
     )
     detail = {"annotator": annotator, "query_id": query_id, "judgments": count}
     now = timestamp(service.now())
-    store.add_audit(AuditEntry(now, caller.who, "judgments.delete", source, caller.project, detail))
+    store.add_audit(AuditEntry(now, caller.who, "judgments.delete", source, detail, caller.project))
     return count
 
 

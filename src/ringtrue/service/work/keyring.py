@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ringtrue.answers import Scope
 from ringtrue.errors import MissingInput
 from ringtrue.service.errors import Refused
-from ringtrue.store import ApiKey, AuditEntry, Scope, timestamp
+from ringtrue.store import ApiKey, AuditEntry, timestamp
 
 KEY_DAYS = 90
 """Days that a key made over REST works unless its maker says otherwise; `ringtrue keys create` has the same default."""
@@ -32,7 +33,7 @@ def create_key(
     unique: list[Scope] = list(dict.fromkeys(scopes))
     key, token = store.create_key(name, unique, now=now, project=caller.project, expires_at=expires_at)
     detail = {"name": key.name, "scopes": list(key.scopes), "expires_at": key.expires_at, "by_key": caller.key_id}
-    store.add_audit(AuditEntry(timestamp(now), caller.who, "key.create", key.key_id, caller.project, detail))
+    store.add_audit(AuditEntry(timestamp(now), caller.who, "key.create", key.key_id, detail, caller.project))
     return key, token
 
 
@@ -49,5 +50,5 @@ def revoke_key(service: Service, caller: Caller, key_id: str) -> ApiKey:
     service.keyring.forget()  # it opens nothing from now on, not even for a moment
     found = next(key for key in store.keys(project=caller.project) if key.key_id == key_id)
     detail = {"name": found.name, "by_key": caller.key_id}
-    store.add_audit(AuditEntry(timestamp(now), caller.who, "key.revoke", key_id, caller.project, detail))
+    store.add_audit(AuditEntry(timestamp(now), caller.who, "key.revoke", key_id, detail, caller.project))
     return found

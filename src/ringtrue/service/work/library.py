@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ringtrue.answers import BaselineItem, GoldenItem
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.golden import Difference, Report, content_hash, diff, golden_from, load, record_of, shipped, validate
@@ -35,18 +36,6 @@ UPDATE = "baseline.update"
 """What the audit trail calls it that a run became a baseline."""
 MOST_NAMED = 5
 """Versions that a message names."""
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A golden set or baseline as a list shows it."""
-
-    name: str
-    version: str
-    created_at: str | None
-    """None for what came with Ringtrue."""
-    versions: int
-    shipped: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,35 +109,35 @@ def _found(service: Service, caller: Caller, text: str) -> tuple[GoldenSet, str 
     raise MissingInput(f"there is no golden set '{name}'; did you mean {nearest(name, there)}?")
 
 
-def _versions(known: Sequence[Listed]) -> str:
+def _versions(known: Sequence[GoldenItem | BaselineItem]) -> str:
     """Return which versions there are, the last saved first."""
     more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
     return f"it has {', '.join(one.version for one in known[:MOST_NAMED])}{more}"
 
 
-def golden_sets(service: Service, caller: Caller) -> list[Listed]:
+def golden_sets(service: Service, caller: Caller) -> list[GoldenItem]:
     """Return every golden set by name, the project's own before a shipped one of the same name."""
-    found: dict[str, Listed] = {}
+    found: dict[str, GoldenItem] = {}
     for row in service.of(caller).golden_sets(project=caller.project):
         first = found.get(row.name)
-        found[row.name] = Listed(
+        found[row.name] = GoldenItem(
             row.name,
             row.version if first is None else first.version,
             row.created_at if first is None else first.created_at,
             1 if first is None else first.versions + 1,
         )
     for name in shipped():
-        found.setdefault(name, Listed(name, _came_with_us(name).version, None, 1, shipped=True))
+        found.setdefault(name, GoldenItem(name, _came_with_us(name).version, None, 1, shipped=True))
     return [found[name] for name in sorted(found)]
 
 
-def golden_versions(service: Service, caller: Caller, name: str) -> list[Listed]:
+def golden_versions(service: Service, caller: Caller, name: str) -> list[GoldenItem]:
     """Return the versions of a golden set, the last saved first; raises MissingInput where there is none."""
     rows = service.of(caller).golden_sets(project=caller.project, name=named(name)[0])
     if rows:
-        return [Listed(row.name, row.version, row.created_at, len(rows)) for row in rows]
+        return [GoldenItem(row.name, row.version, row.created_at, len(rows)) for row in rows]
     golden = golden_named(service, caller, name)
-    return [Listed(name, golden.version, None, 1, shipped=True)]
+    return [GoldenItem(name, golden.version, None, 1, shipped=True)]
 
 
 def golden_kept(service: Service, caller: Caller, text: str) -> KeptSet:
@@ -203,21 +192,21 @@ def golden_difference(service: Service, caller: Caller, name: str, old: str, new
 # ── baselines ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def baselines(service: Service, caller: Caller) -> list[Listed]:
+def baselines(service: Service, caller: Caller) -> list[BaselineItem]:
     """Return every baseline of the project by name, with its last version."""
-    found: dict[str, Listed] = {}
+    found: dict[str, BaselineItem] = {}
     for row in service.of(caller).baselines(project=caller.project):
         first = found.get(row.name)
         count = 1 if first is None else first.versions + 1
         version, at = (row.version, row.created_at) if first is None else (first.version, first.created_at)
-        found[row.name] = Listed(row.name, version, at, count)
+        found[row.name] = BaselineItem(row.name, version, at, count)
     return [found[name] for name in sorted(found)]
 
 
-def baseline_versions(service: Service, caller: Caller, name: str) -> list[Listed]:
+def baseline_versions(service: Service, caller: Caller, name: str) -> list[BaselineItem]:
     """Return the versions of one baseline, the last saved first."""
     rows = service.of(caller).baselines(project=caller.project, name=named(name)[0])
-    return [Listed(row.name, row.version, row.created_at, len(rows)) for row in rows]
+    return [BaselineItem(row.name, row.version, row.created_at, len(rows)) for row in rows]
 
 
 def baseline_named(service: Service, caller: Caller, text: str) -> Baseline:
@@ -295,5 +284,5 @@ def keep_baseline(
 
 
 def _note(service: Service, caller: Caller, what: str, subject: str, **detail: Any) -> None:
-    entry = AuditEntry(timestamp(service.now()), caller.who, what, subject, caller.project, detail)
+    entry = AuditEntry(timestamp(service.now()), caller.who, what, subject, detail, caller.project)
     service.of(caller).add_audit(entry)

@@ -1,20 +1,20 @@
-"""What happened, on its way into the log and out of it: searches and feedback (L-1, F-1)."""
+"""What happened, on its way into the log and out of it: searches and feedback."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from ringtrue.answers import EventType, LogStats, StageLogged, Step
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.online import check_event, quality_proxy, record_feedback
 from ringtrue.online.feedback import link_named
 from ringtrue.online.identify import iso, query_name
 from ringtrue.online.redact import ERROR
 from ringtrue.service.errors import Refused
-from ringtrue.store import EventType, FeedbackEvent, LogBucket, LoggedQuery, StageFigure, timestamp
+from ringtrue.store import FeedbackEvent, LoggedQuery, timestamp
 from ringtrue.traffic import HEADER, Traffic, kind_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ringtrue.service.context import Service
     from ringtrue.store import Store
 
-Step = Literal["minute", "hour", "day"]
 STEPS: dict[Step, timedelta] = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
 MOST_BUCKETS = 2_000
 DAY = timedelta(days=1)
@@ -42,7 +41,7 @@ def search_row(values: dict[str, Any], project: str) -> LoggedQuery:
         if values["created_at"] is None:
             values["created_at"] = iso(moment.clock)
     if values["stages"]:
-        values["stages"] = tuple(StageFigure(one.name, one.input, one.output, one.ms) for one in values["stages"])
+        values["stages"] = tuple(StageLogged(one.name, one.input, one.output, one.ms) for one in values["stages"])
     ids, scores, ms = values["result_ids"], values["scores"], values["total_latency_ms"]
     raised = (values["fallback"] or "").startswith(ERROR)
     if values["quality_proxy_score"] is None and len(scores) == len(ids) and not raised:  # as the log's own SDK has it
@@ -77,18 +76,6 @@ def one_search(service: Service, caller: Caller, query_id: str) -> LoggedQuery:
     if not found:
         raise MissingInput(f"the log has no search '{query_id}'; GET /v1/queries lists the newest")
     return found[0]
-
-
-@dataclass(frozen=True, slots=True)
-class LogStats:
-    """How much was searched in a time, and how it went."""
-
-    since: str
-    until: str
-    step: Step
-    searches: int
-    tools: tuple[str, ...]
-    buckets: tuple[LogBucket, ...]
 
 
 def log_stats(

@@ -11,17 +11,19 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from ringtrue.online import Health, Part, health_of
+from ringtrue.answers import HealthPart
+from ringtrue.online import Health, health_of
 from ringtrue.online.production import Pair, production_pair, set_name
 from ringtrue.service.errors import clean
 from ringtrue.service.work.finding_runs import AT_A_TIME, figure
 from ringtrue.service.work.remembered import Remembered
 
 if TYPE_CHECKING:
+    from ringtrue.answers import LogStep
     from ringtrue.service.alerts import RuleState
     from ringtrue.service.auth import Caller
     from ringtrue.service.context import Service
-    from ringtrue.store import LogBucket, StoredResult
+    from ringtrue.store import StoredResult
 
 LOG_HOURS = 48
 MEASURES = ("nDCG@10", "R@10", "RR")
@@ -40,7 +42,7 @@ class Slow:
     """Those that fire or are about to."""
     watched: int
     """Rules that have something to look at."""
-    volume: tuple[LogBucket, ...]
+    volume: tuple[LogStep, ...]
     production: Pair | None
     """The search and the golden set that the first page is about."""
 
@@ -92,7 +94,7 @@ class Glance:
         return not self.runs and not any(bucket.searches for bucket in self.slow.volume) and not self.steps["golden"]
 
     @property
-    def attention(self) -> list[Part]:
+    def attention(self) -> list[HealthPart]:
         return [part for part in self.slow.health.parts if part.state == "wrong"]
 
     @property

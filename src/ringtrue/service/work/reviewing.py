@@ -1,21 +1,22 @@
-"""The review queue as REST and the pages use it (G-8): reviewers are blind, and what they settle becomes a version of a set."""
+"""The review queue as REST and the pages use it: reviewers are blind, and what they settle becomes a version of a set."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from ringtrue.answers import Backlog, Published, ReviewState
 from ringtrue.golden import Rule, rater_name
 from ringtrue.online import Rater, ReviewQueue
 from ringtrue.online.agreed import require, said_by_raters
-from ringtrue.online.review import STATES, Standing, publish_entry
+from ringtrue.online.review import Standing, publish_entry
 from ringtrue.service.work.library import golden_named, keep_golden
 from ringtrue.service.work.logging_in import bad_cursor
-from ringtrue.store import ReviewItem, ReviewState
+from ringtrue.store import ReviewItem
 
 if TYPE_CHECKING:
     from ringtrue.service.auth import Caller
@@ -55,22 +56,12 @@ def _place(cursor: str) -> tuple[float, str, str]:
     return number, created_at, key
 
 
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """How much waits to be judged, and for how long."""
-
-    states: dict[str, int]
-    total: int
-    oldest_pending_at: str | None
-    oldest_seconds: float | None
-
-
 def backlog(service: Service, caller: Caller) -> Backlog:
     """Return how many pairs are in each state, and how long the oldest waits."""
     found = service.of(caller).backlog(project=caller.project)
     oldest = found["oldest_pending_at"]
     waited = None if oldest is None else max(0.0, (service.now() - datetime.fromisoformat(oldest)).total_seconds())
-    return Backlog({state: int(found[state]) for state in STATES}, int(found["total"]), oldest, waited)
+    return Backlog(**found, oldest_seconds=waited)
 
 
 def standing(service: Service, caller: Caller, *, adjudicator: str | None = None) -> Standing:
@@ -89,17 +80,6 @@ def standing(service: Service, caller: Caller, *, adjudicator: str | None = None
         grades.setdefault(rating.rater, Counter())[rating.grade] += 1
     raters = [Rater(one.name, one.ratings, dict(sorted(grades.get(one.name, Counter()).items()))) for one in found.raters]
     return replace(found, raters=tuple(raters))
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A version of a golden set with the judgments of the queue."""
-
-    golden: str
-    version: str
-    judgments: int
-    published: int
-    kept: tuple[str, ...]
 
 
 def publish(

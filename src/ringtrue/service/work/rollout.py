@@ -1,4 +1,4 @@
-"""What is tried on users, and how far it may go: shadow runs, sequential tests and flags (S-1 to S-5)."""
+"""What is tried on users, and how far it may go: shadow runs, sequential tests and flags."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ringtrue.answers import ListedFlag, Status
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.online import (
     Decision,
@@ -38,8 +39,9 @@ from ringtrue.online.abtest import measure_of
 from ringtrue.online.evidence import shadowed as shadow_features
 from ringtrue.online.scoring import compared
 from ringtrue.service.errors import Refused
+from ringtrue.service.models import record_from
 from ringtrue.service.work.library import check_address
-from ringtrue.store import ABStatus, ABTest, AuditEntry, Flag, ShadowRun, TestPoint, timestamp
+from ringtrue.store import ABTest, AuditEntry, Flag, ShadowRun, TestPoint, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.service.auth import Caller
@@ -153,7 +155,7 @@ def start_test(service: Service, caller: Caller, feature: str, **options: Any) -
             raise Refused(409, "conflict", said, field="body.feature") from None
         raise
     if not options.get("again"):  # a test begun anew is written down already
-        store.add_audit(AuditEntry(now, caller.who, "test.create", feature, caller.project, {"method": test.method}))
+        store.add_audit(AuditEntry(now, caller.who, "test.create", feature, {"method": test.method}, caller.project))
     return Tested(test, standing(test))
 
 
@@ -181,7 +183,7 @@ def record_in_test(
     return found
 
 
-def change_status(service: Service, caller: Caller, feature: str, status: ABStatus, *, why: str = "") -> Tested:
+def change_status(service: Service, caller: Caller, feature: str, status: Status, *, why: str = "") -> Tested:
     """Pause, resume, graduate or reject a test; it is written down who did it."""
     now = timestamp(service.now())
     test = set_status(service.of(caller), feature, status, now=now, who=caller.who, why=why, project=caller.project)
@@ -191,22 +193,14 @@ def change_status(service: Service, caller: Caller, feature: str, status: ABStat
 # ── flags ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A flag as a list shows it."""
-
-    flag: Flag
-    preset: bool
-    """Nobody has set it yet; only the environment does."""
-    override: float | None
-    """The percentage that the server's environment sets, which wins there."""
-
-
-def flags(service: Service, caller: Caller) -> list[Listed]:
+def flags(service: Service, caller: Caller) -> list[ListedFlag]:
     """Return the flags of the project by name, with those that only the server's environment sets."""
     there, forced = service.of(caller).flags(project=caller.project), overrides()
     found = [(flag, False) for flag in there] + [(flag, True) for flag in only_forced(there, forced, project=caller.project)]
-    return [Listed(flag, unset, forced.get(flag.name)) for flag, unset in sorted(found, key=lambda one: one[0].name)]
+    return [
+        record_from(ListedFlag, flag, preset=unset, override=forced.get(flag.name))
+        for flag, unset in sorted(found, key=lambda one: one[0].name)
+    ]
 
 
 def checklist(service: Service, caller: Caller, name: str) -> Decision:

@@ -1,4 +1,4 @@
-"""Evaluations, comparisons and verdicts, as a service answers them. A number that is not known is None, never 0."""
+"""Evaluations, comparisons and verdicts. A number that is not known is None, never 0."""
 
 from __future__ import annotations
 
@@ -6,25 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ringtrue.answers.record import Record
+
 Figures = Mapping[str, float | None]
 """Figures by the key of their measure, such as ``recall_at_10``."""
+Word = Literal["better", "worse", "not enough evidence"]
+Outcome = Literal["pass", "fail", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
+class Component(Record):
     """One part of a fused retriever, scored alone."""
 
-    kind: str
+    kind: Literal["channel", "fusion", "stage", "without"]
     metrics: Figures
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
+class Details(Record):
     """What a reader should know before trusting a mean."""
 
     unjudged_at: int
+    """How far down unjudged documents are listed."""
     unjudged: Mapping[str, tuple[str, ...]]
-    """By query: documents among the first ``unjudged_at`` hits that nobody judged."""
+    """By query: documents among the first hits that nobody judged."""
     failures: Mapping[str, str]
     """By query: why there is no answer."""
     missing: tuple[str, ...]
@@ -33,24 +38,27 @@ class Details:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
-    """A retriever on a golden set; kept by the service under ``run_id``."""
+class Evaluated(Record):
+    """A retriever on a golden set. An undefined number is null, never 0."""
 
     run_id: str
     name: str
     golden: str
+    """Like hotel-v1.0.0."""
     retriever: str
+    """With every default written out."""
     fingerprint: str
     recorded_at: str
     k: int
     split: str
     queries: int
     measures: Mapping[str, str]
-    """What each key of ``metrics`` measures: recall_at_10 is R@10."""
+    """What each key of `metrics` measures: recall_at_10 is R@10."""
     metrics: Figures
     intervals: Mapping[str, tuple[float | None, ...]]
-    """The 95 % interval of each mean."""
+    """95 % interval of each mean."""
     per_query_type: Mapping[str, Figures]
+    """Means by the value of `per_query_type_field`."""
     per_query_type_field: str | None
     components: Mapping[str, Component]
     latency_ms: Figures
@@ -60,7 +68,7 @@ class Evaluated:
 
 
 @dataclass(frozen=True, slots=True)
-class MeasureDifference:
+class MeasureDifference(Record):
     """One measure of b against a, over the queries that both have."""
 
     measure: str
@@ -71,8 +79,11 @@ class MeasureDifference:
     ci: tuple[float | None, ...]
     """The interval of the mean difference that decided, at 1 − level."""
     p: float | None
+    """Of the randomisation test."""
     p_adjusted: float | None
+    """The p that decides: the larger of p and interval_p, corrected."""
     interval_p: float | None
+    """The smallest alpha at which the interval excludes 0."""
     decides: bool
     """False for a measure that is informational only."""
     tests: int
@@ -83,21 +94,22 @@ class MeasureDifference:
     wins: int
     ties: int
     losses: int
-    verdict: str
+    verdict: Word
     reason: str
     more_queries: int | None
-    """How many more would settle it; None where no number does."""
+    """How many more would settle it; null where no number does."""
     warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class LatencyDifference:
-    """Milliseconds of a and b over the same queries; a pair is (a, b)."""
+class LatencyDifference(Record):
+    """Milliseconds of a and b over the same queries."""
 
     n: int
     mean_diff: float | None
     ci: tuple[float | None, ...]
     p50: tuple[float | None, ...]
+    """Of a and of b."""
     p95: tuple[float | None, ...]
     p99: tuple[float | None, ...]
     comparable: bool
@@ -105,10 +117,10 @@ class LatencyDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """Is b better than a? The verdict is the word of the primary measure: better, worse, or not enough evidence."""
+class Compared(Record):
+    """Is b better than a? The verdict is the word of the primary measure."""
 
-    verdict: str
+    verdict: Word
     reason: str
     a: str
     b: str
@@ -117,6 +129,7 @@ class Compared:
     per_query: Figures
     """b − a of the primary measure, by query."""
     slices: Mapping[str, Mapping[str, Mapping[str, MeasureDifference]]]
+    """field → value → measure; explorative."""
     latency_ms: LatencyDifference | None
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
@@ -126,8 +139,8 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One rule of the gate applied to one number."""
+class Check(Record):
+    """One rule applied to one number."""
 
     rule: str
     measure: str
@@ -145,15 +158,17 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Gated:
+class Gated(Record):
     """Pass, fail or undecided, with every check; ``exit_code`` is that of ``ringtrue gate``."""
 
     run_id: str
-    verdict: Literal["pass", "fail", "undecided"]
-    exit_code: int
+    """Under which the verdict is kept."""
+    verdict: Outcome
+    exit_code: Literal[0, 1, 3]
     name: str
     golden: str
     baseline: str | None
+    """Version of the baseline."""
     mode: str
     checks: tuple[Check, ...]
     failures: tuple[Check, ...]
