@@ -31,7 +31,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def log() -> None:
     """A store with a search of project shop and one of project desk."""
     with Store.open() as store:
-        row = LoggedQuery("eq_1", "pool", "web", NOW, "shop", session_id="s1", user_id="u1", result_ids=("d1",))
+        row = LoggedQuery("eq_1", "pool", "web", NOW, project="shop", session_id="s1", user_id="u1", result_ids=("d1",))
         store.add_queries([row, replace(row, project="desk", query="towels")])
 
 

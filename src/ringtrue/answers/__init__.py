@@ -42,6 +42,7 @@ from ringtrue.answers.log import (
     LoggedSearch,
     LogStats,
     LogStep,
+    SearchFacts,
     StageLogged,
     Step,
     Taken,
@@ -127,7 +128,7 @@ __all__ = [
     "KeptJudgment", "KeyState", "LatencyDifference", "Line", "LinkedEvent", "ListedFlag", "LogStats", "LogStep", "Logged",
     "LoggedSearch", "Lost", "MadeKey", "MeasureDifference", "Movement", "NextPair", "Outcome", "Pair", "PartState", "Point",
     "Published", "QueryItem", "QueryOfRun", "Record", "RecordedScores", "ReviewState", "Reviewer", "RunFigures", "RunHit",
-    "RunItem", "Scope", "SequentialTest", "SequentialTestPath", "ShadowFeature", "ShadowFeatureRuns", "ShadowRecorded",
-    "ShadowRun", "ShadowSource", "ShadowSummary", "StageLogged", "StageRank", "Standing", "Status", "Step", "Taken",
-    "Undone", "Variant", "Word",
+    "RunItem", "Scope", "SearchFacts", "SequentialTest", "SequentialTestPath", "ShadowFeature", "ShadowFeatureRuns",
+    "ShadowRecorded", "ShadowRun", "ShadowSource", "ShadowSummary", "StageLogged", "StageRank", "Standing", "Status",
+    "Step", "Taken", "Undone", "Variant", "Word",
 ]  # fmt: skip

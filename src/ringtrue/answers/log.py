@@ -29,41 +29,58 @@ class StageLogged(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedSearch(Record):
-    """One search of the log."""
+class SearchFacts(Record):
+    """What the log knows of a search."""
 
     query_id: str
+    """`eq_` + time + hash, unless the sender gave one."""
     query: str
     tool_name: str
+    """The tool or surface that searched."""
     created_at: str
-    intent: str | None
-    mode: str | None
-    session_id: str | None
-    user_id: str | None
-    result_ids: tuple[str, ...]
-    result_count: int | None
+    intent: str | None = None
+    mode: str | None = None
+    session_id: str | None = None
+    user_id: str | None = None
+    """Hashed or as given; searches can be deleted by it."""
+    result_ids: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
+    channel_contributions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Channel → ids it had, in its order."""
+    total_latency_ms: float | None = None
+    stage_latency_ms: Mapping[str, float] = field(default_factory=dict)
+    """candidate, fusion, rerank, boost."""
+    stages: tuple[StageLogged, ...] = ()
+    fusion_weights: Mapping[str, float] = field(default_factory=dict)
+    quality_proxy_score: float | None = None
+    """A health figure, not quality."""
+    trace_id: str | None = None
+    prompt_id: str | None = None
+    retriever: str | None = None
+    """The retriever that answered: its whole expression, or a fingerprint."""
+    fallback: str | None = None
+    """Why a fallback was triggered; null if none was."""
+    degraded: bool = False
+    mode_override: str | None = None
+    token_pressure_level: str | None = None
+    token_pressure_ratio: float | None = None
+    boost_delta: float | None = None
+    extraction_count: int | None = None
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """Flags in force and their variants."""
+    is_eval_corpus: bool = False
+    """Its query belongs to a golden set."""
+    eval_category: str | None = None
+    traffic: Traffic = "user"
+    """Whose search it is; only users' searches count in figures, feedback and reviews."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedSearch(SearchFacts):
+    """One search of the log."""
+
+    result_count: int | None = None
     """Null if it is unknown, as for searches imported from a plain list of queries."""
-    scores: tuple[float, ...]
-    channel_contributions: Mapping[str, tuple[str, ...]]
-    total_latency_ms: float | None
-    stage_latency_ms: Mapping[str, float]
-    stages: tuple[StageLogged, ...]
-    fusion_weights: Mapping[str, float]
-    quality_proxy_score: float | None
-    trace_id: str | None
-    prompt_id: str | None
-    retriever: str | None
-    fallback: str | None
-    degraded: bool
-    mode_override: str | None
-    token_pressure_level: str | None
-    token_pressure_ratio: float | None
-    boost_delta: float | None
-    extraction_count: int | None
-    flags: Mapping[str, Any]
-    is_eval_corpus: bool
-    eval_category: str | None
-    traffic: Traffic
 
 
 @dataclass(frozen=True, slots=True)

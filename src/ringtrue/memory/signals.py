@@ -136,7 +136,7 @@ def _search(event: Event, project: str, left: Counter[str]) -> LoggedQuery | Non
         text,
         tool,
         iso(micros),
-        project,
+        project=project,
         intent=_word(event, "intent"),
         session_id=session,
         result_ids=tuple(name for name, _ in hits),

@@ -158,7 +158,7 @@ def _searches(
         for _ in range(one.count):
             seen[one.text, one.time] += 1
             parts = (project, one.text, whole if one.time is None else asked, str(seen[one.text, one.time]))
-            yield LoggedQuery(imported_id("eq_", micros, *parts), one.text, QUERY_LIST, asked, project)
+            yield LoggedQuery(imported_id("eq_", micros, *parts), one.text, QUERY_LIST, asked, project=project)
 
 
 def _moment(text: str) -> str:

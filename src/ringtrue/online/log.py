@@ -374,15 +374,14 @@ class LoggedSearch:
         raised = str(self._fields.get("fallback", "")).startswith(ERROR)
         known = not raised and len(scores) == len(ids)
         given: dict[str, Any] = {
+            "project": self._log.project,
             "result_ids": ids,
             "scores": scores,
             "channel_contributions": channels,
             "total_latency_ms": self._ms,
             "quality_proxy_score": quality_proxy(scores, self._ms, relevance=self._log.relevance) if known else None,
         }
-        return LoggedQuery(
-            self.query_id, self._text, self._tool, iso(self._moment.clock), self._log.project, **(given | dict(self._fields))
-        )
+        return LoggedQuery(self.query_id, self._text, self._tool, iso(self._moment.clock), **(given | dict(self._fields)))
 
     async def __aenter__(self) -> Self:
         return self.__enter__()

@@ -16,10 +16,9 @@ from ringtrue.answers import (
     KeyState,
     ReviewState,
     Scope,
-    StageLogged,
+    SearchFacts,
     Status,
 )
-from ringtrue.traffic import Traffic
 
 DEFAULT_PROJECT = "default"
 
@@ -31,51 +30,10 @@ QUERY_LIST = "query list"
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedQuery:
-    """One search as it happened (L-1, table eval_queries)."""
+class LoggedQuery(SearchFacts):
+    """One search as it happened (table eval_queries)."""
 
-    query_id: str
-    """``eq_`` + time + hash."""
-    query: str
-    tool_name: str
-    """The tool or surface that searched."""
-    created_at: str
     project: str = DEFAULT_PROJECT
-    intent: str | None = None
-    mode: str | None = None
-    session_id: str | None = None
-    user_id: str | None = None
-    """Hashed or as given, for delete-by-user (L-3)."""
-    result_ids: tuple[str, ...] = ()
-    scores: tuple[float, ...] = ()
-    channel_contributions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Channel → ids it had, in its order."""
-    total_latency_ms: float | None = None
-    stage_latency_ms: Mapping[str, float] = field(default_factory=dict)
-    """candidate, fusion, rerank, boost."""
-    stages: tuple[StageLogged, ...] = ()
-    fusion_weights: Mapping[str, float] = field(default_factory=dict)
-    quality_proxy_score: float | None = None
-    """L-2: a health figure, not quality."""
-    trace_id: str | None = None
-    prompt_id: str | None = None
-    retriever: str | None = None
-    """The retriever that answered: its whole expression, or a fingerprint."""
-    fallback: str | None = None
-    """Why a fallback was triggered; None where none was."""
-    degraded: bool = False
-    mode_override: str | None = None
-    token_pressure_level: str | None = None
-    token_pressure_ratio: float | None = None
-    boost_delta: float | None = None
-    extraction_count: int | None = None
-    flags: Mapping[str, Any] = field(default_factory=dict)
-    """Flags in force and their variants."""
-    is_eval_corpus: bool = False
-    """Its query belongs to a golden set."""
-    eval_category: str | None = None
-    traffic: Traffic = "user"
-    """Whose search it is; only users' searches count in figures, feedback and reviews."""
 
     @property
     def result_count(self) -> int | None:

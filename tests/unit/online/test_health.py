@@ -314,7 +314,7 @@ def test_o3_health_makes_no_store(ringtrue: Any, tmp_path: Path) -> None:
 def test_o3_the_log_is_counted_not_read(healthy: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """With 100,000 searches a day, reading them to count them would make health the slowest page of all."""
     rows = [LoggedQuery(f"eq_more_{n}", "pool", "shop", LATELY) for n in range(2_000)]
-    healthy.add_queries([*rows, LoggedQuery("eq_elsewhere", "pool", "shop", LATELY, "desk")])
+    healthy.add_queries([*rows, LoggedQuery("eq_elsewhere", "pool", "shop", LATELY, project="desk")])
     read: list[int] = []
     queries = healthy.queries
 

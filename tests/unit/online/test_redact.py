@@ -129,7 +129,7 @@ def test_l3_hash_only_keeps_equal_queries_equal_and_unreadable_with_a_key_of_eac
     redactor = Redactor(hash_only=True, hash_users=True, salt="pepper")
 
     def stored(text: str, project: str = "shop", salt: Redactor = redactor) -> LoggedQuery:
-        return salt.query(LoggedQuery("eq", text, "t", NOW, project, user_id="ada"))
+        return salt.query(LoggedQuery("eq", text, "t", NOW, project=project, user_id="ada"))
 
     assert re.fullmatch(r"h_[0-9a-f]{32}", stored("Quiet  Room").query)
     assert stored("Quiet  Room").query == stored("quiet room").query != stored("quiet rooms").query

@@ -52,8 +52,10 @@ def test_an_event_is_linked_as_the_library_links_it(client: TestClient, url: str
         # The same events through the library, into another project with the same searches.
         store.add_queries(
             [
-                LoggedQuery(row.query_id, row.query, row.tool_name, row.created_at, "again", session_id=row.session_id,
-                            result_ids=row.result_ids, retriever=row.retriever, trace_id=row.trace_id)
+                LoggedQuery(
+                    row.query_id, row.query, row.tool_name, row.created_at, project="again", session_id=row.session_id,
+                    result_ids=row.result_ids, retriever=row.retriever, trace_id=row.trace_id,
+                )
                 for row in store.queries()
             ]
         )  # fmt: skip

@@ -508,7 +508,7 @@ def test_v2_an_evaluation_is_written_down_at_once_and_by_the_background(lite: St
 
 def test_the_background_writes_down_every_project_that_has_data(lite: Store) -> None:
     for project in ("alpha", "beta"):
-        lite.add_queries([LoggedQuery(project, "text", "shop", timestamp(NOW), project)])
+        lite.add_queries([LoggedQuery(project, "text", "shop", timestamp(NOW), project=project)])
     telemetry = Telemetry(Settings(project="house", history_seconds=0.01), lite)
     written = threading.Event()
     real = lite.add_history

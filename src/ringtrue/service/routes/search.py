@@ -105,7 +105,13 @@ def _asked(service: Service, request: SearchRequest) -> Found:
 def logged(found: Found | SearchFailed, request: SearchRequest, *, query_id: str, created_at: str, project: str) -> LoggedQuery:
     """Return a search as the log keeps it; one that failed has no results and says why."""
     asked = LoggedQuery(
-        query_id, request.query, request.tool, created_at, project, session_id=request.session_id, user_id=request.user_id
+        query_id,
+        request.query,
+        request.tool,
+        created_at,
+        project=project,
+        session_id=request.session_id,
+        user_id=request.user_id,
     )
     if isinstance(found, SearchFailed):
         return replace(asked, degraded=True, fallback=f"{ERROR}{type(found).__name__}: {clean(str(found))}"[:500])
