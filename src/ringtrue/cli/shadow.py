@@ -15,7 +15,8 @@ from ringtrue.cli.store import Json, Where
 from ringtrue.errors import InputError, MissingInput, nearest
 
 if TYPE_CHECKING:
-    from ringtrue.online import OnGolden, Scored, ShadowCounts, ShadowSummary
+    from ringtrue.answers import ShadowSummary
+    from ringtrue.online import OnGolden, Scored, ShadowCounts
     from ringtrue.online.scoring import Feed
     from ringtrue.store import Flag, Store
 
@@ -312,8 +313,7 @@ def _status(flag: Flag, found: ShadowSummary) -> dict[str, Any]:
     from dataclasses import asdict
 
     facts = {part: flag.metadata.get(part) for part in ("candidate", "production", "candidate_since")}
-    shares = {"missing_share": found.missing_share, "p95_increase": found.p95_increase}
-    return {"on": flag.shadow, **facts, **asdict(found), **shares}
+    return {"on": flag.shadow, **facts, **asdict(found)}
 
 
 def _row(flag: Flag, found: ShadowSummary, *, known: bool) -> list[str]:

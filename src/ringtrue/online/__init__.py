@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ringtrue.online.figures import Figures, LogFigures, Losses, log_figures, losses
     from ringtrue.online.flags import PRESETS, Flags, change_flag, existing_flag, is_on, only_forced, overrides
     from ringtrue.online.generator import LlmGenerator
-    from ringtrue.online.graduate import NO_CONSTITUTIONAL, Check, Decision, decide, explain, roll_back, step
+    from ringtrue.online.graduate import NO_CONSTITUTIONAL, Decision, decide, explain, roll_back, step
     from ringtrue.online.health import Health, health_of, review_and_evaluation
     from ringtrue.online.identify import event_name, query_name
     from ringtrue.online.interleave import Interleaved, as_flag, from_flags, interleaved
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     )
     from ringtrue.online.shadow import Shadow, ShadowCounts
     from ringtrue.online.spans import queries_in_spans
-    from ringtrue.online.summary import ShadowSummary, summarise
+    from ringtrue.online.summary import summarise
     from ringtrue.online.tally import Counts, living
     from ringtrue.online.triggers import (
         LearnedTriggers,
@@ -113,7 +113,6 @@ _HOME = {
     ),
     "graduate": (
         "NO_CONSTITUTIONAL",
-        "Check",
         "Decision",
         "decide",
         "explain",
@@ -144,10 +143,7 @@ _HOME = {
         "Shadow",
         "ShadowCounts",
     ),
-    "summary": (
-        "ShadowSummary",
-        "summarise",
-    ),
+    "summary": ("summarise",),
     "abtest": (
         "Recorded",
         "Scores",
@@ -222,7 +218,6 @@ __all__ = [
     "PRESETS",
     "SOURCES",
     "Attraction",
-    "Check",
     "Confidence",
     "Correlation",
     "Counts",
@@ -264,7 +259,6 @@ __all__ = [
     "SessionSummary",
     "Shadow",
     "ShadowCounts",
-    "ShadowSummary",
     "Shown",
     "Situation",
     "Standing",

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ringtrue.answers import ShadowSummary
 from ringtrue.online.missing import AuditStore, missing_of
-from ringtrue.online.summary import ShadowSummary, percentile, summarise
+from ringtrue.online.summary import percentile, summarise
 from ringtrue.store import DEFAULT_PROJECT, ABTest, Flag, LoggedQuery, ShadowRun, StoredResult, timestamp
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from ringtrue.answers import Condition, ShadowSummary
 from ringtrue.online.abtest import TrialStore, decided_after, set_status
 from ringtrue.online.evidence import LAST_CONTROL, Evidence, EvidenceStore, Side, gather
 from ringtrue.online.flags import FlagStore, existing_flag
-from ringtrue.online.summary import ShadowSummary
 from ringtrue.store import DEFAULT_PROJECT, Flag, timestamp
 
 STAGES = (1.0, 5.0, 10.0, 25.0, 50.0, 100.0)
@@ -44,15 +44,6 @@ Action = Literal["advance", "graduate", "rollback", "reject", "wait", "done"]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One condition: whether it holds (None: not known), and in plain words why."""
-
-    name: str
-    holds: bool | None
-    says: str
-
-
-@dataclass(frozen=True, slots=True)
 class Decision:
     """What is to become of a flag, and everything that was looked at."""
 
@@ -61,7 +52,7 @@ class Decision:
     before: Flag
     flag: Flag
     """As it shall be; as it is where nothing moves."""
-    checks: tuple[Check, ...] = ()
+    checks: tuple[Condition, ...] = ()
     breaches: tuple[str, ...] = ()
 
     @property
@@ -170,7 +161,7 @@ def _moved(flag: Flag, now: datetime, **changes: Any) -> Flag:
     return replace(flag, stage_since=timestamp(now), **changes)
 
 
-def _entry(flag: Flag, evidence: Evidence) -> Iterator[Check]:
+def _entry(flag: Flag, evidence: Evidence) -> Iterator[Condition]:
     """What must hold before anybody gets the feature, and as long as it spreads."""
     yield _improvement(flag, evidence)
     yield _test(flag, evidence)
@@ -180,27 +171,27 @@ def _entry(flag: Flag, evidence: Evidence) -> Iterator[Check]:
     increase = shadow.p95_increase
     if increase is None or shadow.timed < flag.min_samples:
         timed = f"{shadow.timed} shadow queries{_from(shadow)} are timed on both sides"
-        yield Check("latency", None, f"{timed}; {flag.min_samples} are needed")
+        yield Condition("latency", None, f"{timed}; {flag.min_samples} are needed")
     else:
         ms = f"{shadow.control_p95_ms:.1f} → {shadow.treatment_p95_ms:.1f} ms, {increase:+.1%}{_from(shadow)}"
-        yield Check("latency", _below_limit(increase), f"p95 {ms}; below {P95_INCREASE:+.0%} is allowed")
+        yield Condition("latency", _below_limit(increase), f"p95 {ms}; below {P95_INCREASE:+.0%} is allowed")
     share = shadow.failure_share
     if share is None:
-        yield Check("failures", None, "no query was shadowed yet")
+        yield Condition("failures", None, "no query was shadowed yet")
     else:
         seen = f"the candidate failed on {shadow.failures} of {shadow.queries} shadow queries"
-        yield Check("failures", share <= FAILURE_SHARE, f"{seen}; {FAILURE_SHARE:.0%} is allowed")
+        yield Condition("failures", share <= FAILURE_SHARE, f"{seen}; {FAILURE_SHARE:.0%} is allowed")
     gone = shadow.missing_share
     if gone is not None and gone > MISSING_SHARE:
         seen = f"of {shadow.live + shadow.missing:,} sampled live queries {shadow.missing:,} are missing ({gone:.0%})"
         cure = "give the shadow more workers, or a smaller sample"
-        yield Check("sample", False, f"{seen}, and under load no random ones; {MISSING_SHARE:.0%} is allowed: {cure}")
+        yield Condition("sample", False, f"{seen}, and under load no random ones; {MISSING_SHARE:.0%} is allowed: {cure}")
     if evidence.gate is not None:
         holds = {"pass": True, "fail": False}.get(evidence.gate)
         said = "could not decide" if holds is None else f"{evidence.gate}ed"
-        yield Check("gate", holds, f"the feature's newest gate {said}")
+        yield Condition("gate", holds, f"the feature's newest gate {said}")
     if evidence.breaches:
-        yield Check("watch", False, "; ".join(evidence.breaches))
+        yield Condition("watch", False, "; ".join(evidence.breaches))
 
 
 def _from(shadow: ShadowSummary) -> str:
@@ -209,16 +200,20 @@ def _from(shadow: ShadowSummary) -> str:
     return words[shadow.timed_source]
 
 
-def _improvement(flag: Flag, evidence: Evidence) -> Check:
+def _improvement(flag: Flag, evidence: Evidence) -> Condition:
     measure, needed = str(flag.metadata.get("measure", MEASURE)), flag.graduation_threshold
     name = "improvement"
     if evidence.golden is None:
-        return Check(name, None, f"not measured on the golden corpus; run `ringtrue shadow start {flag.name} --golden SET …`")
+        return Condition(
+            name, None, f"not measured on the golden corpus; run `ringtrue shadow start {flag.name} --golden SET …`"
+        )
     delta = evidence.golden.deltas.get(measure)
     if delta is None or math.isnan(delta):
-        return Check(name, None, f"the shadow run {evidence.golden.run_id} on the golden corpus has no difference in {measure}")
+        return Condition(
+            name, None, f"the shadow run {evidence.golden.run_id} on the golden corpus has no difference in {measure}"
+        )
     where = f"on {evidence.golden.golden or 'the golden corpus'} ({evidence.golden.query_count} queries)"
-    return Check(name, delta >= needed, f"{measure} {delta:+.4f} {where}; {needed:+.4g} is needed")
+    return Condition(name, delta >= needed, f"{measure} {delta:+.4f} {where}; {needed:+.4g} is needed")
 
 
 def _decision(evidence: Evidence) -> str | None:
@@ -226,36 +221,36 @@ def _decision(evidence: Evidence) -> str | None:
     return None if said == "continue" else said
 
 
-def _test(flag: Flag, evidence: Evidence) -> Check:
+def _test(flag: Flag, evidence: Evidence) -> Condition:
     name = "sequential test"
     if evidence.test_is_older:
         cure = f"begin anew: ringtrue test create {flag.name} --again"
-        return Check(name, None, f"it began before the candidate was changed; {cure}")
+        return Condition(name, None, f"it began before the candidate was changed; {cure}")
     if evidence.test is None:
-        return Check(name, None, f"there is none; start it: ringtrue test create {flag.name}")
+        return Condition(name, None, f"there is none; start it: ringtrue test create {flag.name}")
     if evidence.test.method == "beta-binomial":
-        return Check(name, None, "its method does not hold its error when looked at often; use sprt or confidence-sequence")
+        return Condition(name, None, "its method does not hold its error when looked at often; use sprt or confidence-sequence")
     said, after = _decision(evidence), decided_after(evidence.test)
     if said == "accept-treatment":
-        return Check(name, True, f"accepted the candidate after {after} queries")
+        return Condition(name, True, f"accepted the candidate after {after} queries")
     if said == "accept-control":
-        return Check(name, False, f"accepted production after {after} queries")
-    return Check(name, None, f"undecided after {evidence.test.sample_count} queries")
+        return Condition(name, False, f"accepted production after {after} queries")
+    return Condition(name, None, f"undecided after {evidence.test.sample_count} queries")
 
 
-def _samples(flag: Flag, evidence: Evidence) -> Check:
+def _samples(flag: Flag, evidence: Evidence) -> Condition:
     count = evidence.test.sample_count if evidence.test is not None else 0
-    return Check("samples", count >= flag.min_samples, f"{count} judged queries compared; {flag.min_samples} are needed")
+    return Condition("samples", count >= flag.min_samples, f"{count} judged queries compared; {flag.min_samples} are needed")
 
 
-def _constitutional(flag: Flag, evidence: Evidence) -> Iterator[Check]:
+def _constitutional(flag: Flag, evidence: Evidence) -> Iterator[Condition]:
     """Yield the check of constitutional documents; none if the golden set has none or the project never measures them."""
     name = "constitutional"
     before, after = _surfacing(evidence)
     if before is not None and after is not None:
-        yield Check(name, after >= before - 1e-12, f"surfacing {before:.4f} → {after:.4f}; it must not fall")
+        yield Condition(name, after >= before - 1e-12, f"surfacing {before:.4f} → {after:.4f}; it must not fall")
     elif evidence.constitutional and not flag.metadata.get(NO_CONSTITUTIONAL):
-        yield Check(name, None, "surfacing is not measured on both sides of the golden corpus; measure Constitutional@5")
+        yield Condition(name, None, "surfacing is not measured on both sides of the golden corpus; measure Constitutional@5")
 
 
 def _surfacing(evidence: Evidence) -> tuple[float | None, float | None]:
@@ -268,18 +263,18 @@ def _surfacing(evidence: Evidence) -> tuple[float | None, float | None]:
     return None, None
 
 
-def _stage(flag: Flag, evidence: Evidence, now: datetime) -> Iterator[Check]:
+def _stage(flag: Flag, evidence: Evidence, now: datetime) -> Iterator[Condition]:
     """What must hold of the present stage."""
     seen = evidence.on.queries if evidence.on is not None else 0
-    yield Check(
+    yield Condition(
         "stage queries", seen >= flag.min_samples, f"{seen} live searches with the feature; {flag.min_samples} are needed"
     )
     hours = float(flag.metadata.get("stage_hours", STAGE_HOURS))
     if flag.stage_since is None:
-        yield Check("stage time", None, "nobody wrote down when the stage began; set the percentage again")
+        yield Condition("stage time", None, "nobody wrote down when the stage began; set the percentage again")
     else:
         spent = (now - datetime.fromisoformat(flag.stage_since)).total_seconds() / 3600
-        yield Check("stage time", spent >= hours, f"{spent:.1f} h at {flag.rollout:g} %; {hours:g} h are needed")
+        yield Condition("stage time", spent >= hours, f"{spent:.1f} h at {flag.rollout:g} %; {hours:g} h are needed")
     yield _live_latency(evidence)
     yield _live_trouble(evidence)
 
@@ -297,26 +292,26 @@ def _below_limit(increase: float) -> bool:
     return increase < P95_INCREASE - 1e-9  # 120 / 100 - 1 is a little below 0.2 in floating point
 
 
-def _live_latency(evidence: Evidence) -> Check:
+def _live_latency(evidence: Evidence) -> Condition:
     name, sides = "live latency", _comparable(evidence)
     if isinstance(sides, str):
-        return Check(name, None, sides)
+        return Condition(name, None, sides)
     on, off = sides
     if not on.p95_ms or not off.p95_ms or len(on.latencies) < LEAST_LIVE:
-        return Check(name, None, "too few live searches carry their latency")
+        return Condition(name, None, "too few live searches carry their latency")
     increase = on.p95_ms / off.p95_ms - 1
     said = f"p95 {off.p95_ms:.1f} → {on.p95_ms:.1f} ms, {increase:+.1%}; below {P95_INCREASE:+.0%} is allowed"
-    return Check(name, _below_limit(increase), said)
+    return Condition(name, _below_limit(increase), said)
 
 
-def _live_trouble(evidence: Evidence) -> Check:
+def _live_trouble(evidence: Evidence) -> Condition:
     name, sides = "live failures", _comparable(evidence)
     if isinstance(sides, str):
-        return Check(name, None, sides)
+        return Condition(name, None, sides)
     on, off = sides
     more = on.degraded / on.queries - off.degraded / off.queries
     said = f"failed or degraded: {off.degraded}/{off.queries} without, {on.degraded}/{on.queries} with"
-    return Check(name, more <= FAILURE_SHARE, f"{said}; {FAILURE_SHARE:.0%} more is allowed")
+    return Condition(name, more <= FAILURE_SHARE, f"{said}; {FAILURE_SHARE:.0%} more is allowed")
 
 
 def _breaches(evidence: Evidence) -> Iterator[str]:

@@ -4,64 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from ringtrue.answers import ShadowSource
+from ringtrue.answers import ShadowSource, ShadowSummary
 from ringtrue.store import ShadowRun
 
 ENOUGH_TIMED = 100
 """So many queries of live systems that were timed, and replays are not looked at."""
 ON_GOLDEN = "golden:"
 """How the id of a query begins that was asked on a golden set."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShadowSummary:
-    """Figures over the queries that a candidate answered beside production; None where there is nothing to take them from."""
-
-    queries: int
-    failures: int
-    """Queries to which the candidate gave no answer."""
-    changed: float | None
-    """Share of answers that differ in any place."""
-    top_changed: float | None
-    overlap: float | None
-    """Mean Jaccard overlap."""
-    tau: float | None
-    """Mean rank correlation, where it exists."""
-    judged: int
-    mrr_delta: float | None
-    """Mean difference in reciprocal rank, candidate − production, over judged queries."""
-    mrr_spread: float | None
-    """Standard deviation of that difference from query to query."""
-    ndcg_delta: float | None
-    timed: int
-    """Queries with both latencies, of the one source that these are taken from."""
-    control_p95_ms: float | None
-    treatment_p95_ms: float | None
-    timed_source: ShadowSource | None = None
-    """Where they were timed: 'live' where that is enough, else 'log' or 'golden'; None where nobody said."""
-    live: int = 0
-    """Queries of live systems, and those from before that was stored."""
-    missing: int = 0
-    """Sampled queries of live systems of which nothing is stored (``missing_of``)."""
-
-    @property
-    def missing_share(self) -> float | None:
-        """The part of the live sample that is missing; under load that is no random part."""
-        return self.missing / (self.live + self.missing) if self.live + self.missing else None
-
-    @property
-    def failure_share(self) -> float | None:
-        return self.failures / self.queries if self.queries else None
-
-    @property
-    def p95_increase(self) -> float | None:
-        """How much longer the candidate's slow answers take, as a share: 0.2 is 20 %."""
-        if not self.control_p95_ms or self.treatment_p95_ms is None:
-            return None
-        return self.treatment_p95_ms / self.control_p95_ms - 1
 
 
 def summarise(rows: Sequence[ShadowRun], *, missing: int = 0, enough_timed: int = ENOUGH_TIMED) -> ShadowSummary:
@@ -78,6 +29,8 @@ def summarise(rows: Sequence[ShadowRun], *, missing: int = 0, enough_timed: int 
     rr = [row.mrr_delta for row in answered if row.mrr_delta is not None]
     # A search that failed took its time, too, but how much longer it would have taken nobody knows; failures are counted apart.
     source, timed = _of_one_source(answered, enough_timed)
+    before, after = (percentile([pair[side] for pair in timed], 95) for side in (0, 1))
+    live = sum(source_of(row) in ("live", None) for row in rows)
     return ShadowSummary(
         queries=len(rows),
         failures=len(rows) - len(answered),
@@ -90,11 +43,14 @@ def summarise(rows: Sequence[ShadowRun], *, missing: int = 0, enough_timed: int 
         mrr_spread=stdev(rr) if len(rr) > 1 else None,
         ndcg_delta=_mean([row.ndcg_delta for row in answered if row.ndcg_delta is not None]),
         timed=len(timed),
-        control_p95_ms=percentile([pair[0] for pair in timed], 95),
-        treatment_p95_ms=percentile([pair[1] for pair in timed], 95),
+        control_p95_ms=before,
+        treatment_p95_ms=after,
         timed_source=source,
-        live=sum(source_of(row) in ("live", None) for row in rows),
+        live=live,
         missing=missing,
+        missing_share=missing / (live + missing) if live + missing else None,
+        failure_share=(len(rows) - len(answered)) / len(rows) if rows else None,
+        p95_increase=after / before - 1 if before and after is not None else None,
     )
 
 

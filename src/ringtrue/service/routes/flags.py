@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
-from ringtrue.answers import Condition, FlagChange, FlagDecision, FlagPage, FlagState, ListedFlag, Status, Variant
+from ringtrue.answers import FlagChange, FlagDecision, FlagPage, FlagState, ListedFlag, Status, Variant
 from ringtrue.online import Decision, explain
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
@@ -60,7 +61,7 @@ def list_flags(service: Here, caller: Reader) -> list[ListedFlag]:
 
 
 def _decision(found: Decision) -> FlagDecision:
-    checks = tuple(Condition(check.name, check.holds, for_rest(check.says)) for check in found.checks)
+    checks = tuple(replace(check, says=for_rest(check.says)) for check in found.checks)
     return record_from(FlagDecision, found, why=for_rest(found.why), checks=checks, page=for_rest(explain(found)))
 
 

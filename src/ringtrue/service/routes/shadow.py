@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
-from ringtrue.answers import ShadowFeature, ShadowFeatureRuns, ShadowRecorded, ShadowSource, ShadowSummary
+from ringtrue.answers import ShadowFeature, ShadowFeatureRuns, ShadowRecorded, ShadowSource
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
@@ -66,7 +66,7 @@ def list_features(service: Here, caller: Reader) -> list[ShadowFeature]:
 
 
 def _feature(found: Shadowed) -> ShadowFeature:
-    return record_from(ShadowFeature, found.flag, feature=found.flag.name, summary=record_from(ShadowSummary, found.summary))
+    return record_from(ShadowFeature, found.flag, feature=found.flag.name, summary=found.summary)
 
 
 @router.get("/{feature}")

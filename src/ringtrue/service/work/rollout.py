@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ringtrue.answers import ListedFlag, Status
+from ringtrue.answers import ListedFlag, ShadowSummary, Status
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.online import (
     Decision,
     Recorded,
     Redactor,
     Scores,
-    ShadowSummary,
     change_flag,
     checked_scores,
     create_test,
