@@ -11,7 +11,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rest_service import client as client
-from ringtrue.golden import content_hash, load, read_upload, version_name
+from ringtrue.golden import content_hash, load, read_upload, save, version_name
+from ringtrue.golden.formats import read
 from ringtrue.golden.formats.testset import as_yaml
 
 JUDGED = {"when can I swim": {"pool": 2}, "late drinks": {"bar": 1}}
@@ -48,6 +49,17 @@ def test_a_file_that_is_no_set_is_told_what_the_page_takes_V_3(client: TestClien
     assert "a zip of a BEIR folder" in said
     for other in ("csv", "parquet", "trec", "openinference"):
         assert other not in said.lower(), "what is refused is not offered"
+
+
+@pytest.mark.parametrize("file", ["garden.yaml", "garden.csv"])
+def test_a_refused_file_converted_as_the_page_says_is_taken_with_its_documents(
+    client: TestClient, tmp_path: Path, file: str
+) -> None:
+    save(load("hotel"), tmp_path / file)
+    (said,) = re.findall('data-problem="([^"]*)"', send(client, file, (tmp_path / file).read_bytes()).text)
+    assert "ringtrue golden convert SET gold.json" in said
+    save(read(tmp_path / file), tmp_path / "gold.json")
+    assert send(client, "gold.json", (tmp_path / "gold.json").read_bytes()).status_code == 303
 
 
 def test_a_version_is_downloaded_and_is_the_same_when_it_comes_back_V_3(client: TestClient) -> None:

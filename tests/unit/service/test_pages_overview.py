@@ -112,6 +112,14 @@ def test_v3_one_evaluation_has_no_line_over_time(client: TestClient) -> None:
     assert "<svg" in tiles(shown(client))["nDCG@10"]
 
 
+def test_a_tile_shows_no_difference_between_two_versions_of_the_set(client: TestClient) -> None:
+    add(client, "first", HYBRID, "hotel-v1.0.0", 0.762, ago=50)
+    add(client, "second", HYBRID, "hotel-v2.0.0", 0.721, ago=40)
+    assert "0.041" not in tiles(shown(client))["nDCG@10"]
+    add(client, "third", HYBRID, "hotel-v2.0.0", 0.733, ago=5)
+    assert "+0.012" in tiles(shown(client))["nDCG@10"]
+
+
 def test_v3_without_a_baseline_the_served_search_on_its_most_evaluated_set(client: TestClient) -> None:
     for n in range(2):
         add(client, f"ours-{n}", HYBRID, "hotel-v2.0.0", 0.903, ago=50 - n)

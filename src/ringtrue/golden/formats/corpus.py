@@ -59,8 +59,8 @@ def corpus_paths(record: Record, place: Place, folder: Path | None) -> dict[str,
     if value is None:
         return {}
     if folder is None:
-        cure = "write the documents as 'entities' of a golden-dataset, or send a zip of a BEIR folder"
-        raise place.at("corpus").error(f"{value!r:.60} names another file, which is not here", cure)
+        cure = "put both into one file (ringtrue golden convert SET gold.json) and send that, or a zip of a BEIR folder"
+        raise place.at("corpus").error(f"the documents are in another file, {value!r:.60}, which was not sent", cure)
     names = {"": value} if isinstance(value, str) else mapping_of(record, "corpus", place)
     paths = {}
     for name in names:

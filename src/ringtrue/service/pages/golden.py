@@ -71,7 +71,8 @@ def upload(
     try:
         kind = KINDS.get(PurePath(file.filename or "").suffix.lower())
         if kind is None:
-            said = f"'{(file.filename or 'the file')[:80]}' is of no kind that is read here; send .json, .yaml, .jsonl or .zip"
+            sent = (file.filename or "the file")[:80]
+            said = f"cannot read '{sent}'; send .json, .yaml, .jsonl or .zip (ringtrue golden convert SET gold.json makes one)"
             raise Refused(422, "unsupported_type", said, field="file")
         kept = keep_golden(service, caller, read_set(file.file.read(), kind, name=_called(file.filename or "upload")))
     except (RingtrueError, Refused) as problem:

@@ -125,13 +125,14 @@ def _helps(rule: str) -> str:
 
 def _tile(series: Series, measure: str) -> dict[str, Any]:
     row = series.last
-    value, before = figure(row, measure), series.before_last(measure)
-    ends = row.intervals.get(measure)
-    # On this version of the set: where the questions changed, a line would say that the search did.
+    # On this version of the set only: after a change of the questions, a difference is not the search's.
     known = [point for one in series.rows if one.golden == row.golden and (point := figure(one, measure)) is not None]
     # A line through one evaluation would say that nothing changed, where nothing is known.
     plot = charts.sparkline(known, label=f"{measure} of the last {len(known)} evaluations") if len(known) > 1 else ""
-    return {"name": measure, "value": value, "before": before, "ends": ends, "plot": plot, "run_id": row.run_id}
+    return {
+        "name": measure, "value": figure(row, measure), "before": known[-2] if len(known) > 1 else None,
+        "ends": row.intervals.get(measure), "plot": plot, "run_id": row.run_id,
+    }  # fmt: skip
 
 
 def _trend(series: Series, measure: str) -> Any:

@@ -84,7 +84,7 @@ def page_by_name(found: list[GoldenItem], limit: int, cursor: str | None) -> Pag
 def upload_golden(service: Here, caller: Writer, body: Body, response: Response) -> GoldenVersion:
     """Keep a golden set under the name and version that it has; a version never changes.
 
-    JSON, YAML, JSON lines or a zip of files that belong together. What validation finds is in the answer; only what cannot be
+    JSON, YAML, JSON lines or a zip of a BEIR folder. What validation finds is in the answer; only what cannot be
     read is refused.
     """
     kind = kind_of(body, ("json", "yaml", "jsonl", "zip"))

@@ -15,7 +15,7 @@ from ringtrue.answers import HealthPart
 from ringtrue.online import Health, health_of
 from ringtrue.online.production import Pair, production_pair, set_name
 from ringtrue.service.errors import clean
-from ringtrue.service.work.finding_runs import AT_A_TIME, figure
+from ringtrue.service.work.finding_runs import AT_A_TIME
 from ringtrue.service.work.remembered import Remembered
 
 if TYPE_CHECKING:
@@ -62,11 +62,6 @@ class Series:
     @property
     def gated(self) -> list[StoredResult]:
         return [row for row in self.rows if row.gate is not None]
-
-    def before_last(self, measure: str) -> float | None:
-        """Return the value before the last one; None where there is none."""
-        known = [value for row in self.rows[:-1] if (value := figure(row, measure)) is not None]
-        return known[-1] if known else None
 
 
 @dataclass(frozen=True)
