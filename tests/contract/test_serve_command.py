@@ -38,6 +38,13 @@ def test_what_cannot_be_served_is_said_in_one_line(
     assert "Unknown error" not in done.err, "the system has words for it"
 
 
+def test_what_eval_names_in_the_settings_is_served(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
+    for setting, said in (('golden = "hotell"', "--golden: there is no golden set 'hotell'"), ('retriever = "bm52"', "bm52")):
+        (tmp_path / "ringtrue.toml").write_text(f"[eval]\n{setting}\n")
+        done = ringtrue("serve", "--port", "0", "--host", "192.0.2.1")
+        assert (done.code, said in done.err) == (2, True), done.err
+
+
 def test_a_damaged_store_is_named_and_left_as_it_is(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "bad.sqlite").write_bytes(b"no database " * 300)
     done = ringtrue("serve", "--port", "0", "--store", "bad.sqlite")

@@ -170,10 +170,12 @@ def main() -> None:
 
 
 def _defaults(settings: Config) -> dict[str, Any]:
-    """Return the defaults of all options: what is evaluated stands once, under ``[eval]``, and holds for the gate, too."""
+    """Return the defaults of all options: what ``[eval]`` names holds for the gate and the server, too."""
     evaluated = settings.commands.get("eval", {})
     shared = {name: value for name, value in evaluated.items() if name not in ABOUT_OUTPUT}
-    return {**settings.commands, "gate": {**shared, **settings.commands.get("gate", {})}}
+    searched = {name: evaluated[name] for name in ("golden", "retriever", "folder") if name in evaluated}
+    own = settings.commands
+    return {**own, "gate": {**shared, **own.get("gate", {})}, "serve": {**searched, **own.get("serve", {})}}
 
 
 def _explain(problem: Exception) -> tuple[int, str]:

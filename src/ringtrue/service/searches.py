@@ -87,11 +87,6 @@ class Searches:
         self._closed = False
 
     @property
-    def has_documents(self) -> bool:
-        """True where the settings say what is searched."""
-        return self.settings.folder is not None or self.settings.golden is not None
-
-    @property
     def documents(self) -> Collection:
         """The documents that are searched; raises MissingInput where the settings name none, or what they name is not there."""
         with self._opening:
@@ -156,11 +151,13 @@ class Searches:
 
     def passages(self, doc_ids: Iterable[str]) -> dict[str, Passage]:
         """Return title and text of documents by id; those that lie elsewhere, with a connected system, are absent."""
-        if not self.has_documents:
+        try:
+            documents = self.documents
+        except InputError:  # none are configured, or the golden set has none
             return {}
         wanted = list(doc_ids)
-        titles = self.documents.titles(wanted)
-        texts = self.documents.texts_known(wanted)
+        titles = documents.titles(wanted)
+        texts = documents.texts_known(wanted)
         return {
             doc_id: Passage(title, texts[doc_id].removeprefix(title).strip())
             for doc_id, title in titles.items()

@@ -11,6 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rest_service import client as client
+from rest_service import serving
 from ringtrue.golden import content_hash, load, read_upload, save, version_name
 from ringtrue.golden.formats import read
 from ringtrue.golden.formats.testset import as_yaml
@@ -90,3 +91,22 @@ def test_the_set_that_the_guide_shows_is_evaluated_as_it_stands_V_1(client: Test
     assert client.post("/v1/golden", content=shown, headers={"content-type": "application/yaml"}).status_code == 201
     whole = client.get("/v1/golden/my-set?content=true").json()["content"]
     assert whole["queries"][0]["query_text"] == "may our dog come along"
+
+
+def test_the_form_offers_the_golden_set_of_the_server_first_and_evaluates_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("golden").mkdir()
+    Path("golden/desk.json").write_text(json.dumps(DATASET))
+    Path("golden/judged.json").write_text(json.dumps(JUDGED))
+    with serving(tmp_path, golden="golden/desk.json") as client:
+        form = client.get("/evaluate").text
+        assert re.findall(r'<option value="([^"]*)" selected>(desk[^<]*)', form) == [("", "desk (the server&#39;s)")]
+        token = re.search(r'<meta name="csrf-token" content="([^"]+)"', form)
+        assert token is not None
+        started = client.post("/evaluate", data={"csrf": token[1], "golden": "", "retriever": "bm25"}, follow_redirects=False)
+        assert started.status_code == 303
+        assert "front-desk@1.0.0" in client.get(started.headers["location"].partition("?")[0]).text
+    with serving(tmp_path, golden="golden/judged.json") as client:
+        assert client.app.state.service.searches.passages(["pool"]) == {}  # type: ignore[attr-defined]

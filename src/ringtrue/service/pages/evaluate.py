@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, replace
+from pathlib import PurePath
 from typing import Annotated, Any, get_args
 from urllib.parse import quote
 
@@ -29,6 +30,7 @@ from ringtrue.service.work.library import (
     baseline_named,
     baselines,
     golden_named,
+    golden_of_server,
     golden_sets,
     golden_versions,
     server_policy,
@@ -66,12 +68,12 @@ class Asked:
 
     def wanted(self, service: Service, caller: Caller) -> Wanted:
         """Return what is to be evaluated; raises InputError and MissingInput."""
-        if not self.golden:
+        if not self.golden and service.settings.golden is None:
             raise InputError("no golden set is chosen; choose one, or upload one under Golden sets")
         if self.k.strip() and not (self.k.strip().isdecimal() and 1 <= int(self.k) <= 1000):
             raise InputError(f"'{self.k[:20]}' is no number of hits; write a whole number from 1 to 1000, or leave it empty")
         return Wanted(
-            golden_named(service, caller, self.golden),
+            golden_named(service, caller, self.golden) if self.golden else golden_of_server(service),
             retriever=self.retriever.strip() or None,
             components=self.only,
             measures=measures_in(self.measures),
@@ -137,8 +139,11 @@ def _form(request: Request, service: Service, caller: Caller, asked: Asked, *, p
         if chosen and chosen not in dict(listed):
             listed.append((chosen, chosen.replace("@", " ")))
     # Without a set of one's own: that whose documents the server searches, for another's it may know no answers.
-    shipped = sorted((one.name for one in sets), key=lambda name: name != (settings.golden or "").partition("@")[0])
+    served = (settings.golden or "").partition("@")[0]
+    shipped = sorted((one.name for one in sets), key=lambda name: name != served)
     first = next((one.name for one in sets if not one.shipped), shipped[0] if shipped else "")
+    if served and served not in shipped:
+        first, choices = "", [("", f"{PurePath(served).stem} (the server's)"), *choices]
     return page(
         request, caller, "evaluate.html.jinja", status=422 if problem else 200,
         asked=replace(asked, golden=asked.golden or first, retriever=asked.retriever or settings.retriever),

@@ -280,12 +280,8 @@ def wanted_of(service: Service, caller: Writer, request: EvaluateRequest) -> Wan
         golden = read_set(json.dumps(request.test_set).encode(), "json")
     elif request.golden is not None:
         golden = golden_named(service, caller, request.golden)
-    elif service.settings.golden is not None:
-        from ringtrue.golden import load
-
-        golden = load(service.settings.golden)
     else:
-        raise InputError("no golden set is named; write golden: 'hotel', or send a test_set")
+        golden = golden_of_server(service)
     return Wanted(
         golden,
         retriever=request.retriever,

@@ -94,6 +94,13 @@ def golden_named(service: Service, caller: Caller, text: str) -> GoldenSet:
     return _found(service, caller, text)[0]
 
 
+def golden_of_server(service: Service) -> GoldenSet:
+    """Return the golden set that the server's settings name; raises InputError if they name none."""
+    if service.settings.golden is None:
+        raise InputError("no golden set is named; write golden: 'hotel', or send a test_set")
+    return load(service.settings.golden)
+
+
 def _found(service: Service, caller: Caller, text: str) -> tuple[GoldenSet, str | None]:
     name, version = named(text)
     row = service.of(caller).golden_set(name, version, project=caller.project)
