@@ -29,8 +29,8 @@ def ranked(text: str) -> list[str]:
 
 
 @contextmanager
-def served(answer: Answer) -> Iterator[str]:
-    """A search over HTTP: ``answer(method, fields)`` returns what it answers, or a status."""
+def served(answer: Answer, credentials: str | None = None) -> Iterator[str]:
+    """A search over HTTP: ``answer(method, fields)`` returns what it answers, or a status. Others get 401."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -40,6 +40,7 @@ def served(answer: Answer) -> Iterator[str]:
             self.reply(answer("POST", json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
 
         def reply(self, value: Any) -> None:
+            value = 401 if credentials not in (None, self.headers["Authorization"]) else value
             body = json.dumps(value).encode()
             self.send_response(value if isinstance(value, int) else 200)
             self.send_header("Content-Length", str(len(body)))
@@ -212,6 +213,78 @@ def test_an_example_of_a_search_is_taken_apart() -> None:
         assert found.settings["params"] == {"term": "{text}", "limit": "{k}"}
         assert found.question == "sauna"
         assert connect(found.settings).search("bar", k=1)[0].doc_id == "d2"
+
+
+@pytest.mark.parametrize(
+    ("term", "params", "note"),
+    [
+        ("sauna&limit=2", {"q": "{text}", "limit": "{k}"}, "'limit' of your URL is taken for the number of hits"),
+        ("sauna", {"q": "{text}"}, "give a query that finds more with --question"),
+    ],
+)
+def test_with_one_hit_the_number_of_hits_of_the_url_is_kept(term, params, note) -> None:
+    def exact(method: str, fields: dict[str, Any]) -> Any:
+        if method != "GET":
+            return 405
+        words = set(fields["q"].split())
+        return [{"id": name} for name, text in TEXTS.items() if words & set(text.split())][: int(fields.get("limit", 9))]
+
+    with served(exact) as url:
+        found = probed(f"{url}?q={term}", "nothing")
+    assert found.settings["params"] == params
+    assert note in found.notes[0]
+
+
+def test_unusual_fields_of_the_url_are_tried_first_but_filters_stay() -> None:
+    def german(method: str, fields: dict[str, Any]) -> Any:
+        if method != "GET" or fields.get("sprache") != "de" or "suchbegriff" not in fields:
+            return []
+        return plain_get("GET", {"q": fields["suchbegriff"], "limit": fields.get("anzahl", 4)})
+
+    with served(german) as url:
+        found = probed(f"{url}?sprache=de&suchbegriff=sauna&anzahl=3&seite=1", "nothing")
+        assert found.settings["url"] == f"{url}?sprache=de&seite=1"
+        assert found.settings["params"] == {"suchbegriff": "{text}", "anzahl": "{k}"}
+        assert connect(found.settings).search("bar", k=1)[0].doc_id == "d2"
+
+
+@pytest.mark.parametrize(("most", "k"), [(10, 10), (7, 5), (2, 1)])
+def test_a_largest_page_is_found_and_told_how_to_evaluate(most, k) -> None:
+    def paged(method: str, fields: dict[str, Any]) -> Any:
+        return 422 if int(fields.get("limit", 2)) > most else plain_get(method, {"limit": 2, **fields})
+
+    with served(paged) as url:
+        found = probed(url, "the sauna")
+    assert found.settings["params"] == {"q": "{text}", "limit": "{k}"}
+    measures = f'["nDCG@{k}", "R@{k}", "RR@{k}"]'
+    assert found.notes == (f"it refuses to return 20 hits; add k = {k} and measure = {measures} under [eval] in ringtrue.toml",)
+
+
+def test_facets_are_not_taken_for_hits_of_an_unusual_name() -> None:
+    def faceted(method: str, fields: dict[str, Any]) -> Any:
+        answer = plain_get(method, fields)
+        return answer if isinstance(answer, int) else {"facets": [{"name": "a"}], "entries": answer["results"]}
+
+    with served(faceted) as url:
+        assert probed(url, "the sauna").settings["hits"] == "entries"
+
+
+@pytest.mark.parametrize(
+    ("access", "header"),
+    [
+        ({"token_env": "SHOP"}, "Bearer secret"),
+        ({"user_env": "SHOP_USER", "password_env": "SHOP"}, "Basic YWRhOnNlY3JldA=="),
+    ],
+)
+def test_an_endpoint_with_a_key_is_asked_with_the_credentials_of_the_connection(monkeypatch, access, header) -> None:
+    monkeypatch.setenv("SHOP", "secret")
+    monkeypatch.setenv("SHOP_USER", "ada")
+    with served(plain_get, header) as url:
+        with pytest.raises(AccessDenied):
+            probed(url, "the sauna")
+        found = probed(url, "the sauna", access)
+        assert access.items() <= found.settings.items()
+        assert len(connect(found.settings).search("sauna", k=2)) == 2
 
 
 @pytest.mark.parametrize(

@@ -87,9 +87,13 @@ def test_an_http_search_that_does_not_answer_gets_its_address_and_comments(ringt
 
 
 class OwnNames(BaseHTTPRequestHandler):
-    """A search by POST whose ids are called ``ref``; a path of /nameless leaves them out."""
+    """A search by POST whose ids are called ``ref``; a path of /nameless leaves them out, /locked wants a key."""
 
     def do_POST(self) -> None:
+        if self.path == "/locked" and self.headers["Authorization"] != "Bearer secret":
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_error(401)
+            return
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         texts = {"p1": "the pool", "p2": "the sauna", "p3": "the bar"}
         ranked = sorted(texts, key=lambda ref: (texts[ref] != asked.get("question"), ref))[: asked.get("limit", 3)]
@@ -140,7 +144,10 @@ def test_without_an_id_the_other_settings_are_written(ringtrue, folder, address)
 def test_the_second_run_completes_settings_that_nobody_has_touched(ringtrue, folder, address) -> None:
     ringtrue(*start_at("http://localhost:9/search"))  # nothing listens at port 9
     text = Path("ringtrue.toml").read_text()
-    assert "init --search http --where http://localhost:9/search --name start --question 'the sauna'` again" in text
+    again = (
+        "# ringtrue init --yes --search http --where http://localhost:9/search --question 'the sauna' --name start --ci github"
+    )
+    assert again in text
     Path("ringtrue.toml").write_text(text.replace("p95 = 500", "p95 = 400"))
     again = ringtrue(*start_at(f"{address}/search"))
     assert "completed [connections.search] in ringtrue.toml" in again.out
@@ -154,6 +161,62 @@ def test_the_second_run_completes_settings_that_nobody_has_touched(ringtrue, fol
     third = ringtrue(*start_at(f"{address}/search"))
     assert "left  ringtrue.toml as it is" in third.out
     assert "[connections.search]" not in third.out, "they are in the file"
+
+
+def test_an_endpoint_with_a_key_is_probed_after_its_variable_was_named(ringtrue, folder, address, monkeypatch) -> None:
+    monkeypatch.setenv("SHOP", "secret")
+    refused = ringtrue(*start_at(f"{address}/locked"))
+    assert "set token_env, or user_env and password_env, in [connections.search] of ringtrue.toml and run init" in refused.err
+    toml = Path("ringtrue.toml")
+    toml.write_text(toml.read_text() + '\ntoken_env = "SHOP"\n')
+    again = ringtrue(*start_at(f"{address}/locked"))
+    assert "completed [connections.search] in ringtrue.toml" in again.out, again.err
+    settings = tomllib.loads(toml.read_text())["connections"]["search"]
+    assert settings == {
+        "kind": "http",
+        "url": settings["url"],
+        "port": settings["port"],
+        "id": "ref",
+        "token_env": "SHOP",
+        **FOUND,
+    }
+    assert ringtrue("search", "the sauna", "--retriever", "connect('search')").out.count("p2") == 1
+    elsewhere = ringtrue(*start_at(f"{address}/locked".replace("127.0.0.1", "localhost")))
+    assert "HTTP 401" in elsewhere.err, "a key goes to its own host only"
+
+
+def test_a_port_in_braces_is_kept_and_asked_if_it_is_known(ringtrue, folder, address, monkeypatch) -> None:
+    place = "http://127.0.0.1:{port}/search"
+    unknown = ringtrue(*start_at(place), "--serve", "python app.py {port}")
+    assert unknown.code == 0, unknown.err
+    assert "no port for {port}" in unknown.err
+    settings = tomllib.loads(Path("ringtrue.toml").read_text())
+    assert settings["connections"]["search"] == {"kind": "http", "url": place}
+    assert settings["ci"]["serve"] == "python app.py {port}"
+    monkeypatch.setenv("RINGTRUE_PORT", address.rpartition(":")[2])
+    known = ringtrue(*start_at(place), "--serve", "python app.py {port}")
+    assert "completed [connections.search]" in known.out, known.err
+    settings = tomllib.loads(Path("ringtrue.toml").read_text())["connections"]["search"]
+    assert (settings["url"], settings["id"]) == (place, "ref")
+    assert "does not contain {port}" not in known.err
+
+
+def test_a_start_command_without_its_port_is_noted(ringtrue, folder, address) -> None:
+    outcome = ringtrue(*start_at(f"{address}/search"), "--serve", "python app.py --port 8000")
+    assert "serve does not contain {port}; CI chooses a free port" in outcome.err
+
+
+def test_questions_about_an_http_search_include_a_query_that_finds_something(ringtrue, folder, address) -> None:
+    outcome = ringtrue("init", stdin=f"http\n{address}/search\n\nthe sauna\n\nhotel\nnone\n".encode())
+    assert outcome.code == 0, outcome.err
+    assert "a search with these settings works (3 documents for 'the sauna')" in outcome.err
+    assert printed(outcome.out)[2:] == JUDGE[:2], "CI needs a baseline"
+
+
+def test_secrets_in_an_address_are_not_written_unnoticed(ringtrue, folder, address) -> None:
+    outcome = ringtrue(*start_at(f"{address}/search?api_key=SECRET"))
+    assert "ringtrue.toml contains the value of 'api_key'" in outcome.err
+    assert 'api_key=SECRET"' in Path("ringtrue.toml").read_text()
 
 
 def test_settings_are_shown_if_the_file_has_others(ringtrue, folder, address) -> None:
@@ -318,6 +381,8 @@ def test_questions_that_nobody_answers_end_with_a_cure(ringtrue, folder) -> None
         (["--ci", "jenkins"], "there are no CI files for 'jenkins'"),
         (["--name", "a/b"], "cannot name a golden set"),
         (["--where", "../elsewhere"], "outside this folder"),
+        (["--search", "http", "--where", "http://localhost:x/search"], "the address cannot be read"),
+        (["--search", "http", "--where", "http://ada:pw@localhost/search"], "set user_env and password_env"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_written(ringtrue, folder, arguments, says) -> None:

@@ -6,6 +6,7 @@ environment. Requests go out with the standard library alone, so that a job in C
 
 from ringtrue.ci.addresses import AskedServers, check_addresses
 from ringtrue.ci.files import (
+    ACCESS,
     FORGES,
     PLACES,
     SAMPLE,
@@ -27,6 +28,7 @@ from ringtrue.ci.sticky import MARKER, Posted, marker_in
 from ringtrue.ci.used import check_code, check_servers
 
 __all__ = [
+    "ACCESS",
     "FORGES",
     "MARKER",
     "PLACES",

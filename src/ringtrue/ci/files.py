@@ -31,7 +31,9 @@ SAMPLE = "documents"
 KNOWN_ITEMS = 40
 """Queries made of the user's own documents; more say little more, and nobody would read them through."""
 
-PLACEHOLDER = "# Complete these settings, or run"
+ACCESS = ("headers", "token_env", "token_header", "token_prefix", "user_env", "password_env", "ca_file")
+"""Settings of a connection that an endpoint may need before it answers at all."""
+PLACEHOLDER = "# Complete these settings, or run this again once it answers:"
 """How the comment on a connection begins of which nothing is known."""
 _SECRET = "  # the name of a variable, never the value"
 _ELASTIC = 'url = "{where}"\nindex = "my-index"\nfields = ["title^2", "body"]'
@@ -77,7 +79,7 @@ class Start:
     serve: str = ""
     """The command that starts a search service, with ``{port}``; empty if it runs elsewhere or is not known yet."""
     question: str = "search"
-    """A query that has results, by which the settings of an HTTP search are found."""
+    """A query that has results, with which an HTTP search is probed."""
 
     def __post_init__(self) -> None:
         if self.search not in PLACES:
@@ -96,6 +98,8 @@ class Start:
             raise InputError(f"{self.place!r} cannot stand in ringtrue.toml; leave out quotes, backslashes and line breaks")
         if self.search == "python" and not re.fullmatch(r"[^:]+:[A-Za-z_][\w.]*", self.place):
             raise InputError(f"'{self.place}' names no function; write it like my_search.py:find or package.module:find")
+        if self.search == "http":
+            _check_url(self.place)
         inside = PurePosixPath(self.place)
         if self.search == "documents" and (inside.is_absolute() or ".." in inside.parts):
             raise InputError(
@@ -125,6 +129,20 @@ class Written:
 
     written: tuple[str, ...]
     left: tuple[str, ...]
+
+
+def _check_url(url: str) -> None:
+    """Raise InputError for an address that is none, or that has a password, which would stand in ringtrue.toml."""
+    try:
+        address = urlsplit(url.replace("{port}", "80"))
+        address.port  # noqa: B018  raises for what is no port
+    except ValueError:
+        raise InputError("the address cannot be read; write it like http://localhost:8000/search") from None
+    if address.username is not None:
+        raise InputError(
+            "the address contains a user or password, which would be written to ringtrue.toml; leave them out and set "
+            "user_env and password_env in [connections.search] to the names of environment variables"
+        )
 
 
 def starter(
@@ -190,6 +208,13 @@ def try_command(start: Start) -> str:
     return f"python -c \"import {module} as m; print(m.{name}('a question', 5))\""
 
 
+def again_command(start: Start) -> str:
+    """Return the command that probes an HTTP search again, and writes no other files than before."""
+    question = "a query that has results" if start.question == Start.question else start.question
+    options = {"--where": start.place, "--question": question, "--name": start.name, "--ci": start.forges}
+    return "ringtrue init --yes --search http " + " ".join(f"{name} {shlex.quote(text)}" for name, text in options.items())
+
+
 def ingest_command(start: Start) -> str:
     """Return the command that indexes the documents of a start."""
     return f"ringtrue ingest {shlex.quote(start.place)} --retriever bm25 --remove-missing"
@@ -223,11 +248,8 @@ def complete(file: Path, block: str) -> bool:
     if not file.is_file():
         return False
     text = file.read_text(encoding="utf-8")
-    untouched = (
-        r'\[connections\.search\]\nkind = "http"\nurl = .*\n(?:port = \d+\n)?# .*\n'
-        rf"{re.escape(PLACEHOLDER)}.*\n# params = .*\n# hits = .*\n# id = .*(?:\n|$)"
-    )
-    done = re.sub(untouched, lambda _: block, text)
+    untouched = rf"\[connections\.search\]\n(?:#.*(?:\n|$)|\n*(?:kind|url|port|{'|'.join(ACCESS)}) = .*(?:\n|$))+"
+    done = re.sub(untouched, lambda found: block if PLACEHOLDER in found[0] else found[0], text)
     if done != text:
         file.write_text(done, encoding="utf-8")
     return done != text
@@ -348,18 +370,17 @@ def _http(start: Start, probed: Mapping[str, Any] | str) -> str:
     settings = {"url": start.place, **probed} if isinstance(probed, Mapping) else {"url": start.place}
     settings.pop("kind", None)
     address = urlsplit(str(settings["url"]))
-    if start.serve or is_local(address.hostname or ""):
+    if "{port}" not in address.netloc and (start.serve or is_local(address.hostname or "")):
         there = address._replace(netloc=f"{address.hostname}:{{port}}")
         settings = {"url": urlunsplit(there), "port": address.port or 80, **{k: v for k, v in settings.items() if k != "url"}}
     text = "\n".join(f"{name} = {_toml(value)}" for name, value in settings.items())
     if isinstance(probed, Mapping):
         absent = '\n# No field of a hit is surely the id, a text or whole number that differs in each hit; name it:\n# id = "…"'
         return text if "id" in probed else text + absent
-    question = shlex.quote("a query that has results" if start.question == Start.question else start.question)
-    named = f"--where {shlex.quote(start.place)} --name {start.name} --question {question}"
     return (
         f"{text}\n# {probed or 'The endpoint was not asked.'}\n"
-        f"{PLACEHOLDER} `ringtrue init --search http {named}` again once it answers:\n"
+        f"{PLACEHOLDER}\n"
+        f"# {again_command(start)}\n"
         '# params = {q = "{text}", k = "{k}"}      # asked by GET; body = {…} is sent by POST\n'
         '# hits = "results"                        # where the list of hits is in the answer\n'
         '# id = "id"                               # where the id is in a hit'

@@ -145,7 +145,8 @@ class RunningService:
         """Return what is missing until it is ready; empty if nothing is."""
         ready = self._filled(self.service.ready)
         if not ready:
-            return "" if listens(self.port) else "nothing listens"
+            hint = "" if _PORT.search(self.service.serve) else "; serve does not contain {port}"
+            return "" if listens(self.port) else f"nothing listens{hint}"
         if not ready.startswith(("http://", "https://")):
             return self._run(ready, timeout)
         try:

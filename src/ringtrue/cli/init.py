@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import typer
 
-from ringtrue.errors import InputError, RingtrueError
+from ringtrue.errors import AccessDenied, InputError, RingtrueError
 
 if TYPE_CHECKING:
     from ringtrue.ci import Start
@@ -99,6 +101,8 @@ def init_command(
         )
     if start.forges != "none" and start.search == "http" and not start.serve:
         show.note("the pipeline does not start your search; if CI cannot reach it, set serve under [ci] in ringtrue.toml")
+    if start.serve and "{port}" not in start.serve:
+        show.note("serve does not contain {port}; CI chooses a free port, so write {port} unless the service reads PORT")
     _say_what_it_is(start, documents, indexed, function=function, samples=samples)
     print("\nNext" + (f", in {folder}" if folder != Path() else "") + ":")
     for number, command in enumerate(commands, 1):
@@ -120,12 +124,16 @@ def _missing_lines(left: Sequence[str]) -> list[str]:
 def _probed(start: Start) -> Mapping[str, Any] | str:
     """Return the settings that an HTTP endpoint answers, or why none were found; says what it is."""
     from ringtrue.cli import show
+    from ringtrue.config import with_port
     from ringtrue.retrieve.connectors.probe import probe
 
     try:
-        found = probe(start.place, start.question)
+        found = probe(with_port({"url": start.place}, "--where")["url"], start.question, _access(start))
     except RingtrueError as problem:
-        show.note(f"{problem}; complete [connections.search] in ringtrue.toml")
+        cure = "complete [connections.search] in ringtrue.toml"
+        if isinstance(problem, AccessDenied):
+            cure = "set token_env, or user_env and password_env, in [connections.search] of ringtrue.toml and run init again"
+        show.note(f"{problem}; {cure}")
         return str(problem)
     if found.problem:
         show.note(f"{found.problem}; the other settings were found, so only set id in [connections.search]")
@@ -133,7 +141,21 @@ def _probed(start: Start) -> Mapping[str, Any] | str:
         show.note(f"a search with these settings works ({found.hits} documents for '{found.question}')")
     for text in found.notes:
         show.note(text)
+    for key in re.findall(r"[?&]([^=&]*(?:key|token|secret|passw|auth)[^=&]*)=", found.settings["url"], re.IGNORECASE):
+        show.note(f"ringtrue.toml contains the value of '{key}'; if it is secret, send it in a header: token_env, token_header")
     return found.settings
+
+
+def _access(start: Start) -> dict[str, Any]:
+    """Return the credentials with which ringtrue.toml in this folder asks the host of a start."""
+    from ringtrue.ci import ACCESS
+    from ringtrue.config import load_config
+
+    config = load_config()
+    settings = config.connections.get("search", {}) if config.file and config.file.parent == Path.cwd() else {}
+    if urlsplit(str(settings.get("url"))).hostname != urlsplit(start.place).hostname:
+        return {}
+    return {name: settings[name] for name in ACCESS if name in settings}
 
 
 def _asked(
@@ -149,9 +171,9 @@ def _asked(
     """Return the answers to the questions whose answers are not given; raises InputError where nobody answers."""
     from ringtrue.ci import FORGES, PLACES
 
-    def ask(given: str | None, field: str, text: str, default: str) -> Start:
+    def ask(given: str | None, field: str, words: str, default: str | None) -> Start:
         while given is None:
-            answer: dict[str, Any] = {field: str(typer.prompt(text, default=default, err=True)).strip()}
+            answer: dict[str, Any] = {field: str(typer.prompt(words, default=default, err=True)).strip()}
             try:
                 return replace(start, **answer)
             except InputError as problem:  # a slip of the pen is no reason to begin again
@@ -164,13 +186,14 @@ def _asked(
         start = ask(search, "search", kinds, start.search)
         start = ask(where, "where", "Where is it (folder, address, function)?", start.place)
         if start.search == "http":
-            start = ask(question, "question", "Which query has results there?", start.question)
+            if "?" not in start.place:
+                start = ask(question, "question", "Which query has results, to detect the settings?", None)
             start = ask(serve, "serve", "Which command starts it, with {port} for its port (empty: CI does not start it)?", "")
         start = ask(name, "name", "What shall the golden set be called?", start.name)
         start = ask(ci, "forges", f"CI files ({', '.join(FORGES)})?", start.forges)
     except typer.Abort:
         raise InputError(
-            "the questions were not answered; run with --yes, or give --search, --where, --serve, --name and --ci"
+            "the questions were not answered; run with --yes, or give --search, --where, --question, --serve, --name and --ci"
         ) from None
     return start
 
@@ -239,9 +262,9 @@ def _next(start: Start, function: str) -> list[str]:
     """Return the next commands; each of them works as it stands, where all that is searched is there."""
     from ringtrue.ci import ingest_command, try_command
 
-    judge = ["ringtrue eval", "ringtrue baseline update", "ringtrue gate"]
+    judge = ["ringtrue eval", "ringtrue baseline update", "ringtrue gate"]  # without a baseline, CI cannot decide
     if start.search == "documents":
         return [ingest_command(start), *judge]  # again after every change of a document, or the old ones are searched
     if start.search == "python" and function == "missing":
         return judge
-    return [try_command(start), f"ringtrue golden validate {start.golden}", "ringtrue eval", "ringtrue baseline update"]
+    return [try_command(start), f"ringtrue golden validate {start.golden}", *judge]

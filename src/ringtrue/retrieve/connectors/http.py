@@ -180,7 +180,7 @@ class Http(WritingConnector):
         return enough(fetch, k) if self.chunk and "k" in places([self.body, self.params]) else fetch(k)
 
     def _answer(self, values: Mapping[str, Any], end: float) -> Any:
-        return self._called(
+        return self.request(
             self.method,
             self.url,
             end,
@@ -188,7 +188,8 @@ class Http(WritingConnector):
             params=_or(filled(self.params, values), {}) if self.params else None,
         )
 
-    def _called(self, method: str, url: str, end: float, **sent: Any) -> Any:
+    def request(self, method: str, url: str, end: float, **sent: Any) -> Any:
+        """Return what a request with the credentials gets until ``end``; raises SearchFailed."""
         left = end - time.monotonic()
         if left <= 0:
             raise TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
@@ -265,7 +266,7 @@ class Http(WritingConnector):
         url = filled(request["url"], quoted, place=PLACE)
         if url is None:
             raise InputError(f"{self.name}: a url asks for {sorted(places(request['url'], place=PLACE))}; give a tenant")
-        return self._called(
+        return self.request(
             method,
             url,
             time.monotonic() + self.timeout,

@@ -7,18 +7,21 @@ answered one search through the connector itself.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ringtrue.errors import BadAnswer, SearchFailed, TimedOut, Unreachable
 from ringtrue.retrieve.connectors.http import Http, at, shown
-from ringtrue.retrieve.connectors.web import call
 from ringtrue.traffic import marked
 
 TEXT = ("q", "query", "text", "question", "search", "term", "keywords", "input", "prompt")
 COUNT = ("k", "limit", "top_k", "topK", "size", "n", "count", "rows", "per_page", "max_results", "num_results")
+ASIDE = ("facets", "aggregations", "aggs", "filters", "suggestions")
+"""Lists that stand beside the hits."""
 HITS = ("hits", "results", "documents", "items", "docs", "matches", "records", "passages", "data", "response")
 DOCUMENTS = ("doc_id", "docId", "document_id", "documentId")
 IDS = (*DOCUMENTS, "id", "_id", "uuid", "key", "slug", "url", "path", "name")
@@ -30,6 +33,8 @@ INSIDE = ("", "document.", "doc.", "source.", "_source.", "metadata.", "payload.
 """Where in a hit these fields may be."""
 NONSENSE = "qxzvk wjfpq"
 PATIENCE = 5.0  # seconds for each question
+SIZES = (20, 10, 5, 1)
+"""Numbers of hits that the found settings are tried with; an evaluation asks for 20."""
 WHO = "the endpoint"
 
 
@@ -47,57 +52,64 @@ class Probed:
 
 
 @marked("test")
-def probe(url: str, question: str) -> Probed:
+def probe(url: str, question: str, access: Mapping[str, Any] = MappingProxyType({})) -> Probed:
     """Return settings with which an endpoint can be searched; raises SearchFailed with the reason if there are none.
 
-    The address may be an example of a search: ``http://localhost:8000/search?q=quiet room&limit=10``.
+    The address may be an example of a search: ``http://localhost:8000/search?q=quiet room&limit=10``. ``access`` has its
+    credentials, as settings of a connection.
     """
-    address, given = _split(url)
-    texts = [name for name in TEXT if name in given] or TEXT
-    question = next((given[name] for name in texts if given.get(name)), question)
+    given = dict(parse_qsl(urlsplit(url).query))
+    server = Http(name=WHO, url=_without(url, *TEXT, *COUNT), params={"q": "{text}"}, timeout=PATIENCE, **access)
+    words = sorted((name for name, value in given.items() if not value.isdecimal()), key=lambda name: " " not in given[name])
+    texts = [name for name in TEXT if name in given] or [*(name for name in words if name not in COUNT), *TEXT]
     problem, refused = "", f"{WHO} does not answer searches at this address"
     for method, name in ((method, name) for method in ("GET", "POST") for name in texts):
+        asked = given.get(name) or question
         try:
-            answer = _asked(address, method, {name: question})
-            where, found = _hits(answer)
+            where, found = _hits(_asked(server, method, {name: asked}))
         except (TimedOut, Unreachable, BadAnswer) as failed:
             if not isinstance(failed, BadAnswer) and "answered HTTP" not in str(failed):
                 raise
             refused = refused if re.search("HTTP (404|405|501)", str(failed)) else str(failed)
             continue
         if not found:
-            problem = f"{WHO} found nothing for '{question}'; give a query that has results with --question"
-        elif _ignored(address, method, name, where, found):
+            problem = f"{WHO} found nothing for '{asked}'; give a query that has results with --question"
+        elif not _takes_text(server, method, name, where, found):
             problem = f"{WHO} gives the same answer for every value of '{name}'"
         else:
-            return _proven(address, method, name, where, found, [*(part for part in COUNT if part in given), *COUNT], question)
+            numbers = [part for part in given if part in COUNT or (part != name and given[part].isdecimal())]
+            numbers.sort(key=lambda part: part not in COUNT)
+            return _proven(server, access, method, name, where, found, numbers, asked)
     raise BadAnswer(f"{problem or refused} (tried GET and POST with {', '.join(texts)})")
 
 
-def _split(url: str) -> tuple[str, dict[str, str]]:
-    """Return an address without the parameters that a search fills in, and those."""
+def _without(url: str, *names: str) -> str:
+    """Return an address without some of its parameters."""
     parts = urlsplit(url)
     pairs = parse_qsl(parts.query, keep_blank_values=True)
-    filled = {name: value for name, value in pairs if name in TEXT or name in COUNT}
-    rest = urlencode([pair for pair in pairs if pair[0] not in filled])
-    return urlunsplit(parts._replace(query=rest)), filled
+    return urlunsplit(parts._replace(query=urlencode([pair for pair in pairs if pair[0] not in names])))
 
 
-def _asked(url: str, method: str, values: Mapping[str, Any]) -> Any:
+def _asked(server: Http, method: str, values: Mapping[str, Any]) -> Any:
     sent: dict[str, Any] = {"params": values} if method == "GET" else {"json": values}
-    return call(WHO, method, url, timeout=PATIENCE, **sent)
+    return server.request(method, server.url, time.monotonic() + PATIENCE, **sent)
 
 
-def _ignored(url: str, method: str, name: str, where: str, found: list[Any]) -> bool:
-    """Return whether a field changes nothing: neither nonsense nor the words of another hit get another answer."""
-    others = (NONSENSE, _words(found[-1]), _words(found[len(found) // 2]))
-    return all(_again(url, method, {name: other}, where) == found for other in others)
+def _takes_text(server: Http, method: str, name: str, where: str, found: list[Any]) -> bool:
+    """Return whether a field takes the question: nonsense, or the words of another hit, get another answer.
+
+    If the name is unusual, such words must also find something: they are no legal value of a filter.
+    """
+    nonsense, *others = (
+        _again(server, method, {name: text}, where) for text in (NONSENSE, _words(found[-1]), _words(found[len(found) // 2]))
+    )
+    return any(other != found for other in (nonsense, *others)) and (name in TEXT or any(others))
 
 
-def _again(url: str, method: str, values: Mapping[str, Any], where: str) -> list[Any]:
+def _again(server: Http, method: str, values: Mapping[str, Any], where: str) -> list[Any]:
     """Return the hits of another answer; none if there are none where the first answer has them."""
     try:
-        found = at(_asked(url, method, values), where, WHO, "the answer")
+        found = at(_asked(server, method, values), where, WHO, "the answer")
     except SearchFailed:
         return []
     return found if isinstance(found, list) else []
@@ -133,7 +145,7 @@ def _lists(answer: Any, path: str = "") -> Iterator[tuple[str, list[Any]]]:
     if isinstance(answer, list):
         yield path, answer
     elif isinstance(answer, Mapping) and path.count(".") < 3:
-        for name in sorted(answer, key=lambda name: HITS.index(name) if name in HITS else len(HITS)):
+        for name in sorted(answer, key=lambda name: HITS.index(name) if name in HITS else len(HITS) + (name in ASIDE)):
             if isinstance(answer[name], list | Mapping) and "." not in name:
                 yield from _lists(answer[name], f"{path}.{name}".lstrip("."))
 
@@ -150,28 +162,59 @@ def _reaches(hit: Any, path: str) -> bool:
     return "." not in path or isinstance(hit.get(path.rpartition(".")[0]), Mapping)
 
 
-def _proven(url: str, method: str, name: str, where: str, found: list[Any], counts: Sequence[str], question: str) -> Probed:
-    """Return the settings, after a search with them, or all but the id if no field is surely that."""
+def _proven(
+    server: Http,
+    access: Mapping[str, Any],
+    method: str,
+    name: str,
+    where: str,
+    found: list[Any],
+    given: Sequence[str],
+    question: str,
+) -> Probed:
+    """Return the settings, after a search with them, or all but the id if no field is surely that.
+
+    ``given`` are the fields with numbers in the user's own address.
+    """
     asked: dict[str, str] = {name: "{text}"}
     sent = "params" if method == "GET" else "body"
     paths, notes = _paths(found, IDS), []
-    others = (_again(url, method, {name: text}, where) for text in (question, _words(found[-1])))
+    others = (_again(server, method, {name: text}, where) for text in (question, _words(found[-1])))
     if "id" not in paths and len(found) > 1 and (own := _own_id([found, *others])):
         paths = _paths(found, [own])
         notes.append(f"'{own}' is taken for the id, as it differs in each hit; correct id if it is another field")
-    options: dict[str, Any] = {"url": url, sent: asked, "hits": where, **paths}
-    settings = {"kind": "http", **options}
     wanted = 1 if len(found) > 1 else 2
-    count = next((part for part in counts if len(_again(url, method, {name: question, part: wanted}, where)) == wanted), None)
+    counts = [*given, *COUNT]
+    count = next(
+        (part for part in counts if len(_again(server, method, {name: question, part: wanted}, where)) == wanted), None
+    )
+    if not count and len(found) == 1 and given and given[0] in COUNT:
+        count = given[0]
+        notes.append(f"'{count}' of your URL is taken for the number of hits; '{question}' finds one hit, too few to check it")
     if count:
         asked[count] = "{k}"
     else:
-        notes.append(f"it returns {len(found)} hits; no field found that changes this number (tried {', '.join(COUNT)})")
-    if "id" not in settings:
+        cure = "; give a query that finds more with --question" if len(found) == 1 else ""
+        tried = ", ".join(dict.fromkeys(counts))
+        notes.append(f"it returns {len(found)} hits; no field found that changes this number (tried {tried}){cure}")
+    options: dict[str, Any] = {"url": _without(server.url, *asked), sent: asked, "hits": where, **paths, **access}
+    if "id" not in options:
         problem = f"{WHO} returned hits without an id: no field of {shown(found[0])} is surely one"
-        return Probed(settings, question, len(found), tuple(notes), problem)
-    hits = Http(name=WHO, timeout=PATIENCE, **options).search(question, k=10)
-    return Probed(settings, question, len(hits), tuple(notes))
+        return Probed({"kind": "http", **options}, question, len(found), tuple(notes), problem)
+    connection = Http(name=WHO, timeout=PATIENCE, **options)
+    for size in SIZES:
+        try:
+            hits = connection.search(question, k=size)
+            break
+        except BadAnswer as failed:
+            if size == SIZES[-1] or "answered HTTP 4" not in str(failed):
+                raise
+    if size < SIZES[0]:
+        measures = f'["nDCG@{size}", "R@{size}", "RR@{size}"]'
+        notes.append(
+            f"it refuses to return {SIZES[0]} hits; add k = {size} and measure = {measures} under [eval] in ringtrue.toml"
+        )
+    return Probed({"kind": "http", **options}, question, len(hits), tuple(notes))
 
 
 def _own_id(answers: Sequence[Sequence[Any]]) -> str | None:
