@@ -97,8 +97,12 @@ def _slices(report: Report) -> None:
     show.table(
         [fields[0], "queries", *names],
         [
-            [_plain(value), str(found.count), *(show.number(by_name[name][value].mean) for name in names)]
-            for value, found in by_name[names[0]].items()
+            [
+                _plain(value),
+                str(max(means[value].count for means in by_name.values())),
+                *(show.number(means[value].mean) for means in by_name.values()),
+            ]
+            for value in by_name[names[0]]
         ],
     )
 

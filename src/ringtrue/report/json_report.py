@@ -70,10 +70,10 @@ def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
 def _slices(evaluation: Evaluation, field: str) -> dict[str, dict[str, float]]:
     scores = evaluation.scores
     by_measure = {str(measure): scores.by(field, measure) for measure in scores.measures}
-    first = by_measure[str(scores.measures[0])]
+    counts = {value: max(means[value].count for means in by_measure.values()) for value in by_measure[str(scores.measures[0])]}
     return {
-        value: {"queries": found.count, **{name: means[value].mean for name, means in by_measure.items()}}
-        for value, found in first.items()
+        value: {"queries": count, **{name: means[value].mean for name, means in by_measure.items()}}
+        for value, count in counts.items()
     }
 
 

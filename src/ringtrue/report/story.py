@@ -265,11 +265,11 @@ def headline(report: Report) -> str:
 def measured(evaluation: Evaluation) -> str:
     """Return the result of one evaluation as a sentence."""
     name = str(evaluation.scores.measures[0])
-    queries = counted(evaluation.scores.summary(name).count, "query")
-    text = f"{name} is {number(evaluation.metrics[name])}"
-    if name in evaluation.intervals:
+    count = evaluation.scores.summary(name).count
+    text = f"{name} is {number(evaluation.metrics[name])}" if count else f"{name} is undefined for every query"
+    if count and name in evaluation.intervals:
         text += f" (95 % interval {span(evaluation.intervals[name])})"
-    text += f" over {queries}"
+    text += f" over {counted(count, 'query')}" if count else ""
     if evaluation.failures:
         text += f"; {counted(len(evaluation.failures), 'query')} got no answer"
     return text + "; not judged"

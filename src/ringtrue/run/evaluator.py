@@ -34,7 +34,7 @@ from ringtrue.run.evaluation import DEFAULT_MEASURES, Component, Evaluation, Ori
 from ringtrue.run.figures import figures_of, session_lift
 from ringtrue.run.ids import mapped, mapping, unmapping
 from ringtrue.run.journal import Journal
-from ringtrue.run.notes import Failed, how_answered, misspelt
+from ringtrue.run.notes import Failed, about_chunks, how_answered, misspelt
 from ringtrue.run.subject import DEEP, SHALLOW, Routed, Subject, code_hash, corpus_of, subject_of
 
 Split = Literal["all", "tuning", "held_out"]
@@ -235,6 +235,7 @@ def evaluate(
                 errors, len(rankings), resumed=len(before), met=met, timed=timed, complete=subjects.complete, failed=failed
             ),
             *about_scale(whole),
+            *(about_chunks(asked, rankings) if any(str(measure) == "Top1Chunk" for measure in wanted) else ()),
             *([] if all(one.status == "met" for one in met if one.name == "documents") else misspelt(asked, rankings)),
             *([f"{unjudged} queries have no judgment and take no part in any mean"] if unjudged else []),
             *scores.counted.notes(),
@@ -433,13 +434,14 @@ def _answered(golden: GoldenSet, rankings: Iterable[Ranking]) -> tuple[GoldenSet
 
 
 def intervals_of(scores: Scores) -> dict[str, tuple[float, float]]:
-    """Return the 95 % interval of each measure's mean; sums and geometric means have none."""
+    """Return the 95 % interval of each measure's mean, whatever the order of the queries; sums and geometric means have none."""
     from ringtrue.stats import mean_interval
 
     averaged = [measure for measure in scores.measures if measure.definition.average == "mean"]
     if not averaged or len(scores.query_ids) < 2:
         return {}
-    found = mean_interval(np.stack([scores.of(measure) for measure in averaged], axis=1), rng=np.random.default_rng(SEED))
+    values = np.stack([scores.of(measure) for measure in averaged], axis=1)[np.argsort(scores.query_ids)]
+    found = mean_interval(values, rng=np.random.default_rng(SEED))
     ends = {}
     for column, measure in enumerate(averaged):
         low, high, mean = float(found.low[column]), float(found.high[column]), float(found.mean[column])

@@ -55,6 +55,22 @@ def misspelt(golden: GoldenSet, rankings: Iterable[Ranking]) -> Iterator[str]:
         yield f"{shown}{more}; check the spelling of the judged ids"
 
 
+def about_chunks(golden: GoldenSet, rankings: Iterable[Ranking]) -> Iterator[str]:
+    """Yield why Top1Chunk is undefined or 0 for every query: the search names no chunks, or names them differently."""
+    declared = {str(query.metadata["top_1_chunk"]) for query in golden.queries if query.metadata.get("top_1_chunk")}
+    hits = [hit for ranking in rankings for hit in ranking.hits]
+    named = {hit.chunk for hit in hits if hit.chunk is not None}
+    if not declared.isdisjoint(named | {hit.doc_id for hit in hits}):
+        return
+    if not named:
+        yield "Top1Chunk is undefined: the search names no chunks; add the chunk to each hit, or leave this measure out"
+    elif declared:
+        yield (
+            f"no answer has a declared chunk such as '{min(declared)}', but chunks such as '{min(named)}'; "
+            "Top1Chunk is 0 unless both are written alike"
+        )
+
+
 def _spellings(doc_id: str) -> Iterator[str]:
     """Yield what an id shares with ids that differ by case, spaces or one letter; other digits are another document.
 

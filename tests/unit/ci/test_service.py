@@ -113,7 +113,7 @@ def test_a_service_that_ends_before_it_is_ready_is_told_with_its_last_words(star
 @pytest.mark.parametrize(
     ("ready", "says"),
     [
-        ("", "nothing listens"),
+        ("", r"nothing listens; serve does not contain \{port\}"),
         ("http://127.0.0.1:{port}/", "refused"),
         ("false", "the command ended with 1"),
         ("sleep 60", "did not finish"),

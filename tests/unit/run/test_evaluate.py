@@ -18,6 +18,9 @@ from made import golden_set
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.measures import score
 from ringtrue.records import GoldenSet, Query
+from ringtrue.report import Report
+from ringtrue.report.json_report import record
+from ringtrue.report.story import headline
 from ringtrue.retrieve import Collection
 from ringtrue.retrieve.answers import answer_all
 from ringtrue.run import DEFAULT_MEASURES, evaluate, open_run, save
@@ -87,6 +90,23 @@ def test_top_1_chunk_is_undefined_for_a_search_over_whole_documents() -> None:
     found = evaluate("bm25", "hotel", measures=["Top1Chunk", "RR"])
     assert np.isnan(found.metrics["Top1Chunk"])
     assert found.metrics["RR"] > 0
+    assert any("Top1Chunk is undefined: the search names no chunks" in note for note in found.notes)
+    report = Report(found, found.setup.recorded_at)
+    assert headline(report) == "Top1Chunk is undefined for every query; not judged"
+    rows = record(report)["per_slice"]["query_type"]
+    assert sum(row["queries"] for row in rows.values()) == len(found.queries)
+
+
+def test_chunks_of_another_form_than_declared_are_noted() -> None:
+    hotel = ringtrue.load("hotel")
+    best = {query.text: query.metadata["top_1_chunk"] for query in hotel.queries}
+
+    def search(text: str, k: int) -> list[dict[str, str]]:
+        document, _, part = best[text].partition(":chunk:")
+        return [{"id": document, "chunk": f"{document}#{part}"}]
+
+    found = evaluate(search, hotel, measures=["Top1Chunk"])
+    assert any("Top1Chunk is 0 unless both are written alike" in note for note in found.notes)
 
 
 def test_the_numbers_are_those_of_score_on_the_answers_that_serve(golden: GoldenSet, collection: Collection) -> None:
@@ -276,6 +296,12 @@ def test_intervals_hold_what_scipy_finds(golden: GoldenSet, collection: Collecti
     values = scores.of("nDCG@10")
     t_low, t_high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
     assert (low, high) == pytest.approx((t_low, t_high), abs=0.01)
+
+
+def test_intervals_do_not_depend_on_the_order_of_the_queries() -> None:
+    hotel = ringtrue.load("hotel")
+    turned = replace(hotel, queries=hotel.queries[::-1])
+    assert evaluate("bm25", turned).intervals == evaluate("bm25", hotel).intervals
 
 
 def test_perfect_scores_are_no_certainty(golden: GoldenSet) -> None:
