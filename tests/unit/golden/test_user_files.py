@@ -109,6 +109,16 @@ def test_a_test_set_is_written_to_json_and_read_back_the_same(golden: GoldenSet,
 UNGRADED = "the file gives no grades: every document that it lists counts as relevant, grade 1"
 
 
+@pytest.mark.parametrize("suffix", ["jsonl", "json"])
+def test_a_test_set_may_be_one_query_a_line(put: Put, suffix: str) -> None:
+    rows = [{"query": "late checkout", "relevant": ["d1"]}, {"query": "pool", "relevant": ["d2"]}]
+    read = load(put(f"lines.{suffix}", "".join(json.dumps(row) + "\n" for row in rows)))
+    assert read.queries == load(put("list.json", json.dumps(rows))).queries
+    assert [judgment.doc_id for judgment in read.judgments] == ["d1", "d2"]
+    with pytest.raises(InputError, match=rf"broken\.{suffix}:2: not valid JSON"):
+        load(put(f"broken.{suffix}", json.dumps(rows[0]) + "\n{'query'}\n"))
+
+
 @pytest.mark.parametrize("name", ["relevant_docs", "relevant"])
 @pytest.mark.parametrize("listed", [[{"doc_id": "d1"}, {"doc_id": 7}], ["d1", 7]], ids=["objects", "ids"])
 @pytest.mark.parametrize("ending", ["json", "yaml"])

@@ -6,11 +6,13 @@ A relevant document is ``{doc_id, grade}``, or an id alone where the whole set h
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ringtrue.errors import InputError
 from ringtrue.formats.table import DOCUMENT, GRADE
-from ringtrue.formats.text import Place, read_json, read_yaml
+from ringtrue.formats.text import Place, json_records, read_json, read_jsonl, read_text, read_yaml
 from ringtrue.golden.formats import dataset
 from ringtrue.golden.formats.complaints import Complaints
 from ringtrue.golden.formats.corpus import corpus_paths, read_documents, write_documents
@@ -43,8 +45,17 @@ _JUDGMENT_NAMES = {"doc_id": (*DOCUMENT, "id"), "grade": tuple(name for name in 
 
 def read(path: Path, complaints: Complaints) -> GoldenSet:
     """Return the set in a YAML or JSON file and the corpus file that it names."""
-    value = read_yaml(path) if path.suffix in (".yaml", ".yml") else read_json(path)
+    value = read_yaml(path) if path.suffix in (".yaml", ".yml") else _read_json(path)
     return read_record(value, Place(str(path)), complaints, name=path.stem, folder=path.parent)
+
+
+def _read_json(path: Path) -> Any:
+    """Return what a JSON file holds; one query on each line are a list of queries."""
+    first: Record = {}
+    if read_text(path).lstrip().startswith("{"):
+        with suppress(InputError):  # if it is broken, the whole file says more
+            first = next(json_records(path))[1]()
+    return [record for _, record in read_jsonl(path)] if first.keys() & set(LISTS) else read_json(path)
 
 
 def read_record(document: Any, place: Place, complaints: Complaints, *, name: str, folder: Path | None = None) -> GoldenSet:
