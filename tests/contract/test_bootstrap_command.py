@@ -27,6 +27,16 @@ def rows(path: str) -> list[dict]:
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
+def test_a_set_from_a_list_of_queries_is_not_asked_for_other_kinds_of_queries(ringtrue) -> None:
+    Path("queries.txt").write_text("zoning appeal costs\n")
+    assert (
+        ringtrue("golden", "bootstrap", "corpus.jsonl", "--from", "queries", "--queries", "queries.txt", "--out", "q.json").code
+        == 0
+    )
+    assert load("q.json").profile == "test-set"
+    assert "query_type" not in ringtrue("golden", "validate", "q.json").out
+
+
 def test_bootstrap_writes_the_gold_set_as_json_lines_with_corpus_and_practice_area(ringtrue) -> None:
     found = ringtrue("golden", "bootstrap", "corpus.jsonl", "--out", "gold.jsonl")
     assert found.code == 0, found.err

@@ -43,7 +43,7 @@ def test_the_states_add_up_and_the_oldest_is_named(browser: Any, queue: tuple[Se
         counts = {name: int(count) for name, count in re.findall(r"([A-Z][a-z ]+?)\s+(\d+)", words)}
         assert counts == {"Pending review": 54, "Approved": 4, "Published": 0, "Rejected": 2}
         assert sum(counts.values()) == 60 == queue[1].backlog()["total"]
-        assert "days" in page.locator(".tile", has_text="The oldest waits").inner_text()
+        assert "days" in page.locator(".tile", has_text="Oldest waiting").inner_text()
         assert page.locator("#flow details tbody tr").count() == 8
         assert page.locator("#rows tbody tr").count() == 50
         assert page.locator("#rows tbody tr").first.inner_text().count("Pending review") == 1

@@ -82,7 +82,7 @@ def create(
     if json:
         show.as_json(standing(made))
         return
-    print(f"{feature}: {method} test started; decided at {made.upper_bound:+.2f} or {made.lower_bound:+.2f}")
+    print(f"{feature}: {method} test started; accepted at {made.upper_bound:+.2f}, rejected at {made.lower_bound:+.2f}")
     if method == "beta-binomial":
         show.note("beta-binomial is not error-controlled when looked at often; decide by sprt or confidence-sequence")
 

@@ -102,7 +102,7 @@ def bootstrap_command(
     if method == "names":
         _bootstrap_names(documents, there, out, form, today=today, json=json)
         return
-    base = there or GoldenSet(out.stem, "0.1.0", (), (), documents, description=CONFIRM, created_at=today)
+    base = there or GoldenSet(out.stem, "0.1.0", (), (), documents, description=CONFIRM, created_at=today, profile="test-set")
     if method == "generated":
         rows, facts, notes = _generated(documents, base, llm=llm, count=count)
     elif method == "queries":

@@ -243,7 +243,9 @@ def _facts(decision: Decision) -> dict[str, Any]:
 def _change(detail: Any) -> str:
     """Return in a few words what an entry of the audit trail changed."""
     before, after = detail.get("before") or {}, detail.get("after") or {}
-    words = [f"{field} {before.get(field, '—')} → {after[field]}" for field in after if before.get(field) != after[field]]
+    before, after = ({**side, **side.get("metadata", {})} for side in (before, after))
+    changed = [field for field in after if before.get(field) != after[field] and field not in ("metadata", "stage_since")]
+    words = [f"{field} {before.get(field, '—')} → {after[field]}" for field in changed]
     return ", ".join(words if before else [f"made at {after.get('rollout', 0):g} %"])
 
 

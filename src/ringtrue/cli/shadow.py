@@ -98,22 +98,23 @@ def start(
             opened, name, who=person(who), now=now, why="shadow start", project=project, shadow=True, metadata={**known, **new}
         )
         on_golden = counts = None
-        told = _Told()
+        told, live = _Told(), _Told()
         if golden is not None:
             counting = told.by(feeding) if feeding is not None else None
             on_golden = _golden(
                 opened, name, pair, golden, folder, counting, person(who), now=now, project=project, allow=allow or ()
             )
+        counting = live.by(feeding) if feeding is not None else None
         if log:
-            options = {"timeout": timeout, "isolate": isolate, "keep": keep, "feed": feeding}
+            options = {"timeout": timeout, "isolate": isolate, "keep": keep, "feed": counting}
             if memory is not None:
                 options["memory"] = memory * 2**20
             counts = _log(opened, name, pair, folder, since, now=now, k=k, sample=sample / 100, project=project, **options)
         flag = existing_flag(opened, name, project=project)
         fed = None
-        if feeding is not None:
+        if counting is not None:
             answered = _answered_since(opened, name, flag.metadata.get(SINCE), project=project)
-            fed = feed_judged(opened, name, feeding, since=answered, k=k, project=project)
+            fed = feed_judged(opened, name, counting, since=answered, k=k, project=project)
     if json:
         show.as_json(
             {
@@ -121,6 +122,7 @@ def start(
                 "golden": None if on_golden is None else _golden_facts(on_golden),
                 "log": counts,
                 "judged": fed,
+                "judged_counted": live.counted if feed else None,
                 "golden_counted": told.counted if feed and golden is not None else None,
             }
         )
@@ -133,7 +135,8 @@ def start(
     if counts is not None:
         _print_counts(counts)
     if fed or (feed and golden is None):
-        print(f"\n{fed} judged questions of live searches told to the test; it counts each once")
+        others = f" (others: {live.why_not})" if live.counted < (fed or 0) else ""
+        print(f"\n{live.counted} of {fed} judged questions of live searches counted by the test{others}")
     if golden is None and not log and not feed:
         show.note("live systems that shadow under this name go on within seconds; --golden and --log ask now")
 

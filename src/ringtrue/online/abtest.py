@@ -451,7 +451,7 @@ def _reason(test: ABTest) -> str:
             f"continue: evidence {evidence:+.2f} is beyond its bound, but rare large differences not seen yet could bring it "
             f"about by chance {odds}; once in {wanted:.3g} is wanted"
         )
-    text = f"continue: evidence {evidence:+.2f}, decided at {test.upper_bound:+.2f} or {test.lower_bound:+.2f}"
+    text = f"continue: evidence {evidence:+.2f}; accepted at {test.upper_bound:+.2f}, rejected at {test.lower_bound:+.2f}"
     if n and (between := _interval(test)) is not None:
         # What its picture shows, and what it is decided by: the interval, not a sum of evidence.
         mean = test.sums["differences"] / n
@@ -460,5 +460,5 @@ def _reason(test: ABTest) -> str:
     bound = test.upper_bound if evidence > 0 else test.lower_bound
     # A forecast from next to no evidence would be a number without a meaning.
     if evidence / bound > 0.1:
-        text += f"; about {math.ceil(n * (bound / evidence - 1)):,} more queries if it goes on like this"
+        text += f"; about {math.ceil(n * (bound / evidence - 1)):,} more queries at this rate"
     return text + peeked

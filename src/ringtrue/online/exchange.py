@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,6 +36,10 @@ ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "pa
 PAGE = 2_000
 MOST_LISTED = 1_000_000
 """Searches that a file of plain queries may stand for; each becomes a row of the log."""
+WITH_CLICKS = (
+    "to import results and clicks, write JSON lines: a search has query_id, query, tool_name, created_at, session_id and "
+    "result_ids, a click event_id, event_type, session_id, query_id, item_id and created_at; or write OpenSearch UBI"
+)
 
 
 @dataclass(frozen=True)
@@ -142,6 +147,7 @@ def _searches(
         cure = f"leave out the counts, or import parts of at most {MOST_LISTED:,}"
         raise listed[0].place.error(f"the list counts {total:,} searches", cure)
     notes += [f"ignored columns: {', '.join(unused)}"] * bool(unused)
+    notes += [WITH_CLICKS] * any(re.match("session|result|click", name.lower()) for name in unused)
     untimed = [one for one in listed if one.time is None]
     if untimed:
         count = sum(one.count for one in untimed)

@@ -72,7 +72,7 @@ def _query(place: Place, record: Mapping[str, Any], project: str) -> LoggedQuery
     return LoggedQuery(
         query_id=_needed(record, "query_id", place),
         query=_needed(record, "user_query", place, blank=True),
-        tool_name=_text(record.get("application")) or "opensearch",
+        tool_name=_text(record.get("application")) or "ubi",
         created_at=_time(record, place),
         project=project,
         session_id=_text(record.get("session_id", attributes.get("session_id"))) or _text(record.get("client_id")),

@@ -415,6 +415,9 @@ def test_columns_of_a_list_have_names_and_those_not_used_are_said(store: Store, 
         import_files(store, [path], cleaner=Redactor())
     found = import_files(store, [path], cleaner=Redactor(), columns={"query": "term", "count": "hits"})
     assert (found.new_queries, found.notes[0]) == (3, "ignored columns: country")
+    assert not any("clicks" in note for note in found.notes)
+    path.write_text("query,session,results,clicked\npool,s1,a b,b\n", encoding="utf-8")
+    assert "a click event_id, event_type" in import_files(store, [path], cleaner=Redactor()).notes[1]
 
 
 @pytest.mark.parametrize(

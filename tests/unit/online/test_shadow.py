@@ -690,8 +690,11 @@ def test_trap_23_the_log_is_asked_again_of_a_changed_candidate_and_its_answers_s
     where = ("--store", store)
     start = ("shadow", "start", "new", "--in", index, "--log", "--sample", "100", "--test", *where, "--json")
     ringtrue("test", "create", "new", *where)
-    assert ringtrue(*start, "-c", "bm25", "-p", "bm25").json["log"]["saved"] == 4
+    first = ringtrue(*start, "-c", "bm25", "-p", "bm25").json
+    assert (first["log"]["saved"], first["judged"], first["judged_counted"]) == (4, 4, 4)
     assert ringtrue(*start).code == 2  # asked already
+    known = ringtrue("shadow", "start", "new", "--in", index, "--test", *where)
+    assert "0 of 4 judged questions of live searches counted by the test (others: counted before)" in known.out
     ringtrue("test", "create", "new", "--again", *where)
     changed = ringtrue(*start, "-c", "bm25(title=2)").json
     assert (changed["log"]["answered"], changed["log"]["saved"], changed["judged"]) == (4, 4, 4)

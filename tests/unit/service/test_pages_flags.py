@@ -37,6 +37,15 @@ def test_a_paused_flag_with_a_share_is_said_to_be_served_still_S_5(client: TestC
     assert "It is paused at 0 %." in client.get("/flags/long-answers").text
 
 
+def test_a_flag_tells_who_moved_it_last_and_not_who_changed_something_else(client: TestClient) -> None:
+    service: Service = client.app.state.service  # type: ignore[attr-defined]
+    change_flag(service.store, "stems", who="ada", now=service.now(), rollout=10)
+    change_flag(service.store, "stems", who="ben", now=service.now(), why="shadow on garden", metadata={"candidate": "bm25"})
+    said = client.get("/flags/stems").text
+    assert re.search(r"Last moved .* by <bdi>ada</bdi></p>", said)
+    assert "10 % → 10 %" not in said.replace("\N{NO-BREAK SPACE}", " ")
+
+
 def test_deciding_about_a_paused_flag_says_that_it_is_paused_S_5(client: TestClient) -> None:
     paused(client, "held-back", rollout=5)
     answer = send(client, "/flags/held-back/step")

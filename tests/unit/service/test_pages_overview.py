@@ -99,7 +99,7 @@ def test_v3_a_gate_of_production_that_fails_is_told_everywhere_without_more_than
     client.app.state.service.telemetry.remember("default")  # type: ignore[attr-defined]
     page = _plain(shown(client))
     assert "Needs attention: gate and 1 firing alert" in page
-    assert "breaks a rule of its gate" in page
+    assert "The latest production run of project default failed its gate" in page
     assert "is worse than its baseline" not in page, "a floor may have failed, and the comparison be undecided"
 
 
@@ -118,6 +118,13 @@ def test_a_tile_shows_no_difference_between_two_versions_of_the_set(client: Test
     assert "0.041" not in tiles(shown(client))["nDCG@10"]
     add(client, "third", HYBRID, "hotel-v2.0.0", 0.733, ago=5)
     assert "+0.012" in tiles(shown(client))["nDCG@10"]
+
+
+def test_a_run_gated_by_a_baseline_file_has_done_every_first_step(client: TestClient) -> None:
+    add(client, "by-floors", HYBRID, "hotel-v2.0.0", 0.9, ago=50, gate="undecided")
+    assert 'aria-current="step"' in shown(client)
+    add(client, "by-a-file", HYBRID, "hotel-v2.0.0", 0.9, ago=5, gate="pass", deltas={"nDCG@10": 0.01})
+    assert 'aria-current="step"' not in shown(client)
 
 
 def test_v3_without_a_baseline_the_served_search_on_its_most_evaluated_set(client: TestClient) -> None:

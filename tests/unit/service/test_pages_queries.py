@@ -11,7 +11,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rest_service import serving
-from ringtrue.store import QUERY_LIST, LoggedQuery, timestamp
+from ringtrue.online.derive import text_key
+from ringtrue.store import QUERY_LIST, LoggedQuery, StoredJudgment, timestamp
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_days_that_are_over_are_whole(client: TestClient) -> None:
 def test_the_chart_says_that_it_does_not_follow_the_filters(client: TestClient) -> None:
     log(client, d1=3)
     page = client.get("/queries?text=sauna").text
-    assert "3 searches in 30 days. Of the filters below only the time counts here." in page
+    assert "3 searches in 30 days. Only the time filter applies to this chart." in page
 
 
 def test_the_chart_of_one_day_is_by_the_hour(client: TestClient) -> None:
@@ -85,3 +86,19 @@ def test_searches_of_a_plain_list_have_unknown_results_on_every_page(client: Tes
     assert counts == {"eq_1": None, "eq_2": 0}
     exported = client.get("/queries/export.json").json()
     assert {row["query_id"]: row["result_count"] for row in exported} == counts
+
+
+def test_a_search_shows_the_judgments_of_every_search_with_the_same_words(client: TestClient) -> None:
+    store = client.app.state.service.store  # type: ignore[attr-defined]
+    at = timestamp(datetime.now(UTC))
+    store.add_queries([LoggedQuery("q0250", "Orchid, yellow leaves", "shop", at, result_ids=("watering", "repotting"))])
+    words = {"key": text_key("orchid yellow leaves"), "query": "orchid yellow leaves"}
+    store.add_judgments([
+        StoredJudgment("q0007", "watering", 0, "manual", at, annotator="ada", metadata={**words, "one_of": True}),
+        StoredJudgment("q0007", "watering", 2, "manual", at, annotator="settled", metadata=words),
+        StoredJudgment("q0008", "repotting", 1, "manual", at, annotator="ada"),
+    ])  # fmt: skip
+    page = client.get("/queries/q0250").text
+    rows = re.findall(r'<tr>.*?<bdi class="mono">(\w+)</bdi>.*?data-name="Judged">(.*?)</td>', page, re.S)
+    judged = {name: re.sub(r"<[^>]+>", " ", cell).split()[-1] for name, cell in rows}
+    assert judged == {"watering": "2", "repotting": "judged"}

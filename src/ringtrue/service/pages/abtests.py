@@ -17,6 +17,7 @@ from ringtrue.golden import parse_version
 from ringtrue.online.summary import ON_GOLDEN
 from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
+from ringtrue.service.pages.filters import signs
 from ringtrue.service.pages.shell import page
 from ringtrue.service.work import rollout
 from ringtrue.service.work.opened import set_opened
@@ -78,12 +79,16 @@ def _asked(service: Service, caller: Caller, feature: str, rows: Sequence[Shadow
     store = service.of(caller)
     logged = store.queries(project=caller.project, query_ids=[row.query_id for row in rows]) if rows else []
     found = {one.query_id: Question(one.query, f"/queries/{quote(one.query_id, safe='')}") for one in logged}
+    # A set that is not kept here has no text to show, only the id of the question.
+    for row in rows:
+        if row.query_id.startswith(of_set := f"{ON_GOLDEN}{row.created_at}:"):
+            found[row.query_id] = Question(row.query_id.removeprefix(of_set), "")
     for at in {row.created_at for row in rows if row.query_id.startswith(f"{ON_GOLDEN}{row.created_at}:")}:
         result = store.result(f"golden-{feature}-{at}-production", project=caller.project)
         try:
             version = parse_version((result.golden if result is not None else None) or "")
             golden = set_opened(service, caller, version.name, version.number).golden
-        except (InputError, MissingInput):  # the set is not kept here any more
+        except (InputError, MissingInput):
             continue
         place = f"/golden/{quote(golden.id, safe='')}/{quote(golden.version, safe='')}/queries"
         for query in golden.queries:
@@ -96,7 +101,7 @@ def words(one: Tested) -> str:
     said = one.standing.reason
     for decision, meant in (("accept-treatment", "candidate accepted"), ("accept-control", "candidate rejected")):
         said = said.replace(decision, meant)
-    return said.replace("continue: ", "not decided yet: ")
+    return signs(said.replace("continue: ", "not decided yet: "))
 
 
 @router.post("/tests/{feature}/status")

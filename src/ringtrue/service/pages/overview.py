@@ -15,6 +15,7 @@ from ringtrue.answers import HealthPart, LogStep
 from ringtrue.report.page.words import number
 from ringtrue.service.auth import PageReader
 from ringtrue.service.context import Here
+from ringtrue.service.pages.filters import signs
 from ringtrue.service.pages.shell import page
 from ringtrue.service.work.finding_runs import figure, kept_among
 from ringtrue.service.work.naming import called, short
@@ -106,9 +107,8 @@ def _part(part: HealthPart) -> dict[str, Any]:
         said = f"{_of(figures).removeprefix(': ')} was not judged by a baseline yet"
     if part.name == "backlog" and isinstance(figures.get("oldest_pending_at"), str):
         said, at = said.partition(", the oldest")[0] + ", the oldest since", figures["oldest_pending_at"]
-    said = said.replace(" %", "\N{NO-BREAK SPACE}%")
     return {
-        "name": NAMES.get(part.name, part.name), "mark": MARKS[part.state], "state": part.state, "says": said, "at": at,
+        "name": NAMES.get(part.name, part.name), "mark": MARKS[part.state], "state": part.state, "says": signs(said), "at": at,
         "href": href,
     }  # fmt: skip
 

@@ -14,6 +14,7 @@ from fastapi.responses import Response, StreamingResponse
 from ringtrue import charts
 from ringtrue.answers import LogStats, Step
 from ringtrue.errors import InputError
+from ringtrue.online.scoring import grades_by_words
 from ringtrue.service.auth import Caller, PageReader
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import refused
@@ -157,7 +158,8 @@ def one(request: Request, service: Here, caller: PageReader, query_id: str) -> R
     row = one_search(service, caller, query_id)
     store = service.of(caller)
     events = store.feedback(project=caller.project, query_ids=[query_id], limit=500)
-    judged = {one.item_id: one.relevance for one in store.judgments(project=caller.project, query_ids=[query_id])}
+    # The same words are the same query, whichever search of it was judged.
+    judged = grades_by_words([row], store.judgments(project=caller.project)).get(query_id, {})
     beside = newest_searches(service, caller, limit=BESIDE, session_id=row.session_id) if row.session_id is not None else []
     return page(
         request,

@@ -204,9 +204,9 @@ def _others(service: Service, caller: Caller, row: StoredResult) -> list[tuple[s
 def run_words(row: StoredResult, names: Mapping[str, str]) -> str:
     """Return a run in one line, for a list to choose from; ``names`` has what runs are called, by run id."""
     name, search = called(names.get(row.run_id), row.retriever)
-    what = f"{name[:40]}: {search[:80]}" if search else name[:80]
-    # The time first: it tells runs of one search apart, and a narrow list cuts off the end.
-    return f"{row.created_at[:16].replace('T', ' ')}, {what} on {row.golden or 'unknown'}"
+    # First what tells runs of one search apart: a narrow list cuts off the end.
+    what = f"{row.created_at[:19].replace('T', ' ')}, {name[:40] if search else name[:80]} on {row.golden or 'unknown'}"
+    return f"{what}: {search[:80]}" if search else what
 
 
 @router.post("/runs/{run_id}/baseline")

@@ -32,7 +32,7 @@ from ringtrue.service.models import Line, Name, Strict
 from ringtrue.service.routes.jobs import STARTED, started
 from ringtrue.service.work import evaluating
 from ringtrue.service.work.evaluating import Plan, Wanted, planned
-from ringtrue.service.work.library import golden_named
+from ringtrue.service.work.library import golden_named, golden_of_server
 
 router = APIRouter(prefix="/v1/evaluate", tags=["evaluate"])
 Kind = Literal["json", "yaml", "jsonl", "zip"]

@@ -110,7 +110,8 @@ def glance(service: Service, caller: Caller) -> Glance:
     steps: dict[Step, bool] = {
         "golden": bool(ours) or bool(store.golden_sets(project=project)),
         "evaluate": bool(ours),
-        "baseline": bool(baselines),
+        # A run with differences was gated by a baseline, though it may be a file of the repository.
+        "baseline": bool(baselines) or any(row.gate is not None and row.deltas for row in ours),
         "verdict": gated is not None,
     }
     newest = f"{rows[0].run_id if rows else ''} {max((one.created_at for one in baselines), default='')}"
