@@ -68,8 +68,6 @@ class Asked:
 
     def wanted(self, service: Service, caller: Caller) -> Wanted:
         """Return what is to be evaluated; raises InputError and MissingInput."""
-        if not self.golden and service.settings.golden is None:
-            raise InputError("no golden set is chosen; choose one, or upload one under Golden sets")
         if self.k.strip() and not (self.k.strip().isdecimal() and 1 <= int(self.k) <= 1000):
             raise InputError(f"'{self.k[:20]}' is no number of hits; write a whole number from 1 to 1000, or leave it empty")
         return Wanted(
@@ -143,7 +141,7 @@ def _form(request: Request, service: Service, caller: Caller, asked: Asked, *, p
     shipped = sorted((one.name for one in sets), key=lambda name: name != served)
     first = next((one.name for one in sets if not one.shipped), shipped[0] if shipped else "")
     if served and served not in shipped:
-        first, choices = "", [("", f"{PurePath(served).stem} (the server's)"), *choices]
+        choices.insert(0, (first := "", f"{PurePath(served).stem} (the server's)"))
     return page(
         request, caller, "evaluate.html.jinja", status=422 if problem else 200,
         asked=replace(asked, golden=asked.golden or first, retriever=asked.retriever or settings.retriever),

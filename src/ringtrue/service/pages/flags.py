@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
@@ -80,12 +79,13 @@ def one(
     decision = None if listed.preset else _checked(service, caller, name)
     history = rollout.flag_history(service, caller, name)
     checks = decision.checks if decision is not None else ()
+    here = [entry for entry in history if (entry.detail.get("after") or {}).get("stage_since") == listed.stage_since]
     return page(
         request, caller, "flag.html.jinja", listed=listed, flag=listed, decision=decision, stages=STAGES,
         told=PAUSED if stepped == "wait" and listed.state == "paused" else TOLD.get(stepped, ""),
         headline="" if decision is None else _headline(decision),
         missing=[check for check in checks if check.holds is not True], holding=[check for check in checks if check.holds],
-        last=next((entry for entry in history if _moved(entry.detail)), None), history=history,
+        last=here[-1] if here else None, history=history,
     )  # fmt: skip
 
 
@@ -131,12 +131,6 @@ def change(
         raise InputError("say why the share is set by hand; the audit trail keeps it")
     rollout.set_flag(service, caller, name, why=why.strip(), rollout=percent)
     return RedirectResponse(f"/flags/{quote(name, safe='')}", 303)
-
-
-def _moved(detail: Mapping[str, Any]) -> bool:
-    """True for a change of a flag's share or state."""
-    before, after = detail.get("before") or {}, detail.get("after") or {}
-    return any(before.get(field) != after.get(field) for field in ("rollout", "state"))
 
 
 def _checked(service: Service, caller: Caller, name: str) -> Decision:

@@ -14,7 +14,7 @@ from fastapi.responses import Response, StreamingResponse
 from ringtrue import charts
 from ringtrue.answers import LogStats, Step
 from ringtrue.errors import InputError
-from ringtrue.online.scoring import grades_by_words
+from ringtrue.online import grades_by_words
 from ringtrue.service.auth import Caller, PageReader
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import refused

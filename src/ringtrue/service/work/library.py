@@ -97,7 +97,7 @@ def golden_named(service: Service, caller: Caller, text: str) -> GoldenSet:
 def golden_of_server(service: Service) -> GoldenSet:
     """Return the golden set that the server's settings name; raises InputError if they name none."""
     if service.settings.golden is None:
-        raise InputError("no golden set is named; write golden: 'hotel', or send a test_set")
+        raise InputError("no golden set is named; name one such as 'hotel', or send a test_set")
     return load(service.settings.golden)
 
 
