@@ -148,7 +148,7 @@ def test_lists_of_runs_call_a_run_by_its_name_and_say_its_search(client: TestCli
         assert f"base {search} on" in text, path
         assert f"wider window {search} on" in text, path
     assert f"wider window on {first.setup.golden.version}: {search}" in text_of(client, f"/runs/{run_id}"), "in 'Compare with'"
-    assert f"base: {search} on" in text_of(client, "/compare")
+    assert f"base on {first.setup.golden.version}: {search}" in text_of(client, "/compare")
     assert {item["run_id"]: item["name"] for item in client.get("/v1/runs").json()["items"]} == {
         run_id: "base",
         other: "wider window",
