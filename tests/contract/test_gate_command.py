@@ -36,13 +36,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_checks_for_reading_are_counted_and_shown_when_asked_for(ringtrue: Ringtrue, folder: Path) -> None:
     found = ringtrue("gate", "--run", "elsewhere")
     assert found.code == 0, found.out
-    assert found.out.startswith("PASS: all 12 checks hold against baseline 1.0.0; 1 advisory only\nbm25 on made-v1.0.0")
+    assert found.out.startswith("PASS: all 12 checks hold against baseline 1.0.0; 1 more is informational\nbm25 on made-v1.0.0")
     assert "1 informational check not shown: --verbose shows it" in found.out
     assert "another" not in found.out + found.err
     told = ringtrue("gate", "--run", "elsewhere", "--verbose").out
     assert "measured on test-machine, now on another" in told
     assert "more check" not in told
     assert len(ringtrue("gate", "--run", "elsewhere", "--json").json["checks"]) == 13, "JSON has them all"
+
+
+def test_numbers_of_another_golden_set_do_not_stand_beside_those_of_the_run(ringtrue: Ringtrue, folder: Path) -> None:
+    run = made(0.9, 20.0)
+    save(replace(run, setup=replace(run.setup, golden=replace(run.setup.golden, content_hash="new"))), "next")
+    found = ringtrue("gate", "--run", "next")
+    assert found.code == 3
+    assert "the two cannot be compared" in found.out
+    (row,) = [line for line in found.out.splitlines() if line.startswith("RR ")]
+    assert row.split()[1] == "—", "the baseline has no value for this set"
 
 
 def test_growth_over_few_answers_is_named_with_the_reason_and_does_not_fail(ringtrue: Ringtrue, folder: Path) -> None:

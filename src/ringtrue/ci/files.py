@@ -349,7 +349,7 @@ def _settings(start: Start, function: str, samples: str, probed: Mapping[str, An
             setup += _serve(start)
             said = _http(start, probed)
         connection = (
-            '\n# Your search. Every setting: docs/connect.md. Secrets stay in variables: token_env = "SEARCH_TOKEN".\n'
+            '\n# Your search. Every setting: docs/connect.md of Ringtrue. Secrets stay in variables: token_env = "TOKEN".\n'
             f'[connections.search]\nkind = "{start.search}"\n{said}\n'
         )
     return _filled(_template("ringtrue.toml"), golden=start.golden, about=about, gate=gate, setup=setup, connection=connection)

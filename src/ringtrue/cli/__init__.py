@@ -188,7 +188,11 @@ def _explain(problem: Exception) -> tuple[int, str]:
     if hasattr(problem, "format_message"):  # a usage error of the parser, whose classes typer does not make public
         context = getattr(problem, "ctx", None)
         where = context.command_path if context is not None else "ringtrue"
-        return BAD_INPUT, f"{problem.format_message()} See `{where} --help`."
+        named = {option.name for option in context.command.params} if context is not None else set()
+        hint = (
+            " Name the golden set with --golden." if "golden" in named and "extra argument" in problem.format_message() else ""
+        )
+        return BAD_INPUT, f"{problem.format_message()}{hint} See `{where} --help`."
     if isinstance(problem, OSError):
         name = f"{problem.filename}: " if problem.filename else ""
         return BAD_INPUT, f"{name}{problem.strerror or problem}; check path, permissions and free space"

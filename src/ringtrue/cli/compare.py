@@ -23,7 +23,10 @@ HEADERS = ("A", "B", "B − A", "interval", "p", "win/tie/loss", "verdict")
 
 
 def compare_command(
-    runs: Annotated[list[str], typer.Argument(help="Two or more: runs made by ringtrue eval (folders or names), or run files with --golden.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(help="Two or more: runs made by ringtrue eval (folders or names), or run files with --golden."),
+    ],
     golden: Annotated[
         str | None,
         typer.Option("--golden", "--qrels", "-g", help="Score the runs against this golden set or file of judgments."),

@@ -191,7 +191,7 @@ def _kept_when_stopped() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         show.note(
-            "the answers so far are kept: the same command goes on there (with --resume where the system is out of sight)"
+            "the answers so far are kept: the same command goes on there (with --resume if Ringtrue cannot see the system)"
         )
         raise
 
@@ -381,10 +381,7 @@ def eval_command(
     no_cache: NoCache = False,
     resume: Resume = False,
     name: Annotated[
-        str,
-        typer.Option(
-            "--name", help="Name of the run in tables and reports; default: branch@commit or, outside git, the search."
-        ),
+        str, typer.Option("--name", help="Name of the run; default: branch@commit or, outside git, the search.")
     ] = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; .ringtrue/runs/… unless given.")] = None,
     reports: Annotated[Path, typer.Option("--reports", help="Folder for the Markdown report.")] = REPORTS,
@@ -426,9 +423,7 @@ def eval_command(
     now = datetime.now(UTC)
     found = save(found, out or new_run_folder(found, now))
     report = report_on(found, made_at=now.isoformat(timespec="seconds"))
-    written: Path | None = None
-    if not no_report:
-        written = write_new(reports / file_name(report.made_at), markdown(report))
+    written = None if no_report else write_new(reports / file_name(report.made_at), markdown(report))
     if html is not None:
         from ringtrue.report import html as as_html
 
@@ -439,9 +434,8 @@ def eval_command(
         show.as_json(record(found) | {"report": written, "stored": kept.run_id})
     else:
         print_evaluation(report, verbose=verbose, advice=not no_advice)
-        print(f"\nrun: {found.run_dir}" + (f"\nreport: {written}" if written else "") + (f"\nhtml: {html}" if html else ""))
-        if kept.run_id is not None:
-            print(f"stored: {kept.run_id}")
+        places = {"run": found.run_dir, "report": written, "html": html, "stored": kept.run_id}
+        print("\n" + "\n".join(f"{what}: {place}" for what, place in places.items() if place is not None))
     kept.tell()
     if found.failures and failed == "list":
         raise typer.Exit(UNDECIDED)

@@ -28,7 +28,9 @@ BaselineFile = Annotated[Path, typer.Option("--baseline", "-b", help="The baseli
 
 def gate_command(
     context: typer.Context,
-    run: Annotated[Path | None, typer.Option("--run", help="Judge this run, a folder or a name, instead of evaluating.")] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", help="Judge this run, a folder or a name, instead of evaluating.")
+    ] = None,
     golden: options.Golden = None,
     retriever: options.RetrieverText = None,
     python: options.Python = None,
@@ -365,8 +367,9 @@ def _rows(checks: Iterable[Check], evaluation: Evaluation, baseline: Baseline | 
 
 
 def _recorded(baseline: Baseline, measure: str, evaluation: Evaluation, *, timed: bool) -> float | None:
-    """Return what the baseline says about a measure that has no rule of falling; None where it is of other queries."""
-    if baseline.per_query and set(baseline.per_query) != set(evaluation.scores.query_ids):
+    """Return what the baseline says about a measure that has no rule of falling; None if it is of another set."""
+    made, now = baseline.golden.content_hash, evaluation.setup.golden.content_hash
+    if (made and made != now) or (baseline.per_query and set(baseline.per_query) != set(evaluation.scores.query_ids)):
         return None
     return (baseline.latency if timed else baseline.metrics).get(measure)
 

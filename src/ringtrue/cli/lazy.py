@@ -60,7 +60,7 @@ def _in_project(command: Any) -> Any:
     for option in command.params:
         # Another command may call a folder --project; the store's is the one that is 'default' unless given.
         if option.name == "project" and option.default == "default":
-            option.envvar, option.default = PROJECT_VARIABLE, project
+            option.envvar, option.default, option.show_default = PROJECT_VARIABLE, project, "as configured"
     for inner in getattr(command, "commands", {}).values():
         _in_project(inner)
     return command

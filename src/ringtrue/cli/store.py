@@ -257,7 +257,9 @@ def existing(place: str | None) -> Store:
 
     if not has_store(place):
         file = Store.place(place).sqlite
-        raise MissingInput(f"{file}: there is no store yet; `ringtrue eval` or the first logged search makes it. To name another: --store URL")
+        raise MissingInput(
+            f"{file}: there is no store yet; `ringtrue eval` or the first logged search makes it. To name another: --store URL"
+        )
     return Store.open(place)
 
 

@@ -59,9 +59,11 @@ def print_report(name: str, report: Report, *, strict: bool = False) -> None:
             f"  relevant per query {show.number(figures['relevant_per_query'], 2)} (grade ≥ {figures['relevance_threshold']}), "
             f"best P@5 reachable {show.number(figures['p5_reachable'], 2)}"
         )
+        overlap = (
+            f"{show.number(figures['overlap_mean'], 2)} on average" if figures["documents"] else "not known (no documents)"
+        )
         print(
-            f"  lexical overlap of queries with their answers {show.number(figures['overlap_mean'], 2)} on average, "
-            f"{figures['copied_queries']} copied queries"
+            f"  lexical overlap of queries with their answers {overlap}, {figures['copied_queries']} copied queries"
             + (" (a document's name may be its query here)" if report.profile == "known-item" else "")
         )
         print(f"  {figures['reviewed']}")

@@ -90,7 +90,7 @@ def _file_bytes(path: Path) -> bytes:
 def _similar_files(path: Path) -> str:
     names: list[str] = []
     with contextlib.suppress(OSError):
-        names = sorted(item.name for item in path.parent.iterdir())[:500]
+        names = sorted(item.name for item in path.parent.iterdir() if not item.name.startswith("."))[:500]
     return f"did you mean {nearest(path.name, names)}?" if names else "check the path"
 
 

@@ -20,6 +20,8 @@ STATUS = {"pass": "PASS", "degraded": "DEGRADED", "fail": "FAIL", "advisory": "A
 SIGN = {"pass": "✅", "degraded": "⚠️", "fail": "❌", "advisory": "ℹ️", "undecided": "❔"}
 POWER = 0.80
 """With which a size is planned (G-5), everywhere."""
+OUT_OF_REACH = 10
+"""So many times the queries of a set are more than anybody adds to it."""
 USUAL_DEPTH = 10
 """How far people look, for a measure without a cut-off."""
 BY_WEIGHT = ("fail", "undecided", "degraded", "pass", "advisory")
@@ -214,8 +216,16 @@ def told_against(comparison: Comparison) -> str:
         f"{number(found.b)}, {found.certainty} over {counted(found.n, 'paired query')})"
     )
     if comparison.verdict == "not enough evidence" and found.more_queries:
-        text += f"; about {counted(found.more_queries, 'more query')} would settle a true difference of this size"
+        text += f"; {confirming(found)}"
     return text
+
+
+def confirming(found: MeasureComparison) -> str:
+    """Return how many more queries would confirm the difference seen, if a set of such a size is within reach."""
+    more = found.more_queries or 0
+    if more > OUT_OF_REACH * found.n:
+        return "too small to confirm with a set of this size"
+    return f"confirming a difference of this size would take about {counted(more, 'more query')}"
 
 
 def all_the_same(comparison: Comparison) -> str:
@@ -319,7 +329,7 @@ def judged(verdict: Verdict) -> str:
         fell = [f"{place(check)} {percent(_change(check))}" for check in by_status["degraded"]]
         text += f"; {len(fell)} degraded within tolerance: {_some(fell)}"
     if by_status["advisory"]:
-        text += f"; {len(by_status['advisory'])} advisory only"
+        text += f"; {len(by_status['advisory'])} more {'is' if len(by_status['advisory']) == 1 else 'are'} informational"
     return text
 
 
@@ -328,8 +338,9 @@ def _change(check: Check) -> float | None:
 
 
 def _places(checks: list[Check]) -> str:
-    return _some(list(dict.fromkeys(map(place, checks))))
+    return _some(list(dict.fromkeys(map(place, checks))), "measure")
 
 
-def _some(texts: list[str], most: int = 4) -> str:
-    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
+def _some(texts: list[str], what: str = "", most: int = 4) -> str:
+    more = counted(len(texts) - most, f"more {what}".strip(), "more" if not what else "")
+    return ", ".join(texts[:most]) + (f" and {more}" if len(texts) > most else "")

@@ -86,7 +86,7 @@ def _umask() -> int:
 
 
 def run_folder(named: Path | str) -> Path:
-    """Return the folder of a run: the place named or, if nothing is there, the newest run of that name in ``.ringtrue/runs``."""
+    """Return the folder of a run: the place named or else the newest run of that name in ``.ringtrue/runs``."""
     place = Path(named)
     if place.exists():
         return place.parent if place.name == "run.json" else place
@@ -100,11 +100,13 @@ def _by_name() -> dict[str, Path]:
 
 
 def open_run(folder: Path | str) -> Evaluation:
-    """Return the evaluation in a folder, or of that name; raises MissingInput if there is none, InputError if it is damaged."""
+    """Return the evaluation in a folder, or of that name; raises MissingInput if there is none, InputError if damaged."""
     place = run_folder(folder)
     if not (place / "run.json").is_file():
         names = "" if place.exists() else ", ".join(_by_name())
-        here = f"is no run folder and no name of a run in {RUNS} ({names})" if names else "is no run folder (it has no run.json)"
+        here = (
+            f"is no run folder and no name of a run in {RUNS} ({names})" if names else "is no run folder (it has no run.json)"
+        )
         raise MissingInput(f"{folder}: {here}; make one with `ringtrue eval --out {folder}`")
     head = read_json(place / "run.json")
     if not isinstance(head, dict) or head.get("format") != FORMAT:

@@ -37,6 +37,9 @@ _GUESSES = (
 )
 
 
+_OWN = "to search the set's own documents, leave out --in and folder under [eval] in ringtrue.toml; otherwise "
+
+
 @dataclass(frozen=True)
 class Found:
     """What one check found: nothing to object, an objection with its cure, or that it could not look."""
@@ -96,7 +99,7 @@ def before(
 def _index(subject: Subject) -> Found:
     collection = subject.collection
     if collection is None:
-        return Found("index", detail="the index is out of sight", looked=False)
+        return Found("index", detail="Ringtrue cannot see the index", looked=False)
     if collection.unfinished:
         return Found("index", f"{collection.folder}: the last ingest did not finish, documents are missing", "ingest again")
     for index in indexes_of(subject.retriever):
@@ -134,7 +137,7 @@ def _documents(subject: Subject, golden: GoldenSet, id_of: IdOf, there: IdOf | N
         cure = (
             f"its ids look like '{guess[1]}': map them with --id-pattern '{guess[0]}' (ids= in Python)"
             if guess
-            else "index these documents"
+            else f"{_OWN if collection is not None and golden.documents else ''}index these documents"
         )
         return Found("documents", problem, cure)
     if collection is not None and golden.documents:
@@ -165,7 +168,7 @@ def _cut_off(subject: Subject, deep: int | None) -> Found:
             problem = f"top({step.n}) cuts answers while measures look down to {wanted}"
             return Found("cut-off", problem, f"evaluate without it, or with measures down to {step.n}")
     if subject.collection is None or not subject.in_process:
-        return Found("cut-off", detail="whether the search cuts its answers is out of sight", looked=False)
+        return Found("cut-off", detail="Ringtrue cannot see whether the search limits its results", looked=False)
     return Found("cut-off", detail=f"nothing is cut above {wanted}")
 
 

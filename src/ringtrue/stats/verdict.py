@@ -230,7 +230,7 @@ def _verdict(
         more = queries_to_settle(n=n, sd=sd, difference=mean, alpha=alpha, power=power, tests=tests)
     warnings = []
     if n > 1 and bool(interval.few[column]):
-        warnings.append(f"{n} queries are few: below 50 an interval of strongly skewed differences is narrower than it says")
+        warnings.append("with fewer than 50 queries, intervals may be too narrow if differences are strongly skewed")
     found = PairedVerdict(
         word=word,
         reason="",
@@ -261,13 +261,13 @@ def _reason(found: PairedVerdict, *, alpha: float, power: float) -> str:
     settled = found.word != "not enough evidence"
     p = f"{'adjusted ' if found.tests > 1 else ''}p = {found.adjusted_p:.2g} {'≤' if settled else '>'} {alpha:g}"
     interval = f"{100 * (1 - found.level):.4g} % interval {found.low:+.4f} to {found.high:+.4f}"
-    text = f"{mean:+.4f} on average over {n} queries; {interval} {'excludes' if settled else 'holds'} 0, {p}"
+    text = f"{mean:+.4f} on average over {n} queries; {interval} {'excludes' if settled else 'includes'} 0, {p}"
     if settled:
         return text
     if math.isinf(found.detectable):
         return f"{text}; {n} queries are too few to show any difference"
     if not math.isnan(found.detectable):
-        text += f"; {n} queries find {found.detectable:.3g} with {100 * power:.3g} % power"
+        text += f"; {n} queries can detect a difference of {found.detectable:.3g} ({100 * power:.3g} % power)"
     if found.more_queries is not None:
-        text += f"; about {found.more_queries:,} more would settle a true difference of {mean:+.4f}"
+        text += f"; confirming {mean:+.4f} would take about {found.more_queries:,} more"
     return text

@@ -185,7 +185,7 @@ def _statistical(
     if compared.word == "worse":
         return "fail", (f"{said}: significant ({compared.certainty} ≤ {policy.alpha:g}) and more than {policy.min_effect:g}")
     known = math.isfinite(compared.detectable)
-    power = f"; {compared.n} queries find {compared.detectable:.3g} with 80 % power" if known else ""
+    power = f"; {compared.n} queries can detect a difference of {compared.detectable:.3g} (80 % power)" if known else ""
     return "degraded", f"{said}, which may be chance ({compared.certainty}){power}"
 
 

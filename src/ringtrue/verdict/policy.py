@@ -142,7 +142,11 @@ def _table(
 
 
 def _floors(given: Any, place: str) -> Mapping[str, float]:
-    return _table(given, place, _measure, _finite)
+    read = _table(given, place, _measure, _finite)
+    for name, value in read.items():
+        if Measure.parse(name).definition.bounded and not 0 <= value <= 1:
+            raise InputError(f"{place}.'{name}' = {value!r} is out of range; floors of {name} lie between 0 and 1")
+    return read
 
 
 def _measure(name: str, place: str) -> str:

@@ -53,7 +53,10 @@ def test_p1_numbers_read_as_what_they_are() -> None:
 
 def test_p1_a_pass_tells_what_degraded_within_tolerance() -> None:
     told = headline(clean(verdict=verdict(FINE, FELL, HINT)))
-    assert told == "PASS: all 2 checks hold against baseline 1.0.0; 1 degraded within tolerance: P@5 −2.9 %; 1 advisory only"
+    assert (
+        told
+        == "PASS: all 2 checks hold against baseline 1.0.0; 1 degraded within tolerance: P@5 −2.9 %; 1 more is informational"
+    )
 
 
 def test_p1_a_failure_names_the_measures_and_its_reasons_follow() -> None:
@@ -87,7 +90,7 @@ def test_c2_a_gated_run_that_was_compared_says_with_what_in_a_sentence_of_its_ow
     )
     unsure = clean(comparison=comparison(compared(diff=0.004, more_queries=82), a="bm25"))
     assert against(unsure).startswith("Against bm25: not enough evidence, nDCG@10 +0.0040 (")
-    assert against(unsure).endswith("; about 82 more queries would settle a true difference of this size")
+    assert against(unsure).endswith("; confirming a difference of this size would take about 82 more queries")
     assert against(clean(verdict=None)) == ""  # the headline says it
 
 

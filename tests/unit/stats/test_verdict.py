@@ -98,7 +98,7 @@ def test_both_the_interval_and_the_p_must_agree() -> None:
         and verdict.low <= 0 <= verdict.high
     )
     assert found.word == "not enough evidence"
-    assert "holds 0" in found.reason
+    assert "includes 0" in found.reason
     assert "adjusted p" not in found.reason
 
 

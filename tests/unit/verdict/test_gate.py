@@ -332,7 +332,7 @@ def test_b2_a_fall_that_may_be_chance_is_degraded_and_says_what_could_be_found()
     check = check_of(verdict, "R@5", "significant drop")
     assert (verdict.word, check.status) == ("pass", "degraded")
     assert "may be chance" in check.message
-    assert "30 queries find" in check.message
+    assert "30 queries can detect a difference of" in check.message
 
 
 def test_b2_too_few_queries_for_any_fall_to_count_are_undecided_but_equal_runs_pass() -> None:

@@ -51,6 +51,7 @@ def test_a_table_replaces_the_default_one_and_the_rest_stays() -> None:
         ({"floors": {"R@5": True}}, ["floors.'R@5'", "True"]),
         ({"floors": {"R@5": 0.8, "recall_at_5": 0.9}}, ["R@5 twice", "recall_at_5"]),
         ({"floors": 0.8}, ["floors", "no table"]),
+        ({"floors": {"R@5": 80}}, ["floors.'R@5' = 80", "between 0 and 1"]),
         ({"latency": {"p90": 100}}, ["p90", "'p95'"]),
         ({"latency": {"p95": 0}}, ["latency.'p95'", "milliseconds"]),
         ({"slices": {"factual": {"R@5": 0.7}}}, ["'factual'", "query_type=factual"]),

@@ -10,7 +10,7 @@ from typing import Literal
 
 from ringtrue.measures import Measure
 from ringtrue.report.records import Report
-from ringtrue.report.story import DASH, all_the_same, comparison_of, counted, primary, same
+from ringtrue.report.story import DASH, all_the_same, comparison_of, confirming, counted, primary, same
 from ringtrue.verdict import Check, Comparison, MeasureComparison
 
 Tone = Literal["good", "bad", "unsure", "plain"]
@@ -197,8 +197,7 @@ def _tested(found: MeasureComparison, comparison: Comparison) -> str:
         f"{p}, probability of being better {_equals(found.prob_better)}."
     )
     if found.word == "not enough evidence" and found.more_queries:
-        more = counted(found.more_queries, "more query")
-        text += f" About {more} would settle a true difference of this size."
+        text += f" {confirming(found).capitalize()}."
     return text
 
 
