@@ -44,7 +44,7 @@ def test_c2_noise_is_not_enough_evidence_and_says_what_would_be() -> None:
     assert paired_power(n=29 + found.more_queries, sd=sd, difference=found.mean) < 0.80
     assert f"{found.more_queries:,} more" in found.reason
     assert "80 % power" in found.reason
-    assert any("below 50" in warning for warning in found.warnings)
+    assert any("fewer than 50 queries" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize(("values", "said"), [([], "no query"), ([0.9], "1 query"), ([math.nan, 0.9], "1 query")])

@@ -189,7 +189,7 @@ def test_c1_few_queries_say_so_with_the_smallest_difference_they_can_find(weak: 
     assert main.detectable > abs(main.diff)
     assert f"15 queries can detect a difference of {main.detectable:.3g} (80 % power)" in main.reason
     assert main.more_queries
-    assert any("below 50" in warning for warning in main.warnings)
+    assert any("fewer than 50 queries" in warning for warning in main.warnings)
 
 
 def test_trap_6_queries_that_one_side_lacks_take_no_part_and_are_never_0() -> None:
