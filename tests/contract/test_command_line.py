@@ -113,7 +113,7 @@ def test_bounds_show_both_ends(ringtrue, files) -> None:
         (["golden", "show", "hotel", "--document", "entity-nothing"], 2, "did you mean"),
         (["golden", "agreement", "{qrels}"], 2, "two raters"),
         (["no-such-command"], 2, "no-such-command"),
-        (["eval", "golden/x.yaml"], 2, "Name the golden set with --golden."),
+        (["eval", "golden/x.yaml"], 2, "(golden/x.yaml); name the golden set with --golden. See"),
     ],
 )
 def test_errors_name_value_and_cure_and_exit_with_their_code(ringtrue, files, arguments, code, says) -> None:

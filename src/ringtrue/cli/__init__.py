@@ -190,7 +190,7 @@ def _explain(problem: Exception) -> tuple[int, str]:
         where = context.command_path if context is not None else "ringtrue"
         named = {option.name for option in context.command.params} if context is not None else set()
         hint = (
-            " Name the golden set with --golden." if "golden" in named and "extra argument" in problem.format_message() else ""
+            "; name the golden set with --golden." if "golden" in named and "extra argument" in problem.format_message() else ""
         )
         return BAD_INPUT, f"{problem.format_message()}{hint} See `{where} --help`."
     if isinstance(problem, OSError):

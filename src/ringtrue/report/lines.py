@@ -19,6 +19,7 @@ from ringtrue.report.story import (
     comparison_of,
     depth,
     place,
+    portion,
     primary,
     same_golden,
     says,
@@ -327,7 +328,7 @@ def warnings(report: Report) -> tuple[str, ...]:
     said = [*report.notes, *evaluation.notes, *evaluation.scores.counted.notes()]
     share = evaluation.scores.judged_share
     if share < WELL_JUDGED:
-        said.append(f"only {share:.0%} of the first 10 hits are judged; the others count as not relevant, so judge more")
+        said.append(f"only {portion(share)} of the first 10 hits are judged; the others count as not relevant, so judge more")
     said += report.verdict.notes if report.verdict else ()
     said += comparison.notes if comparison else ()
     if evaluation.cached:
