@@ -108,6 +108,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("ringtrue")
     if name in _MODULE_OF:
         return getattr(import_module(f"ringtrue.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module 'ringtrue' has no attribute '{name}'")

@@ -7,6 +7,7 @@ came from a package index.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ def read_source(direct_url: str | None, version: str) -> InstallSource:
     """Return the source that a ``direct_url.json`` names; a package index without one, or if it cannot be read."""
     try:
         said: dict[str, Any] = json.loads(direct_url or "")
-        url = str(said["url"])
+        url = re.sub(r"^(https?://)[^/@]*@", r"\1", str(said["url"]))  # a pipeline must not contain credentials
     except (ValueError, KeyError, TypeError):
         return InstallSource(f"=={version}")
     inside = f"#subdirectory={said['subdirectory']}" if said.get("subdirectory") else ""

@@ -138,3 +138,9 @@ def test_scoring_a_small_file_imports_neither_duckdb_nor_scipy(root) -> None:
     found = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
     assert found.stdout.startswith("{")
     assert found.stderr.strip() == ""
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    from importlib.metadata import version
+
+    assert ringtrue.__version__ == version("ringtrue")

@@ -153,11 +153,14 @@ def test_base_and_head_are_evaluated_in_one_job_each_with_its_own_code(ringtrue,
 def test_both_sides_answer_the_questions_of_the_change(ringtrue, workflow) -> None:
     """A query that the change adds is no difference between the two searches."""
     write_golden("  - {query_id: n, query_text: swim, relevant_docs: [{doc_id: pool, grade: 3, source: manual}]}\n")
-    outcome = ringtrue("ci", "--base-ref", "HEAD", "--json")
+    commit = git("rev-parse", "HEAD").strip()
+    outcome = ringtrue("ci", "--base-ref", commit, "--json")
     assert outcome.code == 0, outcome.err
     sides = [json.loads((Path("ringtrue-out") / side / "run.json").read_text()) for side in ("base", "head")]
     assert "n" in json.dumps(sides[0])
     assert "not in this run" not in workflow.bodies()[0]
+    assert commit not in workflow.bodies()[0], "ten characters name it"
+    assert workflow.bodies()[0].count("retriever: ") == 1
 
 
 def test_a_base_that_cannot_be_evaluated_leaves_the_job_undecided(ringtrue, workflow, tmp_path) -> None:

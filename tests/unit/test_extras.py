@@ -26,6 +26,7 @@ WHEEL = "https://files.example.com/ringtrue-0.1.0-py3-none-any.whl"
         (None, "ringtrue[http]==0.1.0", False),
         ("{broken", "ringtrue[http]==0.1.0", False),
         (json.dumps(GIT), f"ringtrue[http] @ git+https://git.example.com/search/ringtrue.git@{COMMIT}", False),
+        (json.dumps({"url": WHEEL.replace("//", "//ada:secret@")}), f"ringtrue[http] @ {WHEEL}", False),
         (json.dumps({"url": WHEEL, "archive_info": {}}), f"ringtrue[http] @ {WHEEL}", False),
         (
             json.dumps({**GIT, "subdirectory": "python"}),

@@ -250,7 +250,7 @@ def _compared(job: CiJob, ref: str) -> Outcome:
             raise CannotDecide(f"the base {ref} ({commit}) could not be evaluated: {other.reason}")
         check_code(other.used, repository_root())
     whole, _ = with_measures(open_run(other.run), job.policy.measures)
-    before = replace(baseline_of(whole), version=f"{ref} ({commit})" if ref != commit else commit)
+    before = replace(baseline_of(whole), version=f"{ref} ({commit})" if not ref.startswith(commit) else commit)
     evaluation = open_run(side.run)
     if before.rankings == baseline_of(evaluation).rankings:
         if not job.shared:

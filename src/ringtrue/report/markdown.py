@@ -43,6 +43,7 @@ from ringtrue.report.story import (
     slice_terms,
     span,
     title,
+    word_of,
 )
 from ringtrue.verdict import MeasureComparison
 
@@ -225,7 +226,7 @@ def _sliced(pair: MeasureComparison | None) -> list[str]:
     if pair is None:
         return [DASH] * 4
     interval = DASH if math.isnan(pair.low) else f"{signed(pair.low)} to {signed(pair.high)}"
-    return [signed(pair.diff), interval, probability(pair.p_adjusted), pair.word]
+    return [signed(pair.diff), interval, probability(pair.p_adjusted), word_of(pair)]
 
 
 def _components(report: Report) -> Iterator[str]:

@@ -35,6 +35,7 @@ from ringtrue.report.story import (
     signed_milliseconds,
     slice_terms,
     span,
+    word_of,
 )
 
 LIMIT = 65_000
@@ -139,7 +140,7 @@ def _kinds(report: Report) -> Iterator[Block]:
         cells = [md(value, most=80), str(found.count), number(pair.a) if pair else DASH, number(found.mean)]
         if pair:
             interval = DASH if math.isnan(pair.low) else f"{signed(pair.low)} to {signed(pair.high)}"
-            cells += [signed(pair.diff), interval, pair.word]
+            cells += [signed(pair.diff), interval, word_of(pair)]
         else:
             cells += [DASH, DASH, DASH]
         body.append(row(*cells))
@@ -193,7 +194,11 @@ def _about(report: Report) -> Iterator[Block]:
     golden = setup.golden
     found = [
         f"retriever: {md(setup.retriever, most=400)}",
-        *(f"{md(name)}: {md(setting(value), most=200)}" for name, value in setup.config.items() if value not in (None, "")),
+        *(
+            f"{md(name)}: {md(setting(value), most=200)}"
+            for name, value in setup.config.items()
+            if value not in (None, "", setup.retriever)
+        ),
         *(md(note, most=400) for note in lines.notes(report)),
     ]
     yield _folded("Configuration and notes", [], [f"- {line}" for line in found])

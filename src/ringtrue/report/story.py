@@ -160,8 +160,12 @@ def alike(found: MeasureComparison) -> bool:
 
 def says(found: MeasureComparison) -> str:
     """Return the word for people, marked if the measure was not asked to decide."""
-    word = "the same" if alike(found) else found.word
-    return word if found.decides else f"{word} (info)"
+    return word_of(found) if found.decides else f"{word_of(found)} (info)"
+
+
+def word_of(found: MeasureComparison) -> str:
+    """Return the word for people: two sides that scored alike leave nothing open."""
+    return "the same" if alike(found) else found.word
 
 
 def how_tested(comparison: Comparison, *, gated: bool = False) -> str:

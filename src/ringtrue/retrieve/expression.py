@@ -227,7 +227,9 @@ def _config_in(text: str) -> Mapping[str, Any]:
 
 
 def _from_config(config: Mapping[str, Any]) -> Expression | Pipeline:
-    method = config.get("fusion_method")
+    if "fusion_method" not in config:
+        raise SpecError(f"a configuration needs the key 'fusion_method', but has {', '.join(map(repr, config)) or 'none'}")
+    method = config["fusion_method"]
     if method not in _CONFIG:
         raise SpecError(f"fusion_method {method!r} cannot be read; write 'rrf', or 'weighted' with weights")
     for key in config:

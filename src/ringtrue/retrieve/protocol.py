@@ -157,7 +157,7 @@ def as_hits(found: Any, name: str, *, duplicates: str = "error") -> list[Hit]:
         elif duplicates == "error" and (hit.chunk is None or hit.chunk == rows[first - 1].chunk):
             raise BadAnswer(
                 f"{name} returned document '{hit.doc_id}' twice, at ranks {first} and {rank}; "
-                "return each document once, name its passages as chunks, or say duplicates='first'"
+                "return each document once, name its passages as 'chunk', or say duplicates='first'"
             )
     return hits
 
@@ -181,7 +181,7 @@ def _as_hit(item: Any, rank: int, name: str) -> Hit:
         if key is not None:
             doc_id = _id(item[key], rank, name)
             value = next((item[key] for key in _SCORES if item.get(key) is not None), math.nan)
-            chunk = item.get("chunk")
+            chunk = item.get("chunk", item.get("chunk_id"))
             return Hit(doc_id, _score(value, doc_id, name), None if chunk is None else str(chunk))
     raise BadAnswer(f"{name}: hit {rank} is {item!r:.60}; return an id, an (id, score) pair, a mapping with 'doc_id', or a Hit")
 

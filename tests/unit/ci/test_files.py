@@ -145,6 +145,11 @@ def test_a_pipeline_runs_on_every_change_if_any_file_may_belong_to_the_search(se
     [
         ("git+https://git.example.com/r.git@4f2a", "http", ["ringtrue @ S", "ringtrue[http]"]),
         ("https://git.example.com/r.git@v1", "http", ["ringtrue @ git+S", "ringtrue[http]"]),
+        ("https://git.example.com/group/ringtrue", "", ["ringtrue @ git+S"]),
+        ("ssh://git@git.example.com/group/ringtrue.git", "", ["ringtrue @ git+S"]),
+        ("git@git.example.com:group/r.git@v1", "", ["ringtrue @ git+ssh://git@git.example.com/group/r.git@v1"]),
+        ("0.1.0", "", ["ringtrue==S"]),
+        ("3rd/ringtrue", "", ["S"]),
         ("https://files.example.com/ringtrue-0.1.0-py3-none-any.whl", "", ["ringtrue @ S"]),
         ("./vendor/ringtrue", "http,search", ["S", "ringtrue[http,search]"]),
         ("==0.1.0", "http", ["ringtrueS", "ringtrue[http]"]),

@@ -77,10 +77,12 @@ def test_p1_degraded_within_tolerance_is_told_apart_from_pass_and_fail() -> None
 
 def test_word_interval_and_p_of_a_slice_are_corrected_alike() -> None:
     open_one = compared(diff=0.05, word="not enough evidence", low=-0.01, p_adjusted=0.09)
-    slices = {"query_type": {"factual": {"nDCG@10": open_one}}}
+    twins = compared(diff=0.0, wins=0, ties=60, losses=0)
+    slices = {"query_type": {"factual": {"nDCG@10": open_one}, "comparative": {"nDCG@10": twins}}}
     told = markdown(clean(comparison=comparison(slices=slices)))
     part = told.split("## nDCG@10 by query_type")[1].split("\n## ")[0]
     assert re.search(r"^\| factual .* \| −0\.0100 to \+0\.0600 \| 0\.09 \| not enough evidence \|$", part, re.MULTILINE)
+    assert re.search(r"^\| comparative .* \| the same \|$", part, re.MULTILINE)
     assert "p, interval and verdict are corrected for all values of the field. Slices do not affect" in part
 
 

@@ -118,6 +118,11 @@ def test_a_wrong_configuration_is_a_spec_error(config: dict[str, object]) -> Non
         as_expression(config)
 
 
+def test_a_misspelt_key_of_a_configuration_is_shown() -> None:
+    with pytest.raises(SpecError, match="needs the key 'fusion_method', but has 'fusion_metod'"):
+        as_expression('{"fusion_metod": "rrf"}')
+
+
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), -1.0])
 def test_a_weight_that_is_no_number_is_refused(weight: float, hotel: Collection) -> None:
     with pytest.raises(SpecError):

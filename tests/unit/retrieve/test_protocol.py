@@ -74,7 +74,7 @@ def test_trap_03_a_document_that_comes_twice_is_an_error_and_its_passages_count_
     with pytest.raises(BadAnswer, match="'a' twice, at ranks 1 and 3"):
         as_hits([("a", 3.0), ("b", 2.0), ("a", 1.0)], "mine")
     assert [hit.doc_id for hit in as_hits([("a", 3.0), ("b", 2.0), ("a", 1.0)], "mine", duplicates="first")] == ["a", "b"]
-    passages = [{"id": "a", "score": 3, "chunk": "a:1"}, {"id": "a", "score": 2, "chunk": "a:2"}, {"id": "b", "score": 1}]
+    passages = [{"id": "a", "score": 3, "chunk_id": "a:1"}, {"id": "a", "score": 2, "chunk": "a:2"}, {"id": "b", "score": 1}]
     assert [(hit.doc_id, hit.chunk, hit.channels) for hit in as_hits(passages, "m")] == [
         ("a", "a:1", {"m": 1}),
         ("b", None, {"m": 2}),

@@ -2,8 +2,12 @@
 case "$RINGTRUE_SOURCE" in
   "") echo "RINGTRUE_SOURCE is empty: set it to a Git URL, a wheel or a folder that holds Ringtrue" >&2; exit 2 ;;
   ==*) source="ringtrue$RINGTRUE_SOURCE" ;;
-  http*.git|http*.git@*) source="ringtrue @ git+$RINGTRUE_SOURCE" ;;
+  http*.whl*|http*.zip*|http*.tar.*) source="ringtrue @ $RINGTRUE_SOURCE" ;;
+  http*|ssh://*) source="ringtrue @ git+$RINGTRUE_SOURCE" ;;
   *://*) source="ringtrue @ $RINGTRUE_SOURCE" ;;
+  git@*:*) source="ringtrue @ git+ssh://${RINGTRUE_SOURCE%%:*}/${RINGTRUE_SOURCE#*:}" ;;
+  */*) source="$RINGTRUE_SOURCE" ;;
+  [0-9]*) source="ringtrue==$RINGTRUE_SOURCE" ;;
   *) source="$RINGTRUE_SOURCE" ;;
 esac
 python -m pip install --disable-pip-version-check "$source"
