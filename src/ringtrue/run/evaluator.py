@@ -434,7 +434,7 @@ def _answered(golden: GoldenSet, rankings: Iterable[Ranking]) -> tuple[GoldenSet
 
 
 def intervals_of(scores: Scores) -> dict[str, tuple[float, float]]:
-    """Return the 95 % interval of each measure's mean, the same for any order of queries; sums and geometric means have none."""
+    """Return the 95 % interval of each measure's mean in any order of queries; sums and geometric means have none."""
     from ringtrue.stats import mean_interval
 
     averaged = [measure for measure in scores.measures if measure.definition.average == "mean"]
