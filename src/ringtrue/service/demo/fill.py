@@ -124,30 +124,26 @@ def _with_guests(shelf: Shelf, reviewing: Reviewing, trials: Trials, guests: Gue
         says = f"guests search, day {number + 1} of {DAYS}" if number % 4 == 0 else ""
         yield DAYS - number - 0.999, says, partial(pass_day, number)
 
-    yield 14.0, "feature hybrid-search", rollouts.begin_hybrid
-    yield 13.0, "its shadow", lambda at: rollouts.shadow_hybrid(searches[0], at)
+    yield 14.0, "feature hybrid-search", partial(rollouts.begin, GRADUATED)
+    yield 13.0, "its shadow", lambda at: rollouts.shadow(GRADUATED, searches[0], at)
     yield 12.6, "evaluating bm25 on the next version", partial(shelf.record, BM25)
     yield 12.5, "evaluating hybrid on the next version", partial(shelf.record, HYBRID)
-    yield 12.4, "its sequential test", rollouts.hybrid_on_golden
+    yield 12.4, "its sequential test", partial(rollouts.on_golden, GRADUATED)
     yield 12.0, "its rollout", partial(rollouts.step, GRADUATED)
     yield 12.0, "", lambda at: rollouts.set(GRADUATED, 25.0, at, why="one in a hundred guests is nobody here")
     for days in (11.0, 10.0, 9.0):
         yield days, "", partial(rollouts.step, GRADUATED)
     yield 8.9, "baseline 2.0.0", lambda at: shelf.keep_baseline(HYBRID, "2.0.0", at, reason="hybrid-search has graduated")
 
-    tuned: dict[str, Any] = {}
-
-    def find_weights(at: datetime) -> None:
-        tuned["expression"], tuned["weights"] = weights_of(trials.sweep(at))
-
-    yield 8.5, "a sweep of 30 trials", find_weights
-    yield 7.0, "feature diverse-results", rollouts.begin_diverse
+    yield 8.5, "a sweep of 30 trials", lambda at: guests.tuned(RUNNING, *weights_of(trials.sweep(at)))
+    yield 7.0, "feature diverse-results", partial(rollouts.begin, ROLLED_BACK)
+    yield 7.0, "", lambda at: rollouts.set(ROLLED_BACK, 25.0, at, why="tried on a quarter of the guests before any test")
     yield 6.0, "", partial(rollouts.step, ROLLED_BACK)
     yield 5.95, "gating a fusion with wrong weights", partial(shelf.gated, LOPSIDED)
     yield 5.9, "", trials.second
-    yield 5.0, "feature tuned-fusion", lambda at: rollouts.begin_tuned(at, **tuned)
-    yield 4.0, "its shadow", lambda at: rollouts.shadow_tuned(searches[9], at)
-    yield 3.5, "its sequential test", rollouts.tuned_on_golden
+    yield 5.0, "feature tuned-fusion", partial(rollouts.begin, RUNNING)
+    yield 4.0, "its shadow", lambda at: rollouts.shadow(RUNNING, searches[9], at)
+    yield 3.5, "its sequential test", partial(rollouts.on_golden, RUNNING)
     yield 3.0, "", lambda at: rollouts.set(RUNNING, 10.0, at, why="while its test goes on")
     yield 2.9, "evaluating hybrid", partial(shelf.record, HYBRID)
     yield 0.2, "gating hybrid", partial(shelf.gated, HYBRID)
