@@ -447,3 +447,10 @@ def test_a_closed_pipe_ends_as_with_other_tools(tmp_path) -> None:
     run.write_text("".join(f"q{number} Q0 a 1 1.0 s\n" for number in range(5000)))
     shell = f"{sys.executable} -m ringtrue score {qrels} {run} RR -q | head -1 >/dev/null; exit ${{PIPESTATUS[0]}}"
     assert subprocess.run(["bash", "-c", shell], capture_output=True).returncode == 141
+
+
+@pytest.mark.parametrize("group", ["golden", "log", "review", "store", "shadow", "flag", "test", "memory"])
+def test_lists_of_subcommands_show_whole_sentences(ringtrue, group) -> None:
+    shown = ringtrue(group, "--help").out
+    assert "..." not in shown.partition("Commands:")[2]
+    assert max(map(len, shown.splitlines())) <= 80

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from inspect import getdoc
@@ -56,12 +57,16 @@ class Commands(Mapping[str, Any]):
 
 
 def _in_project(command: Any) -> Any:
-    """Return a command whose --project, and those of its subcommands, are what is set once for all commands."""
+    """Return a command whose --project, and those of its subcommands, are what is set once for all commands.
+
+    Lists of subcommands show their whole first sentences, which would otherwise be cut off after one line.
+    """
     for option in command.params:
         # Another command may call a folder --project; the store's is the one that is 'default' unless given.
         if option.name == "project" and option.default == "default":
             option.envvar, option.default, option.show_default = PROJECT_VARIABLE, project, "as configured"
     for inner in getattr(command, "commands", {}).values():
+        inner.short_help = re.split(r"(?<=\.)\s", " ".join((inner.help or "").split()))[0]
         _in_project(inner)
     return command
 
