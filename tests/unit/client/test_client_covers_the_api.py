@@ -1,12 +1,11 @@
-"""V-1: every route of the service has a method of ``ringtrue.Client``, each is driven against a running server, and the records
-say everything that the server says."""
+"""Every route of the service has a method of ``ringtrue.Client``; each is called against a running server."""
 
 from __future__ import annotations
 
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from ringtrue.client import (
     judgments,
     keys,
     log,
-    reading,
     reviews,
     shadow,
     tests,
@@ -47,8 +45,6 @@ class Drive:
 
     requests: set[tuple[str, str]] = field(default_factory=set)
     called: set[str] = field(default_factory=set)
-    unread: set[str] = field(default_factory=set)
-    records: set[str] = field(default_factory=set)
     document: dict[str, Any] = field(default_factory=dict)
     found: dict[str, Any] = field(default_factory=dict)
 
@@ -67,7 +63,6 @@ def driven(served: Served) -> Drive:
     with pytest.MonkeyPatch.context() as patched, Client(served.url) as service:
         for kind, name in methods():
             patched.setattr(kind, name, _noted(drive, f"{kind.__name__}.{name}", getattr(kind, name)))
-        patched.setattr(reading, "_record", _whole(drive, reading._record))
         http = service._wire._http
         http.event_hooks = {"request": [lambda request: drive.requests.add((request.method.lower(), request.url.path))]}
         for part in (_sets, _runs, _log, _reviews, _rollout, _monitoring, _keys):
@@ -83,15 +78,6 @@ def _noted(drive: Drive, name: str, method: Any) -> Any:
         return method(*given, **options)
 
     return called
-
-
-def _whole(drive: Drive, record: Any) -> Any:
-    def checked(kind: Any, value: Any, place: str) -> Any:
-        drive.records.add(kind.__name__)
-        drive.unread |= {f"{kind.__name__}.{name}" for name in value.keys() - {one.name for one in fields(kind)}}
-        return record(kind, value, place)
-
-    return checked
 
 
 def _sets(service: Client, found: dict[str, Any]) -> None:
@@ -257,19 +243,6 @@ def test_the_page_of_the_client_names_every_method() -> None:
     page = (Path(__file__).parents[3] / "docs" / "client.md").read_text(encoding="utf-8")
     named = set(re.findall(r"\b([a-z_]+)\(", page))
     assert {name for kind, name in methods() if kind is not Client or name != "close"} - named == set()
-
-
-def test_records_say_everything_that_the_service_says(driven: Drive) -> None:
-    assert driven.unread == set()
-
-
-def test_every_record_can_be_had_from_the_package(driven: Drive) -> None:
-    """What methods return is public: a caller can name it in a signature."""
-    import ringtrue.client as package
-
-    records = {name for name in driven.records if not name.startswith("_")}
-    assert len(records) > 50
-    assert records - set(package.__all__) == set()
 
 
 def test_evaluations_come_back_whole_however_they_were_made(driven: Drive) -> None:

@@ -107,3 +107,11 @@ def test_a_record_from_sources_takes_the_first_that_has_a_field() -> None:
 def test_the_records_need_only_the_standard_library() -> None:
     code = "import sys, ringtrue.answers; print([name for name in ('pydantic', 'httpx2', 'numpy') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_the_client_has_every_record() -> None:
+    """What methods return is public: a caller can name it in a signature."""
+    from ringtrue import client
+
+    assert set(answers.__all__) <= set(client.__all__)
+    assert all(getattr(client, name) is getattr(answers, name) for name in answers.__all__)
