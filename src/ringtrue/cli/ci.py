@@ -321,9 +321,11 @@ def _extras(asked: options.Asked) -> list[str]:
 def _evaluated(job: CiJob, folder: Path, name: str, *more: str) -> Side:
     from ringtrue.ci import evaluate_in
     from ringtrue.config import environment_without_tokens
-    from ringtrue.run import DEFAULT_MEASURES
+    from ringtrue.run import usual_measures
 
-    measures = [part for text in dict.fromkeys((*DEFAULT_MEASURES, *job.policy.measures)) for part in ("--measure", text)]
+    measures = [
+        part for text in dict.fromkeys((*usual_measures(job.asked.k), *job.policy.measures)) for part in ("--measure", text)
+    ]
     return evaluate_in(
         folder,
         job.out / name,

@@ -127,7 +127,7 @@ def evaluated(asked: Asked, *, quiet: bool = False) -> Evaluation:
     from ringtrue.cli.search import opened
     from ringtrue.golden import load
     from ringtrue.retrieve import names_documents
-    from ringtrue.run import DEFAULT_MEASURES, branch_and_commit, evaluate
+    from ringtrue.run import branch_and_commit, evaluate, usual_measures
 
     if asked.golden is None:
         raise InputError("no golden set is named; write --golden hotel, or golden = '…' under [eval] in ringtrue.toml")
@@ -142,7 +142,7 @@ def evaluated(asked: Asked, *, quiet: bool = False) -> Evaluation:
         found = evaluate(
             retriever,
             golden,
-            measures=asked.measures or DEFAULT_MEASURES,
+            measures=asked.measures or usual_measures(asked.k),
             k=asked.k,
             collection=collection,
             chunks=asked.chunk,

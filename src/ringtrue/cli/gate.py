@@ -120,7 +120,7 @@ def gate_command(
     """
     from ringtrue.cli import show
     from ringtrue.config import load_config
-    from ringtrue.run import DEFAULT_MEASURES, open_run, save
+    from ringtrue.run import open_run, save, usual_measures
     from ringtrue.traffic import marked
     from ringtrue.verdict import Policy, gate, read_baseline, with_checks
 
@@ -147,7 +147,7 @@ def gate_command(
         evaluation = open_run(run)
         extra, notes = committed(evaluation, asked)
     else:
-        wanted = (*DEFAULT_MEASURES, *policy.measures)
+        wanted = (*usual_measures(asked.k), *policy.measures)
         with marked("gate"):
             evaluation = options.evaluated(replace(asked, measures=tuple(dict.fromkeys(wanted))), quiet=json)
         evaluation = save(evaluation, out or options.new_run_folder(evaluation, datetime.now(UTC)))

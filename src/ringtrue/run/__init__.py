@@ -15,6 +15,7 @@ from ringtrue.run.evaluation import (
     Origin,
     Precondition,
     Setup,
+    usual_measures,
 )
 from ringtrue.run.evaluator import evaluate, fingerprint, intervals_of, machine
 from ringtrue.run.figures import FIGURES
@@ -53,5 +54,6 @@ __all__ = [
     "run_folder",
     "save",
     "unpacked",
+    "usual_measures",
     "waterfall",
 ]

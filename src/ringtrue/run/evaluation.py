@@ -15,10 +15,17 @@ from typing import Any, Literal
 
 from ringtrue.brief import brief
 from ringtrue.golden import content_hash, slice_fields, version_name
-from ringtrue.measures import Contribution, Latency, Scores, channel_contribution, latency
+from ringtrue.measures import Contribution, Latency, Measure, Scores, channel_contribution, latency
 from ringtrue.records import GoldenSet, Qrels, Query, Ranking, share_confirmed
 
 DEFAULT_MEASURES = ("nDCG@10", "nDCG@5", "R@5", "R@10", "R@20", "P@5", "RR", "Success@1")
+
+
+def usual_measures(k: int | None) -> tuple[str, ...]:
+    """Return the usual measures, without those that look deeper than the ``k`` hits that are asked for."""
+    return tuple(text for text in DEFAULT_MEASURES if k is None or (Measure.parse(text).at or 0) <= k)
+
+
 CONTRIBUTED = 10
 """The first hits, of an answer and of a channel, in which contributions are counted."""
 NOT_CACHED = (

@@ -23,7 +23,7 @@ from ringtrue.report.json_report import record
 from ringtrue.report.story import headline
 from ringtrue.retrieve import Collection
 from ringtrue.retrieve.answers import answer_all
-from ringtrue.run import DEFAULT_MEASURES, evaluate, open_run, save
+from ringtrue.run import DEFAULT_MEASURES, evaluate, open_run, save, usual_measures
 from ringtrue.verdict import baseline_of, read_baseline, write_baseline
 
 ORDER = ["pool", "spa", "breakfast", "parking", "dogs", "bikes", "refund", "towels", "late", "wifi"]
@@ -284,6 +284,11 @@ def test_the_sets_own_documents_are_indexed_on_first_use(golden: GoldenSet, own_
 def test_a_depth_below_a_measure_is_bad_input(golden: GoldenSet) -> None:
     with pytest.raises(InputError, match="k=5 is less than the rank 20 that measures look at"):
         evaluate(always, golden, k=5)
+
+
+def test_usual_measures_look_no_deeper_than_the_hits_asked_for() -> None:
+    assert usual_measures(None) == DEFAULT_MEASURES
+    assert set(DEFAULT_MEASURES) - set(usual_measures(10)) == {"R@20"}
 
 
 def test_intervals_hold_what_scipy_finds(golden: GoldenSet, collection: Collection) -> None:

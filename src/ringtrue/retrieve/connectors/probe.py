@@ -210,10 +210,7 @@ def _proven(
             if size == SIZES[-1] or "answered HTTP 4" not in str(failed):
                 raise
     if size < SIZES[0]:
-        measures = f'["nDCG@{size}", "R@{size}", "RR@{size}"]'
-        notes.append(
-            f"it refuses to return {SIZES[0]} hits; add k = {size} and measure = {measures} under [eval] in ringtrue.toml"
-        )
+        notes.append(f"it refuses to return {SIZES[0]} hits; add k = {size} under [eval] in ringtrue.toml")
     return Probed({"kind": "http", **options}, question, len(hits), tuple(notes))
 
 
