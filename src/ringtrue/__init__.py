@@ -11,111 +11,62 @@ The names below are the public interface; everything else may change between ver
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
-    from ringtrue.client import Client
+    from ringtrue.client import Client as Client
     from ringtrue.errors import (
-        AccessDenied,
-        BadAnswer,
-        CannotDecide,
-        InputError,
-        MissingInput,
-        RingtrueError,
-        SearchFailed,
-        SpecError,
-        TimedOut,
-        Unreachable,
-        ValidationFailed,
+        AccessDenied as AccessDenied,
+        BadAnswer as BadAnswer,
+        CannotDecide as CannotDecide,
+        InputError as InputError,
+        MissingInput as MissingInput,
+        RingtrueError as RingtrueError,
+        SearchFailed as SearchFailed,
+        SpecError as SpecError,
+        TimedOut as TimedOut,
+        Unreachable as Unreachable,
+        ValidationFailed as ValidationFailed,
     )
-    from ringtrue.formats import read_qrels, read_run, write_qrels, write_run
-    from ringtrue.golden import load, load_test_set, validate
-    from ringtrue.measures import Facts, Measure, Scores, score
-    from ringtrue.records import Document, GoldenSet, Hit, Judgment, Qrels, Query, Ranking, Run, Stage
-    from ringtrue.retrieve import Collection, Retriever, as_retriever
-    from ringtrue.retrieve.connectors import connect
-    from ringtrue.run import Evaluation, evaluate, open_run
-    from ringtrue.stats import ranking_difference
-    from ringtrue.verdict import Baseline, Comparison, Policy, Verdict, compare, gate
+    from ringtrue.formats import (
+        read_qrels as read_qrels,
+        read_run as read_run,
+        write_qrels as write_qrels,
+        write_run as write_run,
+    )
+    from ringtrue.golden import load as load, load_test_set as load_test_set, validate as validate
+    from ringtrue.measures import Facts as Facts, Measure as Measure, Scores as Scores, score as score
+    from ringtrue.records import (
+        Document as Document,
+        GoldenSet as GoldenSet,
+        Hit as Hit,
+        Judgment as Judgment,
+        Qrels as Qrels,
+        Query as Query,
+        Ranking as Ranking,
+        Run as Run,
+        Stage as Stage,
+    )
+    from ringtrue.retrieve import Collection as Collection, Retriever as Retriever, as_retriever as as_retriever
+    from ringtrue.retrieve.connectors import connect as connect
+    from ringtrue.run import Evaluation as Evaluation, evaluate as evaluate, open_run as open_run
+    from ringtrue.stats import ranking_difference as ranking_difference
+    from ringtrue.verdict import (
+        Baseline as Baseline,
+        Comparison as Comparison,
+        Policy as Policy,
+        Verdict as Verdict,
+        compare as compare,
+        gate as gate,
+    )
+else:
+    _named, __dir__ = on_first_use(__name__)
 
-_HOME = {
-    "client": ("Client",),
-    "errors": (
-        "AccessDenied", "BadAnswer", "CannotDecide", "InputError", "MissingInput", "RingtrueError", "SearchFailed", "SpecError",
-        "TimedOut", "Unreachable", "ValidationFailed",
-    ),
-    "formats": ("read_qrels", "read_run", "write_qrels", "write_run"),
-    "golden": ("load", "load_test_set", "validate"),
-    "measures": ("Facts", "Measure", "Scores", "score"),
-    "records": ("Document", "GoldenSet", "Hit", "Judgment", "Qrels", "Query", "Ranking", "Run", "Stage"),
-    "retrieve": ("Collection", "Retriever", "as_retriever"),
-    "retrieve.connectors": ("connect",),
-    "run": ("Evaluation", "evaluate", "open_run"),
-    "stats": ("ranking_difference",),
-    "verdict": ("Baseline", "Comparison", "Policy", "Verdict", "compare", "gate"),
-}  # fmt: skip
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            from importlib.metadata import version
 
-__all__ = [
-    "AccessDenied",
-    "BadAnswer",
-    "Baseline",
-    "CannotDecide",
-    "Client",
-    "Collection",
-    "Comparison",
-    "Document",
-    "Evaluation",
-    "Facts",
-    "GoldenSet",
-    "Hit",
-    "InputError",
-    "Judgment",
-    "Measure",
-    "MissingInput",
-    "Policy",
-    "Qrels",
-    "Query",
-    "Ranking",
-    "Retriever",
-    "RingtrueError",
-    "Run",
-    "Scores",
-    "SearchFailed",
-    "SpecError",
-    "Stage",
-    "TimedOut",
-    "Unreachable",
-    "ValidationFailed",
-    "Verdict",
-    "as_retriever",
-    "compare",
-    "connect",
-    "evaluate",
-    "gate",
-    "load",
-    "load_test_set",
-    "open_run",
-    "ranking_difference",
-    "read_qrels",
-    "read_run",
-    "score",
-    "validate",
-    "write_qrels",
-    "write_run",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("ringtrue")
-    if name in _MODULE_OF:
-        return getattr(import_module(f"ringtrue.{_MODULE_OF[name]}"), name)
-    raise AttributeError(f"module 'ringtrue' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+            return version("ringtrue")
+        return _named(name)

@@ -4,27 +4,31 @@ In: numbers and their names. Out: SVG that says in words what it shows. Colours 
 """
 
 from ringtrue.charts.plots import (
-    MOST_POINTS,
-    MOST_STRANDS,
-    Curve,
-    Decision,
-    Point,
-    Strand,
-    course,
-    cumulative,
-    histogram,
-    parallel,
-    pareto,
-    per_query,
-    scatter,
-    sequential,
-    trend,
+    MOST_POINTS as MOST_POINTS,
+    MOST_STRANDS as MOST_STRANDS,
+    Curve as Curve,
+    Decision as Decision,
+    Point as Point,
+    Strand as Strand,
+    course as course,
+    cumulative as cumulative,
+    histogram as histogram,
+    parallel as parallel,
+    pareto as pareto,
+    per_query as per_query,
+    scatter as scatter,
+    sequential as sequential,
+    trend as trend,
 )
-from ringtrue.charts.rows import axis, bar, bars, interval, ring, shares, sparkline, states, step
-from ringtrue.charts.svg import Scale, plain
-
-__all__ = [
-    "MOST_POINTS", "MOST_STRANDS", "Curve", "Decision", "Point", "Scale", "Strand", "axis", "bar", "bars", "course",
-    "cumulative", "histogram", "interval", "parallel", "pareto", "per_query", "plain", "ring", "scatter", "sequential",
-    "shares", "sparkline", "states", "step", "trend",
-]  # fmt: skip
+from ringtrue.charts.rows import (
+    axis as axis,
+    bar as bar,
+    bars as bars,
+    interval as interval,
+    ring as ring,
+    shares as shares,
+    sparkline as sparkline,
+    states as states,
+    step as step,
+)
+from ringtrue.charts.svg import Scale as Scale, plain as plain

@@ -5,49 +5,23 @@ May not: print or read the clock; dates and times are given. Owner of ``experime
 in the store they are rows of its table.
 """
 
-from ringtrue.experiment.changes import changes, given_change
-from ringtrue.experiment.effects import Effect, effects
-from ringtrue.experiment.exchange import read_experiments, write_experiments
-from ringtrue.experiment.judge import describe, experiment_of, judge, open_arm
-from ringtrue.experiment.ledger import ExperimentFile, Ledger, find, numbered
-from ringtrue.experiment.methods import METHODS, size
-from ringtrue.experiment.outcome import HeldOut, Overfitting, Sweep, Trial, Tuning, Undefined
-from ringtrue.experiment.record import Experiment, check_verdict
-from ringtrue.experiment.space import Space, parameter
-from ringtrue.experiment.sweep import sweep
-from ringtrue.experiment.table import ExperimentTable
-from ringtrue.experiment.track import tracked
-from ringtrue.experiment.variants import Variants
-
-__all__ = [
-    "METHODS",
-    "Effect",
-    "Experiment",
-    "ExperimentFile",
-    "ExperimentTable",
-    "HeldOut",
-    "Ledger",
-    "Overfitting",
-    "Space",
-    "Sweep",
-    "Trial",
-    "Tuning",
-    "Undefined",
-    "Variants",
-    "changes",
-    "check_verdict",
-    "describe",
-    "effects",
-    "experiment_of",
-    "find",
-    "given_change",
-    "judge",
-    "numbered",
-    "open_arm",
-    "parameter",
-    "read_experiments",
-    "size",
-    "sweep",
-    "tracked",
-    "write_experiments",
-]
+from ringtrue.experiment.changes import changes as changes, given_change as given_change
+from ringtrue.experiment.effects import Effect as Effect, effects as effects
+from ringtrue.experiment.exchange import read_experiments as read_experiments, write_experiments as write_experiments
+from ringtrue.experiment.judge import describe as describe, experiment_of as experiment_of, judge as judge, open_arm as open_arm
+from ringtrue.experiment.ledger import ExperimentFile as ExperimentFile, Ledger as Ledger, find as find, numbered as numbered
+from ringtrue.experiment.methods import METHODS as METHODS, size as size
+from ringtrue.experiment.outcome import (
+    HeldOut as HeldOut,
+    Overfitting as Overfitting,
+    Sweep as Sweep,
+    Trial as Trial,
+    Tuning as Tuning,
+    Undefined as Undefined,
+)
+from ringtrue.experiment.record import Experiment as Experiment, check_verdict as check_verdict
+from ringtrue.experiment.space import Space as Space, parameter as parameter
+from ringtrue.experiment.sweep import sweep as sweep
+from ringtrue.experiment.table import ExperimentTable as ExperimentTable
+from ringtrue.experiment.track import tracked as tracked
+from ringtrue.experiment.variants import Variants as Variants

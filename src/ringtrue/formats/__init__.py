@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.formats import table, trec
-from ringtrue.formats.text import STDIN, Place, encoded, one_line, read_bytes, read_jsonl, write_text
+from ringtrue.formats.text import STDIN, Place as Place, encoded, one_line, read_bytes, read_jsonl, write_text
 from ringtrue.records import Qrels, Run
 
 KINDS = ("trec", "tsv", "csv", "parquet", "json", "jsonl", "yaml")
@@ -214,6 +214,3 @@ def _yaml(value: object) -> str:
 
     Dumper.add_representer(str, Dumper.represent_text)
     return str(yaml.dump(value, Dumper=Dumper, allow_unicode=True, sort_keys=False, width=math.inf))
-
-
-__all__ = ["BULK", "KINDS", "Place", "kind_of", "read_qrels", "read_run", "write_qrels", "write_run"]

@@ -8,139 +8,109 @@ the database; it imports only errors, records, the file formats and the statisti
 
 from __future__ import annotations
 
-from ringtrue.golden.bootstrap import Bootstrapped, KnownItems, Row, confirmed, id_from_text, known_item, rewrite
-from ringtrue.golden.bounds import UploadLimits
-from ringtrue.golden.citations import Citation, Cited, cited, read_citations
-from ringtrue.golden.convert import convert
-from ringtrue.golden.duplicates import near_duplicates, normalise
-from ringtrue.golden.formats import FORMATS, Format, format_named, require_version, save
-from ringtrue.golden.generate import Generated, Generator, Made, OfflineGenerator, generate
-from ringtrue.golden.load import holds_golden_set, load, load_test_set, locate, shipped
+from ringtrue.golden.bootstrap import (
+    Bootstrapped as Bootstrapped,
+    KnownItems as KnownItems,
+    Row as Row,
+    confirmed as confirmed,
+    id_from_text as id_from_text,
+    known_item as known_item,
+    rewrite as rewrite,
+)
+from ringtrue.golden.bounds import UploadLimits as UploadLimits
+from ringtrue.golden.citations import Citation as Citation, Cited as Cited, cited as cited, read_citations as read_citations
+from ringtrue.golden.convert import convert as convert
+from ringtrue.golden.duplicates import near_duplicates as near_duplicates, normalise as normalise
+from ringtrue.golden.formats import (
+    FORMATS as FORMATS,
+    Format as Format,
+    format_named as format_named,
+    require_version as require_version,
+    save as save,
+)
+from ringtrue.golden.generate import (
+    Generated as Generated,
+    Generator as Generator,
+    Made as Made,
+    OfflineGenerator as OfflineGenerator,
+    generate as generate,
+)
+from ringtrue.golden.load import (
+    holds_golden_set as holds_golden_set,
+    load as load,
+    load_test_set as load_test_set,
+    locate as locate,
+    shipped as shipped,
+)
 from ringtrue.golden.overlap import (
-    Copied,
-    OverlapSummary,
-    content_words,
-    is_copied,
-    longest_shared_phrase,
-    overlap,
-    summarise,
+    Copied as Copied,
+    OverlapSummary as OverlapSummary,
+    content_words as content_words,
+    is_copied as is_copied,
+    longest_shared_phrase as longest_shared_phrase,
+    overlap as overlap,
+    summarise as summarise,
 )
-from ringtrue.golden.plan import Candidate, Plan, Size, SliceSize, plan, worth_judging
-from ringtrue.golden.pool import Contribution, Pool, pool
-from ringtrue.golden.profiles import PROFILES
-from ringtrue.golden.ratings import RULES, Dispute, Rating, Rule, agreement, by_pair, disputes, rater_name, settle
-from ringtrue.golden.record import golden_from, record_of
-from ringtrue.golden.refresh import Proposal, Refreshed, age_in_days, age_warning, propose, refresh
-from ringtrue.golden.report import Report
-from ringtrue.golden.rules import about_scale, check_grades
-from ringtrue.golden.slices import slice_fields, slice_of
-from ringtrue.golden.split import Leak, Look, leakage, ledger_beside, looks, read_looks, record_look, split
-from ringtrue.golden.traffic import Asked, Coverage, Question, Search, choose, coverage, questions
-from ringtrue.golden.upload import read_upload
-from ringtrue.golden.validate import validate, validate_file
+from ringtrue.golden.plan import (
+    Candidate as Candidate,
+    Plan as Plan,
+    Size as Size,
+    SliceSize as SliceSize,
+    plan as plan,
+    worth_judging as worth_judging,
+)
+from ringtrue.golden.pool import Contribution as Contribution, Pool as Pool, pool as pool
+from ringtrue.golden.profiles import PROFILES as PROFILES
+from ringtrue.golden.ratings import (
+    RULES as RULES,
+    Dispute as Dispute,
+    Rating as Rating,
+    Rule as Rule,
+    agreement as agreement,
+    by_pair as by_pair,
+    disputes as disputes,
+    rater_name as rater_name,
+    settle as settle,
+)
+from ringtrue.golden.record import golden_from as golden_from, record_of as record_of
+from ringtrue.golden.refresh import (
+    Proposal as Proposal,
+    Refreshed as Refreshed,
+    age_in_days as age_in_days,
+    age_warning as age_warning,
+    propose as propose,
+    refresh as refresh,
+)
+from ringtrue.golden.report import Report as Report
+from ringtrue.golden.rules import about_scale as about_scale, check_grades as check_grades
+from ringtrue.golden.slices import slice_fields as slice_fields, slice_of as slice_of
+from ringtrue.golden.split import (
+    Leak as Leak,
+    Look as Look,
+    leakage as leakage,
+    ledger_beside as ledger_beside,
+    looks as looks,
+    read_looks as read_looks,
+    record_look as record_look,
+    split as split,
+)
+from ringtrue.golden.traffic import (
+    Asked as Asked,
+    Coverage as Coverage,
+    Question as Question,
+    Search as Search,
+    choose as choose,
+    coverage as coverage,
+    questions as questions,
+)
+from ringtrue.golden.upload import read_upload as read_upload
+from ringtrue.golden.validate import validate as validate, validate_file as validate_file
 from ringtrue.golden.version import (
-    Difference,
-    Version,
-    content_hash,
-    corpus_hash,
-    diff,
-    parse_version,
-    version_name,
+    Difference as Difference,
+    Version as Version,
+    content_hash as content_hash,
+    corpus_hash as corpus_hash,
+    diff as diff,
+    parse_version as parse_version,
+    version_name as version_name,
 )
-
-__all__ = [
-    "FORMATS",
-    "PROFILES",
-    "RULES",
-    "Asked",
-    "Bootstrapped",
-    "Candidate",
-    "Citation",
-    "Cited",
-    "Contribution",
-    "Copied",
-    "Coverage",
-    "Difference",
-    "Dispute",
-    "Format",
-    "Generated",
-    "Generator",
-    "KnownItems",
-    "Leak",
-    "Look",
-    "Made",
-    "OfflineGenerator",
-    "OverlapSummary",
-    "Plan",
-    "Pool",
-    "Proposal",
-    "Question",
-    "Rating",
-    "Refreshed",
-    "Report",
-    "Row",
-    "Rule",
-    "Search",
-    "Size",
-    "SliceSize",
-    "UploadLimits",
-    "Version",
-    "about_scale",
-    "age_in_days",
-    "age_warning",
-    "agreement",
-    "by_pair",
-    "check_grades",
-    "choose",
-    "cited",
-    "confirmed",
-    "content_hash",
-    "content_words",
-    "convert",
-    "corpus_hash",
-    "coverage",
-    "diff",
-    "disputes",
-    "format_named",
-    "generate",
-    "golden_from",
-    "holds_golden_set",
-    "id_from_text",
-    "is_copied",
-    "known_item",
-    "leakage",
-    "ledger_beside",
-    "load",
-    "load_test_set",
-    "locate",
-    "longest_shared_phrase",
-    "looks",
-    "near_duplicates",
-    "normalise",
-    "overlap",
-    "parse_version",
-    "plan",
-    "pool",
-    "propose",
-    "questions",
-    "rater_name",
-    "read_citations",
-    "read_looks",
-    "read_upload",
-    "record_look",
-    "record_of",
-    "refresh",
-    "require_version",
-    "rewrite",
-    "save",
-    "settle",
-    "shipped",
-    "slice_fields",
-    "slice_of",
-    "split",
-    "summarise",
-    "validate",
-    "validate_file",
-    "version_name",
-    "worth_judging",
-]

@@ -6,66 +6,36 @@ for all of them; ``score`` applies the policies of M-3; ``diagnostics`` and ``me
 answers at once (M-8, M-9).
 """
 
-from ringtrue.measures.definition import ALIASES, CATALOGUE, DEFINITIONS, Definition, Measure
+from ringtrue.measures.definition import (
+    ALIASES as ALIASES,
+    CATALOGUE as CATALOGUE,
+    DEFINITIONS as DEFINITIONS,
+    Definition as Definition,
+    Measure as Measure,
+)
 from ringtrue.measures.diagnostics import (
-    Contribution,
-    Latency,
-    channel_contribution,
-    error_rate,
-    error_rate_by,
-    expansion_impact,
-    fusion_reorder_rate,
-    latency,
+    Contribution as Contribution,
+    Latency as Latency,
+    channel_contribution as channel_contribution,
+    error_rate as error_rate,
+    error_rate_by as error_rate_by,
+    expansion_impact as expansion_impact,
+    fusion_reorder_rate as fusion_reorder_rate,
+    latency as latency,
 )
-from ringtrue.measures.lists import TIER_WEIGHTS, Facts
+from ringtrue.measures.lists import TIER_WEIGHTS as TIER_WEIGHTS, Facts as Facts
 from ringtrue.measures.memory import (
-    Abstention,
-    Calibration,
-    ColdStart,
-    RiskCoverage,
-    abstention,
-    calibration,
-    cold_queries,
-    cold_start,
-    dedup_token_savings,
-    personalisation_lift,
-    risk_coverage,
+    Abstention as Abstention,
+    Calibration as Calibration,
+    ColdStart as ColdStart,
+    RiskCoverage as RiskCoverage,
+    abstention as abstention,
+    calibration as calibration,
+    cold_queries as cold_queries,
+    cold_start as cold_start,
+    dedup_token_savings as dedup_token_savings,
+    personalisation_lift as personalisation_lift,
+    risk_coverage as risk_coverage,
 )
-from ringtrue.measures.score import as_qrels, as_run, check_documents, score
-from ringtrue.measures.scores import Counted, Scores, Summary
-
-__all__ = [
-    "ALIASES",
-    "CATALOGUE",
-    "DEFINITIONS",
-    "TIER_WEIGHTS",
-    "Abstention",
-    "Calibration",
-    "ColdStart",
-    "Contribution",
-    "Counted",
-    "Definition",
-    "Facts",
-    "Latency",
-    "Measure",
-    "RiskCoverage",
-    "Scores",
-    "Summary",
-    "abstention",
-    "as_qrels",
-    "as_run",
-    "calibration",
-    "channel_contribution",
-    "check_documents",
-    "cold_queries",
-    "cold_start",
-    "dedup_token_savings",
-    "error_rate",
-    "error_rate_by",
-    "expansion_impact",
-    "fusion_reorder_rate",
-    "latency",
-    "personalisation_lift",
-    "risk_coverage",
-    "score",
-]
+from ringtrue.measures.score import as_qrels as as_qrels, as_run as as_run, check_documents as check_documents, score as score
+from ringtrue.measures.scores import Counted as Counted, Scores as Scores, Summary as Summary

@@ -3,57 +3,40 @@
 May not: judge, print. The retriever that is asked is the very object that serves live queries (E-6).
 """
 
-from ringtrue.run.blame import relevant_total, waterfall
-from ringtrue.run.commit import branch_and_commit, commit_of
+from ringtrue.run.blame import relevant_total as relevant_total, waterfall as waterfall
+from ringtrue.run.commit import branch_and_commit as branch_and_commit, commit_of as commit_of
 from ringtrue.run.evaluation import (
-    DEFAULT_MEASURES,
-    NOT_CACHED,
-    REPLAYED,
-    Component,
-    Evaluation,
-    Loss,
-    Origin,
-    Precondition,
-    Setup,
-    usual_measures,
+    DEFAULT_MEASURES as DEFAULT_MEASURES,
+    NOT_CACHED as NOT_CACHED,
+    REPLAYED as REPLAYED,
+    Component as Component,
+    Evaluation as Evaluation,
+    Loss as Loss,
+    Origin as Origin,
+    Precondition as Precondition,
+    Setup as Setup,
+    usual_measures as usual_measures,
 )
-from ringtrue.run.evaluator import evaluate, fingerprint, intervals_of, machine
-from ringtrue.run.figures import FIGURES
-from ringtrue.run.folder import RUNS, open_run, packed, run_folder, save, unpacked
-from ringtrue.run.plant import PartlyPlanted, Planting, plant, planted, remove_planted
-from ringtrue.run.subject import code_hash, corpus_of
-
-__all__ = [
-    "DEFAULT_MEASURES",
-    "FIGURES",
-    "NOT_CACHED",
-    "REPLAYED",
-    "RUNS",
-    "Component",
-    "Evaluation",
-    "Loss",
-    "Origin",
-    "PartlyPlanted",
-    "Planting",
-    "Precondition",
-    "Setup",
-    "branch_and_commit",
-    "code_hash",
-    "commit_of",
-    "corpus_of",
-    "evaluate",
-    "fingerprint",
-    "intervals_of",
-    "machine",
-    "open_run",
-    "packed",
-    "plant",
-    "planted",
-    "relevant_total",
-    "remove_planted",
-    "run_folder",
-    "save",
-    "unpacked",
-    "usual_measures",
-    "waterfall",
-]
+from ringtrue.run.evaluator import (
+    evaluate as evaluate,
+    fingerprint as fingerprint,
+    intervals_of as intervals_of,
+    machine as machine,
+)
+from ringtrue.run.figures import FIGURES as FIGURES
+from ringtrue.run.folder import (
+    RUNS as RUNS,
+    open_run as open_run,
+    packed as packed,
+    run_folder as run_folder,
+    save as save,
+    unpacked as unpacked,
+)
+from ringtrue.run.plant import (
+    PartlyPlanted as PartlyPlanted,
+    Planting as Planting,
+    plant as plant,
+    planted as planted,
+    remove_planted as remove_planted,
+)
+from ringtrue.run.subject import code_hash as code_hash, corpus_of as corpus_of

@@ -6,21 +6,13 @@ anything itself, reach SQL other than through the store, or open a path that a r
 The names are imported on first use: FastAPI and the server are loaded only where they are needed.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
-    from ringtrue.service.app import create_app
-    from ringtrue.service.server import run
-    from ringtrue.service.settings import Settings
-
-_HOME = {"app": ("create_app",), "server": ("run",), "settings": ("Settings",)}
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-
-__all__ = ["Settings", "create_app", "run"]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        return getattr(import_module(f"ringtrue.service.{_MODULE_OF[name]}"), name)
-    raise AttributeError(f"module 'ringtrue.service' has no attribute '{name}'")
+    from ringtrue.service.app import create_app as create_app
+    from ringtrue.service.server import run as run
+    from ringtrue.service.settings import Settings as Settings
+else:
+    __getattr__, __dir__ = on_first_use(__name__)

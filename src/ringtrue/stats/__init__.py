@@ -9,106 +9,72 @@ second).
 
 from __future__ import annotations
 
-from ringtrue.stats.agreement import Agreement, Confusion, cohen_kappa, confusion, fleiss_kappa, krippendorff_alpha
-from ringtrue.stats.bayes import Posterior, posterior
-from ringtrue.stats.beta_binomial import BetaBinomial, probability_better
-from ringtrue.stats.bootstrap import Bootstrap, bootstrap_interval
-from ringtrue.stats.confidence_sequence import ConfidenceSequence, candidate_means, rich_from, sequence_decisions
-from ringtrue.stats.difference import RankingDifference, ranking_difference
-from ringtrue.stats.interval import Interval, mean_interval
-from ringtrue.stats.multiple import benjamini_hochberg, holm
-from ringtrue.stats.paired import Effect, PairedT, paired_effect, paired_t
-from ringtrue.stats.percentile import PercentileGrowth, percentile_growth
-from ringtrue.stats.power import minimum_detectable_effect, paired_power, paired_sample_size
-from ringtrue.stats.rank import jaccard, kendall_tau_b, ranking_spearman, ranking_tau_b, rbo, spearman_rho
+from ringtrue.stats.agreement import (
+    Agreement as Agreement,
+    Confusion as Confusion,
+    cohen_kappa as cohen_kappa,
+    confusion as confusion,
+    fleiss_kappa as fleiss_kappa,
+    krippendorff_alpha as krippendorff_alpha,
+)
+from ringtrue.stats.bayes import Posterior as Posterior, posterior as posterior
+from ringtrue.stats.beta_binomial import BetaBinomial as BetaBinomial, probability_better as probability_better
+from ringtrue.stats.bootstrap import Bootstrap as Bootstrap, bootstrap_interval as bootstrap_interval
+from ringtrue.stats.confidence_sequence import (
+    ConfidenceSequence as ConfidenceSequence,
+    candidate_means as candidate_means,
+    rich_from as rich_from,
+    sequence_decisions as sequence_decisions,
+)
+from ringtrue.stats.difference import RankingDifference as RankingDifference, ranking_difference as ranking_difference
+from ringtrue.stats.interval import Interval as Interval, mean_interval as mean_interval
+from ringtrue.stats.multiple import benjamini_hochberg as benjamini_hochberg, holm as holm
+from ringtrue.stats.paired import Effect as Effect, PairedT as PairedT, paired_effect as paired_effect, paired_t as paired_t
+from ringtrue.stats.percentile import PercentileGrowth as PercentileGrowth, percentile_growth as percentile_growth
+from ringtrue.stats.power import (
+    minimum_detectable_effect as minimum_detectable_effect,
+    paired_power as paired_power,
+    paired_sample_size as paired_sample_size,
+)
+from ringtrue.stats.rank import (
+    jaccard as jaccard,
+    kendall_tau_b as kendall_tau_b,
+    ranking_spearman as ranking_spearman,
+    ranking_tau_b as ranking_tau_b,
+    rbo as rbo,
+    spearman_rho as spearman_rho,
+)
 from ringtrue.stats.sequential import (
-    SequentialPlan,
-    Sprt,
-    first_decisions,
-    sprt_decisions,
-    sprt_ratios,
-    variance_free_ratios,
-    wald_bounds,
+    SequentialPlan as SequentialPlan,
+    Sprt as Sprt,
+    first_decisions as first_decisions,
+    sprt_decisions as sprt_decisions,
+    sprt_ratios as sprt_ratios,
+    variance_free_ratios as variance_free_ratios,
+    wald_bounds as wald_bounds,
 )
 from ringtrue.stats.sequential_rates import (
-    RareLossRate,
-    SequentialRate,
-    allowed_share,
-    broken_promises,
-    peeking_rate,
-    rare_loss_rates,
-    sequential_differences,
-    sequential_rates,
+    RareLossRate as RareLossRate,
+    SequentialRate as SequentialRate,
+    allowed_share as allowed_share,
+    broken_promises as broken_promises,
+    peeking_rate as peeking_rate,
+    rare_loss_rates as rare_loss_rates,
+    sequential_differences as sequential_differences,
+    sequential_rates as sequential_rates,
 )
-from ringtrue.stats.signflip import SignFlip, sign_flip
-from ringtrue.stats.simulate import ErrorRate, error_rates, family_error_rates, null_differences, power_rates
-from ringtrue.stats.verdict import PairedComparison, PairedVerdict, compare_paired, queries_to_settle
-from ringtrue.stats.wilcoxon import Wilcoxon, wilcoxon
-
-__all__ = [
-    "Agreement",
-    "BetaBinomial",
-    "Bootstrap",
-    "ConfidenceSequence",
-    "Confusion",
-    "Effect",
-    "ErrorRate",
-    "Interval",
-    "PairedComparison",
-    "PairedT",
-    "PairedVerdict",
-    "PercentileGrowth",
-    "Posterior",
-    "RankingDifference",
-    "RareLossRate",
-    "SequentialPlan",
-    "SequentialRate",
-    "SignFlip",
-    "Sprt",
-    "Wilcoxon",
-    "allowed_share",
-    "benjamini_hochberg",
-    "bootstrap_interval",
-    "broken_promises",
-    "candidate_means",
-    "cohen_kappa",
-    "compare_paired",
-    "confusion",
-    "error_rates",
-    "family_error_rates",
-    "first_decisions",
-    "fleiss_kappa",
-    "holm",
-    "jaccard",
-    "kendall_tau_b",
-    "krippendorff_alpha",
-    "mean_interval",
-    "minimum_detectable_effect",
-    "null_differences",
-    "paired_effect",
-    "paired_power",
-    "paired_sample_size",
-    "paired_t",
-    "peeking_rate",
-    "percentile_growth",
-    "posterior",
-    "power_rates",
-    "probability_better",
-    "queries_to_settle",
-    "ranking_difference",
-    "ranking_spearman",
-    "ranking_tau_b",
-    "rare_loss_rates",
-    "rbo",
-    "rich_from",
-    "sequence_decisions",
-    "sequential_differences",
-    "sequential_rates",
-    "sign_flip",
-    "spearman_rho",
-    "sprt_decisions",
-    "sprt_ratios",
-    "variance_free_ratios",
-    "wald_bounds",
-    "wilcoxon",
-]
+from ringtrue.stats.signflip import SignFlip as SignFlip, sign_flip as sign_flip
+from ringtrue.stats.simulate import (
+    ErrorRate as ErrorRate,
+    error_rates as error_rates,
+    family_error_rates as family_error_rates,
+    null_differences as null_differences,
+    power_rates as power_rates,
+)
+from ringtrue.stats.verdict import (
+    PairedComparison as PairedComparison,
+    PairedVerdict as PairedVerdict,
+    compare_paired as compare_paired,
+    queries_to_settle as queries_to_settle,
+)
+from ringtrue.stats.wilcoxon import Wilcoxon as Wilcoxon, wilcoxon as wilcoxon

@@ -4,90 +4,42 @@ Comes in: records, and questions about them. Goes out: records. May not: decide,
 The records and ``timestamp`` cost nothing to import; SQLAlchemy is loaded with the first use of ``Store``.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ringtrue.store.marks import USER_DELETED, user_mark
+from ringtrue.exports import on_first_use
+
+from ringtrue.store.marks import USER_DELETED as USER_DELETED, user_mark as user_mark
 from ringtrue.store.records import (
-    DEFAULT_PROJECT,
-    QUERY_LIST,
-    ABTest,
-    ApiKey,
-    AuditEntry,
-    FeedbackEvent,
-    Flag,
-    HistoryPoint,
-    KeptVersion,
-    LoggedQuery,
-    Reply,
-    ReviewItem,
-    RunType,
-    ShadowRun,
-    StoredBaseline,
-    StoredExperiment,
-    StoredGoldenSet,
-    StoredJob,
-    StoredJudgment,
-    StoredResult,
-    StoredRun,
-    TestPoint,
+    DEFAULT_PROJECT as DEFAULT_PROJECT,
+    QUERY_LIST as QUERY_LIST,
+    ABTest as ABTest,
+    ApiKey as ApiKey,
+    AuditEntry as AuditEntry,
+    FeedbackEvent as FeedbackEvent,
+    Flag as Flag,
+    HistoryPoint as HistoryPoint,
+    KeptVersion as KeptVersion,
+    LoggedQuery as LoggedQuery,
+    Reply as Reply,
+    ReviewItem as ReviewItem,
+    RunType as RunType,
+    ShadowRun as ShadowRun,
+    StoredBaseline as StoredBaseline,
+    StoredExperiment as StoredExperiment,
+    StoredGoldenSet as StoredGoldenSet,
+    StoredJob as StoredJob,
+    StoredJudgment as StoredJudgment,
+    StoredResult as StoredResult,
+    StoredRun as StoredRun,
+    TestPoint as TestPoint,
 )
-from ringtrue.store.times import timestamp
+from ringtrue.store.times import timestamp as timestamp
 
 if TYPE_CHECKING:
-    from ringtrue.store.archive import archived_queries
-    from ringtrue.store.retention import Pruned, Retention
-    from ringtrue.store.reviews import Rating
-    from ringtrue.store.rows import result_columns
-    from ringtrue.store.store import Store
-
-__all__ = [
-    "DEFAULT_PROJECT",
-    "QUERY_LIST",
-    "USER_DELETED",
-    "ABTest",
-    "ApiKey",
-    "AuditEntry",
-    "FeedbackEvent",
-    "Flag",
-    "HistoryPoint",
-    "KeptVersion",
-    "LoggedQuery",
-    "Pruned",
-    "Rating",
-    "Reply",
-    "Retention",
-    "ReviewItem",
-    "RunType",
-    "ShadowRun",
-    "Store",
-    "StoredBaseline",
-    "StoredExperiment",
-    "StoredGoldenSet",
-    "StoredJob",
-    "StoredJudgment",
-    "StoredResult",
-    "StoredRun",
-    "TestPoint",
-    "archived_queries",
-    "result_columns",
-    "timestamp",
-    "user_mark",
-]
-
-_LATE = {
-    "Pruned": "retention",
-    "Rating": "reviews",
-    "Retention": "retention",
-    "Store": "store",
-    "archived_queries": "archive",
-    "result_columns": "rows",
-}
-"""Names that need SQLAlchemy, and the module of each."""
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LATE:
-        from importlib import import_module
-
-        return getattr(import_module(f"ringtrue.store.{_LATE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ringtrue.store.archive import archived_queries as archived_queries
+    from ringtrue.store.retention import Pruned as Pruned, Retention as Retention
+    from ringtrue.store.reviews import Rating as Rating
+    from ringtrue.store.rows import result_columns as result_columns
+    from ringtrue.store.store import Store as Store
+else:
+    __getattr__, __dir__ = on_first_use(__name__)

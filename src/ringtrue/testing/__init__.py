@@ -7,17 +7,16 @@ made it, and on trec_eval's own test files where they are present. Connectors an
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
-    from ringtrue.testing.conformance import Comparison, against_reference, against_trec_eval_files, worked_examples
-
-__all__ = ["Comparison", "against_reference", "against_trec_eval_files", "worked_examples"]
-
-
-def __getattr__(name: str) -> Any:
-    # The pytest plugin lives here and is loaded by every pytest run of everybody who has Ringtrue: it must cost nothing.
-    if name in __all__:
-        return getattr(import_module("ringtrue.testing.conformance"), name)
-    raise AttributeError(f"module 'ringtrue.testing' has no attribute '{name}'")
+    from ringtrue.testing.conformance import (
+        Comparison as Comparison,
+        against_reference as against_reference,
+        against_trec_eval_files as against_trec_eval_files,
+        worked_examples as worked_examples,
+    )
+else:
+    __getattr__, __dir__ = on_first_use(__name__)

@@ -3,39 +3,23 @@
 Pure, but for the baseline's file. May not: search, print, read the clock or the environment.
 """
 
-from ringtrue.verdict.baseline import baseline_from, baseline_of, baseline_record, read_baseline, write_baseline
-from ringtrue.verdict.comparing import Scored, compare, compare_all
-from ringtrue.verdict.gating import gate, with_checks
-from ringtrue.verdict.policy import Policy
-from ringtrue.verdict.records import (
-    Arm,
-    Baseline,
-    Check,
-    Comparison,
-    LatencyComparison,
-    MeasureComparison,
-    Verdict,
-    Word,
+from ringtrue.verdict.baseline import (
+    baseline_from as baseline_from,
+    baseline_of as baseline_of,
+    baseline_record as baseline_record,
+    read_baseline as read_baseline,
+    write_baseline as write_baseline,
 )
-
-__all__ = [
-    "Arm",
-    "Baseline",
-    "Check",
-    "Comparison",
-    "LatencyComparison",
-    "MeasureComparison",
-    "Policy",
-    "Scored",
-    "Verdict",
-    "Word",
-    "baseline_from",
-    "baseline_of",
-    "baseline_record",
-    "compare",
-    "compare_all",
-    "gate",
-    "read_baseline",
-    "with_checks",
-    "write_baseline",
-]
+from ringtrue.verdict.comparing import Scored as Scored, compare as compare, compare_all as compare_all
+from ringtrue.verdict.gating import gate as gate, with_checks as with_checks
+from ringtrue.verdict.policy import Policy as Policy
+from ringtrue.verdict.records import (
+    Arm as Arm,
+    Baseline as Baseline,
+    Check as Check,
+    Comparison as Comparison,
+    LatencyComparison as LatencyComparison,
+    MeasureComparison as MeasureComparison,
+    Verdict as Verdict,
+    Word as Word,
+)

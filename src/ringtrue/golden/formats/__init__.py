@@ -27,8 +27,8 @@ from ringtrue.golden.formats import (
     testset,
     trec,
 )
-from ringtrue.golden.formats.complaints import Complaint, Complaints
-from ringtrue.golden.formats.losses import losses
+from ringtrue.golden.formats.complaints import Complaint as Complaint, Complaints as Complaints
+from ringtrue.golden.formats.losses import losses as losses
 from ringtrue.records import GoldenSet
 
 
@@ -201,17 +201,3 @@ def _move(scratch: Path, path: Path) -> None:
             if place.is_dir():
                 shutil.rmtree(place)
             part.replace(place)
-
-
-__all__ = [
-    "FORMATS",
-    "Complaint",
-    "Complaints",
-    "Format",
-    "format_named",
-    "how_to_confirm",
-    "losses",
-    "read",
-    "require_version",
-    "save",
-]

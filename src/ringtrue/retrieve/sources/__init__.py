@@ -20,12 +20,18 @@ from pathlib import Path
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.formats.text import one_line
 from ringtrue.records import Document
-from ringtrue.retrieve.sources.files import KINDS, KNOWN, File, Skipped, kind_of, named_file, walk
+from ringtrue.retrieve.sources.files import (
+    KINDS as KINDS,
+    KNOWN,
+    File as File,
+    Skipped as Skipped,
+    kind_of as kind_of,
+    named_file,
+    walk,
+)
 from ringtrue.retrieve.sources.pdf import no_pypdf
-from ringtrue.retrieve.sources.records import GUESSED, Fields
-from ringtrue.retrieve.sources.source import Source
-
-__all__ = ["GUESSED", "KINDS", "Fields", "File", "Skipped", "Source", "find", "kind_of", "read_documents"]
+from ringtrue.retrieve.sources.records import GUESSED as GUESSED, Fields as Fields
+from ringtrue.retrieve.sources.source import Source as Source
 
 
 def read_documents(

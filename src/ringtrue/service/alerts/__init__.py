@@ -4,8 +4,6 @@ In: the file of rules and the stored history. Out: which rules hold, since when,
 PromQL of that file; without Prometheus, ``conditions.py`` says in Python what each rule looks for.
 """
 
-from ringtrue.service.alerts.conditions import watched
-from ringtrue.service.alerts.rules import Rule, rules_text, shipped_rules
-from ringtrue.service.alerts.states import Alert, RuleState, rule_states
-
-__all__ = ["Alert", "Rule", "RuleState", "rule_states", "rules_text", "shipped_rules", "watched"]
+from ringtrue.service.alerts.conditions import watched as watched
+from ringtrue.service.alerts.rules import Rule as Rule, rules_text as rules_text, shipped_rules as shipped_rules
+from ringtrue.service.alerts.states import Alert as Alert, RuleState as RuleState, rule_states as rule_states

@@ -5,7 +5,5 @@ live system: the searches are made over the documents of the shipped set ``hotel
 sequential tests, rollouts and the sweep are computed, and every decision is the library's.
 """
 
-from ringtrue.service.demo.fill import demo_settings, fill
-from ringtrue.service.demo.shelf import HYBRID, SHIPPED
-
-__all__ = ["HYBRID", "SHIPPED", "demo_settings", "fill"]
+from ringtrue.service.demo.fill import demo_settings as demo_settings, fill as fill
+from ringtrue.service.demo.shelf import HYBRID as HYBRID, SHIPPED as SHIPPED
