@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringtrue.cli.store import Json, Where
+from ringtrue.cli import show
+from ringtrue.cli.options import Json, StoreOptions, existing, utc_now
 from ringtrue.errors import REGRESSION, InputError
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 Feature = Annotated[str, typer.Argument(help="The feature under test, such as rerank-v2.")]
-Project = Annotated[str, typer.Option("--project", help="Whose test.")]
 Who = Annotated[str, typer.Option("--who", help="Who does it, for the audit trail.")]
 Alpha = Annotated[float, typer.Option("--alpha", help="At most this often a treatment without gain is accepted.")]
 Beta = Annotated[float, typer.Option("--beta", help="At most this often a gain of delta is missed.")]
@@ -32,6 +31,7 @@ Delta = Annotated[float, typer.Option("--delta", help="The smallest gain worth f
 
 @app.command()
 def create(
+    *,
     feature: Feature,
     method: Annotated[str, typer.Option("--method", help="sprt, confidence-sequence, or beta-binomial (0/1 scores).")] = "sprt",
     measure: Annotated[
@@ -48,9 +48,7 @@ def create(
     threshold: Annotated[float, typer.Option("--graduation-threshold", help="Gain that graduation asks for.")] = 0.03,
     again: Annotated[bool, typer.Option("--again", help="Begin anew where the feature has a test; nothing is kept.")] = False,
     who: Who = "",
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Start the test of a feature.
 
@@ -58,15 +56,13 @@ def create(
     Example: ringtrue test create rerank-v2 --method confidence-sequence --delta 0.03
     Example: ringtrue test create rerank-v2 --measure credit    (fed by ringtrue interleave)
     """
-    from ringtrue.cli import show
     from ringtrue.online import create_test, standing
-    from ringtrue.store import Store
 
-    with Store.open(store) as opened:
+    with options.open() as opened:
         made = create_test(
             opened,
             feature,
-            now=_now(),
+            now=utc_now().isoformat(),
             method=method,
             measure=None if measure == "credit" else measure,
             alpha=alpha,
@@ -77,9 +73,9 @@ def create(
             graduation_threshold=threshold,
             again=again,
             who=who,
-            project=project,
+            project=options.project,
         )
-    if json:
+    if options.json:
         show.as_json(standing(made))
         return
     print(f"{feature}: {method} test started; accepted at {made.upper_bound:+.2f}, rejected at {made.lower_bound:+.2f}")
@@ -89,10 +85,9 @@ def create(
 
 @app.command()
 def status(
+    *,
     feature: Annotated[str | None, typer.Argument(help="The feature; all tests unless given.")] = None,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Show how a test stands, or all tests.
 
@@ -100,14 +95,14 @@ def status(
     Example: ringtrue test status
     Example: ringtrue test status rerank-v2 --json
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.online import found_test, standing
 
-    with existing(store) as opened:
-        tests = opened.tests(project=project) if feature is None else [found_test(opened, feature, project=project)]
+    with options.existing() as opened:
+        tests = (
+            opened.tests(project=options.project) if feature is None else [found_test(opened, feature, project=options.project)]
+        )
     found = [standing(test) for test in tests]
-    if json:
+    if options.json:
         show.as_json(found[0] if feature is not None else {"tests": found})
         return
     if not found:
@@ -121,6 +116,7 @@ def status(
 
 @app.command()
 def update(
+    *,
     feature: Feature,
     file: Annotated[
         Path | None,
@@ -129,9 +125,7 @@ def update(
     query: Annotated[str | None, typer.Option("--query", "-q", help="One query instead of a file: its id,")] = None,
     control: Annotated[float | None, typer.Option("--control", help="the control's score")] = None,
     treatment: Annotated[float | None, typer.Option("--treatment", help="and the treatment's, in 0 to 1.")] = None,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Count the scores of both sides; a query counts once, however often it is reported.
 
@@ -141,16 +135,14 @@ def update(
     Example: ringtrue test update rerank-v2 scores.csv
     Example: ringtrue test update rerank-v2 --query eq_17 --control 0.5 --treatment 1
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.online import Scores, checked_scores, found_test, record_scores, standing
 
     if (file is None) == (query is None) or (query is not None and (control is None or treatment is None)):
         raise InputError("name a file of scores, or one query with --query, --control and --treatment")
     counted = passed_over = 0
     refused = ""
-    with existing(store) as opened:
-        test = found_test(opened, feature, project=project)
+    with options.existing() as opened:
+        test = found_test(opened, feature, project=options.project)
         # All of the file is checked before any of it counts: nobody has to find out which half was taken.
         rows = (
             checked_scores(test, _scores(file))
@@ -159,12 +151,18 @@ def update(
         )
         for row in rows:
             recorded = record_scores(
-                opened, feature, row.query_id, control=row.control, treatment=row.treatment, now=_now(), project=project
+                opened,
+                feature,
+                row.query_id,
+                control=row.control,
+                treatment=row.treatment,
+                now=utc_now().isoformat(),
+                project=options.project,
             )
             test, counted, passed_over = recorded.test, counted + recorded.counted, passed_over + (not recorded.counted)
             refused = recorded.why_not or refused
     stands = standing(test)
-    if json:
+    if options.json:
         show.as_json({"counted": counted, "passed_over": passed_over, "why_not": refused or None, "test": stands})
         return
     print(f"{feature}: {counted} queries counted" + (f", {passed_over} passed over ({refused})" if passed_over else ""))
@@ -173,34 +171,32 @@ def update(
 
 @app.command()
 def pause(
+    *,
     feature: Feature,
     why: Annotated[str, typer.Option("--why", help="The reason, for the audit trail.")] = "",
     who: Who = "",
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Stop counting queries; what was counted stays.
 
     Example: ringtrue test pause rerank-v2 --why "index is being rebuilt"
     """
-    _set(feature, "paused", why, who, store, project, json)
+    _set(feature, "paused", why, who, options.store, options.project, options.json)
 
 
 @app.command()
 def resume(
+    *,
     feature: Feature,
     why: Annotated[str, typer.Option("--why", help="The reason, for the audit trail.")] = "",
     who: Who = "",
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Go on counting queries.
 
     Example: ringtrue test resume rerank-v2
     """
-    _set(feature, "running", why, who, store, project, json)
+    _set(feature, "running", why, who, options.store, options.project, options.json)
 
 
 @app.command()
@@ -227,7 +223,6 @@ def simulate(
     Example: ringtrue test simulate --check
     Example: ringtrue test simulate --sd 0.15 --delta 0.03 --queries 5000
     """
-    from ringtrue.cli import show
     from ringtrue.stats import SequentialPlan, broken_promises, peeking_rate, rare_loss_rates, sequential_rates
 
     plan = SequentialPlan(alpha, beta, delta)
@@ -260,12 +255,10 @@ def simulate(
 
 
 def _set(feature: str, status: Status, why: str, who: str, store: str | None, project: str, json: bool) -> None:
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.online import set_status, standing
 
     with existing(store) as opened:
-        stands = standing(set_status(opened, feature, status, now=_now(), who=who, why=why, project=project))
+        stands = standing(set_status(opened, feature, status, now=utc_now().isoformat(), who=who, why=why, project=project))
     if json:
         show.as_json(stands)
         return
@@ -294,8 +287,6 @@ def _scores(file: Path) -> Iterator[Scores]:
 
 
 def _row(one: Standing) -> list[str]:
-    from ringtrue.cli import show
-
     interval = "—" if one.interval is None else f"{one.interval[0]:+.3f} to {one.interval[1]:+.3f}"
     decision = one.decision if one.error_controlled else f"{one.decision} (not error-controlled)"
     numbers = [str(one.samples), show.number(one.mean_difference), interval, f"{one.evidence:+.2f}"]
@@ -310,7 +301,3 @@ def _rate_row(rate: SequentialRate) -> list[str]:
 def _rare_row(one: RareLossRate) -> list[str]:
     steady = f"{one.gain:+g}, but {-one.loss:g} {100 * one.share:g} % of the time"
     return [steady, one.method, f"{one.delta:g}", f"{100 * one.false_accept:.1f} %", f"{one.queries:.0f}"]
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat()

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.cli.gate import BASELINE, BaselineFile
+from ringtrue.cli.options import Json
 from ringtrue.errors import REGRESSION, InputError
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.command("show")
@@ -31,7 +32,6 @@ def show_baseline(baseline: BaselineFile = BASELINE, json: Json = False) -> None
 
     Example: ringtrue baseline show
     """
-    from ringtrue.cli import show
     from ringtrue.verdict import read_baseline
 
     found = read_baseline(baseline)
@@ -84,7 +84,6 @@ def update(
     Example: ringtrue baseline update --run runs/today
     Example: ringtrue baseline update --run runs/today --force --reason "smaller model, half the cost"
     """
-    from ringtrue.cli import show
     from ringtrue.cli.gate import newest_run
     from ringtrue.config import load_config
     from ringtrue.run import open_run
@@ -145,8 +144,6 @@ def _print_update(
     folder: Path,
     accepted: bool,
 ) -> None:
-    from ringtrue.cli import show
-
     if accepted:
         before = "recorded" if old is None else f"{old.version} →"
         print(f"{file}: baseline {before} {new}, from {folder}")

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ringtrue.cli import show
+from ringtrue.cli.options import StoreOptions
 from ringtrue.errors import CannotDecide, InputError
 
 if TYPE_CHECKING:
     from ringtrue.golden import Row
     from ringtrue.records import Document, GoldenSet
 
-StoreAt = Annotated[
-    str | None, typer.Option("--store", help="A path, sqlite:///… or postgresql://…; the configured store unless given.")
-]
-Project = Annotated[str, typer.Option("--project", help="Whose log.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Method = Annotated[
     str,
     typer.Option(
@@ -51,6 +48,7 @@ METHODS = {
 
 
 def bootstrap_command(
+    *,
     source: Annotated[
         str,
         typer.Argument(metavar="CORPUS", help="The documents: a golden set, a BEIR folder, or whatever ringtrue ingest reads."),
@@ -64,9 +62,7 @@ def bootstrap_command(
     ] = None,
     count: Annotated[int, typer.Option("--count", min=1, help="Queries to generate per document.")] = 1,
     to: Form = None,
-    store: StoreAt = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Make a golden set without hand labels, from names, citations, feedback, generated queries or a list of queries.
 
@@ -100,7 +96,7 @@ def bootstrap_command(
     form = _format_for(out, to)
     today = datetime.now(UTC).date().isoformat()
     if method == "names":
-        _bootstrap_names(documents, there, out, form, today=today, json=json)
+        _bootstrap_names(documents, there, out, form, today=today, json=options.json)
         return
     base = there or GoldenSet(out.stem, "0.1.0", (), (), documents, description=CONFIRM, created_at=today, profile="test-set")
     if method == "generated":
@@ -108,8 +104,8 @@ def bootstrap_command(
     elif method == "queries":
         rows, facts, notes = _listed(queries, out)
     else:
-        rows, facts, notes = _from_store(method, citations, store, project)
-    _bootstrap_rows(documents, base, rows, method, (out, form), facts=facts, notes=notes, json=json)
+        rows, facts, notes = _from_store(method, citations, options)
+    _bootstrap_rows(documents, base, rows, method, (out, form), facts=facts, notes=notes, json=options.json)
 
 
 def _format_for(out: Path, said: str | None) -> str | None:
@@ -153,7 +149,6 @@ def _listed(queries: Path | None, out: Path) -> tuple[Sequence[Row], dict[str, A
 
 def _documents(source: str) -> tuple[Document, ...]:
     """Return the documents of a golden set, or of files as ``ringtrue ingest`` reads them; raises InputError where none is."""
-    from ringtrue.cli import show
     from ringtrue.golden import holds_golden_set, load, shipped
 
     place = Path(source)
@@ -178,7 +173,6 @@ def _documents(source: str) -> tuple[Document, ...]:
 def _bootstrap_names(
     documents: Sequence[Document], existing: GoldenSet | None, out: Path, form: str | None, *, today: str, json: bool
 ) -> None:
-    from ringtrue.cli import show
     from ringtrue.golden import known_item
 
     made = known_item(documents, existing=existing, created_at=today)
@@ -226,24 +220,20 @@ def _generated(
     return made.rows(base.scale[1]), facts, notes
 
 
-def _from_store(
-    method: str, citations: Path | None, store: str | None, project: str
-) -> tuple[Sequence[Row], dict[str, Any], list[str]]:
+def _from_store(method: str, citations: Path | None, options: StoreOptions) -> tuple[Sequence[Row], dict[str, Any], list[str]]:
     """Return the rows that logged searches make with citations or feedback, what is known of them, and what is missing."""
-    from ringtrue.cli.store import existing, tell_elsewhere
     from ringtrue.golden import cited, read_citations
     from ringtrue.online import harvest
 
-    with existing(store) as opened:
-        tell_elsewhere(opened, project)
+    with options.existing_with_data() as opened:
         if method == "feedback":
-            implied = harvest.implied(opened, project=project, allowed=harvest.screen())
+            implied = harvest.implied(opened, project=options.project, allowed=harvest.screen())
             left = {"judged_by_people": implied.human, "unknown_searches": implied.unknown, "screened": implied.screened}
             facts: dict[str, Any] = {"signals": implied.judgments, **left}
             notes = [f"{value} signals left out: {name.replace('_', ' ')}" for name, value in left.items() if value]
             return implied.rows, facts, notes
-        told = read_citations(citations) if citations is not None else harvest.citations(opened, project=project)
-        found = cited(harvest.searches(opened, project=project), told, screen=harvest.screen())
+        told = read_citations(citations) if citations is not None else harvest.citations(opened, project=options.project)
+        found = cited(harvest.searches(opened, project=options.project), told, screen=harvest.screen())
     facts = {"citations": len(told), "searches": found.searches, "unseen": found.unseen, "screened": found.screened}
     notes = [f"{len(found.unseen)} cited documents were shown by no search before: {', '.join(found.unseen[:5])}"] * bool(
         found.unseen
@@ -264,7 +254,6 @@ def _bootstrap_rows(
 ) -> None:
     from dataclasses import replace
 
-    from ringtrue.cli import show
     from ringtrue.golden import rewrite
 
     out, form = to

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringtrue.cli import eval as options
+from ringtrue.cli import show
 from ringtrue.cli.gate import committed
+from ringtrue.cli.options import Json
 from ringtrue.errors import OK, UNDECIDED, InputError, RingtrueError
 
 if TYPE_CHECKING:
@@ -106,7 +108,7 @@ def ci_command(
         bool, typer.Option("--extras", help="Only print the extras that this search needs, like search,http.")
     ] = False,
     key: Annotated[str, typer.Option("--key", help="Tells the comments of several gates on one pull request apart.")] = "",
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Run the gate in CI, with reports and a pull-request comment. Ends with the exit code of the gate.
 
@@ -152,8 +154,6 @@ def ci_command(
 
 
 def _print(outcome: Outcome, notes: Sequence[str], *, json: bool) -> None:
-    from ringtrue.cli import show
-
     if json:
         show.as_json(
             {

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringtrue.cli import show
+from ringtrue.cli.options import Json
 from ringtrue.errors import InputError, MissingInput
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def comment_command(
     number: Annotated[int | None, typer.Option("--number", min=1, help="Of the pull request or merge request.")] = None,
     key: Annotated[str, typer.Option("--key", help="Tells several comments on one pull request apart.")] = "",
     api: Annotated[str | None, typer.Option("--api", help="Address of the API, for a server of your own.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Post a report on a pull request, or update it. The token is GITHUB_TOKEN or GITLAB_TOKEN.
 
@@ -34,8 +36,6 @@ def comment_command(
     Example: ringtrue comment gate.md
     Example: ringtrue comment gate.md --on github --repository shop/search --number 7
     """
-    from ringtrue.cli import show
-
     text = sys.stdin.read() if report == "-" else _read(Path(report))
     if not text.strip():
         raise InputError(f"{report}: is empty; give the Markdown of a report, as `ringtrue report RUN --format pr` writes it")

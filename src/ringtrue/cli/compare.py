@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ringtrue.cli import show
+from ringtrue.cli.options import Json
 from ringtrue.errors import UNDECIDED, InputError, nearest
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def compare_command(
     tests: Annotated[
         bool, typer.Option("--tests", help="Also show other tests and the smallest difference that these queries can detect.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Tell whether later runs are better or worse than the first. Without enough evidence it says so.
 
@@ -74,7 +76,6 @@ def compare_command(
 
     Example: ringtrue compare old.run new.run --qrels qrels.txt -m R@100
     """
-    from ringtrue.cli import show
     from ringtrue.verdict import compare_all
 
     if len(runs) < 2:
@@ -221,7 +222,6 @@ def _moved(found: Comparison, a: Arm, b: Arm, count: int) -> list[tuple[str, flo
 
 
 def _print(found: Comparison, a: Arm, b: Arm, count: int, *, tests: bool) -> None:
-    from ringtrue.cli import show
     from ringtrue.report.story import slice_terms
 
     main = found.measures[found.primary]
@@ -255,8 +255,6 @@ def _print(found: Comparison, a: Arm, b: Arm, count: int, *, tests: bool) -> Non
 
 
 def _print_overview(found: Sequence[Comparison]) -> None:
-    from ringtrue.cli import show
-
     for one in found:
         print(f"verdict on {one.b}: {_word(one)}")
         print(_sentence(one, one.measures[one.primary]))
@@ -272,7 +270,6 @@ def _word(found: Comparison) -> str:
 
 
 def _sentence(found: Comparison, main: MeasureComparison) -> str:
-    from ringtrue.cli import show
     from ringtrue.report.story import all_the_same, same
 
     if main.n < 2:
@@ -291,7 +288,6 @@ def _remarks(found: Comparison) -> Iterator[str]:
 
 
 def _measure_row(one: MeasureComparison) -> list[str]:
-    from ringtrue.cli import show
     from ringtrue.report.story import says
 
     return [
@@ -306,7 +302,6 @@ def _measure_row(one: MeasureComparison) -> list[str]:
 
 
 def _print_measures(found: Comparison) -> None:
-    from ringtrue.cli import show
     from ringtrue.report.story import how_tested
 
     show.table(["measure", *HEADERS], [[name, *_measure_row(one)] for name, one in found.measures.items()])
@@ -314,7 +309,6 @@ def _print_measures(found: Comparison) -> None:
 
 
 def _print_tests(found: Comparison) -> None:
-    from ringtrue.cli import show
     from ringtrue.report.story import terms
 
     rows = [
@@ -345,7 +339,6 @@ def _print_tests(found: Comparison) -> None:
 
 
 def _print_latency(found: LatencyComparison, alpha: float) -> None:
-    from ringtrue.cli import show
     from ringtrue.report.story import milliseconds, signed_milliseconds
 
     percentiles = {"p50": found.p50, "p95": found.p95, "p99": found.p99}

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ringtrue.cli import show
+from ringtrue.cli.options import Json
+
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet
     from ringtrue.report import Report
@@ -24,7 +27,7 @@ FOLDER = Path("ringtrue-demo")
 
 def demo(
     folder: Annotated[Path, typer.Option("--out", "-o", help="Folder for documents, runs and the report.")] = FOLDER,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Evaluate, compare, gate and report on sample data. Ingests the hotel set and evaluates three searches.
 
@@ -77,7 +80,6 @@ def _ingested(golden: GoldenSet, folder: Path, *, quiet: bool) -> Collection:
 
 
 def _tell(golden: GoldenSet, collection: Collection, ingesting: float, found: dict[str, Evaluation], report: Report) -> None:
-    from ringtrue.cli import show
     from ringtrue.report.lines import component_lines
     from ringtrue.report.story import milliseconds, signed
 
@@ -105,8 +107,6 @@ def _tell(golden: GoldenSet, collection: Collection, ingesting: float, found: di
 
 
 def _judge(golden: GoldenSet, report: Report, comparison: Comparison, verdict: Verdict, refused: Verdict) -> None:
-    from ringtrue.cli import show
-
     one = comparison.measures[comparison.primary]
     print(f"\n3. Is the hybrid better than bm25 alone? {comparison.verdict.upper()}.")
     print(f"   {one.measure} {one.a:.3f} → {one.b:.3f}, by {one.diff:+.3f} (95 % interval {one.low:+.3f} to {one.high:+.3f});")
@@ -149,7 +149,6 @@ def _conclude(folder: Path, golden: GoldenSet, hybrid: Evaluation, report: Repor
 
 
 def _as_json(folder: Path, found: dict[str, Evaluation], comparison: Comparison, verdict: Verdict, refused: Verdict) -> None:
-    from ringtrue.cli import show
     from ringtrue.cli.eval import record
 
     def judged(one: Verdict) -> dict[str, Any]:

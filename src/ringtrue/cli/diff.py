@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringtrue.cli import show
+from ringtrue.cli.options import Json
 from ringtrue.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def diff_command(
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Compare the first k documents.")] = 10,
     show_all: Annotated[bool, typer.Option("--all", help="List every query, not only the ten most different.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Show how the rankings of two runs differ, query by query.
 
@@ -37,7 +39,6 @@ def diff_command(
 
     Example: ringtrue diff before.run after.run --qrels qrels.txt -k 10
     """
-    from ringtrue.cli import show
     from ringtrue.formats import read_run
     from ringtrue.run import run_folder
 
@@ -120,8 +121,6 @@ def differences(
 
 def print_differences(found: dict[str, RankingDifference], *, k: int, limit: int | None) -> None:
     """Print the classes and the most different queries."""
-    from ringtrue.cli import show
-
     counts = Counter(difference.kind for difference in found.values())
     print(f"{len(found)} queries compared at k = {k}: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS))
     worst = sorted(found.items(), key=lambda item: (-item[1].score, item[0]))[:limit]
@@ -143,7 +142,5 @@ def print_differences(found: dict[str, RankingDifference], *, k: int, limit: int
 
 
 def _signed(value: float | None) -> str:
-    from ringtrue.cli import show
-
     text = show.number(value, 3)
     return f"+{text}" if value is not None and value > 0 else text

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ringtrue.cli.keep import Feature, NoStore, Project, StoreAt, keeper
+from ringtrue.cli import show
+from ringtrue.cli.keep import Feature, NoStore, keeper
+from ringtrue.cli.options import Json, Project, StoreUrl
 from ringtrue.errors import UNDECIDED, InputError
 from ringtrue.traffic import marked
 
@@ -185,8 +187,6 @@ def _arguments(asked: Asked) -> tuple[str, ...]:
 @contextmanager
 def _kept_when_stopped() -> Iterator[None]:
     """Tell who stops an evaluation that nothing is lost."""
-    from ringtrue.cli import show
-
     try:
         yield
     except KeyboardInterrupt:
@@ -387,7 +387,7 @@ def eval_command(
     reports: Annotated[Path, typer.Option("--reports", help="Folder for the Markdown report.")] = REPORTS,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no Markdown report.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Also write an HTML report to this file.")] = None,
-    store: StoreAt = None,
+    store: StoreUrl = None,
     no_store: NoStore = False,
     project: Project = "default",
     feature: Feature = None,
@@ -395,7 +395,7 @@ def eval_command(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also print notes on how the numbers were computed.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Measure a search on a golden set.
 
@@ -408,7 +408,6 @@ def eval_command(
     Example: ringtrue eval --golden my-set.yaml --retriever "connect('shop')" --out runs/today
     Example: ringtrue eval --golden my-set.yaml --python my_search.py:find -m nDCG@10 -m R@20
     """
-    from ringtrue.cli import show
     from ringtrue.cli.show_evaluation import print_evaluation
     from ringtrue.report import file_name, markdown, report_on
     from ringtrue.run import save

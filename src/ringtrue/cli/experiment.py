@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ringtrue.cli import show
+from ringtrue.cli.options import Json
 from ringtrue.errors import InputError, MissingInput, SpecError
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ app = typer.Typer(
 FILE = Path("experiments.json")
 BASELINE = Path("ringtrue-baseline.json")
 File = Annotated[Path, typer.Option("--file", "-f", help="The file of experiments.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.command()
@@ -58,7 +59,6 @@ def add(
     Example: ringtrue experiment add runs/small-chunks --baseline runs/before -d "Reduce chunk size to 256 tokens"
     Example: ringtrue experiment add runs/rerank --verdict "REJECTED (twice the latency)"
     """
-    from ringtrue.cli import show
     from ringtrue.config import load_config
     from ringtrue.experiment import ExperimentFile, check_verdict, experiment_of, given_change, open_arm
     from ringtrue.run import commit_of, open_run
@@ -103,8 +103,6 @@ def list_experiments(
 
     Example: ringtrue experiment list --accepted
     """
-    from ringtrue.cli import show
-
     found = [one for one in _opened(file).all() if not accepted or one.decision == "ACCEPTED"]
     if json:
         show.as_json({"file": file, "experiments": [one.as_dict() for one in found]})
@@ -134,7 +132,6 @@ def show_experiment(
 
     Example: ringtrue experiment show exp-001
     """
-    from ringtrue.cli import show
     from ringtrue.experiment import find
 
     found = find(_opened(file), experiment)
@@ -166,7 +163,6 @@ def compare_experiments(
 
     Example: ringtrue experiment compare exp-001 exp-002
     """
-    from ringtrue.cli import show
     from ringtrue.experiment import find
     from ringtrue.report.story import says
     from ringtrue.verdict import compare
@@ -240,7 +236,6 @@ def import_experiments(
 
     Example: ringtrue experiment import tests/rag-eval/experiments.json
     """
-    from ringtrue.cli import show
     from ringtrue.experiment import ExperimentFile, read_experiments
 
     ledger = ExperimentFile(file)
@@ -269,7 +264,6 @@ def export_experiments(
 
     Example: ringtrue experiment export experiments.csv
     """
-    from ringtrue.cli import show
     from ringtrue.experiment import write_experiments
 
     if target.exists() and not overwrite:
@@ -341,8 +335,6 @@ def _tests(found: Comparison) -> dict[str, dict[str, Any]]:
 
 
 def _signed(value: float | None) -> str:
-    from ringtrue.cli import show
-
     text = show.number(value)
     return f"+{text}" if value is not None and value > 0 else text
 

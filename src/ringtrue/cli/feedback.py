@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from ringtrue.cli.flag import Who, person
-from ringtrue.cli.store import Json, Project, Where, existing, moment, tell_elsewhere
+from ringtrue.cli import show
+from ringtrue.cli.options import Since, StoreOptions, Until, Who, moment, person
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -21,12 +21,11 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Since = Annotated[str | None, typer.Option("--since", help="From this time on: 2026-03-01, 2026-03-01T12:00Z, 7d or 12h.")]
-Until = Annotated[str | None, typer.Option("--until", help="Up to this time, written likewise.")]
 
 
 @app.command()
 def add(
+    *,
     event_type: Annotated[str, typer.Option("--type", "-t", help="click, selection, read_after_search, validate_useful …")],
     session: Annotated[str, typer.Option("--session", "-s", help="The session it happened in.")],
     item: Annotated[
@@ -43,9 +42,7 @@ def add(
     window: Annotated[
         float, typer.Option("--window", help="Minutes after a search that its session's events are about it.")
     ] = 30.0,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Add one event and link it to the search that showed the item.
 
@@ -53,7 +50,6 @@ def add(
     Example: ringtrue feedback add --type click --session s-17 --item faq-12 --actor person
     Example: ringtrue feedback add --type validate_useful --session s-17 --item faq-12 --query eq_20260301120000000000_ab12
     """
-    from ringtrue.cli import show
     from ringtrue.online import record_feedback
     from ringtrue.online.identify import event_name
     from ringtrue.store import FeedbackEvent, timestamp
@@ -64,18 +60,20 @@ def add(
         event_type,  # type: ignore[arg-type]  # checked before it is written
         session,
         timestamp(at or datetime.now(UTC)),
-        project=project,
+        project=options.project,
         query_id=query,
         item_id=item,
         actor=actor,  # type: ignore[arg-type]  # likewise
         user_id=user,
         metadata={name: value for name, value in given.items() if value is not None},
     )
-    with existing(store) as opened:
-        if query is not None and not opened.queries(project=project, query_ids=[query]):
-            raise InputError(f"the log of project '{project}' has no search '{query}'; leave --query out to have it found")
+    with options.existing() as opened:
+        if query is not None and not opened.queries(project=options.project, query_ids=[query]):
+            raise InputError(
+                f"the log of project '{options.project}' has no search '{query}'; leave --query out to have it found"
+            )
         (added,) = record_feedback(opened, [event], window=timedelta(minutes=window))
-    if json:
+    if options.json:
         show.as_json({"event": added})
         return
     if added.query_id is None:
@@ -89,15 +87,14 @@ def add(
 
 @app.command("list")
 def list_events(
+    *,
     count: Annotated[int, typer.Option("-n", min=1, help="How many, the newest.")] = 20,
     since: Since = None,
     until: Until = None,
     event_type: Annotated[list[str] | None, typer.Option("--type", "-t", help="Only of this type. Repeatable.")] = None,
     session: Annotated[str | None, typer.Option("--session", "-s", help="Only of this session.")] = None,
     query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only of the search of this id. Repeatable.")] = None,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Show the last events, the newest at the end.
 
@@ -106,16 +103,14 @@ def list_events(
     Example: ringtrue feedback list --session s-17 --json
     """
     from ringtrue.answers import EventType
-    from ringtrue.cli import show
 
     for name in event_type or ():
         if name not in get_args(EventType):
             raise InputError(f"there is no event type '{name}'; did you mean {nearest(name, get_args(EventType))}?")
     now = datetime.now(UTC)
-    with existing(store) as opened:
-        tell_elsewhere(opened, project)
+    with options.existing_with_data() as opened:
         found = opened.feedback(
-            project=project,
+            project=options.project,
             since=moment(since, now),
             until=moment(until, now),
             session_id=session,
@@ -124,8 +119,8 @@ def list_events(
             limit=count,
             newest=True,
         )
-    if json:
-        show.as_json({"project": project, "events": found})
+    if options.json:
+        show.as_json({"project": options.project, "events": found})
         return
     rows = [
         [
@@ -139,13 +134,12 @@ def list_events(
 
 @app.command()
 def judgments(
+    *,
     count: Annotated[int, typer.Option("-n", min=1, help="How many, the newest.")] = 20,
     source: Annotated[str | None, typer.Option("--source", help="Only of: manual, validated, implicit, bootstrapped.")] = None,
     query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only under this query id. Repeatable.")] = None,
     item: Annotated[str | None, typer.Option("--item", "-i", help="Only of this item.")] = None,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Show the judgments in the store, derived and by hand, the newest at the end.
 
@@ -154,17 +148,15 @@ def judgments(
     Example: ringtrue feedback judgments --item faq-12 --json
     """
     from ringtrue.answers import JudgmentSource
-    from ringtrue.cli import show
 
     if source is not None and source not in get_args(JudgmentSource):
         raise InputError(f"there is no source '{source}'; did you mean {nearest(source, get_args(JudgmentSource))}?")
-    with existing(store) as opened:
-        tell_elsewhere(opened, project)
-        found = opened.judgments(project=project, query_ids=query, source=source)  # type: ignore[arg-type]  # checked above
+    with options.existing_with_data() as opened:
+        found = opened.judgments(project=options.project, query_ids=query, source=source)  # type: ignore[arg-type]  # checked above
     wanted = [one for one in found if item is None or one.item_id == item]
     shown = sorted(wanted, key=lambda one: (one.created_at, one.query_id, one.item_id))[-count:]
-    if json:
-        show.as_json({"project": project, "total": len(wanted), "judgments": shown})
+    if options.json:
+        show.as_json({"project": options.project, "total": len(wanted), "judgments": shown})
         return
     rows = [
         [
@@ -180,6 +172,7 @@ def judgments(
 
 @app.command()
 def derive(
+    *,
     since: Since = None,
     until: Until = None,
     retriever: Annotated[
@@ -192,9 +185,7 @@ def derive(
         float, typer.Option("--window", help="Minutes after a search that its session's events are about it.")
     ] = 30.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Derive judgments: selected 2, useful 3, not useful 0; shown and never opened stays unknown.
 
@@ -204,16 +195,15 @@ def derive(
     Example: ringtrue feedback derive --since 30d --dry-run
     Example: ringtrue feedback derive --retriever newest
     """
-    from ringtrue.cli import show
     from ringtrue.online import derive_into
     from ringtrue.store import timestamp
 
     now = datetime.now(UTC)
-    with existing(store) as opened:
+    with options.existing() as opened:
         found = derive_into(
             opened,
             now=timestamp(now),
-            project=project,
+            project=options.project,
             since=moment(since, now),
             until=moment(until, now),
             retriever=retriever,
@@ -221,7 +211,7 @@ def derive(
             window=timedelta(minutes=window),
             dry_run=dry_run,
         )
-    if json:
+    if options.json:
         show.as_json(as_record(found, dry_run=dry_run))
         return
     done = "would be written" if dry_run else "written"
@@ -243,6 +233,7 @@ def derive(
 
 @app.command()
 def learn(
+    *,
     since: Since = None,
     until: Until = None,
     folder: Annotated[
@@ -252,9 +243,7 @@ def learn(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and write nothing.")] = False,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Learn from selections: words of a query become trigger phrases of the item that was chosen.
 
@@ -267,12 +256,11 @@ def learn(
     """
     from collections import Counter
 
-    from ringtrue.cli import show
     from ringtrue.online import learn_from_log
 
     now = datetime.now(UTC)
     facts = _facts(folder)
-    with existing(store) as opened:
+    with options.existing() as opened:
         lessons = learn_from_log(
             opened,
             now=now,
@@ -280,12 +268,12 @@ def learn(
             until=moment(until, now),
             created_at=lambda item_id: _date(facts.get(item_id, {}).get("created_at")),
             own_phrases=lambda item_id: _texts(facts.get(item_id, {}).get("triggers")),
-            project=project,
+            project=options.project,
             dry_run=dry_run,
         )
     entries = [entry for _, lesson in lessons for entry in lesson.entries]
     refused = Counter(lesson.refused for _, lesson in lessons if lesson.refused)
-    if json:
+    if options.json:
         show.as_json({"dry_run": dry_run, "selections": len(lessons), "entries": entries, "refused": dict(refused)})
         return
     done = "would be learned or confirmed" if dry_run else "learned or confirmed"
@@ -300,10 +288,9 @@ def learn(
 
 @app.command()
 def phrases(
+    *,
     history: Annotated[bool, typer.Option("--audit", help="Instead, what was learned, confirmed and taken back.")] = False,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Show what was learned from selections: which phrases call which item, and whether they serve already.
 
@@ -311,22 +298,21 @@ def phrases(
     Example: ringtrue feedback phrases
     Example: ringtrue feedback phrases --audit
     """
-    from ringtrue.cli import show
     from ringtrue.online import standing_phrases, trigger_log
 
-    with existing(store) as opened:
+    with options.existing() as opened:
         if history:
-            entries = trigger_log(opened, project=project)
+            entries = trigger_log(opened, project=options.project)
         else:
-            found = standing_phrases(opened, now=datetime.now(UTC), project=project)
+            found = standing_phrases(opened, now=datetime.now(UTC), project=options.project)
     if history:
-        if json:
+        if options.json:
             show.as_json({"entries": entries})
             return
         cells = [[e.at[:19], e.what.removeprefix("trigger "), e.subject, _worded(e.detail), e.who] for e in entries]
         show.table(["time (UTC)", "", "item", "phrases", "who"], cells, text_columns=5)
         return
-    if json:
+    if options.json:
         show.as_json({
             "phrases": [
                 {**show.plain(one.phrase), "state": one.state, "called": one.rehearsal.called, "chosen": one.rehearsal.chosen}
@@ -344,6 +330,7 @@ def phrases(
 
 @app.command()
 def rollback(
+    *,
     why: Annotated[str, typer.Option("--why", help="The reason, for the audit trail.")],
     item: Annotated[str | None, typer.Option("--item", "-i", help="Only phrases of this item.")] = None,
     phrase: Annotated[str | None, typer.Option("--phrase", help="Only this phrase.")] = None,
@@ -351,9 +338,7 @@ def rollback(
     everything: Annotated[bool, typer.Option("--all", help="All that was learned.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be taken back, and write nothing.")] = False,
     who: Who = None,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Take learned phrases back; they call nothing from now on and are not learned again for the item.
 
@@ -361,16 +346,15 @@ def rollback(
     Example: ringtrue feedback rollback --item faq-12 --phrase 'late checkout' --why misleading
     Example: ringtrue feedback rollback --since 2d --why 'a robot clicked' --dry-run
     """
-    from ringtrue.cli import show
     from ringtrue.online import roll_back_triggers, trigger_log
 
     if everything == bool(item or phrase or since):
         raise InputError("say what to take back: --item, --phrase or --since, or --all without them")
     now = datetime.now(UTC)
     start = moment(since, now)
-    with existing(store) as opened:
+    with options.existing() as opened:
         entries = roll_back_triggers(
-            trigger_log(opened, project=project),
+            trigger_log(opened, project=options.project),
             now=now,
             who=person(who),
             why=why,
@@ -380,7 +364,7 @@ def rollback(
         )
         for entry in () if dry_run else entries:
             opened.add_audit(entry)
-    if json:
+    if options.json:
         show.as_json({"dry_run": dry_run, "entries": entries})
         return
     count = sum(len(entry.detail["phrases"]) for entry in entries)

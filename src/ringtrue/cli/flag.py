@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ringtrue.cli.store import Json, Where
+from ringtrue.cli import show
+from ringtrue.cli.options import StoreOptions, Who, has_store, person
 from ringtrue.errors import OK, REGRESSION, UNDECIDED, InputError
 
 if TYPE_CHECKING:
@@ -19,27 +20,11 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 Flagged = Annotated[str, typer.Argument(metavar="NAME", help="The feature, like new-ranking.")]
-Project = Annotated[str, typer.Option("--project", help="The project.")]
-Who = Annotated[
-    str | None, typer.Option("--who", help="Who does this, for the audit trail; the user of this machine unless given.")
-]
-
-
-def person(who: str | None) -> str:
-    """Return who acts: as given, else this machine's user."""
-    if who:
-        return who
-    try:
-        import os
-        import pwd
-
-        return pwd.getpwuid(os.getuid()).pw_name
-    except (ImportError, KeyError):  # Windows, or a user without a name
-        return "command line"
 
 
 @app.command("set")
 def set_flag(
+    *,
     name: Flagged,
     rollout: Annotated[float | None, typer.Option("--rollout", help="Percent of identities that get it.")] = None,
     state: Annotated[str | None, typer.Option("--state", help="running, paused, graduated or rejected.")] = None,
@@ -51,9 +36,7 @@ def set_flag(
     description: Annotated[str | None, typer.Option("--description", help="What the feature does.")] = None,
     why: Annotated[str, typer.Option("--why", help="Why; kept in the audit trail.")] = "",
     who: Who = None,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Create a flag or change it. A new flag starts off for everybody.
 
@@ -63,10 +46,8 @@ def set_flag(
     Example: ringtrue flag set new-ranking --rollout 5 --why "first users"
     Example: ringtrue flag set new-ranking --min-samples 300 --threshold 0.02
     """
-    from ringtrue.cli import show
     from ringtrue.measures import Measure
     from ringtrue.online import change_flag
-    from ringtrue.store import Store
 
     if stage_hours is not None and stage_hours < 0:
         raise InputError(f"--stage-hours {stage_hours:g} is no time; write hours from 0")
@@ -76,13 +57,13 @@ def set_flag(
         "description": description,
     }  # fmt: skip
     changes = {field: value for field, value in given.items() if value is not None}
-    with Store.open(store) as opened:
-        old = opened.flag(name, project=project)
+    with options.open() as opened:
+        old = opened.flag(name, project=options.project)
         chosen = {field: value for field, value in facts.items() if value is not None}
         if chosen:
             changes["metadata"] = {**(old.metadata if old is not None else {}), **chosen}
-        flag = change_flag(opened, name, who=person(who), now=datetime.now(UTC), why=why, project=project, **changes)
-    if json:
+        flag = change_flag(opened, name, who=person(who), now=datetime.now(UTC), why=why, project=options.project, **changes)
+    if options.json:
         show.as_json({"flag": flag, "before": old})
         return
     before = f" (was {old.rollout:g} %, {old.state})" if old is not None else ""
@@ -92,12 +73,11 @@ def set_flag(
 
 @app.command("list")
 def list_flags(
+    *,
     audit: Annotated[
         str | None, typer.Option("--audit", metavar="NAME", help="Who changed this flag, the newest first.")
     ] = None,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """List the flags and what the environment overrides.
 
@@ -105,23 +85,21 @@ def list_flags(
     Example: ringtrue flag list
     Example: ringtrue flag list --audit new-ranking
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing, has_store
     from ringtrue.online import existing_flag, only_forced, overrides
     from ringtrue.store import AuditEntry, Flag
 
     forced = overrides()
     flags: list[Flag] = []
     trail: list[AuditEntry] = []
-    if audit is not None or has_store(store):  # looking makes no store
-        with existing(store) as opened:
+    if audit is not None or has_store(options.store):  # looking makes no store
+        with options.existing() as opened:
             if audit is not None:
-                existing_flag(opened, audit, project=project)
-                trail = opened.audit(project=project, subject=audit)
-            flags = opened.flags(project=project)
+                existing_flag(opened, audit, project=options.project)
+                trail = opened.audit(project=options.project, subject=audit)
+            flags = opened.flags(project=options.project)
     known = {flag.name for flag in flags}
-    shown = [*flags, *only_forced(flags, forced, project=project)]
-    if json:
+    shown = [*flags, *only_forced(flags, forced, project=options.project)]
+    if options.json:
         listed = {
             flag.name: {**show.plain(flag), "preset": flag.name not in known, "override": forced.get(flag.name)}
             for flag in shown
@@ -133,7 +111,7 @@ def list_flags(
         show.table(["at", "who", "change", "why"], rows, text_columns=4)
         return
     if not shown:
-        show.note(f"project '{project}' has no flag; create one: ringtrue flag set NAME")
+        show.note(f"project '{options.project}' has no flag; create one: ringtrue flag set NAME")
         return
     rows = [
         [
@@ -151,6 +129,7 @@ def list_flags(
 
 @app.command()
 def graduate(
+    *,
     name: Annotated[str | None, typer.Argument(help="The feature.")] = None,
     everyone: Annotated[bool, typer.Option("--all", help="Every flag that is running or paused; for a timer.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")] = False,
@@ -158,9 +137,7 @@ def graduate(
         list[str] | None, typer.Option("--breach", help="Something a watch of your own found; rolls back. Repeatable.")
     ] = None,
     who: Who = None,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Take a feature one stage further where the evidence allows it, back where a guardrail is broken; else say why not.
 
@@ -170,8 +147,6 @@ def graduate(
     Example: ringtrue flag graduate new-ranking --dry-run
     Example: ringtrue flag graduate --all
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.online import decide, existing_flag, explain, gather, step
 
     if (name is None) == (not everyone):
@@ -180,16 +155,16 @@ def graduate(
         raise InputError("--breach is about one flag; name it")
     now, found = datetime.now(UTC), tuple(breach or ())
     decisions = []
-    with existing(store) as opened:
-        flags = opened.flags(project=project)
+    with options.existing() as opened:
+        flags = opened.flags(project=options.project)
         names = [name] if name is not None else [flag.name for flag in flags if flag.state in ("running", "paused")]
         for one in names:
             if dry_run:
-                flag = existing_flag(opened, one, project=project)
+                flag = existing_flag(opened, one, project=options.project)
                 decisions.append(decide(flag, gather(opened, flag, now=now, breaches=found), now))
             else:
-                decisions.append(step(opened, one, now=now, who=person(who), breaches=found, project=project))
-    if json:
+                decisions.append(step(opened, one, now=now, who=person(who), breaches=found, project=options.project))
+    if options.json:
         show.as_json({"decisions": {decision.before.name: _facts(decision) for decision in decisions}, "dry_run": dry_run})
     elif not decisions:
         show.note("no flag is running")
@@ -203,26 +178,23 @@ def graduate(
 
 @app.command()
 def rollback(
+    *,
     name: Flagged,
     why: Annotated[str, typer.Option("--why", help="Why; kept in the audit trail.")],
     who: Who = None,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Take a feature away from everybody at once and pause it.
 
     Example: ringtrue flag rollback new-ranking --why "complaints about missing bookings"
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.online import roll_back
 
     if not why.strip():
         raise InputError('--why is empty; write a reason that others can read later, like --why "complaints"')
-    with existing(store) as opened:
-        flag = roll_back(opened, name, now=datetime.now(UTC), who=person(who), why=why.strip(), project=project)
-    if json:
+    with options.existing() as opened:
+        flag = roll_back(opened, name, now=datetime.now(UTC), who=person(who), why=why.strip(), project=options.project)
+    if options.json:
         show.as_json({"flag": flag})
         return
     print(f"{name}: 0 %, paused; go on with `ringtrue flag set {name} --state running`")
@@ -250,7 +222,6 @@ def _change(detail: Any) -> str:
 
 
 def _note_override(name: str) -> None:
-    from ringtrue.cli import show
     from ringtrue.online import overrides
 
     forced = overrides()

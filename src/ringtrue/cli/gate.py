@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringtrue.cli import eval as options
-from ringtrue.cli.keep import Feature, NoStore, Project, StoreAt, keeper
+from ringtrue.cli import show
+from ringtrue.cli.keep import Feature, NoStore, keeper
+from ringtrue.cli.options import Json, Project, StoreUrl
 from ringtrue.errors import InputError, MissingInput
 
 if TYPE_CHECKING:
@@ -97,14 +99,14 @@ def gate_command(
             "--report", help="Write a report, its kind by the ending: .md .html .json .xml (JUnit) .sarif. Repeatable."
         ),
     ] = None,
-    store: StoreAt = None,
+    store: StoreUrl = None,
     no_store: NoStore = False,
     project: Project = "default",
     feature: Feature = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Also show informational checks and every query behind a failure.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Check a search against floors and its baseline, for CI. Never changes the baseline.
 
@@ -118,7 +120,6 @@ def gate_command(
     Example: ringtrue gate --run runs/today --mode statistical --floor 'R@5=0.85' --report gate.md --report junit.xml
     Example: ringtrue gate --run runs/committed --retriever "connect('shop')" --watch 'search/*.py'
     """
-    from ringtrue.cli import show
     from ringtrue.config import load_config
     from ringtrue.run import open_run, save, usual_measures
     from ringtrue.traffic import marked
@@ -265,7 +266,6 @@ def record(verdict: Verdict, evaluation: Evaluation, baseline: Baseline | None, 
 
 def print_verdict(verdict: Verdict, evaluation: Evaluation, baseline: Baseline | None, *, verbose: bool = False) -> None:
     """Print the verdict, the checks that decide it, and whatever did not pass with the queries behind it."""
-    from ringtrue.cli import show
     from ringtrue.report.story import counted
 
     for line in headline(verdict, evaluation):

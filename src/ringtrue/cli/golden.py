@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.cli.bootstrap import bootstrap_command
 from ringtrue.cli.columns import columns_of
+from ringtrue.cli.options import Json, Overwrite
 from ringtrue.cli.refresh import refresh_command
 from ringtrue.cli.validate import validate_command
 from ringtrue.errors import REGRESSION, CannotDecide, InputError
@@ -24,8 +26,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 Source = Annotated[str, typer.Argument(metavar="SET", help="A file, a folder, or a shipped name such as hotel.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
 
 
 @app.command("list")
@@ -34,7 +34,6 @@ def list_sets(json: Json = False) -> None:
 
     Example: ringtrue golden list
     """
-    from ringtrue.cli import show
     from ringtrue.golden import load, shipped
 
     sets = [load(name) for name in shipped()]
@@ -65,7 +64,6 @@ def show_set(
 
     Example: ringtrue golden show hotel --query q001
     """
-    from ringtrue.cli import show
     from ringtrue.errors import nearest
     from ringtrue.golden import content_hash, load, slice_fields, version_name
 
@@ -147,7 +145,6 @@ def diff(
 
     Example: ringtrue golden diff golden-dataset-v1.0.0.json golden-dataset-v1.1.0.json
     """
-    from ringtrue.cli import show
     from ringtrue.golden import diff as difference_of
     from ringtrue.golden import load
 
@@ -196,7 +193,6 @@ def split(
 
     Example: ringtrue golden split hotel --out parts
     """
-    from ringtrue.cli import show
     from ringtrue.golden import leakage, load, looks, save
     from ringtrue.golden import split as divide
     from ringtrue.golden.split import LEDGER
@@ -236,7 +232,6 @@ def plan(
 
     Example: ringtrue golden plan hotel --difference 0.05 --run a.run --run b.run
     """
-    from ringtrue.cli import show
     from ringtrue.golden import load
     from ringtrue.golden import plan as plan_of
 
@@ -304,7 +299,6 @@ def convert(
     Example: ringtrue golden convert hotel hotel-beir --format beir
     Example: ringtrue golden convert stars.csv gold.json --columns query=question,doc_id=sku,grade=stars
     """
-    from ringtrue.cli import show
     from ringtrue.golden import load, save
 
     lost = save(load(source, columns=columns_of(columns)), target, format=to, overwrite=overwrite)
@@ -340,7 +334,6 @@ def ingest(
     Example: ringtrue golden ingest hotel --into "connect('shop')" --tenant test
     Example: ringtrue golden ingest hotel --into "connect('shop')" --tenant test --remove
     """
-    from ringtrue.cli import show
     from ringtrue.cli.ingest import progress_bar
     from ringtrue.golden import load
     from ringtrue.run import plant, remove_planted
@@ -400,7 +393,6 @@ def pool(
 
     Example: ringtrue golden pool a.run b.run --qrels qrels.txt --depth 20 --out to-judge.csv
     """
-    from ringtrue.cli import show
     from ringtrue.cli.score import judgments_in
     from ringtrue.formats.table import write_rows
     from ringtrue.golden import pool as pool_of
@@ -441,7 +433,6 @@ def agreement(
 
     Example: ringtrue golden agreement rater-a.qrels rater-b.qrels --check
     """
-    from ringtrue.cli import show
     from ringtrue.cli.score import judgments_in
     from ringtrue.measures import as_qrels
     from ringtrue.stats import cohen_kappa, krippendorff_alpha

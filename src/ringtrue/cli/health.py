@@ -8,17 +8,17 @@ from typing import Annotated
 
 import typer
 
-from ringtrue.cli.store import Json, Project, Where, existing, tell_elsewhere
+from ringtrue.cli import show
+from ringtrue.cli.options import StoreOptions
 
 
 def health_command(
+    *,
     index: Annotated[
         Path | None, typer.Option("--index", help="Folder made by ringtrue ingest, whose indexes must be up to date.")
     ] = None,
     retriever: Annotated[str, typer.Option("--retriever", "-r", help="With --index: what searches there.")] = "hybrid",
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Show the state of logs, gates, tests, rollouts and indexes.
 
@@ -30,20 +30,18 @@ def health_command(
     Example: ringtrue health
     Example: ringtrue health --index .ringtrue/index --json
     """
-    from ringtrue.cli import show
     from ringtrue.memory.signals import health_with_memory
     from ringtrue.online import health_of
 
     now = datetime.now(UTC)
-    with existing(store) as opened:
-        tell_elsewhere(opened, project)
-        found = health_of(opened, now=now, project=project, index=index, retriever=retriever)
-        found = health_with_memory(found, opened, project=project, now=now)
-    if json:
+    with options.existing_with_data() as opened:
+        found = health_of(opened, now=now, project=options.project, index=index, retriever=retriever)
+        found = health_with_memory(found, opened, project=options.project, now=now)
+    if options.json:
         parts = {part.name: {"state": part.state, "says": part.says, **part.figures} for part in found.parts}
-        show.as_json({"state": found.state, "project": project, "parts": parts})
+        show.as_json({"state": found.state, "project": options.project, "parts": parts})
     else:
         show.table(["part", "state", ""], [[part.name, part.state, part.says] for part in found.parts], text_columns=3)
-        print(f"\n{project}: {found.state}")
+        print(f"\n{options.project}: {found.state}")
     if found.exit_code:
         raise typer.Exit(found.exit_code)

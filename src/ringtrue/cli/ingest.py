@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringtrue.cli import show
+from ringtrue.cli.options import Json
 from ringtrue.errors import InputError, MissingInput, nearest
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def ingest_command(
     id_field: Annotated[str | None, typer.Option("--id-field", help="Field or column with the document id.")] = None,
     title_field: Annotated[str | None, typer.Option("--title-field", help="Field or column with the title.")] = None,
     text_field: Annotated[str | None, typer.Option("--text-field", help="Field or column with the text.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Index documents for search; only changes are processed.
 
@@ -56,7 +58,6 @@ def ingest_command(
     Example: ringtrue ingest docs/ --into .ringtrue/documents
     Example: ringtrue ingest hotel && ringtrue search "quiet room with a pool"
     """
-    from ringtrue.cli import show
     from ringtrue.retrieve import Collection, build, indexes_of
     from ringtrue.retrieve.sources import Fields
 
@@ -123,7 +124,6 @@ def documents_in(path: str) -> Iterator[Document]:
 
 def _sources(paths: list[str], *, guessed: bool) -> tuple[list[Document], Source | None]:
     """Return the documents of golden sets, and everything else as files; what lies there comes before a shipped name."""
-    from ringtrue.cli import show
     from ringtrue.golden import holds_golden_set, load, shipped
     from ringtrue.retrieve.sources import find
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.errors import AccessDenied, InputError, RingtrueError
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ def init_command(
     Example: ringtrue init --yes --search http --where http://localhost:8000/search --serve 'python app.py {port}'
     """
     from ringtrue.ci import SAMPLE, Start, complete, connection_in, starter, write_new
-    from ringtrue.cli import show
     from ringtrue.extras import installed_source
 
     said = Start()
@@ -123,7 +123,6 @@ def _missing_lines(left: Sequence[str]) -> list[str]:
 
 def _probed(start: Start) -> Mapping[str, Any] | str:
     """Return the settings that an HTTP endpoint answers, or why none were found; says what it is."""
-    from ringtrue.cli import show
     from ringtrue.config import with_port
     from ringtrue.retrieve.connectors.probe import probe
 
@@ -243,8 +242,6 @@ def _ingest(start: Start) -> int:
 
 
 def _say_what_it_is(start: Start, documents: list[Document] | None, indexed: int, *, function: str, samples: str) -> None:
-    from ringtrue.cli import show
-
     if start.search == "python" and function == "missing":
         show.note(f"{start.module}, {samples}/ and {start.golden} are samples; put your own search and queries in their place")
     elif start.search != "documents":

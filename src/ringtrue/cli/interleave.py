@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringtrue.cli.store import Json, Where
+from ringtrue.cli import show
+from ringtrue.cli.options import StoreOptions
 from ringtrue.errors import InputError, MissingInput, nearest
 
 if TYPE_CHECKING:
@@ -19,7 +21,28 @@ if TYPE_CHECKING:
 Rankings = tuple[dict[str, list[str]], dict[str, list[str]]]
 
 
+@dataclass(frozen=True)
+class Lists:
+    """How the lists of two rankings are drawn."""
+
+    method: Annotated[str, typer.Option("--method", help="team-draft or optimised.")] = "team-draft"
+    k: Annotated[int, typer.Option("-k", min=1, help="Results in a list; at most 10 for optimised.")] = 10
+    seed: Annotated[
+        int, typer.Option("--seed", help="The lists are drawn from it: clicks need the seed they were shown with.")
+    ] = 0
+
+    def draw(self, rankings: Rankings, query_id: str, impression: str) -> Interleaved:
+        """Return the list of a query as this impression of it was shown; raises MissingInput for an unknown query."""
+        from ringtrue.online import interleaved
+
+        ours, theirs = rankings
+        if query_id not in ours:
+            raise MissingInput(f"no query {query_id!r} in both runs; did you mean {nearest(query_id, ours)}?")
+        return interleaved(ours[query_id], theirs[query_id], key=impression, method=self.method, k=self.k, seed=self.seed)
+
+
 def interleave_command(
+    *,
     control: Annotated[
         str | None, typer.Argument(help="The run of production, in any format that ringtrue score reads.")
     ] = None,
@@ -34,20 +57,16 @@ def interleave_command(
     feature: Annotated[
         str | None, typer.Option("--feature", help="Instead of runs: weigh the logged impressions of this feature in its test.")
     ] = None,
-    method: Annotated[str, typer.Option("--method", help="team-draft or optimised.")] = "team-draft",
-    k: Annotated[int, typer.Option("-k", min=1, help="Results in a list; at most 10 for optimised.")] = 10,
-    seed: Annotated[
-        int, typer.Option("--seed", help="The lists are drawn from it: clicks need the seed they were shown with.")
-    ] = 0,
+    lists: Lists,
     by: Annotated[str, typer.Option("--by", help="What decides: confidence-sequence or sprt.")] = "confidence-sequence",
     delta: Annotated[float, typer.Option("--delta", help="The smallest mean credit worth finding.")] = 0.05,
-    alpha: Annotated[float, typer.Option("--alpha", help="At most this often equal rankings are told apart.")] = 0.05,
+    alpha: Annotated[
+        float, typer.Option("--alpha", help="Significance level: the chance of declaring a winner between equal rankings.")
+    ] = 0.05,
     settle: Annotated[
         float, typer.Option("--settle", help="Minutes an impression waits for its clicks, with --feature.")
     ] = 30.0,
-    store: Where = None,
-    project: Annotated[str, typer.Option("--project", help="Whose log, with --feature.")] = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Merge two rankings and learn which one users prefer.
 
@@ -61,18 +80,30 @@ def interleave_command(
     Example: ringtrue interleave before.run after.run --clicks clicks.csv
     Example: ringtrue interleave --feature rerank-v2
     """
+    from ringtrue.online import judge_credits
+
     if feature is not None:
         if control is not None or clicks is not None or query is not None:
             raise InputError("--feature reads lists and clicks from the log; leave out runs, --clicks and --query")
-        _weigh_log(feature, settle, store, project, json)
+        _weigh_log(feature, settle, options)
         return
     if control is None or treatment is None:
         raise InputError("name two runs, before.run after.run, or the logged feature with --feature")
     rankings = _rankings(control, treatment)
     if clicks is not None:
-        _weigh_clicks(rankings, clicks, query, method, k, seed, by, alpha, delta, json)
+        credits, outside = _credits(rankings, clicks, query, lists)
+        found = judge_credits(credits, method=by, alpha=alpha, delta=delta)
+        if outside:
+            show.note(
+                f"{outside} clicks are on documents that the drawn lists do not show; are seed, k and method those of the lists?"
+            )
+        if options.json:
+            drawn = {"interleaving": lists.method, "k": lists.k, "seed": lists.seed}
+            show.as_json({**drawn, "by": by, "clicks_outside": outside, "outcome": found})
+            return
+        _print_outcome(found)
         return
-    _show_lists(rankings, query, method, k, seed, json)
+    _show_lists(rankings, query, lists, json=options.json)
 
 
 def _rankings(control: str, treatment: str) -> Rankings:
@@ -87,21 +118,11 @@ def _rankings(control: str, treatment: str) -> Rankings:
     return {query_id: ours[query_id] for query_id in both}, {query_id: theirs[query_id] for query_id in both}
 
 
-def _drawn(rankings: Rankings, query_id: str, impression: str, method: str, k: int, seed: int) -> Interleaved:
-    from ringtrue.online import interleaved
-
-    if query_id not in rankings[0]:
-        raise MissingInput(f"no query {query_id!r} in both runs; did you mean {nearest(query_id, rankings[0])}?")
-    return interleaved(rankings[0][query_id], rankings[1][query_id], key=impression, method=method, k=k, seed=seed)
-
-
-def _show_lists(rankings: Rankings, query: str | None, method: str, k: int, seed: int, json: bool) -> None:
-    from ringtrue.cli import show
-
+def _show_lists(rankings: Rankings, query: str | None, how: Lists, *, json: bool) -> None:
     wanted = list(rankings[0]) if query is None else [query]
-    lists = {query_id: _drawn(rankings, query_id, query_id, method, k, seed) for query_id in wanted}
+    lists = {query_id: how.draw(rankings, query_id, query_id) for query_id in wanted}
     if json:
-        show.as_json({"method": method, "k": k, "seed": seed, "lists": lists})
+        show.as_json({"method": how.method, "k": how.k, "seed": how.seed, "lists": lists})
         return
     if query is not None:
         one = lists[query]
@@ -118,40 +139,16 @@ def _show_lists(rankings: Rankings, query: str | None, method: str, k: int, seed
     show.table(["query", "results", "control", "treatment", "no credit"], rows)
 
 
-def _weigh_clicks(
-    rankings: Rankings,
-    file: Path,
-    query: str | None,
-    method: str,
-    k: int,
-    seed: int,
-    by: str,
-    alpha: float,
-    delta: float,
-    json: bool,
-) -> None:
-    from ringtrue.cli import show
-    from ringtrue.online import judge_credits
-
+def _credits(rankings: Rankings, file: Path, query: str | None, lists: Lists) -> tuple[list[float], int]:
+    """Return the credit of every impression with a click that decides, and how many clicks are on no shown document."""
     credits = []
     outside = 0
     for (query_id, impression), chosen in _clicks(file).items():
-        if query is not None and query_id != query:
-            continue
-        one = _drawn(rankings, query_id, impression, method, k, seed)
-        credit = one.credit(chosen)
-        outside += len(chosen - set(one.items))
-        if credit is not None:
-            credits.append(credit)
-    if outside:
-        show.note(
-            f"{outside} clicks are on documents that the drawn lists do not show; are seed, k and method those of the lists?"
-        )
-    found = judge_credits(credits, method=by, alpha=alpha, delta=delta)
-    if json:
-        show.as_json({"interleaving": method, "k": k, "seed": seed, "by": by, "clicks_outside": outside, "outcome": found})
-        return
-    _print_outcome(found)
+        if query in (None, query_id):
+            one = lists.draw(rankings, query_id, impression)
+            outside += len(chosen - set(one.items))
+            credits.append(one.credit(chosen))
+    return [credit for credit in credits if credit is not None], outside
 
 
 def _clicks(file: Path) -> Mapping[tuple[str, str], set[str]]:
@@ -172,15 +169,13 @@ def _clicks(file: Path) -> Mapping[tuple[str, str], set[str]]:
     return found
 
 
-def _weigh_log(feature: str, settle: float, store: str | None, project: str, json: bool) -> None:
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
+def _weigh_log(feature: str, settle: float, options: StoreOptions) -> None:
     from ringtrue.online import count_log, standing
 
-    with existing(store) as opened:
-        counted = count_log(opened, feature, now=datetime.now(UTC), settle=timedelta(minutes=settle), project=project)
+    with options.existing() as opened:
+        counted = count_log(opened, feature, now=datetime.now(UTC), settle=timedelta(minutes=settle), project=options.project)
     stands = standing(counted.test)
-    if json:
+    if options.json:
         left = {"waiting": counted.waiting, "before_the_test": counted.before}
         record = {"impressions": counted.impressions, "clicked": counted.clicked, "counted": counted.new, **left}
         show.as_json({**record, "test": stands})
@@ -194,8 +189,6 @@ def _weigh_log(feature: str, settle: float, store: str | None, project: str, jso
 
 
 def _print_outcome(found: InterleavingOutcome) -> None:
-    from ringtrue.cli import show
-
     interval: Sequence[float] | None = found.interval
     rows = [
         ["impressions with a click", str(found.impressions)],

@@ -1,4 +1,4 @@
-"""Results and runs of ``eval`` and ``gate`` go to the store; ``eval`` makes it if there is none (O-1)."""
+"""Results and runs of ``eval`` and ``gate`` go to the store where there is one; none is ever made unasked (O-1)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,7 @@ if TYPE_CHECKING:
     from ringtrue.run import Evaluation
     from ringtrue.verdict import Verdict
 
-StoreAt = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        show_default=False,
-        help="Add result and run to this store: a file or postgresql://…; default: the configured store.",
-    ),
-]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Add the result to no store.")]
-Project = Annotated[str, typer.Option("--project", help="In the store: whose result.")]
 Feature = Annotated[
     str | None, typer.Option("--feature", help="In the store: the flag whose candidate was evaluated; else it is production.")
 ]
@@ -82,10 +72,7 @@ class Kept:
 
 
 def keeper(store: str | None, *, no_store: bool, project: str, feature: str | None, make: bool = False) -> Keeper:
-    """Return where results go; a store that was named is opened, so that a wrong name is told before anything is evaluated.
-
-    The store that nobody named, ``.ringtrue/store.sqlite``, is made only if ``make`` says so.
-    """
+    """Return where results go; a store that was named is opened, so that a wrong name is told before anything is evaluated."""
     if no_store:
         return Keeper(None, False, project, feature)
     if store is not None:

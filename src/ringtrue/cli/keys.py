@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ringtrue.cli.flag import Who, person
-from ringtrue.cli.store import Json, Project, Where
+from ringtrue.cli import show
+from ringtrue.cli.options import StoreOptions, Who, person
 from ringtrue.errors import MissingInput, nearest
 
 if TYPE_CHECKING:
@@ -24,15 +24,14 @@ app = typer.Typer(
 
 @app.command()
 def create(
+    *,
     name: Annotated[str, typer.Argument(help="Whose key it is, or what for: like ci, or ada's laptop.")],
     scope: Annotated[
         list[str], typer.Option("--scope", "-s", help="What it opens: read, write, review or admin (all). Repeatable.")
     ],
     days: Annotated[int, typer.Option("--days", min=1, max=3650, help="It ends after so many days.")] = 90,
     who: Who = None,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Make a key and print its token, once: the store keeps only a hash, so that nobody can read it there.
 
@@ -40,41 +39,38 @@ def create(
     Example: ringtrue keys create ci --scope read --scope write
     Example: ringtrue keys create "judges of May" --scope review --days 30 --project shop --json
     """
-    from ringtrue.cli import show
-    from ringtrue.store import AuditEntry, Store
+    from ringtrue.store import AuditEntry
 
     now = datetime.now(UTC)
-    with Store.open(store) as opened:
+    with options.open() as opened:
         scopes = cast("list[Scope]", list(dict.fromkeys(scope)))
-        key, token = opened.create_key(name, scopes, now=now, project=project, expires_at=now + timedelta(days=days))
+        key, token = opened.create_key(name, scopes, now=now, project=options.project, expires_at=now + timedelta(days=days))
         detail = {"name": key.name, "scopes": list(key.scopes), "expires_at": key.expires_at}
-        opened.add_audit(AuditEntry(key.created_at, person(who), "key created", key.key_id, detail, project))
-    if json:
+        opened.add_audit(AuditEntry(key.created_at, person(who), "key created", key.key_id, detail, options.project))
+    if options.json:
         show.as_json({"key": key, "token": token})
     else:
-        print(f"{key.key_id}: {', '.join(key.scopes)} in project '{project}', until {key.expires_at}")
+        print(f"{key.key_id}: {', '.join(key.scopes)} in project '{options.project}', until {key.expires_at}")
         print(token)
     show.note("this is the only time the token is shown; keep it like a password, and revoke the key if it gets lost")
 
 
 @app.command("list")
-def list_keys(store: Where = None, project: Project = "default", json: Json = False) -> None:
+def list_keys(*, options: StoreOptions) -> None:
     """List the keys of a project, those that ended or were revoked too; a token is not among what is known.
 
     Example: ringtrue keys list --project shop
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.store import timestamp
 
     now = timestamp(datetime.now(UTC))
-    with existing(store) as opened:
-        keys = opened.keys(project=project)
-    if json:
-        show.as_json({"project": project, "keys": [{**show.plain(key), "state": _state(key, now)} for key in keys]})
+    with options.existing() as opened:
+        keys = opened.keys(project=options.project)
+    if options.json:
+        show.as_json({"project": options.project, "keys": [{**show.plain(key), "state": _state(key, now)} for key in keys]})
         return
     if not keys:
-        print(f"project '{project}' has no key; make one: ringtrue keys create NAME --scope read")
+        print(f"project '{options.project}' has no key; make one: ringtrue keys create NAME --scope read")
         return
     rows = [
         [key.key_id, key.name, ", ".join(key.scopes), _state(key, now), key.expires_at or "never", key.last_used_at or "never"]
@@ -85,30 +81,27 @@ def list_keys(store: Where = None, project: Project = "default", json: Json = Fa
 
 @app.command()
 def revoke(
+    *,
     key_id: Annotated[str, typer.Argument(metavar="KEY_ID", help="The key, like key_0123456789ab; see keys list.")],
     who: Who = None,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """End a key at once: the next call with its token is refused.
 
     Example: ringtrue keys revoke key_0123456789ab
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.store import AuditEntry, timestamp
 
     now = timestamp(datetime.now(UTC))
-    with existing(store) as opened:
-        there = {key.key_id: key for key in opened.keys(project=project)}
+    with options.existing() as opened:
+        there = {key.key_id: key for key in opened.keys(project=options.project)}
         if key_id not in there:
             hint = f"did you mean {nearest(key_id, there)}?" if there else "it has none at all"
-            raise MissingInput(f"project '{project}' has no key '{key_id}'; {hint}")
-        ended = opened.revoke_key(key_id, now=now, project=project)
+            raise MissingInput(f"project '{options.project}' has no key '{key_id}'; {hint}")
+        ended = opened.revoke_key(key_id, now=now, project=options.project)
         if ended:
-            opened.add_audit(AuditEntry(now, person(who), "key revoked", key_id, {"name": there[key_id].name}, project))
-    if json:
+            opened.add_audit(AuditEntry(now, person(who), "key revoked", key_id, {"name": there[key_id].name}, options.project))
+    if options.json:
         show.as_json({"key_id": key_id, "revoked_now": ended, "revoked_at": now if ended else there[key_id].revoked_at})
     elif ended:
         print(f"{key_id} ('{there[key_id].name}') is revoked")

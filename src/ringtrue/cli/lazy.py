@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import wraps
 from importlib import import_module
-from inspect import getdoc
-from typing import Any
+from inspect import Parameter, Signature, getdoc, signature
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -27,9 +29,11 @@ class Commands(Mapping[str, Any]):
             one.callback()(lambda: None)  # a group, though of one command
             found = self.source(name)
             if isinstance(found, typer.Typer):
+                for command in found.registered_commands:
+                    command.callback = spread(command.callback)  # type: ignore[arg-type]  # every command has a function
                 one.add_typer(found, name=name)
             else:
-                one.command(name)(found)
+                one.command(name)(spread(found))
             self._built[name] = _in_project(typer.main.get_command(one).commands[name])  # type: ignore[attr-defined]
         return self._built[name]
 
@@ -54,6 +58,33 @@ class Commands(Mapping[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._places
+
+
+def spread(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that has the fields of a dataclass as options, in place of the parameter that takes the dataclass."""
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    if not groups:
+        return function
+    parameters: list[Parameter] = []
+    for name, parameter in signature(function).parameters.items():
+        if name not in groups:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
+            continue
+        kinds = get_type_hints(groups[name], include_extras=True)
+        for field in fields(groups[name]):
+            default = Parameter.empty if field.default is MISSING else field.default
+            parameters.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=kinds[field.name]))
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        function(**given)
+
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
 
 
 def _in_project(command: Any) -> Any:

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.cli.ingest import DEFAULT_FOLDER
+from ringtrue.cli.options import Json
 
 
 def learn_command(
@@ -20,13 +22,12 @@ def learn_command(
     ] = DEFAULT_FOLDER,
     held_out: Annotated[float, typer.Option("--held-out", help="Share of the queries kept for confirmation.")] = 0.3,
     seed: Annotated[int, typer.Option("--seed", help="Which queries are held out.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Learn channel weights and confirm them on held-out queries.
 
     Example: ringtrue ingest hotel && ringtrue learn hotel
     """
-    from ringtrue.cli import show
     from ringtrue.cli.search import asks_others, check_judged, opened
     from ringtrue.golden import load, split
     from ringtrue.retrieve.learn import MEASURE, answers_of, learn, reached

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from ringtrue.cli.store import AGO, UNITS, Json, Project, Where, existing, moment, tell_elsewhere
+from ringtrue.cli import show
+from ringtrue.cli.options import AGO, UNITS, Json, Since, StoreOptions, StoreUrl, Until, moment
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -27,10 +28,6 @@ app = typer.Typer(
 OVERLAP = 15
 """Seconds that --follow looks back: batches of several processes may be written later than they happened."""
 PAUSE = 0.5
-Since = Annotated[
-    str | None, typer.Option("--since", help="From a time on, 2026-03-01 or 2026-03-01T12:00Z, or for so long: 30m, 24h, 7d.")
-]
-Until = Annotated[str | None, typer.Option("--until", help="Before a time, or so long ago: 24h.")]
 Whose = Annotated[str, typer.Option("--traffic", help="Whose searches: user, evaluation, gate, shadow, test, or all.")]
 Tool = Annotated[str | None, typer.Option("--tool", help="Only searches of this tool or surface.")]
 Files = Annotated[
@@ -56,14 +53,13 @@ Columns = Annotated[
 
 @app.command()
 def tail(
+    *,
     count: Annotated[int, typer.Option("-n", min=1, help="How many searches.")] = 20,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones until stopped.")] = False,
     tool: Tool = None,
     session: Annotated[str | None, typer.Option("--session", help="Only searches of this session.")] = None,
     traffic: Whose = "user",
-    project: Project = "default",
-    store: Where = None,
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Show the last searches, the newest at the end.
 
@@ -74,22 +70,19 @@ def tail(
     Example: ringtrue log tail -n 5
     Example: ringtrue log tail -f --tool shop
     """
-    from ringtrue.cli import show
-
-    chosen: dict[str, Any] = {"project": project, "tool": tool, "session_id": session, "traffic": _traffic(traffic)}
-    with existing(store) as opened:
-        tell_elsewhere(opened, project)
+    chosen: dict[str, Any] = {"project": options.project, "tool": tool, "session_id": session, "traffic": _traffic(traffic)}
+    with options.existing_with_data() as opened:
         found = opened.queries(**chosen, limit=count, newest=True)
         if not follow:
-            if json:
-                show.as_json({"project": project, "searches": found})
+            if options.json:
+                show.as_json({"project": options.project, "searches": found})
             else:
                 _print(found)
                 if not found:
-                    show.note(f"no {traffic} search of project '{project}' is logged; --traffic all shows every search")
+                    show.note(f"no {traffic} search of project '{options.project}' is logged; --traffic all shows every search")
             return
         for row in _following(opened, found, **chosen):
-            if json:
+            if options.json:
                 _json_line(row)
             else:
                 _print([row], header=False)
@@ -97,13 +90,12 @@ def tail(
 
 @app.command()
 def stats(
+    *,
     since: Since = "7d",
     until: Until = None,
     tool: Tool = None,
     traffic: Whose = "user",
-    project: Project = "default",
-    store: Where = None,
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Show the log in numbers: volume, latency, searches that found nothing, what is missing from the log.
 
@@ -113,24 +105,22 @@ def stats(
     Example: ringtrue log stats --since 24h
     Example: ringtrue log stats --since 2026-03-01 --until 2026-04-01 --json
     """
-    from ringtrue.cli import show
     from ringtrue.online import living, log_figures, log_folder, losses, queries_of
 
     start, end = _window(since, until)
-    with existing(store) as opened:
-        tell_elsewhere(opened, project)
-        rows = queries_of(opened, project=project, since=start, until=end, tool=tool, traffic=_traffic(traffic))
+    with options.existing_with_data() as opened:
+        rows = queries_of(opened, project=options.project, since=start, until=end, tool=tool, traffic=_traffic(traffic))
         found = log_figures(rows)
-        ever = opened.count_queries(project=project, tool=tool, traffic=_traffic(traffic))
-        missing = losses(opened, project=project, since=start)
+        ever = opened.count_queries(project=options.project, tool=tool, traffic=_traffic(traffic))
+        missing = losses(opened, project=options.project, since=start)
         folder = log_folder(opened)
     now, ended = living(folder) if folder is not None else ([], [])
     waiting, unsettled = (sum(counts.waiting for counts in some) for some in (now, ended))
     unreported = sum(sum(counts.untold.values()) for counts in now)
-    if json:
+    if options.json:
         show.as_json({
-            "project": project, "traffic": traffic, "since": start, "until": end, "first": found.first, "last": found.last,
-            "total": found.total, "tools": found.tools, "intents": found.intents,
+            "project": options.project, "traffic": traffic, "since": start, "until": end,
+            "first": found.first, "last": found.last, "total": found.total, "tools": found.tools, "intents": found.intents,
             "missing": missing,
             "processes": {
                 "logging": len(now), "waiting": waiting, "dropped_or_refused_since": unreported,
@@ -167,6 +157,7 @@ def stats(
 
 @app.command("import")
 def import_command(
+    *,
     files: Files,
     source: Kind = "auto",
     action: Actions = None,
@@ -174,9 +165,7 @@ def import_command(
     raw: Annotated[
         bool, typer.Option("--no-redact", help="Store texts as they are; else secrets and personal data go.")
     ] = False,
-    project: Project = "default",
-    store: Where = None,
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Import searches and feedback logged by other systems, or a plain list of queries. Repeating an import adds nothing.
 
@@ -188,26 +177,24 @@ def import_command(
     Example: ringtrue log import ubi_queries.jsonl ubi_events.jsonl --action sample_order=selection
     Example: ringtrue log import top-searches.csv --columns query=term,count=hits
     """
-    from ringtrue.cli import show
     from ringtrue.cli.columns import columns_of
     from ringtrue.online import ACTIONS, SOURCES, Redactor, Unredacted, import_files
-    from ringtrue.store import Store
 
     if source not in SOURCES:
         raise InputError(f"there is no kind of log '{source}'; did you mean {nearest(source, SOURCES)}?")
     actions = {**ACTIONS, **dict(map(_action, action or ()))}
-    with Store.open(store) as opened:
+    with options.open() as opened:
         found = import_files(
             opened,
             files,
             cleaner=Unredacted() if raw else Redactor(),
-            project=project,
+            project=options.project,
             source=source,
             actions=actions,
             columns=columns_of(columns),
         )
-    if json:
-        show.as_json({"project": project, **show.plain(found)})
+    if options.json:
+        show.as_json({"project": options.project, **show.plain(found)})
         return
     print(f"{found.new_queries:,} new searches of {found.queries:,}, {found.new_feedback:,} new events of {found.feedback:,}")
     for text in found.notes:
@@ -218,15 +205,14 @@ def import_command(
 
 @app.command()
 def export(
+    *,
     file: Annotated[Path, typer.Argument(help="The file to write: .jsonl, .csv or .parquet.")],
     what: Annotated[str, typer.Option("--what", help="queries or feedback.")] = "queries",
     since: Since = None,
     until: Until = None,
     tool: Tool = None,
     traffic: Whose = "user",
-    project: Project = "default",
-    store: Where = None,
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Write searches, or feedback, to a file. JSON lines can be imported again.
 
@@ -234,19 +220,18 @@ def export(
     Example: ringtrue log export searches.jsonl --since 30d
     Example: ringtrue log export feedback.parquet --what feedback
     """
-    from ringtrue.cli import show
     from ringtrue.online import export_rows, queries_of
 
     if what not in ("queries", "feedback"):
         raise InputError(f"cannot export '{what}'; did you mean {nearest(what, ['queries', 'feedback'])}?")
     start, end = _window(since, until)
-    with existing(store) as opened:
+    with options.existing() as opened:
         if what == "queries":
-            rows = queries_of(opened, project=project, since=start, until=end, tool=tool, traffic=_traffic(traffic))
+            rows = queries_of(opened, project=options.project, since=start, until=end, tool=tool, traffic=_traffic(traffic))
             count = export_rows(rows, file)
         else:
-            count = export_rows(opened.feedback(project=project, since=start, until=end), file)
-    if json:
+            count = export_rows(opened.feedback(project=options.project, since=start, until=end), file)
+    if options.json:
         show.as_json({"file": file, "rows": count})
         return
     print(f"{count:,} rows written to {file}")
@@ -258,7 +243,7 @@ def prune(
         Path | None, typer.Option("--archive", help="Folder for archived searches; 'archive' beside a SQLite store.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    store: Where = None,
+    store: StoreUrl = None,
     json: Json = False,
 ) -> None:
     """Archive and delete what is older than it may be kept; the same as ringtrue store prune.
@@ -296,8 +281,6 @@ def _following(store: Store, found: list[LoggedQuery], **chosen: Any) -> Iterato
 
 
 def _print(rows: list[LoggedQuery], *, header: bool = True) -> None:
-    from ringtrue.cli import show
-
     cells = [
         [
             row.created_at[:19].replace("T", " "),
@@ -329,8 +312,6 @@ def _json_line(row: LoggedQuery) -> None:
 
 
 def _cells(part: Figures) -> list[str]:
-    from ringtrue.cli import show
-
     latency = [show.number(part.latency_ms.get(name), 1) for name in ("p50", "p95", "p99")]
     rates = [_percent(part.zero_result_rate), _percent(part.degraded_rate)]
     return [f"{part.searches:,}", f"{part.sessions:,}", f"{part.errors:,}", *rates, *latency, show.number(part.proxy, 3)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.cli.lazy import lazy_group
 from ringtrue.errors import InputError, MissingInput
 
@@ -94,7 +95,6 @@ def stamp() -> str:
 
 def settings_of(root: str) -> Any:
     """Return the settings of a folder; what is wrong in them is said aloud once."""
-    from ringtrue.cli import show
     from ringtrue.recall.settings import read_settings
 
     settings, faults = read_settings(root)

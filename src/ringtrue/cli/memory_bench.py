@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.cli.memory import Root, found_root
-from ringtrue.cli.store import Json
+from ringtrue.cli.options import Json
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ def bench_command(
     Example: ringtrue memory bench
     Example: ringtrue memory bench --golden my-questions.jsonl --strategy fts5_bm25
     """
-    from ringtrue.cli import show
     from ringtrue.golden import load
     from ringtrue.memory.bench import ARMS, OF_MEMORY, SETS, bench, over_folder
 

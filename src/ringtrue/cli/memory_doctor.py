@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.cli.memory import Root, found_root, printable
-from ringtrue.cli.store import Json
+from ringtrue.cli.options import Json
 from ringtrue.errors import REGRESSION
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ def doctor_command(
     Example: ringtrue memory doctor
     Example: ringtrue memory doctor --strict --json
     """
-    from ringtrue.cli import show
     from ringtrue.memory.doctor import check_up
 
     folder = found_root(root)
@@ -66,8 +66,6 @@ def doctor_command(
 
 
 def _print(found: Checkup, limit: int | None) -> None:
-    from ringtrue.cli import show
-
     print(f"{printable(found.root)}: {found.memories} memories, {found.active} active; compared by {found.compared_by}")
     figures = found.health
     rows = [

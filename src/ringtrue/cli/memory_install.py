@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ringtrue.cli.store import Json
+from ringtrue.cli import show
+from ringtrue.cli.options import Json
 from ringtrue.errors import InputError
 
 if TYPE_CHECKING:
@@ -88,8 +89,6 @@ def _base(folder: Path | None, *, user: bool) -> Path:
 
 
 def _show(done: list[Done], what: str, *, dry_run: bool, json: bool) -> None:
-    from ringtrue.cli import show
-
     if json:
         show.as_json({"dry_run": dry_run, what: [_record(one) for one in done]})
         return

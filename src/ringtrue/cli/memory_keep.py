@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.cli.memory import Redact, Root, brief, found_root, made_root, pairs_given, place_of, settings_of, stamp
-from ringtrue.cli.store import Json
+from ringtrue.cli.options import Json
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -139,7 +140,6 @@ def supersede_command(
 
     Example: ringtrue memory supersede sessions-are-cookies sessions-are-jwt
     """
-    from ringtrue.cli import show
     from ringtrue.memory.keep import supersede
 
     folder = found_root(root)
@@ -164,7 +164,6 @@ def link_command(
     Example: ringtrue memory link sessions-are-jwt caused_by cookies-broke-the-app
     Example: ringtrue memory link sessions-are-jwt caused_by cookies-broke-the-app --remove
     """
-    from ringtrue.cli import show
     from ringtrue.memory.keep import link
 
     folder = found_root(root)
@@ -186,8 +185,6 @@ def _show(
     memory: Memory, root: str, what: str, *, json: bool, alike: list[Pair] | None = None, most: int | None = None
 ) -> None:
     """Print what was done; ``most`` is how much of a text the hook searches, where it is worth a word."""
-    from ringtrue.cli import show
-
     others = [(pair, pair.second if pair.first == memory.id else pair.first) for pair in alike or ()]
     unreached = max(0, len(memory.body) - most) if most is not None else 0
     if json:

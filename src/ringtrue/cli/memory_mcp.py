@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.cli.memory import Root
 from ringtrue.config import environment_without_tokens
 from ringtrue.errors import MissingInput
@@ -41,8 +42,6 @@ def mcp_command(
     Example: ringtrue memory mcp
     Example: ringtrue memory mcp --http 127.0.0.1:8765
     """
-    from ringtrue.cli import show
-
     try:
         from ringtrue.memory.server import build_server
     except ModuleNotFoundError as problem:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.cli.memory import Redact, Root, found_root, made_root, settings_of, stamp
-from ringtrue.cli.store import Json
+from ringtrue.cli.options import Json
 from ringtrue.errors import REGRESSION, InputError, nearest
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ def import_command(
     Example: ringtrue memory import claude
     Example: ringtrue memory import backup.json --on-conflict replace --yes
     """
-    from ringtrue.cli import show
     from ringtrue.memory.bring import CONFLICTS, NAMED, bring, own_notes, read_source
     from ringtrue.memory.surroundings import project_of
     from ringtrue.memory.warm import make_ready
@@ -73,8 +73,6 @@ def import_command(
 
 
 def _print(done: Brought, source: str) -> None:
-    from ringtrue.cli import show
-
     counts = {name: len(getattr(done, name)) for name in ("added", "replaced", "renamed", "unchanged", "skipped", "refused")}
     said = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to import"
     print(f"{source}: {said}" + (" (nothing was written)" if done.dry_run else ""))
@@ -99,8 +97,6 @@ def _print(done: Brought, source: str) -> None:
 
 def _note_alike(what: str, said: list[tuple[str, str]]) -> None:
     """Print what is said about places, the same thing once, with the first place and the count."""
-    from ringtrue.cli import show
-
     places: dict[str, list[str]] = {}
     for place, why in said:
         places.setdefault(why, []).append(place)
@@ -129,7 +125,6 @@ def export_command(
     Example: ringtrue memory export backup.json
     Example: ringtrue memory export notes --format markdown --active
     """
-    from ringtrue.cli import show
     from ringtrue.memory.send import FORMATS, TEXTS, records_of, send
     from ringtrue.recall.files import load
 

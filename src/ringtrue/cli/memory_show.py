@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.cli.memory import Root, brief, found_root, place_of, printable, settings_of, tags_of, title_of
-from ringtrue.cli.store import Json
+from ringtrue.cli.options import Json
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ def show_command(
 
     Example: ringtrue memory show sessions-are-jwt
     """
-    from ringtrue.cli import show
     from ringtrue.memory.keep import get
     from ringtrue.recall.index import shown_until
     from ringtrue.recall.memory import as_record
@@ -75,7 +75,6 @@ def list_command(
     Example: ringtrue memory list --category decision
     Example: ringtrue memory list --status all --write-index
     """
-    from ringtrue.cli import show
     from ringtrue.recall.files import load
     from ringtrue.recall.memory import CATEGORIES, STATUSES
 
@@ -142,7 +141,6 @@ def search_command(
     Example: ringtrue memory search "how do we sign tokens"
     Example: ringtrue memory search "refund twice" --strategy hybrid --explain
     """
-    from ringtrue.cli import show
     from ringtrue.memory.search import search_memories
 
     folder = found_root(root)
@@ -167,8 +165,6 @@ def search_command(
 
 
 def _row(hit: MemoryHit, root: str) -> list[str]:
-    from ringtrue.cli import show
-
     memory = hit.memory
     tags, day = " ".join(tags_of(memory)), printable(memory.updated_at[:10])
     return [memory.category, title_of(memory), tags, day, place_of(memory, root), show.score(hit.score)]
@@ -215,8 +211,6 @@ def _found_in(words: list[str], memory: Memory, most: int) -> dict[str, list[str
 
 
 def _print_reasons(answer: Answer, reasons: dict[str, Any]) -> None:
-    from ringtrue.cli import show
-
     print(f"\nstrategy {answer.strategy}; words: {', '.join(reasons['words']) or 'none that tell something'}")
     rows = []
     for hit in answer.hits:

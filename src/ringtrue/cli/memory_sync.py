@@ -7,23 +7,22 @@ from typing import Annotated
 
 import typer
 
-from ringtrue.cli.flag import Project
+from ringtrue.cli import show
 from ringtrue.cli.memory import Root, found_root
-from ringtrue.cli.store import Json, Where, moment
+from ringtrue.cli.options import StoreOptions, moment
 
 RETENTION = "90d"
 """What is older, the store would prune again."""
 
 
 def sync_command(
+    *,
     root: Root = None,
     since: Annotated[str, typer.Option("--since", help="From a time on, or for so long: 24h, 7d.")] = RETENTION,
     hash_only: Annotated[
         bool, typer.Option("--hash-only", help="Store no word of a prompt, only a keyed hash (needs RINGTRUE_LOG_SALT).")
     ] = False,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Copy what the memory noted into the store: prompts, what they were shown, reads, quotations, validations and tasks.
 
@@ -36,21 +35,25 @@ def sync_command(
     Example: ringtrue memory sync
     Example: ringtrue memory sync --since 7d --project shop --json
     """
-    from ringtrue.cli import show
     from ringtrue.memory.signals import bring_journal, figures
     from ringtrue.online import Redactor
     from ringtrue.online.derive import variant_of
-    from ringtrue.store import Store
 
     folder = found_root(root)
     start = datetime.fromisoformat(str(moment(since, datetime.now(UTC)))).timestamp()
-    with Store.open(store) as opened:
-        brought = bring_journal(folder, opened, project=project, since=start, cleaner=Redactor(hash_only=hash_only))
-        settings = {variant_of(row) for row in opened.queries(project=project, since=moment(since, datetime.now(UTC)))}
+    with options.open() as opened:
+        brought = bring_journal(folder, opened, project=options.project, since=start, cleaner=Redactor(hash_only=hash_only))
+        settings = {variant_of(row) for row in opened.queries(project=options.project, since=moment(since, datetime.now(UTC)))}
     found = figures(folder, since=start)
-    if json:
+    if options.json:
         show.as_json(
-            {"root": folder, "project": project, "brought": brought, "figures": found.as_record(), "settings": sorted(settings)}
+            {
+                "root": folder,
+                "project": options.project,
+                "brought": brought,
+                "figures": found.as_record(),
+                "settings": sorted(settings),
+            }
         )
         return
     counts = {

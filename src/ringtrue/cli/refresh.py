@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from ringtrue.cli import show
+from ringtrue.cli.options import StoreOptions
 from ringtrue.errors import REGRESSION, CannotDecide
 from ringtrue.traffic import marked
 
@@ -18,14 +20,9 @@ if TYPE_CHECKING:
     from ringtrue.retrieve import Retriever
     from ringtrue.store import Store
 
-StoreAt = Annotated[
-    str | None, typer.Option("--store", help="A path, sqlite:///… or postgresql://…; the configured store unless given.")
-]
-Project = Annotated[str, typer.Option("--project", help="Whose log and review queue.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-
 
 def refresh_command(
+    *,
     source: Annotated[str, typer.Argument(metavar="SET", help="A file, a folder, or a shipped name such as hotel.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Finish a refresh that people have judged: write the next version.")
@@ -43,18 +40,16 @@ def refresh_command(
         ),
     ] = None,
     depth: Annotated[int, typer.Option("--depth", "-k", min=1, help="Documents to judge per question.")] = 20,
-    rule: Annotated[str, typer.Option("--rule", help="How several grades become one: majority, max, newest, adjudicated.")] = (
-        "majority"
-    ),
+    rule: Annotated[
+        str, typer.Option("--rule", help="How several grades become one: majority, max, newest, adjudicated.")
+    ] = "majority",
     adjudicator: Annotated[
         str | None, typer.Option("--adjudicator", help="Who decides disputes with --rule adjudicated; no rater.")
     ] = None,
     minimum: Annotated[float, typer.Option("--minimum", min=-1, max=1, help="Agreement that must be exceeded.")] = 0.6,
     who: Annotated[str, typer.Option("--who", help="Who proposes, for the audit trail.")] = "ringtrue",
-    store: StoreAt = None,
-    project: Project = "default",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Renew a golden set from logged searches: propose 20 questions, have them judged blind, replace as many old queries.
 
@@ -70,7 +65,6 @@ def refresh_command(
     """
     from datetime import UTC, datetime
 
-    from ringtrue.cli.store import existing
     from ringtrue.golden import load, require_version
     from ringtrue.online import refresh as steps
 
@@ -78,7 +72,7 @@ def refresh_command(
     if out is not None:
         require_version(out)
     now = datetime.now(UTC)
-    with existing(store) as opened:
+    with options.existing() as opened:
         if out is None:
             searched = _searched(golden, retriever) if retriever else None
             with marked("evaluation", whole_process=True):
@@ -93,17 +87,17 @@ def refresh_command(
                     again=(lambda text, k: [hit.doc_id for hit in searched.search(text, k=k)]) if searched else None,
                     depth=depth,
                     wanted=reviewers,
-                    project=project,
+                    project=options.project,
                 )
-            silent = _give_texts(opened, situation, searched, project)
-            _show_situation(situation, golden.id, weeks=weeks, silent=silent, json=json)
+            silent = _give_texts(opened, situation, searched, options.project)
+            _show_situation(situation, golden.id, weeks=weeks, silent=silent, json=options.json)
             return
         base = steps.regression_base(golden) if first else golden
-        proposal = steps.open_proposal(opened, base, project=project)
+        proposal = steps.open_proposal(opened, base, project=options.project)
         if proposal is None:
             raise CannotDecide(f"no refresh of '{base.id}' {base.version} was proposed; run the command without --out first")
         made = steps.finish(
-            opened, proposal, base, minimum=minimum, rule=cast("Rule", rule), adjudicator=adjudicator, project=project
+            opened, proposal, base, minimum=minimum, rule=cast("Rule", rule), adjudicator=adjudicator, project=options.project
         )
         lost: Sequence[str] = ()
         if made.golden is not None:
@@ -111,9 +105,9 @@ def refresh_command(
             # Marked only now: after a crash the same pairs make the same version again.
             steps.released(
                 opened, proposal, base, made.golden, now=now, who=who, rule=cast("Rule", rule), adjudicator=adjudicator,
-                project=project,
+                project=options.project,
             )  # fmt: skip
-    _show_finished(made, proposal, out, lost, minimum=minimum, json=json)
+    _show_finished(made, proposal, out, lost, minimum=minimum, json=options.json)
 
 
 def _save(golden: GoldenSet, out: Path, *, overwrite: bool) -> Sequence[str]:
@@ -139,8 +133,6 @@ def _give_texts(store: Store, found: Situation, retriever: Retriever | None, pro
 
 
 def _show_situation(found: Situation, name: str, *, weeks: int, silent: int, json: bool) -> None:
-    from ringtrue.cli import show
-
     proposal, progress, asked, share = found.proposal, found.progress, found.asked, found.coverage
     if json:
         show.as_json(
@@ -203,7 +195,6 @@ def _searched(golden: GoldenSet, retriever: str) -> Retriever:
 
 def _show_finished(made: Refreshed, proposal: Proposal, out: Path, lost: Sequence[str], *, minimum: float, json: bool) -> None:
     """Show what became of a refresh; exits 1 where it was refused."""
-    from ringtrue.cli import show
     from ringtrue.cli.review import print_disputes
     from ringtrue.golden import version_name
     from ringtrue.online.review import disputed

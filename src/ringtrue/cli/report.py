@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ def report_command(
     Example: ringtrue report runs/today --against runs/before --format html
     Example: ringtrue report runs/today --baseline releases/2.0.json --format md --format junit --out reports/
     """
-    from ringtrue.cli import show
     from ringtrue.run import open_run
 
     wanted = _formats(formats, json=json)
@@ -89,7 +89,6 @@ def _formats(given: list[str] | None, *, json: bool) -> list[str]:
 
 def _usual(evaluation: Evaluation) -> Path | None:
     """Return the baseline of this folder, as the gate takes it; one of another golden set says nothing about this run."""
-    from ringtrue.cli import show
     from ringtrue.cli.gate import BASELINE
     from ringtrue.verdict import read_baseline
 
@@ -163,8 +162,6 @@ def _paths(wanted: list[str], out: Path | None, made_at: str) -> list[Path]:
 
 def _say(report: Report) -> None:
     """Say where the verdict can stop a build, so that nobody takes this command's 0 for a pass."""
-    from ringtrue.cli import show
-
     if report.verdict is not None and report.verdict.exit_code:
         code = report.verdict.exit_code
         show.note(f"the verdict is {report.verdict.word}; `ringtrue gate` would end with exit code {code}, a report with 0")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from ringtrue.cli import show
+from ringtrue.cli.options import StoreOptions, utc_now
 from ringtrue.cli.show import harmless
 from ringtrue.errors import InputError
 
@@ -25,11 +26,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 Reviewer = Annotated[str, typer.Option("--reviewer", "-r", help="Who judges.")]
-StoreAt = Annotated[
-    str | None, typer.Option("--store", help="A path, sqlite:///… or postgresql://…; the configured store unless given.")
-]
-Project = Annotated[str, typer.Option("--project", help="Whose queue.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 RuleName = Annotated[str, typer.Option("--rule", help="How several grades become one: majority, max, newest or adjudicated.")]
 Adjudicator = Annotated[
     str | None, typer.Option("--adjudicator", help="Who decides disputes with --rule adjudicated; no rater.")
@@ -42,6 +38,7 @@ COLUMNS = ("key", "query", "doc_id", "title", "text", "grade", "note")
 
 @app.command()
 def add(
+    *,
     source: Annotated[str, typer.Argument(metavar="SET", help="A golden set: a path or a shipped name.")],
     runs: Annotated[list[str], typer.Option("--run", help="Runs of rival systems; repeat to name several.")],
     k: Annotated[int, typer.Option("-k", min=1, help="Depth to look for unjudged documents.")] = 10,
@@ -51,9 +48,7 @@ def add(
         str | None,
         typer.Option("--corpus", help="Documents for reviewers to read, if neither the set nor the runs hold their text."),
     ] = None,
-    store: StoreAt = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Put unjudged documents into the queue, those first that would change a comparison of the runs most.
 
@@ -63,22 +58,20 @@ def add(
     Example: ringtrue review add hotel --run before.run --run after.run --reviewers 2
     Example: ringtrue review add questions.csv --run runs/today --corpus documents.jsonl
     """
-    from ringtrue.cli import show
     from ringtrue.cli.golden import _named_runs
     from ringtrue.golden import load, worth_judging
     from ringtrue.online.review import ReviewQueue, pairs_of
-    from ringtrue.store import Store
 
     golden = load(source)
     found = worth_judging(golden, _named_runs(runs), k=k)
     passages = {doc_id: one for run in runs for doc_id, one in _passages(run).items()}
     passages |= {} if corpus is None else _passages(corpus, documents=True)
-    items = pairs_of(golden, found[:limit], now=_now(), wanted=wanted, project=project, passages=passages)
-    with Store.open(store) as opened:
-        queue = ReviewQueue(opened, project=project)
+    items = pairs_of(golden, found[:limit], now=utc_now(), wanted=wanted, project=options.project, passages=passages)
+    with options.open() as opened:
+        queue = ReviewQueue(opened, project=options.project)
         new = queue.add(items)
         readable = {item.item_key for item in queue.items() if item.text}
-    if json:
+    if options.json:
         show.as_json({"unjudged": len(found), "queued": len(items), "new": new})
         return
     print(f"{len(found)} unjudged documents in the top {k}; {len(items)} in the queue, {new} of them new")
@@ -88,24 +81,21 @@ def add(
 
 @app.command()
 def texts(
+    *,
     source: Annotated[str, typer.Argument(help="Documents: files or a folder, a golden set that has them, or a run folder.")],
-    store: StoreAt = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Give queued pairs without a text the text of their documents.
 
     Example: ringtrue review texts documents.jsonl
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.online.review import ReviewQueue
 
     passages = _passages(source, documents=True)
-    with existing(store) as opened:
-        queue = ReviewQueue(opened, project=project)
+    with options.existing() as opened:
+        queue = ReviewQueue(opened, project=options.project)
         given, left = queue.fill(passages), sum(not item.text for item in queue.items())
-    if json:
+    if options.json:
         show.as_json({"given": given, "without": left})
         return
     print(f"text added to {given} pairs; {left} still have none")
@@ -127,30 +117,27 @@ def _passages(source: str, *, documents: bool = False) -> dict[str, tuple[str, s
 
 @app.command("list")
 def list_items(
+    *,
     state: Annotated[
         str | None, typer.Option("--state", help="Only pending_review, approved, rejected or published ones.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
-    store: StoreAt = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """List the pairs in the queue, the most urgent first. Grades are not shown: reviewers are blind.
 
     Example: ringtrue review list --state pending_review
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.errors import nearest
     from ringtrue.online.review import STATES, ReviewQueue
 
     if state is not None and state not in STATES:
         raise InputError(f"'{state}' is no state of a pair; write {nearest(state, STATES)}")
-    with existing(store) as opened:
-        items = opened.review_items(project=project, state=state, limit=limit)
-        counts = ReviewQueue(opened, project=project).counts()
-        backlog = opened.backlog(project=project)
-    if json:
+    with options.existing() as opened:
+        items = opened.review_items(project=options.project, state=state, limit=limit)
+        counts = ReviewQueue(opened, project=options.project).counts()
+        backlog = opened.backlog(project=options.project)
+    if options.json:
         rows = [{**_facts(item), "ratings": counts.get(item.item_key, 0)} for item in items]
         show.as_json({"backlog": backlog, "items": rows})
         return
@@ -167,6 +154,7 @@ def list_items(
 
 @app.command("next")
 def next_pair(
+    *,
     reviewer: Reviewer,
     guidelines: Annotated[
         Path | None, typer.Option("--guidelines", help="A text file with your own guidelines, shown in place of ours.")
@@ -174,9 +162,7 @@ def next_pair(
     minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="How long the pair is kept for you.")] = 15,
     seed: Annotated[int, typer.Option("--seed", help="Another seed, another order.")] = 0,
     whole: Annotated[bool, typer.Option("--whole", help="Show long documents whole.")] = False,
-    store: StoreAt = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Show the next pair to judge and keep it for you for a while; on a terminal, judge with single keys until done.
 
@@ -185,20 +171,18 @@ def next_pair(
 
     Example: ringtrue review next --reviewer ada
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.online.review import GUIDELINES, ReviewQueue
 
     text = guidelines.read_text(encoding="utf-8").rstrip() if guidelines else GUIDELINES
-    with existing(store) as opened:
-        queue = ReviewQueue(opened, project=project)
-        if not json and show.on_terminal():
+    with options.existing() as opened:
+        queue = ReviewQueue(opened, project=options.project)
+        if not options.json and show.on_terminal():
             print(f"{text}\n\n{KEYS}")
             _judge_by_keys(queue, reviewer, minutes=minutes, seed=seed, whole=whole)
             return
-        item = queue.next(reviewer, now=_now(), minutes=minutes, seed=seed)
-        backlog = opened.backlog(project=project)
-    if json:
+        item = queue.next(reviewer, now=utc_now(), minutes=minutes, seed=seed)
+        backlog = opened.backlog(project=options.project)
+    if options.json:
         pair = None if item is None else {**_facts(item), "text": item.text, "reserved_until": item.reserved_until}
         show.as_json({"pair": pair, "guidelines": text, "backlog": backlog})
         return
@@ -219,17 +203,17 @@ def _judge_by_keys(queue: ReviewQueue, reviewer: str, *, minutes: float, seed: i
     """Show pair after pair and do what the keys say, until nothing is left or the reviewer ends."""
     passing: set[str] = set()
     done = 0
-    while (item := queue.next(reviewer, now=_now(), minutes=minutes, seed=seed, passing=passing)) is not None:
+    while (item := queue.next(reviewer, now=utc_now(), minutes=minutes, seed=seed, passing=passing)) is not None:
         print()
         _print_pair(item, whole=whole)
         while (key := read_key().lower()) not in {*"0123sxuq", "\x03", "\x04"}:
             print(f"  {KEYS}")
         if key in "0123":
-            queue.judge(item.item_key, int(key), reviewer=reviewer, now=_now())
+            queue.judge(item.item_key, int(key), reviewer=reviewer, now=utc_now())
             done += 1
             print(f"  → {key}")
         elif key == "x":
-            queue.reject(item.item_key, reviewer=reviewer, now=_now())
+            queue.reject(item.item_key, reviewer=reviewer, now=utc_now())
             print("  → rejected")
         elif key == "s":
             queue.release(item.item_key, reviewer)
@@ -249,13 +233,12 @@ def _judge_by_keys(queue: ReviewQueue, reviewer: str, *, minutes: float, seed: i
 
 @app.command()
 def judge(
+    *,
     key: Annotated[str, typer.Argument(help="The pair's key, as shown by review next.")],
     grade: Annotated[str, typer.Argument(help="0, 1, 2 or 3; or reject, for a pair that nobody should judge.")],
     reviewer: Reviewer,
     note: Annotated[str, typer.Option("--note", help="Why.")] = "",
-    store: StoreAt = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Judge one pair. Said again, the newest counts, until the pair is published.
 
@@ -263,20 +246,18 @@ def judge(
     Example: ringtrue review judge 3f9a1c77b2 3 --reviewer ada
     Example: ringtrue review judge 3f9a1c77b2 reject --reviewer ada --note "holds a guest's name"
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.online.review import ReviewQueue
 
     if grade != "reject" and grade not in ("0", "1", "2", "3"):
         raise InputError(f"'{grade}' is no grade; write 0, 1, 2, 3 or reject")
-    with existing(store) as opened:
-        queue = ReviewQueue(opened, project=project)
+    with options.existing() as opened:
+        queue = ReviewQueue(opened, project=options.project)
         if grade == "reject":
-            item = queue.reject(key, reviewer=reviewer, now=_now(), why=note)
+            item = queue.reject(key, reviewer=reviewer, now=utc_now(), why=note)
         else:
-            item = queue.judge(key, int(grade), reviewer=reviewer, now=_now(), note=note)
-        backlog = opened.backlog(project=project)
-    if json:
+            item = queue.judge(key, int(grade), reviewer=reviewer, now=utc_now(), note=note)
+        backlog = opened.backlog(project=options.project)
+    if options.json:
         show.as_json({**_facts(item), "grade": None if grade == "reject" else int(grade), "backlog": backlog})
         return
     print(f"{item.item_key}: {grade}, {item.state}")
@@ -284,38 +265,34 @@ def judge(
 
 
 @app.command()
-def undo(reviewer: Reviewer, store: StoreAt = None, project: Project = "default", json: Json = False) -> None:
+def undo(*, reviewer: Reviewer, options: StoreOptions) -> None:
     """Take back the last thing that a reviewer said; what is published stays.
 
     Example: ringtrue review undo --reviewer ada
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.online.review import ReviewQueue
 
-    with existing(store) as opened:
-        item = ReviewQueue(opened, project=project).undo(reviewer)
-    if json:
+    with options.existing() as opened:
+        item = ReviewQueue(opened, project=options.project).undo(reviewer)
+    if options.json:
         show.as_json({"pair": None if item is None else _facts(item)})
         return
     print("there is nothing to take back" if item is None else f"taken back: {item.item_key} is {item.state} again")
 
 
 @app.command()
-def stats(adjudicator: Adjudicator = None, store: StoreAt = None, project: Project = "default", json: Json = False) -> None:
+def stats(*, adjudicator: Adjudicator = None, options: StoreOptions) -> None:
     """Show the backlog, who judged how much, and how far they agree: Cohen's kappa for two, Krippendorff's alpha for more.
 
     Agreement and disputes are over pairs that all wanted reviewers have judged, so that nobody's grade shows too early.
 
     Example: ringtrue review stats
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.online.review import ReviewQueue
 
-    with existing(store) as opened:
-        standing = ReviewQueue(opened, project=project).standing(adjudicator=adjudicator)
-    if json:
+    with options.existing() as opened:
+        standing = ReviewQueue(opened, project=options.project).standing(adjudicator=adjudicator)
+    if options.json:
         show.as_json(standing)
         return
     _print_backlog(standing.backlog)
@@ -336,8 +313,6 @@ def stats(adjudicator: Adjudicator = None, store: StoreAt = None, project: Proje
 
 def print_disputes(found: Sequence[Dispute], *, most: int | None) -> None:
     """Print pairs on which raters differ, at most so many, with the key that ``review judge`` takes."""
-    from ringtrue.cli import show
-
     print(f"{len(found)} pairs are judged differently, the widest gaps first:")
     rows = [[one.key, _short(one.query or one.query_id), harmless(one.doc_id), _said(one)] for one in found[:most]]
     show.table(["key", "question", "document", "grades"], rows, text_columns=4)
@@ -347,14 +322,13 @@ def print_disputes(found: Sequence[Dispute], *, most: int | None) -> None:
 
 @app.command()
 def export(
+    *,
     reviewer: Reviewer,
     out: Annotated[Path, typer.Option("--out", "-o", help="The CSV file to write.")],
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many pairs.")] = 200,
     seed: Annotated[int, typer.Option("--seed", help="Another seed, another order.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
-    store: StoreAt = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Write the pairs that wait for a reviewer as CSV, for people without this tool: they fill in the column grade.
 
@@ -362,18 +336,16 @@ def export(
 
     Example: ringtrue review export --reviewer ben --out for-ben.csv
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.formats.table import write_rows
     from ringtrue.online.review import ReviewQueue
 
     if out.exists() and not overwrite:
         raise InputError(f"{out}: exists already; choose another name, or overwrite it (--overwrite)")
-    with existing(store) as opened:
-        waiting = ReviewQueue(opened, project=project).waiting(reviewer, seed=seed)[:limit]
+    with options.existing() as opened:
+        waiting = ReviewQueue(opened, project=options.project).waiting(reviewer, seed=seed)[:limit]
     rows = [(item.item_key, item.query, item.doc_id, item.title, item.text, "", "") for item in waiting]
     write_rows(COLUMNS, rows, out, "csv")
-    if json:
+    if options.json:
         show.as_json({"written": out, "pairs": len(rows)})
         return
     print(f"{len(rows)} pairs for '{reviewer}' written to {out}; read the grades back with ringtrue review import")
@@ -381,25 +353,22 @@ def export(
 
 @app.command("import")
 def import_grades(
+    *,
     file: Annotated[Path, typer.Argument(help="A CSV file from ringtrue review export, with grades filled in.")],
     reviewer: Reviewer,
-    store: StoreAt = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Read a reviewer's grades from CSV; rows without a grade are passed over. All rows are checked before any is kept.
 
     Example: ringtrue review import for-ben.csv --reviewer ben
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.formats.table import csv_rows
     from ringtrue.online.review import ReviewQueue
 
     grades: list[tuple[str, int, str]] = []
     empty = 0
-    with existing(store) as opened:
-        queue = ReviewQueue(opened, project=project)
+    with options.existing() as opened:
+        queue = ReviewQueue(opened, project=options.project)
         states = {item.item_key: item.state for item in queue.items()}
         for place, row in csv_rows(file):
             if "key" not in row or "grade" not in row:
@@ -414,11 +383,11 @@ def import_grades(
                 known = f"is {states[key]}" if key in states else "is not in the queue"
                 raise place.at("key").error(f"pair '{key}' {known}", "remove the row")
             grades.append((key, int(grade), str(row.get("note") or "")))
-        now = _now()
+        now = utc_now()
         for key, value, note in grades:
             queue.judge(key, value, reviewer=reviewer, now=now, note=note)
-        backlog = opened.backlog(project=project)
-    if json:
+        backlog = opened.backlog(project=options.project)
+    if options.json:
         show.as_json({"judged": len(grades), "empty": empty, "backlog": backlog})
         return
     print(f"{len(grades)} grades of '{reviewer}' read" + (f", {empty} rows without a grade passed over" if empty else ""))
@@ -427,6 +396,7 @@ def import_grades(
 
 @app.command()
 def publish(
+    *,
     source: Annotated[str, typer.Argument(metavar="SET", help="The golden set whose pairs were judged.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the next version.")],
     rule: RuleName = "majority",
@@ -439,9 +409,7 @@ def publish(
     ] = "",
     who: Annotated[str, typer.Option("--who", help="Who publishes, for the audit trail.")] = "ringtrue",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
-    store: StoreAt = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Write the next version of a golden set with the judgments of its approved pairs, and mark them as published.
 
@@ -450,16 +418,14 @@ def publish(
 
     Example: ringtrue review publish hotel --out golden-dataset-v1.1.0.json --rule majority
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.golden import load, require_version, save, version_name
     from ringtrue.online.agreed import require
     from ringtrue.online.review import ReviewQueue, publish_entry
 
     require_version(out)
-    with existing(store) as opened:
-        queue = ReviewQueue(opened, project=project)
-        by, now = cast("Rule", rule), _now()
+    with options.existing() as opened:
+        queue = ReviewQueue(opened, project=options.project)
+        by, now = cast("Rule", rule), utc_now()
         made = queue.publication(load(source), rule=by, adjudicator=adjudicator)
         forced = require(made.gate, force=force, reason=reason)
         lost = save(made.golden, out, overwrite=overwrite)
@@ -467,11 +433,11 @@ def publish(
         # Marked only now: after a crash the same pairs are published again, into the same version.
         published = queue.mark_published(made.keys, made.golden, now=now, rule=by, adjudicator=adjudicator)
         entry = publish_entry(
-            made, published, who=who, now=now, rule=by, adjudicator=adjudicator, forced=forced, project=project
+            made, published, who=who, now=now, rule=by, adjudicator=adjudicator, forced=forced, project=options.project
         )
         opened.add_audit(entry)
-        backlog = opened.backlog(project=project)
-    if json:
+        backlog = opened.backlog(project=options.project)
+    if options.json:
         record = {"written": out, "version": version, "judgments": made.judgments, "published": published, "kept": made.kept}
         show.as_json({**record, "agreement": made.gate, "forced": forced or None, "lost": lost, "backlog": backlog})
         return
@@ -482,10 +448,6 @@ def publish(
     for loss in lost:
         show.note(f"the file cannot hold: {loss}")
     _print_backlog(backlog)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _facts(item: ReviewItem) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ def score_command(
 
     Example: ringtrue score qrels.txt run.txt nDCG@10 R@100 AP -q
     """
-    from ringtrue.cli import show
     from ringtrue.cli.looks import count_look
     from ringtrue.formats import BULK, read_run
     from ringtrue.measures import check_documents, score
@@ -221,8 +221,6 @@ def _record(scores: Scores, *, per_query: bool, bounds: bool, by: list[str], wor
 
 
 def _print_slices(scores: Scores, field: str) -> None:
-    from ringtrue.cli import show
-
     rows = [
         [value, str(measure), str(part.count), show.number(part.mean), show.number(part.median), show.number(part.std)]
         for measure in scores.measures
@@ -233,8 +231,6 @@ def _print_slices(scores: Scores, field: str) -> None:
 
 
 def _print(scores: Scores, *, per_query: bool, bounds: bool, summary: bool) -> None:
-    from ringtrue.cli import show
-
     def shown(measure: Measure, value: float) -> str:
         return show.number(value, 0 if measure.definition.average == "sum" else 4)
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.cli.ingest import DEFAULT_FOLDER
+from ringtrue.cli.options import Json
 from ringtrue.errors import CannotDecide, InputError, MissingInput
 from ringtrue.traffic import marked
 
@@ -37,7 +39,7 @@ def search_command(
         str | None, typer.Option("--queries", help="Answer every query of a golden set or BEIR folder; needs --run.")
     ] = None,
     run: Annotated[Path | None, typer.Option("--run", help="Write the answers to --queries as a run file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Search indexed documents or a connected system.
 
@@ -46,7 +48,6 @@ def search_command(
     Example: ringtrue search "refund policy" --retriever "connect('shop')" -k 5
     Example: ringtrue search --queries scifact/ --in scifact-index --run hybrid.run -k 100
     """
-    from ringtrue.cli import show
     from ringtrue.retrieve import build, canonical, names_documents
 
     wanted = _scope(scope or [])
@@ -78,7 +79,6 @@ def search_command(
 
 def opened(folder: Path) -> Collection:
     """Return the documents in a folder; raises MissingInput where there are none, and says where an ingest did not finish."""
-    from ringtrue.cli import show
     from ringtrue.retrieve import Collection
 
     collection = Collection(folder)
@@ -120,8 +120,6 @@ def _snippets(collection: Collection | None, hits: Sequence[Hit], *, width: int 
 
 
 def _explain(hits: Sequence[Hit]) -> None:
-    from ringtrue.cli import show
-
     rows = []
     for place, hit in enumerate(hits, 1):
         for stage in hit.stages:
@@ -148,7 +146,6 @@ def _answer_all(
     json: bool,
 ) -> None:
     """Answer the queries of a set into a run file; what would spoil it is said before anything is asked."""
-    from ringtrue.cli import show
     from ringtrue.cli.ingest import progress_bar
     from ringtrue.formats import write_run
     from ringtrue.formats.trec import check_field
@@ -218,8 +215,6 @@ def asks_others(retriever: str) -> bool:
 
 def check_judged(golden: GoldenSet, collection: Collection, *, certain: bool) -> None:
     """Raise CannotDecide where the documents are not those that a set judges; say how many are missing otherwise."""
-    from ringtrue.cli import show
-
     judged = dict.fromkeys(judgment.doc_id for judgment in golden.judgments)
     here = set(collection.ids().values())
     missing = [doc_id for doc_id in judged if doc_id not in here]
@@ -257,7 +252,6 @@ class _Fitting:
 
 def _as_run(answers: Sequence[Ranking], name: str, kind: str) -> Run:
     """Return answers as a run with their scores, where a reader who sorts by them gets the same order."""
-    from ringtrue.cli import show
     from ringtrue.formats.trec import reordered
     from ringtrue.records import Hit, Run
 

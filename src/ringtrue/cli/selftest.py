@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ringtrue.cli import show
+from ringtrue.cli.options import Json
 from ringtrue.errors import REGRESSION
 
 
@@ -18,13 +20,12 @@ def self_test(
         Path | None,
         typer.Option("--trec-eval", help="The test/ folder of trec_eval's source, to compare with its own outputs."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Check the measures against worked examples, offline. With --conformance also against trec_eval.
 
     Example: ringtrue self-test --conformance
     """
-    from ringtrue.cli import show
     from ringtrue.testing import against_reference, against_trec_eval_files, worked_examples
 
     examples = worked_examples()

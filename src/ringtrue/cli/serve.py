@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringtrue.cli.store import Project, Where
+from ringtrue.cli import show
+from ringtrue.cli.options import Project, StoreUrl
 from ringtrue.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def serve_command(
     at_once: Annotated[
         int, typer.Option("--at-once", min=0, help="Evaluations up to so many queries answer at once; larger ones are jobs.")
     ] = 200,
-    store: Where = None,
+    store: StoreUrl = None,
     project: Project = "default",
 ) -> None:
     """Run the dashboard, the REST API under /v1 and /metrics.
@@ -61,7 +62,6 @@ def serve_command(
     Example: ringtrue serve --in .ringtrue/index --retriever hybrid
     Example: ringtrue serve --host 0.0.0.0 --store postgresql://ringtrue@db/ringtrue --https --allow-host search.example.org
     """
-    from ringtrue.cli import show
     from ringtrue.config import load_config
     from ringtrue.service import Settings, run
 
@@ -107,7 +107,6 @@ def _demo(settings: Settings) -> Settings:
 
 
 def _fill(path: Path, project: str) -> None:
-    from ringtrue.cli import show
     from ringtrue.cli.eval import prepare
     from ringtrue.golden import load
     from ringtrue.service.demo import HYBRID, SHIPPED, fill

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from ringtrue.cli.feedback import Since, Until
-from ringtrue.cli.store import Json, Project, Where, existing, moment
+from ringtrue.cli import show
+from ringtrue.cli.options import Since, StoreOptions, Until, moment
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ DERIVED = ("re_search_rate", "selected_rate", "turns_per_search")
 
 
 def sessions_command(
+    *,
     since: Since = None,
     until: Until = None,
     outcomes: Annotated[
@@ -33,9 +34,7 @@ def sessions_command(
         list[str] | None, typer.Option("--source", help="Judgments behind the mean RR; repeatable. manual when none.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the bootstrap behind the intervals.")] = 0,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Summarise sessions and how their tasks ended.
 
@@ -49,7 +48,6 @@ def sessions_command(
     import numpy as np
 
     from ringtrue.answers import JudgmentSource
-    from ringtrue.cli import show
     from ringtrue.online import correlations, session_summaries, stored_outcomes
 
     sources: list[JudgmentSource] = []
@@ -59,22 +57,22 @@ def sessions_command(
         sources.append(name)  # type: ignore[arg-type]
     given = [] if outcomes is None else read_outcomes(outcomes)
     now = datetime.now(UTC)
-    with existing(store) as opened:
+    with options.existing() as opened:
         start, end = moment(since, now), moment(until, now)
-        searches = opened.queries(project=project, since=start, until=end)
-        events = opened.feedback(project=project, since=start, until=end)
-        judged = [one for name in sources for one in opened.judgments(project=project, source=name)]
+        searches = opened.queries(project=options.project, since=start, until=end)
+        events = opened.feedback(project=options.project, since=start, until=end)
+        judged = [one for name in sources for one in opened.judgments(project=options.project, source=name)]
         told = {one.session_id for one in given}
-        stored = [one for one in stored_outcomes(opened, project=project, since=start) if one.session_id not in told]
+        stored = [one for one in stored_outcomes(opened, project=options.project, since=start) if one.session_id not in told]
     found = session_summaries(searches, events, judgments=judged, outcomes=[*given, *stored])
     related = correlations(found, rng=np.random.default_rng(seed))
     strangers = sorted({outcome.session_id for outcome in given} - {one.session_id for one in found})
-    if json:
+    if options.json:
         record = {"sessions": [as_record(one) for one in found], "correlations": related, "outcomes_without_session": strangers}
         show.as_json(record)
         return
     if not found:
-        show.note(f"project '{project}' has no session in this window")
+        show.note(f"project '{options.project}' has no session in this window")
     else:
         print_sessions(found[-LISTED:])
     if len(found) > LISTED:
@@ -96,8 +94,6 @@ def as_record(one: SessionSummary) -> dict[str, Any]:
 
 def print_sessions(found: Sequence[SessionSummary]) -> None:
     """Print a line per session."""
-    from ringtrue.cli import show
-
     rows = [
         [
             one.session_id,
@@ -120,8 +116,6 @@ def print_sessions(found: Sequence[SessionSummary]) -> None:
 
 def print_correlations(related: Sequence[Correlation]) -> None:
     """Print how figures of sessions go with outcomes."""
-    from ringtrue.cli import show
-
     print()
     rows = []
     for one in related:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ringtrue.cli.flag import Flagged, Project, Who, person
+from ringtrue.cli import show
+from ringtrue.cli.flag import Flagged
 from ringtrue.cli.ingest import DEFAULT_FOLDER
-from ringtrue.cli.store import Json, Where
+from ringtrue.cli.options import StoreOptions, Who, moment, person
 from ringtrue.errors import InputError, MissingInput, nearest
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ app = typer.Typer(help="Run a candidate beside production, unseen by users.", no
 
 @app.command()
 def start(
+    *,
     name: Flagged,
     candidate: Annotated[
         str | None, typer.Option("--candidate", "-c", help="The candidate's expression; as it was last unless given.")
@@ -52,9 +54,7 @@ def start(
     ] = None,
     feed: Annotated[bool, typer.Option("--test", help="Feed the sequential test with queries judged by now.")] = False,
     who: Who = None,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Let a candidate run in the shadow of production: at once on a golden set or the log, and from now on in live systems.
 
@@ -66,14 +66,13 @@ def start(
     Example: ringtrue shadow start new-ranking --log --since 7d --isolate process --memory 1024
     Example: ringtrue shadow start noise-floor --candidate hybrid --production hybrid --golden hotel
     """
-    from ringtrue.cli import show
     from ringtrue.online import begin_now, change_flag, existing_flag, feed_for_test, feed_judged
     from ringtrue.online.evidence import SINCE
-    from ringtrue.store import Store, timestamp
+    from ringtrue.store import timestamp
 
     now = datetime.now(UTC)
-    with Store.open(store) as opened:
-        old = opened.flag(name, project=project)
+    with options.open() as opened:
+        old = opened.flag(name, project=options.project)
         known: dict[str, Any] = dict(old.metadata) if old is not None else {}
         pair = {
             "candidate": candidate or known.get("candidate"),
@@ -81,41 +80,48 @@ def start(
         }
         if (golden is not None or log) and pair["candidate"] is None:
             raise InputError(f"nobody said what the candidate of '{name}' is; add --candidate EXPRESSION")
-        feeding = feed_for_test(opened, name, project=project) if feed else None
+        feeding = feed_for_test(opened, name, project=options.project) if feed else None
         new = {part: text for part, text in pair.items() if text is not None}
         if any(known.get(part, text) != text for part, text in new.items()):
             known[SINCE] = timestamp(now)  # what the old pair showed says nothing about the new one
-        test = opened.test(name, project=project)
+        test = opened.test(name, project=options.project)
         if test is not None and SINCE in known and timestamp(test.started_at) < timestamp(known[SINCE]):
             # A test that has counted nothing can be about the new pair; one that has is about the old one.
-            fresh = begin_now(opened, name, now=timestamp(now), project=project)
+            fresh = begin_now(opened, name, now=timestamp(now), project=options.project)
             if feed and not fresh:
                 raise InputError(
                     f"the test of '{name}' has counted {test.sample_count} queries of the candidate as it was before; "
                     f"begin anew: ringtrue test create {name} --again"
                 )
         change_flag(
-            opened, name, who=person(who), now=now, why="shadow start", project=project, shadow=True, metadata={**known, **new}
+            opened,
+            name,
+            who=person(who),
+            now=now,
+            why="shadow start",
+            project=options.project,
+            shadow=True,
+            metadata={**known, **new},
         )
         on_golden = counts = None
         told, live = _Told(), _Told()
         if golden is not None:
             counting = told.by(feeding) if feeding is not None else None
             on_golden = _golden(
-                opened, name, pair, golden, folder, counting, person(who), now=now, project=project, allow=allow or ()
+                opened, name, pair, golden, folder, counting, person(who), now=now, project=options.project, allow=allow or ()
             )
         counting = live.by(feeding) if feeding is not None else None
         if log:
-            options = {"timeout": timeout, "isolate": isolate, "keep": keep, "feed": counting}
+            how = {"timeout": timeout, "isolate": isolate, "keep": keep, "feed": counting}
             if memory is not None:
-                options["memory"] = memory * 2**20
-            counts = _log(opened, name, pair, folder, since, now=now, k=k, sample=sample / 100, project=project, **options)
-        flag = existing_flag(opened, name, project=project)
+                how["memory"] = memory * 2**20
+            counts = _log(opened, name, pair, folder, since, now=now, k=k, sample=sample / 100, project=options.project, **how)
+        flag = existing_flag(opened, name, project=options.project)
         fed = None
         if counting is not None:
-            answered = _answered_since(opened, name, flag.metadata.get(SINCE), project=project)
-            fed = feed_judged(opened, name, counting, since=answered, k=k, project=project)
-    if json:
+            answered = _answered_since(opened, name, flag.metadata.get(SINCE), project=options.project)
+            fed = feed_judged(opened, name, counting, since=answered, k=k, project=options.project)
+    if options.json:
         show.as_json(
             {
                 "flag": flag,
@@ -143,10 +149,9 @@ def start(
 
 @app.command()
 def status(
+    *,
     name: Annotated[str | None, typer.Argument(help="The feature; all unless given.")] = None,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Show what shadow runs have found so far, of the candidate as it is now; a live system's also if nobody set a flag.
 
@@ -154,18 +159,16 @@ def status(
     Example: ringtrue shadow status
     Example: ringtrue shadow status new-ranking --json
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.online import shadow_of
     from ringtrue.online.evidence import shadowed
 
-    with existing(store) as opened:
-        known = [(flag, set_) for flag, set_ in shadowed(opened, project=project) if name in (None, flag.name)]
+    with options.existing() as opened:
+        known = [(flag, set_) for flag, set_ in shadowed(opened, project=options.project) if name in (None, flag.name)]
         if name and not known:
-            _no_shadow(opened, name, project)
+            _no_shadow(opened, name, options.project)
         flags, unset = [flag for flag, _ in known], {flag.name for flag, set_ in known if not set_}
         found = {flag.name: shadow_of(opened, flag) for flag in flags}
-    if json:
+    if options.json:
         told = {flag.name: {"flag": flag.name not in unset, **_status(flag, found[flag.name])} for flag in flags}
         show.as_json({"shadow": told})
         return
@@ -184,23 +187,21 @@ def status(
 
 
 @app.command()
-def stop(name: Flagged, who: Who = None, store: Where = None, project: Project = "default", json: Json = False) -> None:
+def stop(*, name: Flagged, who: Who = None, options: StoreOptions) -> None:
     """Stop the shadow runs of a feature; live systems follow within seconds. What was stored stays.
 
     Example: ringtrue shadow stop new-ranking
     """
-    from ringtrue.cli import show
-    from ringtrue.cli.store import existing
     from ringtrue.online import change_flag
     from ringtrue.online.evidence import shadowed
 
-    with existing(store) as opened:
-        if name not in (one.name for one, _ in shadowed(opened, project=project)):
-            _no_shadow(opened, name, project)
+    with options.existing() as opened:
+        if name not in (one.name for one, _ in shadowed(opened, project=options.project)):
+            _no_shadow(opened, name, options.project)
         flag = change_flag(
-            opened, name, who=person(who), now=datetime.now(UTC), why="shadow stop", project=project, shadow=False
+            opened, name, who=person(who), now=datetime.now(UTC), why="shadow stop", project=options.project, shadow=False
         )
-    if json:
+    if options.json:
         show.as_json({"flag": flag})
     else:
         print(f"{name}: no shadow any more")
@@ -286,7 +287,6 @@ def _log(
     **options: Any,
 ) -> ShadowCounts:  # fmt: skip
     """Ask both sides a sample of the logged searches, each once."""
-    from ringtrue.cli.store import moment
     from ringtrue.online import Described, Shadow, grades_by_words, scorer
     from ringtrue.online.evidence import SINCE
     from ringtrue.traffic import marked
@@ -320,8 +320,6 @@ def _status(flag: Flag, found: ShadowSummary) -> dict[str, Any]:
 
 
 def _row(flag: Flag, found: ShadowSummary, *, known: bool) -> list[str]:
-    from ringtrue.cli import show
-
     def percent(share: float | None, sign: str = "") -> str:
         return "—" if share is None else f"{share:{sign}.1%}"
 
@@ -343,8 +341,6 @@ def _golden_facts(found: OnGolden) -> dict[str, Any]:
 
 
 def _print_golden(found: OnGolden) -> None:
-    from ringtrue.cli import show
-
     print(f"\non {found.treatment.golden}, {found.treatment.query_count} queries:")
     rows = [
         [
@@ -359,8 +355,6 @@ def _print_golden(found: OnGolden) -> None:
 
 
 def _print_counts(counts: ShadowCounts) -> None:
-    from ringtrue.cli import show
-
     print(
         f"\nof the log: {counts.sampled} searches asked, {counts.answered} answered, {counts.failed + counts.gone} failed, "
         f"{counts.dropped} dropped, {counts.saved} stored"

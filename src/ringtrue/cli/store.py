@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringtrue.cli import show
+from ringtrue.cli.options import Json, StoreOptions, StoreUrl, existing, utc_now
 from ringtrue.errors import InputError, MissingInput
 
 if TYPE_CHECKING:
@@ -19,29 +19,14 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        show_default=False,
-        help="A file or postgresql://…; unless given RINGTRUE_STORE, url under [store], or .ringtrue/store.sqlite.",
-    ),
-]
-Project = Annotated[str, typer.Option("--project", help="Whose data: project under [store] unless given.")]
-AGO = re.compile(r"(\d{1,6})\s*([mhdw])")
-UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 @app.command()
-def info(store: Where = None, json: Json = False) -> None:
+def info(store: StoreUrl = None, json: Json = False) -> None:
     """Show where the store is, its schema, how many rows each table has, and its archives.
 
     Example: ringtrue store info --store .ringtrue/store.sqlite
     """
-    from ringtrue.cli import show
-
     with existing(store) as opened:
         counts, archives, version = opened.counts(), opened.archives(), opened.schema_version()
         place = str(opened.address)
@@ -55,12 +40,11 @@ def info(store: Where = None, json: Json = False) -> None:
 
 
 @app.command()
-def upgrade(store: Where = None, json: Json = False) -> None:
+def upgrade(store: StoreUrl = None, json: Json = False) -> None:
     """Bring the store to the schema of this Ringtrue, all of it or nothing. Make a backup before.
 
     Example: ringtrue store upgrade
     """
-    from ringtrue.cli import show
     from ringtrue.store import Store
 
     before, after = Store.upgrade(store)
@@ -75,7 +59,7 @@ def upgrade(store: Where = None, json: Json = False) -> None:
 @app.command()
 def backup(
     file: Annotated[Path, typer.Argument(help="The file to write; .jsonl.gz restores on both databases.")],
-    store: Where = None,
+    store: StoreUrl = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
     json: Json = False,
 ) -> None:
@@ -83,10 +67,8 @@ def backup(
 
     Example: ringtrue store backup backups/store.jsonl.gz
     """
-    from ringtrue.cli import show
-
     with existing(store) as opened:
-        counts = opened.backup(file, now=_now(), overwrite=overwrite)
+        counts = opened.backup(file, now=utc_now().isoformat(), overwrite=overwrite)
     if json:
         show.as_json({"file": file, "rows": counts})
         return
@@ -97,7 +79,7 @@ def backup(
 @app.command()
 def restore(
     file: Annotated[Path, typer.Argument(help="A backup of either kind.")],
-    store: Where = None,
+    store: StoreUrl = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace what the store holds.")] = False,
     json: Json = False,
 ) -> None:
@@ -105,7 +87,6 @@ def restore(
 
     Example: ringtrue store restore backups/store.jsonl.gz --store postgresql://ringtrue@db/ringtrue
     """
-    from ringtrue.cli import show
     from ringtrue.store import Store
 
     Store.is_portable(file)  # what is no backup must not leave an empty store behind
@@ -129,7 +110,6 @@ def migrate(
 
     Example: ringtrue store migrate .ringtrue/store.sqlite postgresql://ringtrue@db/ringtrue
     """
-    from ringtrue.cli import show
     from ringtrue.store import Store
 
     with existing(source) as old, Store.open(target) as new:
@@ -144,7 +124,7 @@ def migrate(
 
 @app.command()
 def prune(
-    store: Where = None,
+    store: StoreUrl = None,
     archive: Annotated[
         Path | None, typer.Option("--archive", help="Folder for archived searches; 'archive' beside a SQLite store.")
     ] = None,
@@ -161,7 +141,6 @@ def prune(
 
     Example: ringtrue store prune --dry-run
     """
-    from ringtrue.cli import show
     from ringtrue.config import load_config
     from ringtrue.store import Retention
 
@@ -179,7 +158,7 @@ def prune(
             folder = archive or (opened.address.sqlite.parent / "archive" if opened.address.sqlite else None)
             if folder is None:
                 raise InputError("PostgreSQL has no folder of its own for archives; name one: --archive DIR")
-            found = opened.prune(now=_now(), archive=folder, retention=retention, dry_run=dry_run)
+            found = opened.prune(now=utc_now().isoformat(), archive=folder, retention=retention, dry_run=dry_run)
     if json:
         show.as_json({"dry_run": dry_run, "projects": {pruned.project: pruned for pruned in found}})
         return
@@ -198,15 +177,14 @@ def prune(
 
 @app.command()
 def forget(
+    *,
     user: Annotated[str, typer.Argument(help="The user's id as the log has it.")],
     hashed: Annotated[
         bool, typer.Option("--hashed", help="The log has the keyed hash of the id (hash_users); made with RINGTRUE_LOG_SALT.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how much would go.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete; it cannot be undone.")] = False,
-    store: Where = None,
-    project: Project = "default",
-    json: Json = False,
+    options: StoreOptions,
 ) -> None:
     """Delete a user: searches, events and what refers to them, also in the archives and in what still waits in spools.
 
@@ -216,22 +194,22 @@ def forget(
     Example: ringtrue store forget u-4711 --project shop --dry-run
     Example: ringtrue store forget u-4711 --project shop --yes
     """
-    from ringtrue.cli import show
-
     if yes == dry_run:
         raise InputError(f"deleting '{user}' cannot be undone; look first with --dry-run, then say --yes")
     if hashed:
         from ringtrue.online import Redactor
 
-        user = Redactor(hash_users=True).user(user, project) or user
-    with existing(store) as opened:
+        user = Redactor(hash_users=True).user(user, options.project) or user
+    with options.existing() as opened:
         if dry_run:
-            tell_elsewhere(opened, project)
-        counts = opened.user_rows(user, project=project)
-        count = sum(counts.values()) if dry_run else opened.delete_user(user, project=project, now=_now())
-        forgotten = 0 if dry_run else _settled(opened, project)
-    if json:
-        show.as_json({"dry_run": dry_run, "project": project, "rows": count, "spooled": forgotten, "tables": counts})
+            options.tell_elsewhere(opened)
+        counts = opened.user_rows(user, project=options.project)
+        count = (
+            sum(counts.values()) if dry_run else opened.delete_user(user, project=options.project, now=utc_now().isoformat())
+        )
+        forgotten = 0 if dry_run else _settled(opened, options.project)
+    if options.json:
+        show.as_json({"dry_run": dry_run, "project": options.project, "rows": count, "spooled": forgotten, "tables": counts})
         return
     _print_rows(counts)
     print(f"{count:,} rows of the user {'would go' if dry_run else 'are gone'}")
@@ -251,60 +229,5 @@ def _settled(store: Store, project: str) -> int:
     return sum(one.forgotten for one in log.recovered)
 
 
-def existing(place: str | None) -> Store:
-    """Return an open store; raises MissingInput where there is none: a command that only reads must not make one."""
-    from ringtrue.store import Store
-
-    if not has_store(place):
-        file = Store.place(place).sqlite
-        raise MissingInput(
-            f"{file}: there is no store yet; `ringtrue eval` or the first logged search makes it. To name another: --store URL"
-        )
-    return Store.open(place)
-
-
-def has_store(place: str | None) -> bool:
-    """False where the store would be a file that does not exist."""
-    from ringtrue.store import Store
-
-    file = Store.place(place).sqlite
-    return file is None or file.exists()
-
-
-def tell_elsewhere(store: Store, project: str) -> None:
-    """Say which projects have data, where the chosen one has none."""
-    from ringtrue.cli import show
-
-    there = store.projects()
-    if there and project not in there:
-        shown = ", ".join(f"'{name}'" for name in there[:8]) + (" …" if len(there) > 8 else "")
-        show.note(
-            f"no search of project '{project}' is here, but of {shown}: --project NAME, or RINGTRUE_PROJECT for all commands"
-        )
-
-
-def moment(text: str | None, now: datetime) -> str | None:
-    """Return a time as the store has it; ``7d`` is seven days before ``now``. Raises InputError for what is no time.
-
-    >>> moment("12h", datetime(2026, 3, 2, tzinfo=UTC))
-    '2026-03-01T12:00:00.000000Z'
-    """
-    from ringtrue.store import timestamp
-
-    if text is None:
-        return None
-    ago = AGO.fullmatch(text.strip())
-    try:
-        return timestamp(now - timedelta(**{UNITS[ago[2]]: int(ago[1])}) if ago else text)
-    except OverflowError:
-        raise InputError(f"'{text}' ago was before the year 1; write a shorter time, or a date") from None
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat()
-
-
 def _print_rows(counts: dict[str, int]) -> None:
-    from ringtrue.cli import show
-
     show.table(["table", "rows"], [[name, f"{count:,}"] for name, count in counts.items()])

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ringtrue.cli import show
 from ringtrue.cli.experiment import FILE
+from ringtrue.cli.options import Json
 from ringtrue.errors import OK, REGRESSION, UNDECIDED
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ def sweep_command(
     file: Annotated[Path, typer.Option("--file", "-f", help="The file of experiments for --track.")] = FILE,
     fresh: Annotated[bool, typer.Option("--fresh", help="Make every trial again, even those of an interrupted sweep.")] = False,
     show_all: Annotated[bool, typer.Option("--all", help="List every trial, not only the ten best.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Try many settings of a search and confirm the best one. Trials use the tuning queries only.
 
@@ -80,7 +82,6 @@ def sweep_command(
     Example: ringtrue sweep -g hotel -r "weighted(bm25, dense, w=[{w}, 1])" -p w=0.1:10:log -b hybrid --method model --track
     Example: ringtrue sweep -g docs.yaml -r hybrid --chunk "fixed(tokens={tokens}, overlap=25)" -p tokens=128,256,512
     """
-    from ringtrue.cli import show
     from ringtrue.cli.ingest import progress_bar
     from ringtrue.experiment import ExperimentFile, Space, Variants, parameter, size, sweep, tracked
     from ringtrue.golden import ledger_beside, load
@@ -187,7 +188,6 @@ def _trial(trial: Trial) -> dict[str, Any]:
 
 def print_sweep(found: Sweep, *, limit: int | None) -> None:
     """Print trials, effects, both parts, and the verdict last, where the eye rests."""
-    from ringtrue.cli import show
     from ringtrue.experiment import effects
 
     names = [one.name for one in found.space.parameters]
@@ -221,15 +221,11 @@ def print_sweep(found: Sweep, *, limit: int | None) -> None:
 
 
 def _side(name: str, side: Tuning | HeldOut) -> list[str]:
-    from ringtrue.cli import show
-
     means = [show.number(side.baseline), show.number(side.best), f"{side.diff:+.4f}"]
     return [name, str(side.n), *means, f"{side.p:.2g}", f"{side.p_corrected:.2g}"]
 
 
 def _notes(found: Sweep) -> None:
-    from ringtrue.cli import show
-
     told, held, over = found.tuning, found.held_out, found.overfitting
     if held is not None:
         show.note(

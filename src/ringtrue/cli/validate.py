@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ringtrue.cli import show
+from ringtrue.cli.options import Json
 from ringtrue.errors import BAD_INPUT
 
 if TYPE_CHECKING:
@@ -17,13 +19,12 @@ def validate_command(
     minimum_documents: Annotated[int, typer.Option(min=0, help="Fewest documents a set should have.")] = 50,
     minimum_queries: Annotated[int, typer.Option(min=1, help="Fewest queries a set should have.")] = 20,
     strict: Annotated[bool, typer.Option("--strict", help="Treat warnings as errors.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Check a golden set against every rule of its profile and list all problems at once. Exit code 2 when there is an error.
 
     Example: ringtrue golden validate hotel my-set.yaml
     """
-    from ringtrue.cli import show
     from ringtrue.golden import locate, validate_file
 
     reports = {
@@ -44,7 +45,6 @@ def validate_command(
 
 def print_report(name: str, report: Report, *, strict: bool = False) -> None:
     """Print what validation found."""
-    from ringtrue.cli import show
     from ringtrue.golden import shipped
 
     figures = report.figures

@@ -1,0 +1,141 @@
+"""Options that several commands have, each spelled once.
+
+A command can take several of them as one keyword parameter whose type is a dataclass: the fields are the options
+(``lazy.spread``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ringtrue.cli import show
+from ringtrue.errors import InputError, MissingInput
+
+if TYPE_CHECKING:
+    from ringtrue.store import Store
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
+Source = Annotated[str, typer.Argument(metavar="SET", help="A golden set: a file, a folder, or a shipped name such as hotel.")]
+StoreUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        show_default=False,
+        help="A file or postgresql://…; unless given RINGTRUE_STORE, url under [store], or .ringtrue/store.sqlite.",
+    ),
+]
+Project = Annotated[str, typer.Option("--project", help="The project; unless given, project under [store].")]
+Who = Annotated[
+    str | None, typer.Option("--who", help="Who does this, for the audit trail; unless given, the user of this machine.")
+]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", help="Start of the window: 2026-03-01, 2026-03-01T12:00Z, or an age such as 30m, 24h or 7d."),
+]
+Until = Annotated[str | None, typer.Option("--until", help="End of the window, written like --since.")]
+AGO = re.compile(r"(\d{1,6})\s*([mhdw])")
+UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+@dataclass(frozen=True)
+class StoreOptions:
+    """The store, the project in it, and how results are printed."""
+
+    store: StoreUrl = None
+    project: Project = "default"
+    json: Json = False
+
+    def open(self) -> Store:
+        """Return the open store, created if there is none."""
+        from ringtrue.store import Store
+
+        return Store.open(self.store)
+
+    def existing(self) -> Store:
+        """Return the open store; raises MissingInput if there is none: a command that only reads must not create one."""
+        return existing(self.store)
+
+    def existing_with_data(self) -> Store:
+        """Return the open store as ``existing`` does; if the project has no data there, say which projects have."""
+        found = existing(self.store)
+        self.tell_elsewhere(found)
+        return found
+
+    def tell_elsewhere(self, found: Store) -> None:
+        """Say which projects have data if the chosen one has none."""
+        there = found.projects()
+        if there and self.project not in there:
+            shown = ", ".join(f"'{name}'" for name in there[:8]) + (" …" if len(there) > 8 else "")
+            show.note(
+                f"no search of project '{self.project}' is here, but of {shown}: --project NAME, or RINGTRUE_PROJECT for all "
+                "commands"
+            )
+
+
+def existing(place: str | None) -> Store:
+    """Return an open store; raises MissingInput if there is none."""
+    from ringtrue.store import Store
+
+    if not has_store(place):
+        file = Store.place(place).sqlite
+        raise MissingInput(
+            f"{file}: there is no store yet; `ringtrue eval` or the first logged search makes it. To name another: --store URL"
+        )
+    return Store.open(place)
+
+
+def has_store(place: str | None) -> bool:
+    """Return False if the store would be a file that does not exist."""
+    from ringtrue.store import Store
+
+    file = Store.place(place).sqlite
+    return file is None or file.exists()
+
+
+def moment(text: str | None, now: datetime) -> str | None:
+    """Return a time as the store has it; ``7d`` is seven days before ``now``. Raises InputError for an invalid time.
+
+    >>> moment("12h", datetime(2026, 3, 2, tzinfo=UTC))
+    '2026-03-01T12:00:00.000000Z'
+    """
+    from ringtrue.store import timestamp
+
+    if text is None:
+        return None
+    ago = AGO.fullmatch(text.strip())
+    try:
+        return timestamp(now - timedelta(**{UNITS[ago[2]]: int(ago[1])}) if ago else text)
+    except OverflowError:
+        raise InputError(f"'{text}' ago was before the year 1; write a shorter time, or a date") from None
+
+
+def utc_now() -> datetime:
+    """Return the present time."""
+    return datetime.now(UTC)
+
+
+def person(who: str | None) -> str:
+    """Return who acts: as given, else this machine's user."""
+    if who:
+        return who
+    try:
+        import os
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (ImportError, KeyError):  # Windows, or a user without a name
+        return "command line"
+
+
+def check_new(path: Path, *, overwrite: bool) -> None:
+    """Raise InputError if a file exists that must not be overwritten."""
+    if path.exists() and not overwrite:
+        raise InputError(f"{path}: exists already; choose another name, or overwrite it (--overwrite)")
