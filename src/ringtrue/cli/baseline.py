@@ -84,9 +84,8 @@ def update(
     Example: ringtrue baseline update --run runs/today
     Example: ringtrue baseline update --run runs/today --force --reason "smaller model, half the cost"
     """
-    from ringtrue.cli.gate import newest_run
     from ringtrue.config import load_config
-    from ringtrue.run import open_run
+    from ringtrue.run import newest_run, open_run
     from ringtrue.verdict import Policy, baseline_of, read_baseline, write_baseline
     from ringtrue.verdict.reachable import with_measures
     from ringtrue.verdict.update import has_moved, movements, next_version, objections
@@ -94,7 +93,7 @@ def update(
     if force and not reason.strip():
         raise InputError('--force needs a reason that others can read later; add --reason "…"')
     config = load_config()
-    policy = Policy.of(config.gate, place=config.file or "gate")
+    policy = Policy.configured(config)
     folder = run or newest_run()
     evaluation = open_run(folder)
     if run is None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ringtrue.cli import eval as options
 from ringtrue.cli import show
-from ringtrue.cli.gate import committed
+from ringtrue.cli.evaluating import Asked, Named, settled
+from ringtrue.cli.gate import PolicyOptions, committed
 from ringtrue.cli.options import Json
 from ringtrue.errors import OK, UNDECIDED, InputError, RingtrueError
 
@@ -53,9 +53,9 @@ class CiJob:
     """One side of a job: what is evaluated, how it is started and how it is judged."""
 
     context: typer.Context
-    named: options.Asked
+    named: Named
     """What this command names itself, before the settings."""
-    asked: options.Asked
+    asked: Asked
     policy: Policy
     out: Path
     key: str
@@ -65,10 +65,9 @@ class CiJob:
 
 
 def ci_command(
+    *,
     context: typer.Context,
-    golden: options.Golden = None,
-    retriever: options.RetrieverText = None,
-    python: options.Python = None,
+    named: Named,
     run: Annotated[
         Path | None, typer.Option("--run", help="Judge this committed run: for a search that CI cannot reach.")
     ] = None,
@@ -128,16 +127,15 @@ def ci_command(
         raise InputError("--run is judged as it was committed; --base-ref needs a search that can be evaluated here")
     from ringtrue.ci import ServiceCommands
 
-    named = options.Asked(golden, retriever, python)
     if extras:
-        print(",".join(_extras(options.settled(named, context))))
+        print(",".join(_extras(settled(named, context))))
         return
     out.mkdir(parents=True, exist_ok=True)
     crash: Exception | None = None
     try:
-        asked = options.settled(named, context)
+        asked = settled(named, context)
         service = ServiceCommands(serve, ready, stop, port, ready_timeout) if serve else None
-        job = CiJob(context, named, asked, _policy(mode), out, key, setup, service, shared)
+        job = CiJob(context, named, asked, PolicyOptions(mode=mode).policy(), out, key, setup, service, shared)
         outcome = _judged(job, run=run, baseline=baseline, base_ref=base_ref)
     except Exception as problem:
         # Whoever reads the pull request must not find the verdict of the last change there, whatever happened here.
@@ -177,15 +175,6 @@ def _print(outcome: Outcome, notes: Sequence[str], *, json: bool) -> None:
             show.note(text)
 
 
-def _policy(mode: str | None) -> Policy:
-    from ringtrue.cli.gate import chosen_policy
-    from ringtrue.config import load_config
-    from ringtrue.verdict import Policy
-
-    config = load_config()
-    return chosen_policy(Policy.of(config.gate, place=config.file or "gate"), {"mode": mode}, ())
-
-
 def _flags(job: CiJob) -> list[str]:
     """Return what this command says itself as options of ``ringtrue eval``; the rest each side reads where it is evaluated."""
     given: list[str] = []
@@ -202,15 +191,15 @@ def _flags(job: CiJob) -> list[str]:
 
 def _judged(job: CiJob, *, run: Path | None, baseline: Path | None, base_ref: str | None) -> Outcome:
     """Evaluate what has to be, gate it and write the reports; raises RingtrueError if there is no verdict."""
-    from ringtrue.cli.gate import BASELINE, standard
+    from ringtrue.cli.gate import BASELINE
     from ringtrue.run import open_run
-    from ringtrue.verdict import read_baseline
+    from ringtrue.verdict import find_baseline
 
     if base_ref:
         return _compared(job, base_ref)
     place = baseline or BASELINE
     # A baseline that cannot be read is told before anything is evaluated.
-    before = standard(place, named=baseline is not None, read=read_baseline)
+    before = find_baseline(place, named=baseline is not None)
     extra: list[Check] = []
     notes: list[str] = []
     if run is not None:
@@ -286,7 +275,7 @@ def _base_job(job: CiJob, folder: Path) -> tuple[CiJob, list[str]]:
         base, own = load_config(folder), {}
         notes.append("the base has no serve under [ci], so it ran with this change's ringtrue.toml")
     setup = job.setup if here("setup") else str(own.get("setup", job.setup))
-    asked = options.settled(job.named, job.context, base.commands.get("eval", {}))
+    asked = settled(job.named, job.context, base.commands.get("eval", {}))
     return replace(job, asked=asked, setup=setup, service=service), notes
 
 
@@ -297,25 +286,24 @@ def _check_addresses(job: CiJob, base: CiJob | None = None, folder: Path = Path(
 
     def servers(side: CiJob, place: Path) -> AskedServers:
         described = load_config(place).connections
-        parts = [part for text in _retrievers(side.asked) for part in parts_of(text) if part.name == "connect"]
+        parts = [part for text in _expressions(side.asked) for part in parts_of(text) if part.name == "connect"]
         names = [str(dict(part.options)["name"]) for part in parts]
         return AskedServers({name: described[name] for name in names if name in described}, side.service)
 
     check_addresses(servers(job, Path()), servers(base, folder) if base else None, shared=job.shared)
 
 
-def _retrievers(asked: options.Asked) -> list[str]:
-    """Return the expressions of the search that is evaluated; none for a Python function."""
-    if asked.python:
-        return []
-    return [route.partition("=")[2].strip() for route in asked.routes] or [asked.retriever or "hybrid"]
+def _expressions(asked: Asked) -> list[str]:
+    from ringtrue.run.named import expressions_of, search_named
+
+    return [] if asked.python else expressions_of(search_named(asked.retriever, None, asked.route or ()))
 
 
-def _extras(asked: options.Asked) -> list[str]:
+def _extras(asked: Asked) -> list[str]:
     from ringtrue.ci import extras_of
     from ringtrue.config import load_config
 
-    return extras_of(_retrievers(asked), load_config().connections)
+    return extras_of(_expressions(asked), load_config().connections)
 
 
 def _evaluated(job: CiJob, folder: Path, name: str, *more: str) -> Side:

@@ -67,7 +67,6 @@ def add(
     before = baseline or (BASELINE if BASELINE.is_file() else None)
     if before is None and not verdict:
         raise MissingInput("there is nothing to compare with; name a run or baseline with --baseline, or say it with --verdict")
-    config = load_config()
     commit = commit_of(Path.cwd(), beside=file)
     arm = None if before is None else open_arm(before)
     made = experiment_of(
@@ -78,7 +77,7 @@ def add(
         config_changes=dict(given_change(text) for text in change) if change else None,
         verdict=check_verdict(verdict) if verdict else "",
         measure=measure,
-        policy=Policy.of(config.gate, place=config.file or "gate"),
+        policy=Policy.configured(load_config()),
         commit=commit,
         run=_from(file, run),
         compared_with=None if before is None else _from(file, before),

@@ -1,24 +1,22 @@
-"""``ringtrue gate``: is a search still good enough to ship (B-2, B-3, B-4)."""
+"""``ringtrue gate``: is a search still good enough to ship."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ringtrue.cli import eval as options
 from ringtrue.cli import show
-from ringtrue.cli.keep import Feature, NoStore, keeper
-from ringtrue.cli.options import Json, Project, StoreUrl
-from ringtrue.errors import InputError, MissingInput
+from ringtrue.cli.evaluating import Asked, evaluated, settled
+from ringtrue.cli.keep import ResultOptions
+from ringtrue.cli.options import Json
 
 if TYPE_CHECKING:
     from ringtrue.run import Evaluation
-    from ringtrue.run.subject import Routed
     from ringtrue.verdict import Baseline, Check, Policy, Verdict
     from ringtrue.verdict.records import CheckStatus
 
@@ -28,81 +26,74 @@ QUERIES = 3
 BaselineFile = Annotated[Path, typer.Option("--baseline", "-b", help="The baseline's file.")]
 
 
-def gate_command(
-    context: typer.Context,
-    run: Annotated[
-        Path | None, typer.Option("--run", help="Judge this run, a folder or a name, instead of evaluating.")
-    ] = None,
-    golden: options.Golden = None,
-    retriever: options.RetrieverText = None,
-    python: options.Python = None,
-    route: options.Route = None,
-    route_by: Annotated[str, typer.Option("--route-by", help="The query field that --route goes by.")] = "corpus",
-    folder: options.Folder = None,
-    chunk: options.Chunk = None,
-    k: Annotated[int | None, typer.Option("-k", min=1, help="Hits to ask for.")] = None,
-    split: options.SplitName = "all",
-    sample: options.Sample = 1.0,
-    session: options.Session = False,
-    scope: options.Scope = None,
-    workers: options.Workers = None,
-    timeout: options.Timeout = 30.0,
-    retries: options.Retries = 1,
-    passes: options.Passes = 1,
-    id_pattern: options.IdPattern = None,
-    allow: options.Allow = None,
-    failed: options.FailedQueries = "list",
-    version: options.Vouched = "",
-    watch: options.Watch = None,
-    no_cache: options.NoCache = False,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder to write; .ringtrue/runs/… unless given.")] = None,
-    baseline: BaselineFile = BASELINE,
+@dataclass(frozen=True)
+class PolicyOptions:
+    """The rules that an option may set in place of ``[gate]``."""
+
     require_baseline: Annotated[
         bool | None,
         typer.Option(
             "--require-baseline/--no-baseline",
             help="--no-baseline: decide by floors and ceilings alone. Otherwise, a gate without a baseline is undecided.",
         ),
-    ] = None,
-    mode: Annotated[str | None, typer.Option("--mode", help="relative (any fall beyond --max-drop) or statistical.")] = None,
+    ] = None
+    mode: Annotated[str | None, typer.Option("--mode", help="relative (any fall beyond --max-drop) or statistical.")] = None
     floor: Annotated[
         list[str] | None,
         typer.Option("--floor", help="A floor to add or change, R@5=0.8, or to take out, R@5=off. Repeatable."),
-    ] = None,
-    max_drop: Annotated[float | None, typer.Option("--max-drop", help="Largest fall in mode relative, 0.05 is 5 %.")] = None,
+    ] = None
+    max_drop: Annotated[float | None, typer.Option("--max-drop", help="Largest fall in mode relative, 0.05 is 5 %.")] = None
     drop_measures: Annotated[
         list[str] | None, typer.Option("--drop-measure", help="A measure to compare with the baseline. Repeatable.")
-    ] = None,
+    ] = None
     min_effect: Annotated[
         float | None, typer.Option("--min-effect", help="Ignore drops smaller than this (statistical mode).")
-    ] = None,
-    alpha: Annotated[float | None, typer.Option("--alpha", help="Chance of a false alarm in mode statistical.")] = None,
+    ] = None
+    alpha: Annotated[float | None, typer.Option("--alpha", help="Chance of a false alarm in mode statistical.")] = None
     latency_increase: Annotated[
         float | None, typer.Option("--latency-increase", help="p95 must grow by less than this share; inf: no rule.")
-    ] = None,
+    ] = None
     latency_slack: Annotated[
         float | None, typer.Option("--latency-slack", help="Milliseconds by which p95 may grow whatever the share.")
-    ] = None,
+    ] = None
     slice_drop: Annotated[
         bool | None, typer.Option("--slice-drop/--no-slice-drop", help="Compare every slice with the baseline, too.")
-    ] = None,
+    ] = None
     minimum_queries: Annotated[
         int | None, typer.Option("--minimum-queries", help="Fewest scored queries a verdict may rest on.")
-    ] = None,
-    slice_minimum: Annotated[int | None, typer.Option("--slice-minimum", help="Fewest queries of a slice compared.")] = None,
+    ] = None
+    slice_minimum: Annotated[int | None, typer.Option("--slice-minimum", help="Fewest queries of a slice compared.")] = None
     same_corpus: Annotated[
         bool | None, typer.Option("--same-corpus/--any-corpus", help="Whether the documents must be the baseline's.")
+    ] = None
+
+    def policy(self) -> Policy:
+        """Return the policy of ringtrue.toml with the given options in place of its settings; raises InputError."""
+        from ringtrue.config import load_config
+        from ringtrue.verdict import Policy
+
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "floor"}
+        changed = {name: value for name, value in given.items() if value not in (None, [])}
+        return Policy.configured(load_config()).with_floors(self.floor or (), **changed)
+
+
+def gate_command(
+    *,
+    context: typer.Context,
+    run: Annotated[
+        Path | None, typer.Option("--run", help="Judge this run, a folder or a name, instead of evaluating.")
     ] = None,
+    asked: Asked,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder to write; .ringtrue/runs/… unless given.")] = None,
+    baseline: BaselineFile = BASELINE,
+    rules: PolicyOptions,
     report: Annotated[
         list[Path] | None,
         typer.Option(
             "--report", help="Write a report, its kind by the ending: .md .html .json .xml (JUnit) .sarif. Repeatable."
         ),
     ] = None,
-    store: StoreUrl = None,
-    no_store: NoStore = False,
-    project: Project = "default",
-    feature: Feature = None,
+    result: ResultOptions,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Also show informational checks and every query behind a failure.")
     ] = False,
@@ -120,46 +111,38 @@ def gate_command(
     Example: ringtrue gate --run runs/today --mode statistical --floor 'R@5=0.85' --report gate.md --report junit.xml
     Example: ringtrue gate --run runs/committed --retriever "connect('shop')" --watch 'search/*.py'
     """
-    from ringtrue.config import load_config
-    from ringtrue.run import open_run, save, usual_measures
+    from ringtrue.report import report_on, report_writer
+    from ringtrue.run import DEFAULT_MEASURES, new_run_folder, open_run, save
     from ringtrue.traffic import marked
-    from ringtrue.verdict import Policy, gate, read_baseline, with_checks
+    from ringtrue.verdict import find_baseline, gate, with_checks
 
-    config = load_config()
-    chosen = {
-        "mode": mode, "max_drop": max_drop, "drop_measures": drop_measures or None, "min_effect": min_effect, "alpha": alpha,
-        "latency_increase": latency_increase, "latency_slack": latency_slack, "slice_drop": slice_drop,
-        "slice_minimum": slice_minimum, "minimum_queries": minimum_queries, "same_corpus": same_corpus,
-        "require_baseline": require_baseline,
-    }  # fmt: skip
-    policy = chosen_policy(Policy.of(config.gate, place=config.file or "gate"), chosen, floor or ())
-    writers = {path: writer_for(path) for path in report or ()}  # a wrong ending is told before hours of evaluating
-    without = require_baseline is False and _given(context, "require_baseline")
-    before = None if without else standard(baseline, named=_given(context, "baseline"), read=read_baseline)
-    asked = options.Asked(
-        golden, retriever, python, route or (), route_by, folder, chunk, (), k, False, sample, split, session, scope, workers,
-        timeout, retries, id_pattern, allow or (), failed, version, watch or (), not no_cache, passes=passes,
-    )  # fmt: skip
-    asked = options.settled(asked, context)
-    keeping = keeper(store, no_store=no_store, project=project, feature=feature)
+    policy = rules.policy()
+    writers = {path: report_writer(path) for path in report or ()}  # a wrong ending fails before hours of evaluating
+    without = rules.require_baseline is False and _given(context, "require_baseline")
+    before = None if without else find_baseline(baseline, named=_given(context, "baseline"))
+    asked = settled(asked, context)
+    place = result.destination()
     extra: list[Check] = []
     notes: list[str] = []
     if run is not None:
         evaluation = open_run(run)
         extra, notes = committed(evaluation, asked)
     else:
-        wanted = (*usual_measures(asked.k), *policy.measures)
+        wanted = tuple(dict.fromkeys((*DEFAULT_MEASURES, *policy.measures)))
         with marked("gate"):
-            evaluation = options.evaluated(replace(asked, measures=tuple(dict.fromkeys(wanted))), quiet=json)
-        evaluation = save(evaluation, out or options.new_run_folder(evaluation, datetime.now(UTC)))
+            evaluation = evaluated(asked, measures=wanted, quiet=json)
+        evaluation = save(evaluation, out or new_run_folder(evaluation, datetime.now(UTC)))
     verdict = gate(evaluation, policy, baseline=before)
     if evaluation.cached:
         notes.append(f"answers from the cache, recorded at {evaluation.setup.recorded_at}; --no-cache asks again")
     verdict = with_checks(verdict, extra, notes=notes)
+    if writers:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        told = report_on(evaluation, made_at=now, baseline=before, verdict=verdict)
     for path, write in writers.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(write(evaluation, before, verdict), encoding="utf-8")
-    kept = keeping.add(evaluation, verdict)
+        path.write_text(write(told), encoding="utf-8")
+    kept = result.add(place, evaluation, verdict)
     if json:
         show.as_json(record(verdict, evaluation, before, list(writers)) | {"stored": kept.run_id})
     else:
@@ -171,74 +154,35 @@ def gate_command(
         raise typer.Exit(verdict.exit_code)
 
 
-def chosen_policy(policy: Policy, given: dict[str, Any], floors: Sequence[str]) -> Policy:
-    """Return the policy with what the command line says in place of what the file says; raises InputError."""
-    changed = {name: value for name, value in given.items() if value is not None}
-    kept = dict(policy.floors)
-    for item in floors:
-        from ringtrue.measures import Measure
-
-        # The measure may have options of its own, P(rel=2)@5=0.6: the last sign is the one that counts.
-        name, equals, value = item.rpartition("=")
-        if not equals:
-            raise InputError(f"--floor {item!r} names no value; write it like --floor 'R@5=0.8'")
-        measure = str(Measure.parse(name.strip()))
-        if value.strip() == "off":
-            kept.pop(measure, None)
-            continue
-        try:
-            kept[measure] = float(value)
-        except ValueError:
-            raise InputError(f"--floor {item!r}: {value!r} is neither a number nor off; write it like 'R@5=0.8'") from None
-    return replace(policy, floors=kept, **changed)
-
-
-def standard(path: Path, *, named: bool, read: Any) -> Baseline | None:
-    """Return the baseline, or None where there is none at the usual place; raises MissingInput for one that was named."""
-    if path.is_file() or named:
-        found: Baseline = read(path)
-        return found
-    return None
-
-
 def _given(context: typer.Context, name: str) -> bool:
     """True for an option on the command line or in the environment; what a settings file says is a habit, not a request."""
     source = context.get_parameter_source(name)
     return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
 
 
-# ── what is evaluated, and whether a run that was made before is still of it (B-4) ──────────────────────────────────
+# ── what is evaluated, and whether a run that was made before is still of it──────────────────────────────────
 
 
-def committed(evaluation: Evaluation, asked: options.Asked) -> tuple[list[Check], list[str]]:
+def committed(evaluation: Evaluation, asked: Asked) -> tuple[list[Check], list[str]]:
     """Return what speaks against judging a run that was made earlier, and what could not be checked."""
+    from ringtrue.cli.search import opened
     from ringtrue.golden import load
+    from ringtrue.run.named import subjects_named
     from ringtrue.verdict.committed import committed_checks
 
-    search = _subjects(asked) if asked.retriever or asked.python or asked.routes else None
+    folder, search = asked.folder, None
+    if asked.names_search:
+        search = subjects_named(
+            asked.search(),
+            golden=asked.golden,
+            collection=None if folder is None else lambda: opened(folder),
+            chunks=asked.chunk,
+            route_by=asked.route_by,
+            version=asked.version,
+            watch=asked.watch or (),
+        )
     golden = load(asked.golden) if asked.golden else None
     return committed_checks(evaluation, search=search, golden=golden, place=asked.golden or "")
-
-
-def _subjects(asked: options.Asked) -> Routed:
-    """Return the search that is named, as an evaluation would see it, without asking it anything."""
-    from ringtrue.cli.search import opened
-    from ringtrue.config import cache_folder
-    from ringtrue.golden import load
-    from ringtrue.run import corpus_of
-    from ringtrue.run.subject import Routed, subject_of
-
-    def documents() -> Any:
-        if asked.folder is not None:
-            return opened(asked.folder)
-        if asked.golden is None:
-            raise InputError("the retriever searches documents; name their folder with --in, or the --golden set they are in")
-        return corpus_of(load(asked.golden), cache_folder() / "corpora", chunks=asked.chunk)
-
-    found, files = options.retriever_of(asked), options.watched(asked.watch)
-    routes = found if isinstance(found, dict) else {"": found}
-    made = {route: subject_of(one, collection=documents, version=asked.version, watched=files) for route, one in routes.items()}
-    return Routed(made, asked.route_by if asked.routes else "")
 
 
 # ── what is shown ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -332,7 +276,6 @@ def reasons(
 
 def _rows(checks: Iterable[Check], evaluation: Evaluation, baseline: Baseline | None) -> list[list[str]]:
     """Return a row per measure and slice: its numbers, what it must keep to, and the status that matters most."""
-    from ringtrue.cli.show import number
     from ringtrue.report.story import BY_WEIGHT
     from ringtrue.verdict.wording import upside
 
@@ -355,8 +298,8 @@ def _rows(checks: Iterable[Check], evaluation: Evaluation, baseline: Baseline | 
         rows.append(
             [
                 (f"{measure} (ms)" if timed else measure) + (f" of {slice_}" if slice_ is not None else ""),
-                number(before, digits),
-                number(shown.current, digits),
+                show.number(before, digits),
+                show.number(shown.current, digits),
                 "—" if before is None else f"{shown.current - before:+.{digits}f}",
                 _limit(found, lower=timed or upside(measure) < 0, digits=digits),
                 ends,
@@ -384,8 +327,6 @@ def _limit(checks: Iterable[Check], *, lower: bool, digits: int) -> str:
 
 def _moved(check: Check, query: str, evaluation: Evaluation, baseline: Baseline | None) -> str:
     """Return what happened to a query: its value, and the one it had where the check looks back."""
-    from ringtrue.cli.show import number
-
     then: Mapping[str, float | None] = {}
     now: Mapping[str, float | None] = evaluation.latencies
     timed = check.measure in ("p50", "p95", "p99")
@@ -395,34 +336,7 @@ def _moved(check: Check, query: str, evaluation: Evaluation, baseline: Baseline 
     if not timed:
         now = {key: row.get(check.measure) for key, row in evaluation.scores.per_query.items()}
     digits = 1 if timed else 4
-    current = number(now.get(query), digits)
+    current = show.number(now.get(query), digits)
     if current == "—":
         return ""
-    return f"{number(then.get(query), digits)} → {current}" if check.baseline is not None else current
-
-
-def writer_for(path: Path) -> Any:
-    """Return what writes a report of this kind; raises InputError for an ending that names none."""
-    from ringtrue.errors import nearest
-    from ringtrue.report import as_json, html, junit, markdown, report_on, sarif
-
-    kinds = {".md": markdown, ".html": html, ".json": as_json, ".xml": junit, ".sarif": sarif}
-    make = kinds.get(path.suffix.lower())
-    if make is None:
-        raise InputError(f"--report {path}: the ending names no kind of report; write {nearest(path.suffix, kinds)}")
-
-    def write(evaluation: Evaluation, baseline: Baseline | None, verdict: Verdict) -> str:
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        return make(report_on(evaluation, made_at=now, baseline=baseline, verdict=verdict))
-
-    return write
-
-
-def newest_run() -> Path:
-    """Return the run folder that was written last; raises MissingInput where there is none."""
-    from ringtrue.run import RUNS
-
-    found = sorted(path.parent for path in RUNS.glob("*/run.json"))
-    if not found:
-        raise MissingInput(f"there is no run in {RUNS}; make one with `ringtrue eval`, or name a folder with --run")
-    return found[-1]
+    return f"{show.number(then.get(query), digits)} → {current}" if check.baseline is not None else current

@@ -95,7 +95,7 @@ def interleave_command(
         found = judge_credits(credits, method=by, alpha=alpha, delta=delta)
         if outside:
             show.note(
-                f"{outside} clicks are on documents that the drawn lists do not show; are seed, k and method those of the lists?"
+                f"{outside} clicks are on documents that the drawn lists do not show; are --seed, -k and --method the same?"
             )
         if options.json:
             drawn = {"interleaving": lists.method, "k": lists.k, "seed": lists.seed}

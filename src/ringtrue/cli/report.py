@@ -149,8 +149,8 @@ def _to_stdout(wanted: list[str], out: Path | None) -> bool:
 
 
 def _paths(wanted: list[str], out: Path | None, made_at: str) -> list[Path]:
-    from ringtrue.cli.eval import numbered
     from ringtrue.report import file_name
+    from ringtrue.run import numbered
 
     if out is None or out.is_dir() or (len(wanted) > 1 and not out.exists()):
         named = [(out or REPORTS) / file_name(made_at, SUFFIX[name]) for name in wanted]

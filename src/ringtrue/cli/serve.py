@@ -107,13 +107,14 @@ def _demo(settings: Settings) -> Settings:
 
 
 def _fill(path: Path, project: str) -> None:
-    from ringtrue.cli.eval import prepare
+    from ringtrue.cli.ingest import progress_bar
     from ringtrue.golden import load
+    from ringtrue.run.named import index_documents
     from ringtrue.service.demo import HYBRID, SHIPPED, fill
     from ringtrue.store import Store
 
     if not path.exists():
         show.note("indexing the documents of a hotel; the first time their vectors take some seconds")
-        prepare(load(SHIPPED), [HYBRID], chunk=None, quiet=False)
+        index_documents(load(SHIPPED), HYBRID, progress=progress_bar)
     with Store.open(str(path)) as store:
         fill(store, now=datetime.now(UTC), project=project, tell=show.note)

@@ -4,6 +4,7 @@ Pure: texts out. May not: search, decide, print, read files or the clock. ``stor
 that the formats share; ``make`` is the one way in.
 """
 
+from ringtrue.report.formats import report_writer as report_writer
 from ringtrue.report.html import html as html
 from ringtrue.report.json_report import as_json as as_json
 from ringtrue.report.junit import junit as junit

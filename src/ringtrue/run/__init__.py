@@ -32,6 +32,12 @@ from ringtrue.run.folder import (
     save as save,
     unpacked as unpacked,
 )
+from ringtrue.run.places import (
+    new_run_folder as new_run_folder,
+    newest_run as newest_run,
+    numbered as numbered,
+    write_new as write_new,
+)
 from ringtrue.run.plant import (
     PartlyPlanted as PartlyPlanted,
     Planting as Planting,

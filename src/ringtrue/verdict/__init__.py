@@ -7,6 +7,7 @@ from ringtrue.verdict.baseline import (
     baseline_from as baseline_from,
     baseline_of as baseline_of,
     baseline_record as baseline_record,
+    find_baseline as find_baseline,
     read_baseline as read_baseline,
     write_baseline as write_baseline,
 )

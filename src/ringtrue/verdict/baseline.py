@@ -91,6 +91,11 @@ def read_baseline(path: Path | str) -> Baseline:
     return baseline_from(read_json(path), name=str(path))
 
 
+def find_baseline(path: Path, *, named: bool) -> Baseline | None:
+    """Return the baseline in a file, None if there is none at the usual place; raises MissingInput if it was named."""
+    return read_baseline(path) if named or path.is_file() else None
+
+
 def baseline_record(baseline: Baseline) -> dict[str, Any]:
     """Return a baseline as the JSON object of its file; raises InputError for a value that JSON cannot hold."""
     record = {item.name: getattr(baseline, item.name) for item in fields(baseline)}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from ringtrue.config import Config
 from ringtrue.errors import InputError, SpecError, nearest
 from ringtrue.measures import Measure
 
@@ -113,6 +114,35 @@ class Policy:
             return replace(cls(), **{name: value for name, value in settings.items() if name in known})
         except InputError as problem:
             raise InputError(f"{place}: [gate] {problem}") from None
+
+    @classmethod
+    def configured(cls, config: Config) -> Policy:
+        """Return the policy of ``[gate]`` in ringtrue.toml; raises InputError naming the file."""
+        return cls.of(config.gate, place=config.file or "gate")
+
+    def with_floors(self, floors: Iterable[str], **changes: Any) -> Policy:
+        """Return the policy with floors added (``R@5=0.8``) or removed (``R@5=off``), and with other fields changed.
+
+        >>> Policy().with_floors(["R@5=off", "RR=0.5"], mode="statistical").floors["RR"]
+        0.5
+
+        Raises InputError for a floor that cannot be read.
+        """
+        kept = dict(self.floors)
+        for item in floors:
+            # The measure may have options of its own, P(rel=2)@5=0.6: the last sign is the one that counts.
+            name, equals, value = item.rpartition("=")
+            if not equals:
+                raise InputError(f"--floor {item!r} names no value; write it like --floor 'R@5=0.8'")
+            measure = str(Measure.parse(name.strip()))
+            if value.strip() == "off":
+                kept.pop(measure, None)
+                continue
+            try:
+                kept[measure] = float(value)
+            except ValueError:
+                raise InputError(f"--floor {item!r}: {value!r} is neither a number nor off; write it like 'R@5=0.8'") from None
+        return replace(self, floors=kept, **changes)
 
 
 def split_slice(name: str) -> tuple[str, str]:
