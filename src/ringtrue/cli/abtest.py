@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.options import Json, StoreOptions, existing, utc_now
+from ringtrue.cli.options import Json, StoreOptions, command_group, existing, utc_now
 from ringtrue.errors import REGRESSION, InputError
 
 if TYPE_CHECKING:
@@ -17,11 +17,7 @@ if TYPE_CHECKING:
     from ringtrue.online import Scores, Standing
     from ringtrue.stats import RareLossRate, SequentialRate
 
-app = typer.Typer(
-    help="Run sequential A/B tests on live queries. You may look at any time.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Run sequential A/B tests on live queries. You may look at any time.")
 Feature = Annotated[str, typer.Argument(help="The feature under test, such as rerank-v2.")]
 Who = Annotated[str, typer.Option("--who", help="Who does it, for the audit trail.")]
 Alpha = Annotated[float, typer.Option("--alpha", help="At most this often a treatment without gain is accepted.")]

@@ -10,7 +10,7 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.gate import BASELINE, BaselineFile
-from ringtrue.cli.options import Json
+from ringtrue.cli.options import Json, command_group
 from ringtrue.errors import REGRESSION, InputError
 
 if TYPE_CHECKING:
@@ -19,11 +19,7 @@ if TYPE_CHECKING:
     from ringtrue.verdict import Baseline
     from ringtrue.verdict.update import Movement
 
-app = typer.Typer(
-    help="Show or update the baseline file that gates compare with.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Show or update the baseline file that gates compare with.")
 
 
 @app.command("show")
@@ -36,14 +32,20 @@ def show_baseline(baseline: BaselineFile = BASELINE, json: Json = False) -> None
 
     found = read_baseline(baseline)
     if json:
-        show.as_json(
-            {
-                "file": baseline, "version": found.version, "reason": found.reason, "retriever": found.retriever,
-                "config": dict(found.config), "fingerprint": found.fingerprint, "golden": found.golden, "corpus": found.corpus,
-                "recorded_at": found.recorded_at, "machine": found.machine, "metrics": dict(found.metrics),
-                "latency_ms": dict(found.latency), "queries": len(found.per_query),
-            }
-        )  # fmt: skip
+        names = (
+            "version",
+            "reason",
+            "retriever",
+            "config",
+            "fingerprint",
+            "golden",
+            "corpus",
+            "recorded_at",
+            "machine",
+            "metrics",
+        )
+        more = {"latency_ms": found.latency, "queries": len(found.per_query)}
+        show.as_json({"file": baseline, **show.pick(found, *names), **more})
         return
     print(f"baseline {found.version} ({baseline})")
     facts = {
@@ -152,8 +154,8 @@ def _print_update(
     rows = []
     for move in moves:
         digits = 1 if move.measure in ("p50", "p95", "p99") else 4
-        change = "—" if move.change is None else f"{move.change:+.{digits}f}"
-        rows.append([move.measure, show.number(move.old, digits), show.number(move.new, digits), change])
+        values = [show.number(value, digits) for value in (move.old, move.new)]
+        rows.append([move.measure, *values, show.signed(move.change, digits)])
     print()
     show.table(["measure", "old", "new", "Δ"], rows)
     if against:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import typer
 
+from ringtrue.cli.options import command_group
 from ringtrue.errors import MissingInput
 
-app = typer.Typer(help="Run benchmarks next to comparable libraries.", no_args_is_help=True, rich_markup_mode=None)
+app = command_group("Run benchmarks next to comparable libraries.")
 # The script reads its own options, --help among them.
 _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 

@@ -158,10 +158,8 @@ def _print(outcome: Outcome, notes: Sequence[str], *, json: bool) -> None:
                 "verdict": outcome.word,
                 "exit_code": outcome.code,
                 "reason": "; ".join(outcome.reasons),
-                "reasons": outcome.reasons,
-                "failures": outcome.failures,
+                **show.pick(outcome, "reasons", "failures", "files"),
                 "run_dir": outcome.run,
-                "files": outcome.files,
                 "notes": notes,
             }
         )

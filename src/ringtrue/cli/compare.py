@@ -175,11 +175,7 @@ def _check_fields(fields: Sequence[str], arms: Sequence[Arm]) -> None:
 
 def _record(found: Comparison, a: Arm, b: Arm, count: int) -> dict[str, Any]:
     return {
-        "verdict": found.verdict,
-        "reason": found.reason,
-        "a": found.a,
-        "b": found.b,
-        "primary": found.primary,
+        **show.pick(found, "verdict", "reason", "a", "b", "primary"),
         "measures": {name: _measure_record(one) for name, one in found.measures.items()},
         "slices": {
             name: {value: {m: _measure_record(one) for m, one in parts.items()} for value, parts in values.items()}
@@ -189,13 +185,7 @@ def _record(found: Comparison, a: Arm, b: Arm, count: int) -> dict[str, Any]:
         "moved": [
             {"query_id": query, "a": then, "b": now, "diff": gap} for query, then, now, gap in _moved(found, a, b, count)
         ],
-        "only_a": found.only_a,
-        "only_b": found.only_b,
-        "alpha": found.alpha,
-        "correction": found.correction,
-        "resamples": found.resamples,
-        "seed": found.seed,
-        "notes": found.notes,
+        **show.pick(found, "only_a", "only_b", "alpha", "correction", "resamples", "seed", "notes"),
     }
 
 
@@ -248,7 +238,7 @@ def _print(found: Comparison, a: Arm, b: Arm, count: int, *, tests: bool) -> Non
         print()
         texts = {query.query_id: query.text for arm in (a, b) for query in getattr(arm, "queries", ())}
         rows = [
-            [query, _short(beside_id(query, texts.get(query, ""))), show.number(then), show.number(now), _signed(gap)]
+            [query, show.short(beside_id(query, texts.get(query, ""))), show.number(then), show.number(now), show.signed(gap)]
             for query, then, now, gap in moved
         ]
         show.table(["moved most", "question", "A", "B", f"{found.primary} B − A"], rows, text_columns=2)
@@ -276,7 +266,7 @@ def _sentence(found: Comparison, main: MeasureComparison) -> str:
         return f"Whether {found.b} differs from {found.a} cannot be told."
     if same(found):
         return f"{found.b} and {found.a} are the same: {all_the_same(found)}."
-    moved = f"{show.number(main.a)} → {show.number(main.b)} ({_signed(main.diff)})"
+    moved = f"{show.number(main.a)} → {show.number(main.b)} ({show.signed(main.diff)})"
     if found.verdict == "not enough evidence":
         return f"Whether {found.b} differs from {found.a} by {found.primary} is open: {moved}."
     return f"{found.b} is {found.verdict} than {found.a} by {found.primary}: {moved}."
@@ -293,9 +283,9 @@ def _measure_row(one: MeasureComparison) -> list[str]:
     return [
         show.number(one.a),
         show.number(one.b),
-        _signed(one.diff),
-        _interval(one.low, one.high),
-        _p(one.p_adjusted),
+        show.signed(one.diff),
+        show.interval(one.low, one.high),
+        show.p_value(one.p_adjusted),
         f"{one.wins}/{one.ties}/{one.losses}",
         says(one),
     ]
@@ -316,12 +306,12 @@ def _print_tests(found: Comparison) -> None:
             name,
             str(one.n),
             show.number(one.t, 2),
-            _p(one.t_p),
-            _p(one.wilcoxon_p),
-            _p(one.p),
-            _p(one.interval_p),
+            show.p_value(one.t_p),
+            show.p_value(one.wilcoxon_p),
+            show.p_value(one.p),
+            show.p_value(one.interval_p),
             show.number(one.effect, 2),
-            _interval(*one.bca),
+            show.interval(*one.bca),
             show.number(one.prob_better),
             "none" if math.isinf(one.detectable) else show.number(one.detectable),
             "—" if one.more_queries is None else f"{one.more_queries:,}",
@@ -352,21 +342,3 @@ def _print_latency(found: LatencyComparison, alpha: float) -> None:
 
 def _level(alpha: float) -> str:
     return f"{100 * (1 - alpha):.4g} %"
-
-
-def _interval(low: float, high: float, digits: int = 4) -> str:
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return "—"
-    return f"{_signed(low, digits)} … {_signed(high, digits)}"
-
-
-def _p(value: float) -> str:
-    return "—" if math.isnan(value) else f"{value:.2g}"
-
-
-def _signed(value: float, digits: int = 4) -> str:
-    return "—" if math.isnan(value) else f"{value:+.{digits}f}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONG else text[: LONG - 1] + "…"

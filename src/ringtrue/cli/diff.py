@@ -132,15 +132,10 @@ def print_differences(found: dict[str, RankingDifference], *, k: int, limit: int
             show.number(difference.tau, 2),
             show.number(difference.overlap, 2),
             "yes" if difference.top1_changed else "no",
-            _signed(difference.rr_delta),
-            _signed(difference.ndcg_delta),
+            show.signed(difference.rr_delta, 3),
+            show.signed(difference.ndcg_delta, 3),
         ]
         for query_id, difference in worst
     ]
     headers = ["query", "difference", "score", "tau-b", "overlap", "top-1 changed", "RR Δ", "nDCG Δ"]
     show.table(headers, rows, text_columns=2)
-
-
-def _signed(value: float | None) -> str:
-    text = show.number(value, 3)
-    return f"+{text}" if value is not None and value > 0 else text

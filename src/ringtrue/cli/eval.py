@@ -90,11 +90,9 @@ def eval_command(
 def record(found: Evaluation) -> dict[str, Any]:
     """Return an evaluation under the stable keys of ``--json``."""
     return {
-        "name": found.name,
-        "run_dir": found.run_dir,
-        "metrics": found.metrics,
+        **show.pick(found, "name", "run_dir", "metrics", "failures", "cached", "setup", "notes"),
         "summary": {str(measure): found.scores.summary(measure) for measure in found.scores.measures},
-        "intervals": {name: list(ends) for name, ends in found.intervals.items()},
+        "intervals": found.intervals,
         "per_slice": {
             field: {
                 value: {str(m): found.scores.by(field, m)[value].mean for m in found.scores.measures}
@@ -103,12 +101,8 @@ def record(found: Evaluation) -> dict[str, Any]:
             for field in found.setup.golden.slices
         },
         "components": {part.name: part.scores.aggregate for part in found.components},
-        "latency_ms": {name: getattr(found.latency, name) for name in ("p50", "p95", "p99")},
-        "missing": list(found.scores.counted.missing),
-        "failures": found.failures,
-        "cached": found.cached,
+        "latency_ms": show.pick(found.latency, "p50", "p95", "p99"),
+        "missing": found.scores.counted.missing,
         "queries": len(found.queries),
-        "setup": found.setup,
         "lost": len(found.losses),
-        "notes": list(found.notes),
     }

@@ -11,18 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.options import Json
+from ringtrue.cli.options import Json, command_group
 from ringtrue.errors import InputError, MissingInput, SpecError
 
 if TYPE_CHECKING:
     from ringtrue.experiment import Experiment, ExperimentFile
     from ringtrue.verdict import Comparison
 
-app = typer.Typer(
-    help="Track what was tried, with its numbers and verdict.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Track what was tried, with its numbers and verdict.")
 FILE = Path("experiments.json")
 BASELINE = Path("ringtrue-baseline.json")
 File = Annotated[Path, typer.Option("--file", "-f", help="The file of experiments.")]
@@ -119,7 +115,9 @@ def list_experiments(
     for one in found:
         metrics = {_measure(name): value for name, value in one.metrics.items()}
         numbers = [show.number(metrics.get(name)) for name in columns]
-        rows.append([one.id, one.date, _short(one.description), one.decision or _short(one.verdict, 20) or "—", *numbers])
+        rows.append(
+            [one.id, one.date, show.short(one.description), one.decision or show.short(one.verdict, 20) or "—", *numbers]
+        )
     show.table(["id", "date", "description", "verdict", *columns], rows, text_columns=4)
 
 
@@ -200,7 +198,7 @@ def compare_experiments(
         rows = [[name, _cell(x), _cell(y)] for name, (x, y) in changed.items()]
         show.table(["change", one.id, other.id], rows, text_columns=3)
     print()
-    rows = [[name, show.number(x), show.number(y), _signed(_diff(x, y))] for name, (x, y) in both.items()]
+    rows = [[name, show.number(x), show.number(y), show.signed(_diff(x, y))] for name, (x, y) in both.items()]
     show.table(["measure", one.id, other.id, "Δ"], rows)
     if one.golden != other.golden:
         show.note(f"they were measured on different golden sets: {one.golden or 'not known'} and {other.golden or 'not known'}")
@@ -212,9 +210,9 @@ def compare_experiments(
     rows = [
         [
             name,
-            _signed(m.diff),
-            f"{m.low:+.4f} … {m.high:+.4f}",
-            f"{m.p_adjusted:.2g}",
+            show.signed(m.diff),
+            show.interval(m.low, m.high),
+            show.p_value(m.p_adjusted),
             f"{m.wins}/{m.ties}/{m.losses}",
             says(m),
         ]
@@ -333,19 +331,9 @@ def _tests(found: Comparison) -> dict[str, dict[str, Any]]:
     }
 
 
-def _signed(value: float | None) -> str:
-    text = show.number(value)
-    return f"+{text}" if value is not None and value > 0 else text
-
-
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, dict):
         return ", ".join(f"{name}={_cell(item)}" for name, item in value.items())
     return "—" if value is None else str(value)
-
-
-def _short(text: str, width: int = 48) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= width else f"{line[: width - 1]}…"

@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.options import Since, StoreOptions, Until, Who, moment, person
+from ringtrue.cli.options import Since, StoreOptions, Until, Who, command_group, moment, person
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from ringtrue.online import Derived
 
-app = typer.Typer(
-    help="Record clicks and other signals, and derive judgments.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Record clicks and other signals, and derive judgments.")
 
 
 @app.command()
@@ -401,11 +397,7 @@ def as_record(found: Derived, *, dry_run: bool) -> dict[str, Any]:
     return {
         "dry_run": dry_run,
         "judgments": len(found.judgments),
-        "by_source": found.by_source,
         "unknown": len(found.unknown),
-        "left": found.left,
-        "searches": found.searches,
-        "queries": found.queries,
-        "variants": found.variants,
+        **show.pick(found, "by_source", "left", "searches", "queries", "variants"),
         "examination": found.examinations,
     }

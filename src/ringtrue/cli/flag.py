@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.options import StoreOptions, Who, has_store, person
+from ringtrue.cli.options import StoreOptions, Who, command_group, has_store, person
 from ringtrue.errors import OK, REGRESSION, UNDECIDED, InputError
 
 if TYPE_CHECKING:
     from ringtrue.online import Decision
 
-app = typer.Typer(
-    help="Roll features out in stages, guarded by evidence.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Roll features out in stages, guarded by evidence.")
 Flagged = Annotated[str, typer.Argument(metavar="NAME", help="The feature, like new-ranking.")]
 
 
@@ -205,11 +201,12 @@ def _facts(decision: Decision) -> dict[str, Any]:
     from ringtrue.online import explain
 
     return {
-        "action": decision.action, "why": decision.why, "rollout": decision.flag.rollout, "state": decision.flag.state,
-        "before": {"rollout": decision.before.rollout, "state": decision.before.state},
-        "checks": [{"name": check.name, "holds": check.holds, "says": check.says} for check in decision.checks],
-        "breaches": list(decision.breaches), "page": explain(decision),
-    }  # fmt: skip
+        **show.pick(decision, "action", "why", "breaches"),
+        **show.pick(decision.flag, "rollout", "state"),
+        "before": show.pick(decision.before, "rollout", "state"),
+        "checks": [show.pick(check, "name", "holds", "says") for check in decision.checks],
+        "page": explain(decision),
+    }
 
 
 def _change(detail: Any) -> str:

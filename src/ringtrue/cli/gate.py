@@ -193,18 +193,11 @@ def record(verdict: Verdict, evaluation: Evaluation, baseline: Baseline | None, 
     return {
         "verdict": verdict.word,
         "exit_code": verdict.exit_code,
-        "failures": list(verdict.failures),
-        "checks": list(verdict.checks),
-        "baseline": None
-        if baseline is None
-        else {"version": baseline.version, "recorded_at": baseline.recorded_at, "retriever": baseline.retriever},
-        "name": verdict.name,
-        "run_dir": evaluation.run_dir,
+        **show.pick(verdict, "failures", "checks", "name", "mode", "notes"),
+        "baseline": None if baseline is None else show.pick(baseline, "version", "recorded_at", "retriever"),
+        **show.pick(evaluation, "run_dir", "cached"),
         "golden": evaluation.setup.golden.version,
-        "cached": evaluation.cached,
-        "mode": verdict.mode,
-        "reports": list(reports),
-        "notes": list(verdict.notes),
+        "reports": reports,
     }
 
 
@@ -300,7 +293,7 @@ def _rows(checks: Iterable[Check], evaluation: Evaluation, baseline: Baseline | 
                 (f"{measure} (ms)" if timed else measure) + (f" of {slice_}" if slice_ is not None else ""),
                 show.number(before, digits),
                 show.number(shown.current, digits),
-                "—" if before is None else f"{shown.current - before:+.{digits}f}",
+                show.signed(None if before is None else shown.current - before, digits),
                 _limit(found, lower=timed or upside(measure) < 0, digits=digits),
                 ends,
                 min((check.status for check in found), key=BY_WEIGHT.index).upper(),

@@ -11,7 +11,7 @@ import typer
 from ringtrue.cli import show
 from ringtrue.cli.bootstrap import bootstrap_command
 from ringtrue.cli.columns import columns_of
-from ringtrue.cli.options import Json, Overwrite
+from ringtrue.cli.options import Json, Overwrite, command_group
 from ringtrue.cli.refresh import refresh_command
 from ringtrue.cli.validate import validate_command
 from ringtrue.errors import REGRESSION, CannotDecide, InputError
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from ringtrue.records import Run
     from ringtrue.retrieve.connectors.base import Connector
 
-app = typer.Typer(
-    help="Validate, show, split, convert and version golden sets. Name a set by path or shipped name (hotel, clinical …).",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+app = command_group(
+    "Validate, show, split, convert and version golden sets. Name a set by path or shipped name (hotel, clinical …)."
 )
 Source = Annotated[str, typer.Argument(metavar="SET", help="A file, a folder, or a shipped name such as hotel.")]
 
@@ -96,11 +94,7 @@ def show_set(
         "id": golden.id,
         "version": version_name(golden),
         "content_hash": content_hash(golden),
-        "corpus_hash": golden.corpus_hash,
-        "profile": golden.profile,
-        "created_at": golden.created_at,
-        "description": golden.description,
-        "provenance": golden.provenance,
+        **show.pick(golden, "corpus_hash", "profile", "created_at", "description", "provenance"),
         "documents": len(golden.documents),
         "queries": len(golden.queries),
         "judgments": len(golden.judgments),

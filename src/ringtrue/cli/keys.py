@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.options import StoreOptions, Who, person
+from ringtrue.cli.options import StoreOptions, Who, command_group, person
 from ringtrue.errors import MissingInput, nearest
 
 if TYPE_CHECKING:
     from ringtrue.answers import Scope
     from ringtrue.store import ApiKey
 
-app = typer.Typer(
-    help="Create, list and revoke API keys.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Create, list and revoke API keys.")
 
 
 @app.command()

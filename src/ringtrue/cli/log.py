@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.options import AGO, UNITS, Json, Since, StoreOptions, StoreUrl, Until, moment
+from ringtrue.cli.options import AGO, UNITS, Json, Since, StoreOptions, StoreUrl, Until, command_group, moment
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from ringtrue.store import LoggedQuery, Store
     from ringtrue.traffic import Traffic
 
-app = typer.Typer(
-    help="Show, import, export and prune logged searches.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Show, import, export and prune logged searches.")
 OVERLAP = 15
 """Seconds that --follow looks back: batches of several processes may be written later than they happened."""
 PAUSE = 0.5
@@ -286,7 +282,7 @@ def _print(rows: list[LoggedQuery], *, header: bool = True) -> None:
             row.created_at[:19].replace("T", " "),
             row.tool_name,
             row.session_id or "—",
-            _short(row.query),
+            show.short(row.query),
             ", ".join(row.result_ids[:3]) or (row.fallback or ("—" if row.result_count is None else "nothing found"))[:40],
             "—" if row.result_count is None else str(row.result_count),
             show.number(row.total_latency_ms, 1),
@@ -300,11 +296,6 @@ def _print(rows: list[LoggedQuery], *, header: bool = True) -> None:
             print("  ".join(line), flush=True)
 
 
-def _short(text: str, length: int = 48) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= length else line[: length - 1] + "…"
-
-
 def _json_line(row: LoggedQuery) -> None:
     from ringtrue.online import line_of
 
@@ -313,12 +304,8 @@ def _json_line(row: LoggedQuery) -> None:
 
 def _cells(part: Figures) -> list[str]:
     latency = [show.number(part.latency_ms.get(name), 1) for name in ("p50", "p95", "p99")]
-    rates = [_percent(part.zero_result_rate), _percent(part.degraded_rate)]
+    rates = [show.percent(part.zero_result_rate), show.percent(part.degraded_rate)]
     return [f"{part.searches:,}", f"{part.sessions:,}", f"{part.errors:,}", *rates, *latency, show.number(part.proxy, 3)]
-
-
-def _percent(share: float | None) -> str:
-    return "—" if share is None else f"{100 * share:.1f} %"
 
 
 def _span(since: str | None, start: str | None, end: str | None) -> str:

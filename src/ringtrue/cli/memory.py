@@ -106,15 +106,9 @@ def settings_of(root: str) -> Any:
 def brief(memory: Memory, root: str) -> dict[str, Any]:
     """Return what a compact list says about a memory."""
     return {
-        "id": memory.id,
-        "category": memory.category,
+        **show.pick(memory, "id", "category", "status", "tier", "updated_at", "path", "source"),
         "title": title_of(memory),
-        "status": memory.status,
-        "tier": memory.tier,
         "tags": tags_of(memory),
-        "updated_at": memory.updated_at,
-        "path": memory.path,
-        "source": memory.source,
     }
 
 

@@ -71,11 +71,11 @@ def _print(found: Checkup, limit: int | None) -> None:
     rows = [
         ["prompts", str(figures.prompts), f"in {figures.days:g} days; {figures.empty} empty, {figures.skipped} skipped"],
         ["injected", str(figures.injected), f"prompts, with {figures.injections} pointers in all"],
-        ["silent", _share(figures.silent_rate), "of the prompts that were looked up"],
-        ["read after injection", _share(figures.read_after_injection_rate), "of the prompts with an injection"],
-        ["quoted after injection", _share(figures.reference_rate), "of the prompts with an injection"],
-        ["unused", _share(figures.unused_rate), "of the prompts with an injection: neither read nor quoted"],
-        ["false injections", _share(figures.false_inject_rate), f"of {figures.judged} injections that were judged"],
+        ["silent", show.percent(figures.silent_rate, 0), "of the prompts that were looked up"],
+        ["read after injection", show.percent(figures.read_after_injection_rate, 0), "of the prompts with an injection"],
+        ["quoted after injection", show.percent(figures.reference_rate, 0), "of the prompts with an injection"],
+        ["unused", show.percent(figures.unused_rate, 0), "of the prompts with an injection: neither read nor quoted"],
+        ["false injections", show.percent(figures.false_inject_rate, 0), f"of {figures.judged} injections that were judged"],
         ["hook, median and p95", f"{_ms(figures.ms_p50)} / {_ms(figures.ms_p95)}", "own work, without the start of Python"],
     ]
     print()
@@ -99,10 +99,6 @@ def _print(found: Checkup, limit: int | None) -> None:
             print(f"  … and {len(lines) - limit} more; see --all")
     if not found.findings:
         print("nothing to look at")
-
-
-def _share(value: float | None) -> str:
-    return "—" if value is None else f"{100 * value:.0f} %"
 
 
 def _ms(value: float | None) -> str:

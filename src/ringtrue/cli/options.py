@@ -45,6 +45,11 @@ AGO = re.compile(r"(\d{1,6})\s*([mhdw])")
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
+def command_group(help_text: str) -> typer.Typer:
+    """Return an empty group of commands."""
+    return typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode=None)
+
+
 @dataclass(frozen=True)
 class StoreOptions:
     """The store, the project in it, and how results are printed."""

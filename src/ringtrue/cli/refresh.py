@@ -138,27 +138,15 @@ def _show_situation(found: Situation, name: str, *, weeks: int, silent: int, jso
         show.as_json(
             {
                 "proposal": proposal.id,
-                "golden": proposal.golden,
-                "proposed_now": found.proposed_now,
+                **show.pick(proposal, "golden", "retire"),
+                **show.pick(found, "proposed_now", "age_days", "coverage", "warnings"),
+                **show.pick(progress, "pairs", "judged", "rejected", "waiting"),
                 "new": [
                     {"query_id": query.query_id, "text": query.text, "intent": question.intent, "asked": question.count}
                     for query, question in zip(proposal.new, proposal.questions, strict=True)
                 ],
-                "retire": proposal.retire,
-                "pairs": progress.pairs,
-                "judged": progress.judged,
-                "rejected": progress.rejected,
-                "waiting": progress.waiting,
                 "without_text": silent,
-                "log": {
-                    "searches": asked.searches,
-                    "questions": len(asked.questions),
-                    "screened": asked.screened,
-                    "empty": asked.empty,
-                },
-                "age_days": found.age_days,
-                "coverage": share,
-                "warnings": found.warnings,
+                "log": {**show.pick(asked, "searches", "screened", "empty"), "questions": len(asked.questions)},
             }
         )
         return
@@ -207,12 +195,9 @@ def _show_finished(made: Refreshed, proposal: Proposal, out: Path, lost: Sequenc
                 "written": None if made.golden is None else out,
                 "version": version,
                 "refused": made.refused or None,
-                "agreement": made.agreement,
+                **show.pick(made, "agreement", "added", "retired", "left_out"),
                 "minimum": minimum,
                 "disputes": differing,
-                "added": made.added,
-                "retired": made.retired,
-                "left_out": made.left_out,
                 "lost": lost,
             }
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.options import StoreOptions, utc_now
+from ringtrue.cli.options import StoreOptions, command_group, utc_now
 from ringtrue.cli.show import harmless
 from ringtrue.errors import InputError
 
@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from ringtrue.online.review import ReviewQueue
     from ringtrue.store import ReviewItem
 
-app = typer.Typer(
-    help="Have people judge query-document pairs, independently.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Have people judge query-document pairs, independently.")
 Reviewer = Annotated[str, typer.Option("--reviewer", "-r", help="Who judges.")]
 RuleName = Annotated[str, typer.Option("--rule", help="How several grades become one: majority, max, newest or adjudicated.")]
 Adjudicator = Annotated[

@@ -203,17 +203,13 @@ def _record(scores: Scores, *, per_query: bool, bounds: bool, by: list[str], wor
         lowest = scores.worst(scores.measures[0], count=worst)
         record["worst"] = [{"query_id": query_id, str(scores.measures[0]): value} for query_id, value in lowest]
     record["counted"] = {
-        "queries": counted.queries,
-        "missing": counted.missing,
+        **show.pick(
+            counted, "queries", "missing", "ignored_queries", "repeated_judgments", "zero_relevant", "average_over", "gain"
+        ),
         "queries_without_relevant": len(counted.without_relevant),
-        "ignored_queries": counted.ignored_queries,
         "duplicates_removed": counted.duplicates,
-        "repeated_judgments": counted.repeated_judgments,
         "ties_across_cutoffs": {str(cutoff): queries for cutoff, queries in counted.tied_cutoffs},
-        "zero_relevant": counted.zero_relevant,
-        "average_over": counted.average_over,
         "relevant_from_grade": counted.rel,
-        "gain": counted.gain,
         "judged_at_10": scores.judged_share,
     }
     record["notes"] = counted.notes()

@@ -102,14 +102,8 @@ def _scope(given: Sequence[str]) -> dict[str, str]:
 
 
 def _as_dict(hit: Hit) -> dict[str, object]:
-    return {
-        "doc_id": hit.doc_id,
-        "score": hit.score,
-        "chunk": hit.chunk,
-        "channels": dict(hit.channels),
-        "confidence": hit.confidence,
-        "stages": [stage._asdict() for stage in hit.stages],
-    }
+    stages = [stage._asdict() for stage in hit.stages]
+    return {**show.pick(hit, "doc_id", "score", "chunk", "channels", "confidence"), "stages": stages}
 
 
 def _snippets(collection: Collection | None, hits: Sequence[Hit], *, width: int = 72) -> list[str]:

@@ -12,7 +12,7 @@ import typer
 from ringtrue.cli import show
 from ringtrue.cli.flag import Flagged
 from ringtrue.cli.ingest import DEFAULT_FOLDER
-from ringtrue.cli.options import StoreOptions, Who, moment, person
+from ringtrue.cli.options import StoreOptions, Who, command_group, moment, person
 from ringtrue.errors import InputError, MissingInput, nearest
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ringtrue.online.scoring import Feed
     from ringtrue.store import Flag, Store
 
-app = typer.Typer(help="Run a candidate beside production, unseen by users.", no_args_is_help=True, rich_markup_mode=None)
+app = command_group("Run a candidate beside production, unseen by users.")
 
 
 @app.command()
@@ -323,11 +323,10 @@ def _row(flag: Flag, found: ShadowSummary, *, known: bool) -> list[str]:
     def percent(share: float | None, sign: str = "") -> str:
         return "—" if share is None else f"{share:{sign}.1%}"
 
-    delta = "—" if found.mrr_delta is None else f"{found.mrr_delta:+.4f}"
     return [
         flag.name, "no flag" if not known else "on" if flag.shadow else "off", str(flag.metadata.get("candidate", "—")),
         str(found.queries), str(found.missing), str(found.failures), percent(found.changed), percent(found.top_changed),
-        show.number(found.overlap, 2), str(found.judged), delta, percent(found.p95_increase, "+"),
+        show.number(found.overlap, 2), str(found.judged), show.signed(found.mrr_delta), percent(found.p95_increase, "+"),
         f"{found.timed} {found.timed_source or ''}".strip() if found.timed else "—",
     ]  # fmt: skip
 
@@ -343,12 +342,7 @@ def _golden_facts(found: OnGolden) -> dict[str, Any]:
 def _print_golden(found: OnGolden) -> None:
     print(f"\non {found.treatment.golden}, {found.treatment.query_count} queries:")
     rows = [
-        [
-            measure,
-            show.number(found.control.metrics.get(measure)),
-            show.number(found.treatment.metrics.get(measure)),
-            f"{delta:+.4f}",
-        ]
+        [measure, *(show.number(side.metrics.get(measure)) for side in (found.control, found.treatment)), show.signed(delta)]
         for measure, delta in found.treatment.deltas.items()
     ]
     show.table(["measure", "production", "candidate", "Δ"], rows)

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ def plain(value: Any) -> Any:
     """Return a value as JSON can hold it; an undefined number becomes null, never 0."""
     if is_dataclass(value) and not isinstance(value, type):
         return plain(asdict(value))
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
@@ -25,6 +25,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def pick(record: object, *names: str) -> dict[str, Any]:
+    """Return some attributes of a record by name, for ``as_json``."""
+    return {name: getattr(record, name) for name in names}
 
 
 def as_json(value: Any) -> None:
@@ -47,6 +52,32 @@ def number(value: float | None, digits: int = 4) -> str:
 def score(value: float | None) -> str:
     """Return a hit's score for a table; small ones, such as reciprocal ranks, keep four digits that mean something."""
     return f"{value:.4g}" if value is not None and 0 < abs(value) < 0.1 else number(value)
+
+
+def signed(value: float | None, digits: int = 4) -> str:
+    """Return a difference for a table, with its sign."""
+    return "—" if value is None or math.isnan(value) else f"{value:+.{digits}f}"
+
+
+def interval(low: float, high: float, digits: int = 4) -> str:
+    """Return the interval of a difference for a table."""
+    return f"{signed(low, digits)} … {signed(high, digits)}" if math.isfinite(low) and math.isfinite(high) else "—"
+
+
+def p_value(value: float) -> str:
+    """Return a p-value for a table."""
+    return "—" if math.isnan(value) else f"{value:.2g}"
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """Return a share for a table."""
+    return "—" if share is None else f"{100 * share:.{digits}f} %"
+
+
+def short(text: str, length: int = 48) -> str:
+    """Return the beginning of a text on one line, with an ellipsis if it is longer."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
 def on_terminal() -> bool:

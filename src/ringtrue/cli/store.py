@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.options import Json, StoreOptions, StoreUrl, existing, utc_now
+from ringtrue.cli.options import Json, StoreOptions, StoreUrl, command_group, existing, utc_now
 from ringtrue.errors import InputError, MissingInput
 
 if TYPE_CHECKING:
     from ringtrue.store import Pruned, Store
 
-app = typer.Typer(
-    help="Inspect, upgrade, back up and prune the database. It is a SQLite file, or PostgreSQL.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Inspect, upgrade, back up and prune the database. It is a SQLite file, or PostgreSQL.")
 
 
 @app.command()

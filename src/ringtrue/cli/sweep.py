@@ -146,18 +146,15 @@ def record(found: Sweep) -> dict[str, Any]:
     held = found.held_out
     return {
         "verdict": found.outcome,
-        "sentence": found.sentence,
-        "measure": found.measure,
-        "method": found.method,
-        "seed": found.seed,
+        **show.pick(found, "sentence", "measure", "method", "seed"),
         "space": found.space.as_dict(),
         "best": None if found.best is None else _trial(found.best),
-        "baseline": {"retriever": found.baseline.retriever, "chunks": found.baseline.chunks},
+        "baseline": show.pick(found.baseline, "retriever", "chunks"),
         "tuning": found.tuning,
         "held_out": None
         if held is None
         else {
-            **{name: getattr(held, name) for name in ("n", "baseline", "best", "diff", "p", "p_corrected", "looks")},
+            **show.pick(held, "n", "baseline", "best", "diff", "p", "p_corrected", "looks"),
             "looks_at_other_versions": held.earlier,
             "winners_tested": held.confirmations,
             "undefined": held.undefined,
@@ -168,22 +165,13 @@ def record(found: Sweep) -> dict[str, Any]:
         "trials": [_trial(trial) for trial in found.trials],
         "impossible": [{"values": one.point.values, "reason": one.reason} for one in found.impossible],
         "effects": effects(found),
-        "searches": found.searches,
-        "golden": found.golden,
-        "corpus": found.corpus,
-        "notes": found.notes,
+        **show.pick(found, "searches", "golden", "corpus", "notes"),
     }
 
 
 def _trial(trial: Trial) -> dict[str, Any]:
-    return {
-        "number": trial.number,
-        "values": dict(trial.values),
-        "retriever": trial.point.retriever,
-        "chunks": trial.point.chunks,
-        "value": trial.value,
-        "reused": trial.reused,
-    }
+    where = show.pick(trial.point, "retriever", "chunks")
+    return {**show.pick(trial, "number", "values", "value", "reused"), **where}
 
 
 def print_sweep(found: Sweep, *, limit: int | None) -> None:
@@ -221,8 +209,8 @@ def print_sweep(found: Sweep, *, limit: int | None) -> None:
 
 
 def _side(name: str, side: Tuning | HeldOut) -> list[str]:
-    means = [show.number(side.baseline), show.number(side.best), f"{side.diff:+.4f}"]
-    return [name, str(side.n), *means, f"{side.p:.2g}", f"{side.p_corrected:.2g}"]
+    means = [show.number(side.baseline), show.number(side.best), show.signed(side.diff)]
+    return [name, str(side.n), *means, show.p_value(side.p), show.p_value(side.p_corrected)]
 
 
 def _notes(found: Sweep) -> None:
