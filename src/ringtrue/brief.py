@@ -1,7 +1,8 @@
-"""How records show themselves: ``repr`` fits on a screen, whatever a record holds."""
+"""How records show themselves: ``repr`` fits on a screen, whatever a record holds; and words as a shell takes them."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import fields
 from textwrap import fill
@@ -42,3 +43,12 @@ def _brief(value: Any) -> str:
     if isinstance(value, tuple | list) and len(value) <= 10 and all(isinstance(one, str | int | float) for one in value):
         return "(" + ", ".join(map(_brief, value)) + ")"
     return f"<{len(value)}>" if hasattr(value, "__len__") else f"{value!r:.200}"
+
+
+def shell_word(text: str) -> str:
+    """Return a word for a shell; one with single quotes is easier to read between double ones.
+
+    >>> shell_word("connect('shop')"), shell_word("my set")
+    ('"connect(\'shop\')"', "'my set'")
+    """
+    return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)

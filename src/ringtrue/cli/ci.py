@@ -331,7 +331,7 @@ def _gated(
     job: CiJob, evaluation: Evaluation, before: Baseline | None, extra: Sequence[Check], notes: Sequence[str]
 ) -> Outcome:
     """Judge an evaluation and write the reports."""
-    from ringtrue.cli.gate import QUERIES, headline, reasons
+    from ringtrue.cli.show_verdict import QUERIES, headline, reasons
     from ringtrue.report import report_on
     from ringtrue.report.story import against
     from ringtrue.verdict import gate, with_checks

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.options import Json, command_group
+from ringtrue.cli.options import Json, Overwrite, check_new, command_group
 from ringtrue.errors import InputError, MissingInput, SpecError
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def import_experiments(
 @app.command("export")
 def export_experiments(
     target: Annotated[Path, typer.Argument(metavar="FILE", help="A .json or .csv file to write.")],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    overwrite: Overwrite = False,
     file: File = FILE,
     json: Json = False,
 ) -> None:
@@ -263,8 +263,7 @@ def export_experiments(
     """
     from ringtrue.experiment import write_experiments
 
-    if target.exists() and not overwrite:
-        raise InputError(f"{target}: exists already; choose another name, or overwrite it (--overwrite)")
+    check_new(target, overwrite=overwrite)
     found = _opened(file).all()
     write_experiments(found, target)
     if json:

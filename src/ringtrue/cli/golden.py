@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ringtrue.brief import shell_word
 from ringtrue.cli import show
 from ringtrue.cli.bootstrap import bootstrap_command
 from ringtrue.cli.columns import columns_of
-from ringtrue.cli.options import Json, Overwrite, command_group
+from ringtrue.cli.options import Json, Overwrite, Source, check_new, command_group
 from ringtrue.cli.refresh import refresh_command
 from ringtrue.cli.validate import validate_command
 from ringtrue.errors import REGRESSION, CannotDecide, InputError
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 app = command_group(
     "Validate, show, split, convert and version golden sets. Name a set by path or shipped name (hotel, clinical …)."
 )
-Source = Annotated[str, typer.Argument(metavar="SET", help="A file, a folder, or a shipped name such as hotel.")]
 
 
 @app.command("list")
@@ -348,18 +348,14 @@ def ingest(
         show.as_json({**show.plain(done), "removed": 0})
         return
     print(f"{done.system}: {done.written} documents written, {done.unchanged} unchanged, {done.searchable} searchable")
-    options = [f"--into {_quoted(into)}"]
-    options += [f"--tenant {_quoted(tenant)}"] if tenant is not None else []
-    options += [f"--prefix {_quoted(prefix)}"] if prefix != "golden" else []
+    options = [f"--into {shell_word(into)}"]
+    options += [f"--tenant {shell_word(tenant)}"] if tenant is not None else []
+    options += [f"--prefix {shell_word(prefix)}"] if prefix != "golden" else []
     print(f"their ids there begin with {done.namespace}, so evaluate with")
-    print(f"  ringtrue eval --golden {_quoted(source)} --retriever {_quoted(into)} --id-pattern {shlex.quote(done.id_pattern)}")
+    named = f"--golden {shell_word(source)} --retriever {shell_word(into)}"
+    print(f"  ringtrue eval {named} --id-pattern {shlex.quote(done.id_pattern)}")
     print("and remove them with")
-    print(f"  ringtrue golden ingest {_quoted(source)} {' '.join(options)} --remove")
-
-
-def _quoted(text: str) -> str:
-    """Return a word for a command line; one with single quotes is easier to read between double ones."""
-    return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)
+    print(f"  ringtrue golden ingest {shell_word(source)} {' '.join(options)} --remove")
 
 
 def _connected(text: str) -> Connector:
@@ -392,8 +388,8 @@ def pool(
     from ringtrue.golden import pool as pool_of
     from ringtrue.measures import as_qrels
 
-    if out is not None and out.exists() and not overwrite:
-        raise InputError(f"{out}: exists already; choose another name, or overwrite it (--overwrite)")
+    if out is not None:
+        check_new(out, overwrite=overwrite)
     judged = None if qrels is None else as_qrels(judgments_in(qrels))
     pooled = _named_runs(runs)
     if len(pooled) > 1 and not set.intersection(*(set(run.query_ids) for run in pooled)):

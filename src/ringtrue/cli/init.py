@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import typer
 
 from ringtrue.cli import show
+from ringtrue.cli.options import Overwrite
 from ringtrue.errors import AccessDenied, InputError, RingtrueError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def init_command(
     ] = None,
     ci: Annotated[str | None, typer.Option("--ci", help="CI files: github, gitlab, both or none.")] = None,
     folder: Annotated[Path, typer.Option("--dir", help="Where to start; the current folder unless given.")] = Path(),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+    overwrite: Overwrite = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object; asks nothing.")] = False,
 ) -> None:
     """Write ringtrue.toml, a starter golden set and CI files.

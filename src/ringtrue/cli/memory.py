@@ -70,18 +70,21 @@ def found_root(given: Path | None) -> str:
     return root
 
 
-def made_root(given: Path | None) -> str:
-    """Return the memory folder to write into, made where it is missing: in the project's folder, that of its git checkout."""
+def usual_root(given: Path | None) -> Path:
+    """Return the memory folder that is given, else the project's, whether it is there yet or not."""
     from ringtrue.config import environment_without_tokens
     from ringtrue.recall.files import IN_PROJECT, find_root
 
     if given is not None:
-        root = given.expanduser().absolute()
-    else:
-        environ, here = environment_without_tokens(), Path.cwd()
-        checkout = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
-        project = Path(environ.get("CLAUDE_PROJECT_DIR") or checkout)
-        root = Path(find_root(str(here), environ) or project / IN_PROJECT)
+        return given.expanduser().absolute()
+    environ, here = environment_without_tokens(), Path.cwd()
+    checkout = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+    return Path(find_root(str(here), environ) or Path(environ.get("CLAUDE_PROJECT_DIR") or checkout, IN_PROJECT))
+
+
+def made_root(given: Path | None) -> str:
+    """Return the memory folder to write into, created if it is missing."""
+    root = usual_root(given)
     if root.exists() and not root.is_dir():
         raise InputError(f"{root}: is a file; name a folder with --root")
     root.mkdir(parents=True, exist_ok=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.memory import Root
+from ringtrue.cli.memory import Root, usual_root
 from ringtrue.config import environment_without_tokens
 from ringtrue.errors import MissingInput
 from ringtrue.extras import install_command
@@ -50,7 +49,8 @@ def mcp_command(
         raise MissingInput(f"the MCP server needs the package 'mcp'; {install_command('mcp')}") from problem
     from ringtrue.memory.listen import address_of, check_token, serve_http
 
-    folder = memory_folder(root)
+    # Hosts start a server in every project; a folder in which nothing is saved stays as it is.
+    folder = str(usual_root(root))
     if http is None:
         # One process of a host serves one conversation, so a call that names none belongs to it.
         own = session or environment_without_tokens().get("CLAUDE_CODE_SESSION_ID") or f"stdio-{os.getpid()}"
@@ -61,17 +61,3 @@ def mcp_command(
     server = build_server(folder, session_id=session or "")
     show.note(f"{folder} is served at {address.url}; Ctrl-C ends it")
     serve_http(server, address, token=token or "", names=name or ())
-
-
-def memory_folder(root: Path | None) -> str:
-    """Return the memory folder that is given, else the project's, whether it is there yet or not.
-
-    Hosts start a server in every project; one that nothing is saved in stays as it is.
-    """
-    from ringtrue.recall.files import IN_PROJECT, find_root
-
-    if root is not None:
-        return str(root.expanduser().absolute())
-    environ, here = environment_without_tokens(), Path.cwd()
-    checkout = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
-    return find_root(str(here), environ) or str(Path(environ.get("CLAUDE_PROJECT_DIR") or checkout, IN_PROJECT))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.options import StoreOptions
+from ringtrue.cli.options import Overwrite, StoreOptions
 from ringtrue.errors import REGRESSION, CannotDecide
 from ringtrue.traffic import marked
 
@@ -48,7 +48,7 @@ def refresh_command(
     ] = None,
     minimum: Annotated[float, typer.Option("--minimum", min=-1, max=1, help="Agreement that must be exceeded.")] = 0.6,
     who: Annotated[str, typer.Option("--who", help="Who proposes, for the audit trail.")] = "ringtrue",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    overwrite: Overwrite = False,
     options: StoreOptions,
 ) -> None:
     """Renew a golden set from logged searches: propose 20 questions, have them judged blind, replace as many old queries.

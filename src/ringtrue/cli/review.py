@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.options import StoreOptions, command_group, utc_now
+from ringtrue.cli.options import Overwrite, StoreOptions, check_new, command_group, utc_now
 from ringtrue.cli.show import harmless
 from ringtrue.errors import InputError
 
@@ -323,7 +323,7 @@ def export(
     out: Annotated[Path, typer.Option("--out", "-o", help="The CSV file to write.")],
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many pairs.")] = 200,
     seed: Annotated[int, typer.Option("--seed", help="Another seed, another order.")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    overwrite: Overwrite = False,
     options: StoreOptions,
 ) -> None:
     """Write the pairs that wait for a reviewer as CSV, for people without this tool: they fill in the column grade.
@@ -335,8 +335,7 @@ def export(
     from ringtrue.formats.table import write_rows
     from ringtrue.online.review import ReviewQueue
 
-    if out.exists() and not overwrite:
-        raise InputError(f"{out}: exists already; choose another name, or overwrite it (--overwrite)")
+    check_new(out, overwrite=overwrite)
     with options.existing() as opened:
         waiting = ReviewQueue(opened, project=options.project).waiting(reviewer, seed=seed)[:limit]
     rows = [(item.item_key, item.query, item.doc_id, item.title, item.text, "", "") for item in waiting]
@@ -404,7 +403,7 @@ def publish(
         str, typer.Option("--reason", help="Why too little agreement is passed over; kept in the audit trail.")
     ] = "",
     who: Annotated[str, typer.Option("--who", help="Who publishes, for the audit trail.")] = "ringtrue",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    overwrite: Overwrite = False,
     options: StoreOptions,
 ) -> None:
     """Write the next version of a golden set with the judgments of its approved pairs, and mark them as published.

@@ -5,6 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ringtrue.cli import show
+from ringtrue.cli.gate import BASELINE
+from ringtrue.report.escape import one_line
+from ringtrue.report.lines import (
+    blame_lines,
+    component_lines,
+    measure_lines,
+    notes,
+    relevant_documents,
+    shown_measures,
+    slice_fields,
+    warnings,
+    without_it,
+)
+from ringtrue.report.story import PERCENTILES, STATUS, against, counted, headline, milliseconds, percent, portion, reasons, span
 
 if TYPE_CHECKING:
     from ringtrue.report import Report
@@ -18,8 +32,6 @@ FAILURES = 10
 
 def print_evaluation(told: Report, *, verbose: bool = False, advice: bool = True) -> None:
     """Print an evaluation with what its report says; ``verbose`` adds how the numbers were made, ``advice`` what to do next."""
-    from ringtrue.report.story import against, headline, reasons
-
     evaluation = told.evaluation
     _first(headline(told), told)
     for reason in reasons(told):
@@ -60,9 +72,6 @@ def _first(sentence: str, report: Report) -> None:
 
 
 def _measures(report: Report) -> None:
-    from ringtrue.report.lines import measure_lines
-    from ringtrue.report.story import PERCENTILES, STATUS, percent, span
-
     evaluation = report.evaluation
     found = [line for line in measure_lines(report) if line.measure not in PERCENTILES]
     judged = any(line.status for line in found)
@@ -86,8 +95,6 @@ def _measures(report: Report) -> None:
 
 def _slices(report: Report) -> None:
     """The first field only: a terminal is narrow, and the reports have all."""
-    from ringtrue.report.lines import shown_measures, slice_fields
-
     fields = slice_fields(report.evaluation)
     if not fields:
         return
@@ -108,9 +115,6 @@ def _slices(report: Report) -> None:
 
 
 def _components(report: Report) -> None:
-    from ringtrue.report.lines import component_lines, shown_measures, without_it
-    from ringtrue.report.story import portion
-
     parts = component_lines(report)
     if not parts:
         return
@@ -134,9 +138,6 @@ def _components(report: Report) -> None:
 
 
 def _blame(evaluation: Evaluation) -> None:
-    from ringtrue.report.lines import blame_lines, relevant_documents
-    from ringtrue.report.story import counted, portion
-
     lost = blame_lines(evaluation)
     if not lost:
         return
@@ -160,9 +161,6 @@ def _blame(evaluation: Evaluation) -> None:
 
 
 def _latency(report: Report) -> None:
-    from ringtrue.report.lines import measure_lines
-    from ringtrue.report.story import PERCENTILES, STATUS, counted, milliseconds
-
     found = report.evaluation.latency
     if not found.count:
         return
@@ -176,8 +174,6 @@ def _latency(report: Report) -> None:
 
 
 def _failures(evaluation: Evaluation) -> None:
-    from ringtrue.report.story import counted
-
     failed = evaluation.failures
     if not failed:
         return
@@ -197,8 +193,6 @@ def _advice(report: Report) -> None:
 
 def _judging(report: Report) -> None:
     """Say how to judge what was only measured."""
-    from ringtrue.cli.gate import BASELINE
-
     folder = report.evaluation.run_dir
     if report.verdict is not None or report.comparison is not None or folder is None:
         return
@@ -209,14 +203,10 @@ def _judging(report: Report) -> None:
 
 
 def _notes(report: Report, verbose: bool) -> None:
-    from ringtrue.report.lines import notes, warnings
-
     for text in notes(report) if verbose else warnings(report):
         show.note(_plain(text))
 
 
 def _plain(text: str) -> str:
     """Return text without the control characters by which a document could write on the terminal."""
-    from ringtrue.report.escape import one_line
-
     return one_line(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.options import Json, StoreOptions, StoreUrl, command_group, existing, utc_now
+from ringtrue.cli.options import Json, Overwrite, StoreOptions, StoreUrl, command_group, existing, utc_now
 from ringtrue.errors import InputError, MissingInput
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def upgrade(store: StoreUrl = None, json: Json = False) -> None:
 def backup(
     file: Annotated[Path, typer.Argument(help="The file to write; .jsonl.gz restores on both databases.")],
     store: StoreUrl = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Back the store up while it is in use: portable (NAME.jsonl.gz), or as a SQLite file (any other name).

@@ -17,20 +17,14 @@ import numpy as np
 
 from ringtrue.experiment.outcome import HeldOut, Outcome, Overfitting, Tuning, Undefined
 from ringtrue.golden import read_looks, record_look, version_name
-from ringtrue.measures import Measure
 from ringtrue.records import Floats, GoldenSet
 from ringtrue.run import Evaluation
 from ringtrue.stats import compare_paired
-from ringtrue.verdict import compare
+from ringtrue.verdict import compare, upside
 
 WHO = "ringtrue sweep"
 _RESAMPLES = 10_000
 _FLAG = 0.05
-
-
-def upside(measure: str) -> int:
-    """Return 1 where more of a measure is better, −1 where less is."""
-    return -1 if Measure.parse(measure).definition.lower_is_better else 1
 
 
 def on_tuning(

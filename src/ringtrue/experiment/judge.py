@@ -9,9 +9,8 @@ from typing import Any
 
 from ringtrue.experiment.changes import changes
 from ringtrue.experiment.record import Experiment
-from ringtrue.measures import Measure
 from ringtrue.run import Evaluation, open_run
-from ringtrue.verdict import Baseline, Check, Comparison, Policy, baseline_of, compare, gate, read_baseline
+from ringtrue.verdict import Baseline, Check, Comparison, Policy, baseline_of, compare, gate, read_baseline, upside
 
 SHOWN = 3
 """Failures that a reason names."""
@@ -104,13 +103,13 @@ def _failed_before(check: Check, earlier: tuple[Check, ...], baseline: Baseline)
     if check.rule == "latency":
         return baseline.latency.get(check.measure, 0.0) > check.threshold
     then = baseline.metrics.get(check.measure) if check.rule in ("floor", "constitutional") else None
-    return then is not None and _upside(check.measure) * (then - check.threshold) < 0
+    return then is not None and upside(check.measure) * (then - check.threshold) < 0
 
 
 def _reason(found: Comparison) -> str:
     main = found.measures[found.primary]
     numbers = f"{main.diff:+.4f} ({main.a:.4f} → {main.b:.4f}) over {main.n} queries, p = {main.p_adjusted:.2g}"
-    gains = [_upside(name) * one.diff for name, one in found.measures.items()]
+    gains = [upside(name) * one.diff for name, one in found.measures.items()]
     if found.verdict == "better":
         every = f"all {len(gains)} measures improved; " if len(gains) > 1 and all(gain > 0 for gain in gains) else ""
         return f"{every}{found.primary} better by {numbers}"
@@ -118,7 +117,3 @@ def _reason(found: Comparison) -> str:
         return f"{found.primary} worse by {numbers}"
     more = f"; about {main.more_queries:,} more queries would settle it" if main.more_queries else ""
     return f"not enough evidence: {found.primary} {numbers}{more}"
-
-
-def _upside(measure: str) -> int:
-    return -1 if Measure.parse(measure).definition.lower_is_better else 1

@@ -29,6 +29,7 @@ from ringtrue.records import GoldenSet
 from ringtrue.retrieve import Collection, canonical, names_documents
 from ringtrue.retrieve.answers import answer_all
 from ringtrue.run import Evaluation, code_hash, evaluate, fingerprint
+from ringtrue.verdict import upside
 
 MEASURE = "nDCG@10"
 SHARE = 0.2
@@ -78,7 +79,7 @@ def sweep(
         bench.check(space.first())
     kept = Journal(None if journal is None else journal / f"{bench.identity(first)}.jsonl", fresh=fresh)
     tried, impossible = _trials(points, bench, kept, progress)
-    up = confirm.upside(name)
+    up = upside(name)
     ranked = sorted(tried, key=lambda trial: (-up * trial.value, trial.number))
     winner = ranked[0] if up * (ranked[0].value - first.metrics[name]) > _SAME else None
     tests = sum(trial.point.key != start.key for trial in tried)
@@ -219,7 +220,7 @@ def _trials(
     points: Walk, bench: _Bench, kept: Journal, progress: Callable[[int], None] | None
 ) -> tuple[list[Trial], list[Impossible]]:
     """Return what came of every point; raises the first objection where no point can be."""
-    measure, up = Measure.parse(bench.measure), confirm.upside(bench.measure)
+    measure, up = Measure.parse(bench.measure), upside(bench.measure)
     tried: list[Trial] = []
     impossible: list[Impossible] = []
     problem: RingtrueError | None = None

@@ -158,11 +158,11 @@ def _templates() -> Environment:
     templates = Environment(
         loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    templates.filters |= {"fragment": _fragment, "tight": _tight, "code": _code}
+    templates.filters |= {"fragment": _fragment, "tight": _tight, "code": code_markup}
     return templates
 
 
-def _code(text: str) -> Markup:
+def code_markup(text: str) -> Markup:
     """Return a text in which what stands between backticks, as in Markdown, is set as code."""
     from markupsafe import Markup, escape
 

@@ -55,6 +55,13 @@ def plain(text: str) -> str:
     return text.replace("\0", " ")
 
 
+def whole_number(who: str, option: str, value: Any) -> int:
+    """Return an option that must be a whole number from 1; raises InputError naming whose it is."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{who} cannot have {option}={value!r}; use a whole number from 1")
+    return value
+
+
 def check_k(k: int) -> int:
     """Return ``k`` when it is a number of hits one can ask for; raises InputError."""
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:

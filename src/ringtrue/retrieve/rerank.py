@@ -28,7 +28,7 @@ from ringtrue.retrieve.connectors.base import PAUSE, check_seconds
 from ringtrue.retrieve.connectors.redact import redacted
 from ringtrue.retrieve.connectors.web import call, keys_of
 from ringtrue.retrieve.encode.model import Model
-from ringtrue.retrieve.protocol import check_k, plain, ranked
+from ringtrue.retrieve.protocol import check_k, plain, ranked, whole_number
 
 Texts = Callable[[Sequence[str]], Sequence[str]]
 """Document ids → their texts, in the same order."""
@@ -50,7 +50,7 @@ class Reranker(ABC):
 
     def __init__(self, *, texts: Texts, depth: int = DEPTH) -> None:
         self.texts = texts
-        self.candidates = _count(self.who, "depth", depth)
+        self.candidates = whole_number(self.who, "depth", depth)
 
     def depth(self, k: int) -> int:
         """Return how many hits it wants to see for an answer of ``k``."""
@@ -201,7 +201,7 @@ class HttpRerank(_Remote):
         if shape not in ("cohere", "tei"):
             raise InputError(f"{self.who}: shape={shape!r} is not known; write 'cohere' or 'tei'")
         self.shape = shape
-        self.batch = None if batch is None else _count(self.who, "batch", batch)
+        self.batch = None if batch is None else whole_number(self.who, "batch", batch)
 
     def scores(self, text: str, documents: Sequence[str]) -> Sequence[float]:
         size = self.batch or len(documents)
@@ -249,7 +249,7 @@ class LlmRerank(_Remote):
         super().__init__(url, texts=texts, depth=depth, model=model, **settings)
         if not model:
             raise InputError(f"{self.who}: no model is named; write the name of the model that grades")
-        self.longest = _count(self.who, "longest", longest)
+        self.longest = whole_number(self.who, "longest", longest)
         if not isinstance(options, Mapping | None):
             raise InputError(f"{self.who}: options={options!r:.40} is no table; write it like {{max_tokens = 500}}")
         self.options = dict(self.OPTIONS if options is None else options)
@@ -324,12 +324,6 @@ def _numbers(who: str, rows: Sequence[Any], index: str, names: Sequence[str], pl
         said = f"{who} left out {len(missing)} of {len(places)} documents, the first is {missing[0]}"
         raise BadAnswer(f"{said}; ask it for all, or lower depth=")
     return [found[place] for place in places]
-
-
-def _count(who: str, option: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{who} cannot have {option}={value!r}; use a whole number from 1")
-    return value
 
 
 _KINDS: Mapping[str, type[_Remote]] = {"rerank": HttpRerank, "llm": LlmRerank}

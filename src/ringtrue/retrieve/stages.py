@@ -24,7 +24,7 @@ from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.records import Floats, Hit, Stage
 from ringtrue.retrieve.collection import scope_values
 from ringtrue.retrieve.fuse import floor_of, scored
-from ringtrue.retrieve.protocol import check_k, ranked
+from ringtrue.retrieve.protocol import check_k, ranked, whole_number
 
 DEPTH = 50
 """Candidates a reordering stage looks at when fewer are asked for."""
@@ -102,12 +102,6 @@ def _number(stage: str, option: str, value: Any, *, low: float, high: float = ma
     return float(value)
 
 
-def _count(stage: str, option: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{stage} cannot have {option}={value!r}; use a whole number from 1")
-    return value
-
-
 class Mmr:
     """Maximal marginal relevance: the next hit is the one that is relevant and unlike those already chosen.
 
@@ -124,7 +118,7 @@ class Mmr:
         self.made_with = made_with
         """Key of the model behind the vectors, which decides the answers like any option."""
         self.weight = _number("mmr", "weight", weight, low=0, high=1)
-        self.candidates = _count("mmr", "depth", depth)
+        self.candidates = whole_number("mmr", "depth", depth)
 
     def depth(self, k: int) -> int:
         return max(k, self.candidates)
@@ -183,7 +177,7 @@ class _Boost(ABC):
 
     def __init__(self, metadata: Metadata, *, field: str, depth: int) -> None:
         self.metadata, self.field = metadata, field
-        self.candidates = _count(self.name, "depth", depth)
+        self.candidates = whole_number(self.name, "depth", depth)
         self._kept: tuple[Mapping[str, Mapping[str, Any]], dict[str, float]] | None = None
 
     @abstractmethod
@@ -365,7 +359,7 @@ class Top:
     name = "top"
 
     def __init__(self, n: int) -> None:
-        self.n = _count(self.name, "n", n)
+        self.n = whole_number(self.name, "n", n)
 
     def depth(self, k: int) -> int:
         return min(k, self.n)

@@ -24,3 +24,4 @@ from ringtrue.verdict.records import (
     Verdict as Verdict,
     Word as Word,
 )
+from ringtrue.verdict.wording import upside as upside

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from ringtrue import charts
+from ringtrue.brief import shell_word
 from ringtrue.errors import InputError
 from ringtrue.measures import Measure, Summary, latency
 from ringtrue.report.lines import STAGES, ComponentLine, component_lines
@@ -489,9 +489,9 @@ def command(sides: Sides) -> str:
     """Return the command that measures the same again, as far as a run knows it."""
     setup = sides.now.setup
     named = setup.arguments or ("--golden", setup.golden.id, "--retriever", setup.retriever)
-    parts = ["ringtrue eval", *map(_quoted, named)]
+    parts = ["ringtrue eval", *map(shell_word, named)]
     if setup.measures != DEFAULT_MEASURES:
-        parts += [f"--measure {_quoted(measure)}" for measure in setup.measures]
+        parts += [f"--measure {shell_word(measure)}" for measure in setup.measures]
     parts.append(f"-k {setup.k}")
     if setup.golden.split != "all":
         parts.append(f"--split {setup.golden.split}")
@@ -502,11 +502,6 @@ def command(sides: Sides) -> str:
     if sides.now.components:
         parts.append("--components")
     return " ".join(parts)
-
-
-def _quoted(text: str) -> str:
-    """Quoted for a shell; an expression with texts in it reads better within double quotes."""
-    return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)
 
 
 def notes(sides: Sides) -> list[str]:

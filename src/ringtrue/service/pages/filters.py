@@ -12,6 +12,7 @@ from jinja2 import pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
+from ringtrue.report.html import code_markup as code
 from ringtrue.report.page.words import moment as in_words
 from ringtrue.report.page.words import number, probability, signed
 from ringtrue.report.page.words import percent as in_percent
@@ -116,14 +117,6 @@ def title(text: str) -> Markup:
     """Return what the window is called: the heading without its badges, and without a name that stands behind every title."""
     plain = Markup(_BADGE.sub("", text)).striptags()
     return escape(plain.removesuffix("· Ringtrue").strip())
-
-
-def code(text: str) -> Markup:
-    """Return a text in which what stands between backticks is set as code."""
-    parts = text.split("`")
-    if len(parts) % 2 == 0:  # one without its other half is a character like any other
-        return escape(text)
-    return Markup("").join(Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(parts))
 
 
 def attributes(given: Mapping[str, Any]) -> Markup:
