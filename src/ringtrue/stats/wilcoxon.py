@@ -7,15 +7,17 @@ found significant ever more surely as n grows. It is shown beside the others and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ringtrue.stats.columns import SMALLEST_P, Alternative, Bools, Columns, Floats, Ints, check_alternative, columns, fixed
+from ringtrue.stats.columns import SMALLEST_P, Alternative, Bools, Floats, Ints, check_alternative, columns, fixed
 
 # Up to here the exact distribution is used where nothing is tied; beyond, the normal one differs in no digit that matters.
 EXACT_UP_TO = 50
+NORMAL = "approx"
+"""SciPy's name for the normal distribution, in all versions that we support."""
 # Differences that agree to this many decimals of the largest one are tied: the rest is rounding of the subtraction.
 DECIMALS = 12
 
@@ -49,60 +51,31 @@ def wilcoxon(differences: ArrayLike, *, alternative: Alternative = "two-sided") 
     >>> float(found.positive[0]), float(found.p[0]), int(found.zeros[0]), bool(found.exact[0])
     (9.0, 0.25, 1, True)
     """
-    from scipy import special  # type: ignore[import-untyped, unused-ignore]
+    from scipy import stats  # type: ignore[import-untyped, unused-ignore]
 
     check_alternative(alternative)
     data = columns(differences)
-    signed = _signed_ranks(data)
-    n = (signed != 0).sum(axis=0)
-    positive = np.where(signed > 0, signed, 0.0).sum(axis=0)
-    negative = np.where(signed < 0, -signed, 0.0).sum(axis=0)
-    squares = (signed**2).sum(axis=0)
-    # Average ranks have a smaller sum of squares than the ranks 1 … n exactly if some are tied.
-    exact = (n > 0) & (n <= EXACT_UP_TO) & (6 * squares == n * (n + 1.0) * (2 * n + 1.0))
-    # Half the difference of the sums; its variance is a quarter of the squares, which has the correction for ties in it.
-    gap = (positive - negative) / 2
-    spread = np.where(n > 0, np.sqrt(squares) / 2, 1.0)
+    values = _in_full_decimals(data.values)
+    size = np.sort(np.abs(values), axis=0)
+    n = (size > 0).sum(axis=0)
+    tied = ((np.diff(size, axis=0) == 0) & (size[1:] > 0)).any(axis=0)
+    exact = (n > 0) & (n <= EXACT_UP_TO) & ~tied
+    p, positive = np.ones(len(n)), np.zeros(len(n))
+    for method, chosen in (("exact", exact), (NORMAL, (n > 0) & ~exact)):
+        if chosen.any():
+            test = partial(stats.wilcoxon, values[:, chosen], correction=True, method=method, axis=0)
+            p[chosen] = test(alternative=alternative).pvalue
+            positive[chosen] = test(alternative="greater").statistic
+    negative = n * (n + 1) / 2 - positive
     if alternative == "two-sided":
-        p = 2 * special.ndtr(-np.maximum(np.abs(gap) - 0.5, 0.0) / spread)
-    else:
-        p = special.ndtr((0.5 - (gap if alternative == "greater" else -gap)) / spread)
-    for column in np.flatnonzero(exact):
-        p[column] = _exact(int(n[column]), int(positive[column]), alternative)
-    p = np.where(n == 0, 1.0, np.clip(p, SMALLEST_P, 1.0))
+        p[np.abs(positive - negative) <= 1] = 1.0  # within the correction for continuity
+    p = np.clip(p, SMALLEST_P, 1.0)
     p, positive, negative = (fixed(np.where(data.n > 1, value, np.nan)) for value in (p, positive, negative))
     return Wilcoxon(fixed(n), fixed(data.n - n), data.excluded, positive, negative, p, fixed(exact & (data.n > 1)), alternative)
 
 
-def _signed_ranks(data: Columns) -> Floats:
-    """Ranks by size, averaged where tied, with the sign of the difference; 0 where a difference is 0 or absent."""
-    from scipy import stats  # type: ignore[import-untyped, unused-ignore]
-
-    largest = np.abs(data.values).max(axis=0, initial=0.0)
+def _in_full_decimals(values: Floats) -> Floats:
+    """Return the differences rounded to DECIMALS of the largest in their column."""
+    largest = np.abs(values).max(axis=0, initial=0.0)
     # A power of two changes no digit of what it divides.
-    scale = np.exp2(np.ceil(np.log2(np.where(largest > 0, largest, 1.0))))
-    values = np.round(data.values / scale, DECIMALS)
-    if not len(values):
-        return values
-    zeros = (values == 0).sum(axis=0)
-    ranks = stats.rankdata(np.abs(values), axis=0) - zeros
-    return np.asarray(np.sign(values) * ranks)
-
-
-def _exact(n: int, positive: int, alternative: Alternative) -> float:
-    chances = _chances(n)
-    at_least, at_most = float(chances[positive:].sum()), float(chances[: positive + 1].sum())
-    if alternative == "two-sided":
-        return min(1.0, 2 * min(at_least, at_most))
-    return at_least if alternative == "greater" else at_most
-
-
-@cache
-def _chances(n: int) -> Floats:
-    """The chance of every sum of ranks when each of 1 … n is in it or not, with a fair coin."""
-    chances = np.zeros(n * (n + 1) // 2 + 1)
-    chances[0] = 1.0
-    for rank in range(1, n + 1):
-        chances[rank:] = (chances[rank:] + chances[:-rank]) / 2
-        chances[:rank] /= 2
-    return fixed(chances)
+    return np.asarray(np.round(values / np.exp2(np.ceil(np.log2(np.where(largest > 0, largest, 1.0)))), DECIMALS))
