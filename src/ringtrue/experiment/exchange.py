@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError
-from ringtrue.experiment.ledger import rows_of, write_document, write_whole
+from ringtrue.experiment.ledger import rows_of, write_document
 from ringtrue.experiment.record import FIELDS, Experiment
-from ringtrue.formats.text import Place, parse_json, read_json, read_text
+from ringtrue.formats.text import Place, parse_json, read_json, read_text, write_whole
 
 GROUPS = ("config_changes", "results", "extra")
 _PLAIN = tuple(name for name in FIELDS if name not in GROUPS)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import re
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +18,7 @@ from typing import Any, Protocol
 
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
 from ringtrue.experiment.record import Experiment
-from ringtrue.formats.text import Place, encoded, read_json
+from ringtrue.formats.text import Place, read_json, write_whole
 
 PATIENCE = 30.0
 """Seconds to wait for another process that writes."""
@@ -141,22 +139,3 @@ def write_document(document: dict[str, Any], path: Path) -> None:
     except (TypeError, ValueError) as problem:
         raise InputError(f"{path}: cannot be written, {problem}; keep only texts, finite numbers, lists and objects") from None
     write_whole(text, path)
-
-
-def write_whole(text: str, path: Path) -> None:
-    """Write a text file so that a reader sees the old one or the new one, never a part."""
-    content = encoded(text, path)
-    try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    except OSError as problem:
-        raise InputError(f"{path}: cannot be written ({problem.strerror}); check the folder and its permissions") from None
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import os
 import re
+import secrets
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -343,3 +345,24 @@ def write_text(text: str, path: Path) -> None:
     except OSError as problem:
         cure = "check the folder and its permissions"
         raise Place(str(path)).error(f"cannot be written ({problem.strerror})", cure) from None
+
+
+def write_whole(text: str, path: Path) -> None:
+    """Write a UTF-8 text file so that a reader sees the old one or the new one, never a part; raises InputError."""
+    content = encoded(text, path)
+    # The name of the temporary file is new, so that two writers never share one.
+    aside = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.tmp")
+    try:
+        try:
+            with aside.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            if path.exists():
+                aside.chmod(path.stat().st_mode & 0o777)
+            aside.replace(path)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+    except OSError as problem:
+        raise InputError(f"{path}: cannot be written ({problem.strerror}); check the folder and its permissions") from None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError, nearest
+from ringtrue.formats.text import write_whole
 from ringtrue.memory.secrets import refuse_secrets, without_secrets
 from ringtrue.recall.memory import LINKS, SCHEMA_VERSION, Memory, as_record
 
@@ -94,7 +95,5 @@ def send(records: Sequence[Record], target: Path, format: str, *, overwrite: boo
             raise InputError(f"{path}: is there already; name another place, or use --yes to overwrite it")
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}.tmp")
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
+        write_whole(text, path)
     return list(texts)

@@ -11,7 +11,7 @@ import glob
 import io
 import json
 import math
-import os
+import secrets
 import shutil
 import struct
 import tempfile
@@ -62,9 +62,9 @@ def save(evaluation: Evaluation, folder: Path | str) -> Evaluation:
         there = f"holds '{strangers[0]}', which is no part of a run" if strangers else "is a file"
         raise InputError(f"{target}: {there}; name a new folder for the run")
     target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    fresh = target.with_name(f".{target.name}-{secrets.token_hex(6)}")
+    fresh.mkdir()
     try:
-        fresh.chmod(0o777 & ~_umask())
         _write(evaluation, fresh)
         if target.exists():
             old = fresh.with_name(f"{fresh.name}-old")
@@ -77,12 +77,6 @@ def save(evaluation: Evaluation, folder: Path | str) -> Evaluation:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
     return replace(evaluation, run_dir=target)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def run_folder(named: Path | str) -> Path:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError, SpecError, nearest
-from ringtrue.formats.text import Place, encoded, field_of, read_json
+from ringtrue.formats.text import Place, field_of, read_json, write_whole
 from ringtrue.golden import parse_version
 from ringtrue.measures import Measure
 from ringtrue.run import Evaluation, Origin
@@ -65,21 +63,7 @@ def write_baseline(baseline: Baseline, path: Path | str) -> None:
         record = baseline_record(baseline)
     except InputError as problem:
         raise InputError(f"{target}: cannot be written, {problem}") from None
-    content = encoded(_text(record), target)
-    try:
-        # The name of a temporary file is new, so that two writers never share one.
-        handle, scratch = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            mode = target.stat().st_mode if target.exists() else 0o666 & ~_umask()
-            Path(scratch).chmod(mode & 0o777)
-            Path(scratch).replace(target)
-        except BaseException:
-            Path(scratch).unlink(missing_ok=True)
-            raise
-    except OSError as problem:
-        raise InputError(f"{target}: cannot be written ({problem.strerror}); check the folder and its permissions") from None
+    write_whole(_text(record), target)
 
 
 def read_baseline(path: Path | str) -> Baseline:
@@ -170,12 +154,6 @@ def _known(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_known(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────────
