@@ -80,7 +80,7 @@ NO_SETTINGS = {"install_completion", "show_completion"}
 """Options that do something at once; none is a setting."""
 
 UNREAD = 141
-"""Exit code where the reader of the output went away: that of a program which the signal ends."""
+"""Exit code if the reader of the output has gone: the one of a program that SIGPIPE ends."""
 ABOUT_OUTPUT = {"out", "reports", "no_report", "html", "verbose", "json"}
 """Options of ``eval`` that say nothing about what is evaluated."""
 
@@ -108,8 +108,8 @@ def common(
 def script() -> None:
     """The installed program: like other tools it ends quietly when the reader of its output goes away.
 
-    Where it writes, that is an error like any other, and not a signal (SIGPIPE), which would end it just as well where a caller
-    of the service goes away, or a search that it asks.
+    A closed pipe is an error like any other and not a signal (SIGPIPE), which would also end the program when a caller of the
+    service or a search that it asks closes its connection.
     """
     try:
         main()
@@ -127,7 +127,7 @@ def script() -> None:
 
 
 def _unread() -> bool:
-    """True where nobody reads what is printed any more."""
+    """Return whether the reader of the output has gone."""
     if not hasattr(select, "poll"):  # Windows
         return False
     watched = select.poll()

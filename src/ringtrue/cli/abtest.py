@@ -1,4 +1,4 @@
-"""``ringtrue test``: is the treatment better? Sequential tests that may be looked at after every query (S-2)."""
+"""``ringtrue test``: is the treatment better? Sequential tests that may be looked at after every query."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 app = command_group("Run sequential A/B tests on live queries. You may look at any time.")
 Feature = Annotated[str, typer.Argument(help="The feature under test, such as rerank-v2.")]
 Who = Annotated[str, typer.Option("--who", help="Who does it, for the audit trail.")]
-Alpha = Annotated[float, typer.Option("--alpha", help="At most this often a treatment without gain is accepted.")]
-Beta = Annotated[float, typer.Option("--beta", help="At most this often a gain of delta is missed.")]
+Alpha = Annotated[float, typer.Option("--alpha", help="Significance level: the chance of accepting a treatment without gain.")]
+Beta = Annotated[float, typer.Option("--beta", help="The chance of missing a gain of delta.")]
 Delta = Annotated[float, typer.Option("--delta", help="The smallest gain worth finding.")]
 
 
@@ -38,11 +38,13 @@ def create(
     delta: Delta = 0.05,
     sigma: Annotated[
         float | None,
-        typer.Option("--sigma", help="Standard deviation of the differences where it is known; estimated unless given."),
+        typer.Option("--sigma", help="Standard deviation of the differences, if known; estimated otherwise."),
     ] = None,
     min_samples: Annotated[int, typer.Option("--min-samples", min=1, help="Queries before the feature may graduate.")] = 100,
     threshold: Annotated[float, typer.Option("--graduation-threshold", help="Gain that graduation asks for.")] = 0.03,
-    again: Annotated[bool, typer.Option("--again", help="Begin anew where the feature has a test; nothing is kept.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Start again if the feature has a test already; its counts are lost.")
+    ] = False,
     who: Who = "",
     options: StoreOptions,
 ) -> None:
@@ -125,7 +127,7 @@ def update(
 ) -> None:
     """Count the scores of both sides; a query counts once, however often it is reported.
 
-    A file counts as a whole: where one of its rows cannot be used, nothing is counted.
+    A file counts as a whole: if one of its rows cannot be used, nothing is counted.
 
     \b
     Example: ringtrue test update rerank-v2 scores.csv
@@ -204,9 +206,7 @@ def simulate(
     delta: Delta = 0.05,
     sd: Annotated[float, typer.Option("--sd", help="Standard deviation of the differences.")] = 0.2,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same table.")] = 0,
-    check: Annotated[
-        bool, typer.Option("--check", help="End with 1 where sprt or confidence sequence break alpha or beta.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Exit 1 if sprt or confidence-sequence break alpha or beta.")] = False,
     json: Json = False,
 ) -> None:
     """Show how often each method errs when looked at after every query: false accepts without a gain, power with one.

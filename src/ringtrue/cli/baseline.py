@@ -1,4 +1,4 @@
-"""``ringtrue baseline``: the standard that the gate holds a search to (B-1)."""
+"""``ringtrue baseline``: the standard that the gate holds a search to."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def update(
     reason: Annotated[str, typer.Option("--reason", help="Why a worse run is right; kept in the file.")] = "",
     version: Annotated[
         str | None,
-        typer.Option("--version", help="The new version; the next minor unless given, the next patch where nothing moved."),
+        typer.Option("--version", help="The new version; unless given, the next minor, or the next patch if nothing moved."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""``ringtrue golden bootstrap``: golden sets without hand labels (G-7)."""
+"""``ringtrue golden bootstrap``: golden sets without hand labels."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _listed(queries: Path | None, out: Path) -> tuple[Sequence[Row], dict[str, A
 
 
 def _documents(source: str) -> tuple[Document, ...]:
-    """Return the documents of a golden set, or of files as ``ringtrue ingest`` reads them; raises InputError where none is."""
+    """Return the documents of a golden set, or of files as ``ringtrue ingest`` reads them; raises InputError for none."""
     from ringtrue.golden import holds_golden_set, load, shipped
 
     place = Path(source)

@@ -1,4 +1,4 @@
-"""``ringtrue ci``: the whole job of a pipeline in one command, for GitHub, GitLab and any other (B-4)."""
+"""``ringtrue ci``: the whole job of a pipeline in one command, for GitHub, GitLab and any other."""
 
 from __future__ import annotations
 

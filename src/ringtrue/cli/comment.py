@@ -1,4 +1,4 @@
-"""``ringtrue comment``: one comment on a pull request or merge request, kept up to date (B-4)."""
+"""``ringtrue comment``: one comment on a pull request or merge request, kept up to date."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def posted_comment(
     key: str = "",
     api: str | None = None,
 ) -> Posted | None:
-    """Post where the environment says this runs, unless told otherwise; None where there is no pull request to post on."""
+    """Post where the environment says this runs, unless told otherwise; None if there is no pull request."""
     from ringtrue.ci import marker_in, post_comment, post_note, pull_request_number
     from ringtrue.config import github, gitlab
     from ringtrue.report import marker

@@ -1,4 +1,4 @@
-"""``ringtrue compare``: is one run better than another, and is that certain (C-1, C-2)."""
+"""``ringtrue compare``: is one run better than another, and is that certain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ringtrue diff``: how two runs differ, query by query (C-3)."""
+"""``ringtrue diff``: how two runs differ, query by query."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def scored(one: Run, other: Run, qrels: str, *, k: int) -> Values:
 def own_values(before: str, after: str, *, k: int) -> tuple[Values | None, list[str]]:
     """Return RR and nDCG of two run folders by the judgments they were made with, and what a reader should know.
 
-    None where one of them is no run folder, or where they were judged by different golden sets.
+    None if one of them is not a run folder, or if they were judged by different golden sets.
     """
     from ringtrue.run import open_run
     from ringtrue.verdict.reachable import with_measures
@@ -99,7 +99,7 @@ def _measures(k: int) -> list[str]:
 def differences(
     one: Run, other: Run, values: Values | None, *, k: int
 ) -> tuple[dict[str, RankingDifference], dict[str, list[str]]]:
-    """Return the difference per shared query, with those of RR and nDCG where they are known, and what either run lacks."""
+    """Return the difference per shared query, with those of RR and nDCG if they are known, and what either run lacks."""
     from ringtrue.stats import ranking_difference
 
     a, b = one.rankings(k=k), other.rankings(k=k)

@@ -31,7 +31,7 @@ def eval_command(
         bool, typer.Option("--components", "-c", help="Also every channel alone, each left out, and every step.")
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted evaluation of a system that cannot be seen.")
+        bool, typer.Option("--resume", help="Resume an interrupted evaluation of a system that Ringtrue cannot inspect.")
     ] = False,
     name: Annotated[
         str, typer.Option("--name", help="Name of the run; default: branch@commit or, outside git, the search.")

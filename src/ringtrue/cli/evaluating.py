@@ -63,7 +63,7 @@ class Asked(Named):
     split: Annotated[str, typer.Option("--split", help="all, tuning or held_out (80 to 20, by kind of query).")] = "all"
     sample: Annotated[float, typer.Option("--sample", help="Share of the queries to ask.")] = 1.0
     session: Annotated[
-        bool, typer.Option("--session", help="Pass on what was said before a question, where the set tells.")
+        bool, typer.Option("--session", help="Pass on the conversation before a question, if the set has one.")
     ] = False
     scope: Annotated[
         str | None, typer.Option("--scope", help="Each query only among documents with the same value of this field.")
@@ -92,7 +92,7 @@ class Asked(Named):
         str, typer.Option("--failed", help="Queries without an answer: list (exit 3), exclude, or zero (count as empty).")
     ] = "list"
     version: Annotated[
-        str, typer.Option("--version", help="Your word for the state of a system that cannot be seen; lets it be cached.")
+        str, typer.Option("--version", help="A version of your own for a system that Ringtrue cannot inspect; allows caching.")
     ] = ""
     watch: Annotated[
         list[str] | None,

@@ -1,4 +1,4 @@
-"""``ringtrue experiment``: what was tried, what came of it, and whether it was kept (X-1)."""
+"""``ringtrue experiment``: what was tried, what came of it, and whether it was kept."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def compare_experiments(
     file: File = FILE,
     json: Json = False,
 ) -> None:
-    """Put two experiments side by side; where both run folders are still there, with every test.
+    """Compare two experiments; if both run folders still exist, with every test.
 
     Example: ringtrue experiment compare exp-001 exp-002
     """

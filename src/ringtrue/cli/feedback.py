@@ -1,4 +1,4 @@
-"""``ringtrue feedback``: what became of a search, and the judgments and trigger phrases that follow from it (F-1 to F-5)."""
+"""``ringtrue feedback``: what became of a search, and the judgments and trigger phrases that follow from it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add(
     seconds: Annotated[float | None, typer.Option("--seconds", help="How long a dwell took.")] = None,
     event_id: Annotated[str | None, typer.Option("--id", help="An id of your own: the same event is then kept once.")] = None,
     window: Annotated[
-        float, typer.Option("--window", help="Minutes after a search that its session's events are about it.")
+        float, typer.Option("--window", help="How long after a search an event still counts towards it, in minutes.")
     ] = 30.0,
     options: StoreOptions,
 ) -> None:
@@ -172,13 +172,14 @@ def derive(
     since: Since = None,
     until: Until = None,
     retriever: Annotated[
-        str | None, typer.Option("--retriever", help="Only searches that this retriever answered (its beginning), or newest.")
+        str | None,
+        typer.Option("--retriever", help="Only searches answered by this retriever (a prefix of its name), or newest."),
     ] = None,
     mixed: Annotated[
-        str, typer.Option("--mixed", help="Where several retrievers or flag settings answered: refuse, separate or pool.")
+        str, typer.Option("--mixed", help="If several retrievers or flag settings answered: refuse, separate or pool.")
     ] = "refuse",
     window: Annotated[
-        float, typer.Option("--window", help="Minutes after a search that its session's events are about it.")
+        float, typer.Option("--window", help="How long after a search an event still counts towards it, in minutes.")
     ] = 30.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
     options: StoreOptions,
@@ -382,7 +383,7 @@ def _facts(folder: Path | None) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _date(value: Any) -> str | None:
-    """Return a date that a document has, None where it has none; raises InputError for one that is no date."""
+    """Return the date of a document, None if it has none; raises InputError for an invalid date."""
     from ringtrue.store import timestamp
 
     return None if value is None else timestamp(value if isinstance(value, datetime) else str(value))

@@ -1,4 +1,4 @@
-"""``ringtrue flag``: which feature reaches whom, and whether it may go on (S-4, S-5)."""
+"""``ringtrue flag``: which feature reaches whom, and whether it may go on."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def set_flag(
 ) -> None:
     """Create a flag or change it. A new flag starts off for everybody.
 
-    RINGTRUE_FLAG_MULTI_VECTOR=on, off or a percentage wins over the store, where it is set.
+    RINGTRUE_FLAG_MULTI_VECTOR=on, off or a percentage overrides the store in that environment.
 
     \b
     Example: ringtrue flag set new-ranking --rollout 5 --why "first users"
@@ -135,7 +135,7 @@ def graduate(
     who: Who = None,
     options: StoreOptions,
 ) -> None:
-    """Take a feature one stage further where the evidence allows it, back where a guardrail is broken; else say why not.
+    """Move a feature one stage on if the evidence allows it, back if a guardrail is broken; otherwise say why it waits.
 
     Exit code 0: moved on or done; 1: rolled back or rejected; 3: it waits. Run it as often as you like.
 
@@ -223,4 +223,4 @@ def _note_override(name: str) -> None:
 
     forced = overrides()
     if name in forced:
-        show.note(f"the environment of this shell sets {name} to {forced[name]:g} %, which wins where it is set")
+        show.note(f"the environment of this shell sets {name} to {forced[name]:g} %, which overrides the store here")

@@ -33,24 +33,30 @@ class PolicyOptions:
             help="--no-baseline: decide by floors and ceilings alone. Otherwise, a gate without a baseline is undecided.",
         ),
     ] = None
-    mode: Annotated[str | None, typer.Option("--mode", help="relative (any fall beyond --max-drop) or statistical.")] = None
+    mode: Annotated[
+        str | None, typer.Option("--mode", help="relative (fail on any drop beyond --max-drop) or statistical.")
+    ] = None
     floor: Annotated[
         list[str] | None,
         typer.Option("--floor", help="A floor to add or change, R@5=0.8, or to take out, R@5=off. Repeatable."),
     ] = None
-    max_drop: Annotated[float | None, typer.Option("--max-drop", help="Largest fall in mode relative, 0.05 is 5 %.")] = None
+    max_drop: Annotated[
+        float | None, typer.Option("--max-drop", help="Largest relative drop allowed (relative mode); 0.05 is 5 %.")
+    ] = None
     drop_measures: Annotated[
         list[str] | None, typer.Option("--drop-measure", help="A measure to compare with the baseline. Repeatable.")
     ] = None
     min_effect: Annotated[
         float | None, typer.Option("--min-effect", help="Ignore drops smaller than this (statistical mode).")
     ] = None
-    alpha: Annotated[float | None, typer.Option("--alpha", help="Chance of a false alarm in mode statistical.")] = None
+    alpha: Annotated[
+        float | None, typer.Option("--alpha", help="Significance level: the chance of a false alarm (statistical mode).")
+    ] = None
     latency_increase: Annotated[
-        float | None, typer.Option("--latency-increase", help="p95 must grow by less than this share; inf: no rule.")
+        float | None, typer.Option("--latency-increase", help="p95 may grow by less than this share; inf turns the rule off.")
     ] = None
     latency_slack: Annotated[
-        float | None, typer.Option("--latency-slack", help="Milliseconds by which p95 may grow whatever the share.")
+        float | None, typer.Option("--latency-slack", help="Milliseconds by which p95 may always grow.")
     ] = None
     slice_drop: Annotated[
         bool | None, typer.Option("--slice-drop/--no-slice-drop", help="Compare every slice with the baseline, too.")

@@ -1,4 +1,4 @@
-"""``ringtrue golden``: look at, check, compare, divide and grow golden sets (chapter 02)."""
+"""``ringtrue golden``: look at, check, compare, divide and grow golden sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ringtrue health``: one look at everything that runs (O-3)."""
+"""``ringtrue health``: one look at everything that runs."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def _watched(documents: Iterable[Document], blank: list[str]) -> Iterator[Docume
 
 
 def _only_if_all_was_read(skipped: list[Skipped]) -> Iterator[Document]:
-    """Yield nothing after the last document; raise InputError where a file could not be read.
+    """Yield nothing after the last document; raise InputError if a file could not be read.
 
     Its documents would be missing, and be removed, though they are there.
     """

@@ -168,7 +168,7 @@ def _asked(
     question: str | None,
     ci: str | None,
 ) -> Start:
-    """Return the answers to the questions whose answers are not given; raises InputError where nobody answers."""
+    """Return the answers to the questions whose answers are not given; raises InputError if nobody answers."""
     from ringtrue.ci import FORGES, PLACES
 
     def ask(given: str | None, field: str, words: str, default: str | None) -> Start:
@@ -199,7 +199,7 @@ def _asked(
 
 
 def _documents_at(start: Start) -> list[Document] | None:
-    """Return the user's own documents; None where there is no such folder, or nothing in it, and samples are needed."""
+    """Return the user's own documents; None if the folder does not exist or is empty, so that samples are needed."""
     from ringtrue.retrieve.sources import read_documents
 
     place = Path(start.place)
@@ -257,7 +257,7 @@ def _say_what_it_is(start: Start, documents: list[Document] | None, indexed: int
 
 
 def _next(start: Start, function: str) -> list[str]:
-    """Return the next commands; each of them works as it stands, where all that is searched is there."""
+    """Return the next commands; each works as it stands if everything that is searched is there."""
     from ringtrue.ci import ingest_command, try_command
 
     judge = ["ringtrue eval", "ringtrue baseline update", "ringtrue gate"]  # without a baseline, CI cannot decide

@@ -1,4 +1,4 @@
-"""``ringtrue interleave``: two rankings in one list, and what the clicks on it say (S-3)."""
+"""``ringtrue interleave``: two rankings in one list, and what the clicks on it say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ringtrue keys``: who may call the service, and for what (V-4)."""
+"""``ringtrue keys``: who may call the service, and for what."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ app = command_group("Create, list and revoke API keys.")
 @app.command()
 def create(
     *,
-    name: Annotated[str, typer.Argument(help="Whose key it is, or what for: like ci, or ada's laptop.")],
+    name: Annotated[str, typer.Argument(help="Who or what the key is for, such as ci or ada's laptop.")],
     scope: Annotated[
-        list[str], typer.Option("--scope", "-s", help="What it opens: read, write, review or admin (all). Repeatable.")
+        list[str],
+        typer.Option("--scope", "-s", help="What the key allows: read, write, review or admin (everything). Repeatable."),
     ],
-    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="It ends after so many days.")] = 90,
+    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="Days until the key expires.")] = 90,
     who: Who = None,
     options: StoreOptions,
 ) -> None:
-    """Make a key and print its token, once: the store keeps only a hash, so that nobody can read it there.
+    """Create a key and print its token once. The store keeps only a hash.
 
     \b
     Example: ringtrue keys create ci --scope read --scope write
@@ -53,7 +54,7 @@ def create(
 
 @app.command("list")
 def list_keys(*, options: StoreOptions) -> None:
-    """List the keys of a project, those that ended or were revoked too; a token is not among what is known.
+    """List the keys of a project, including expired and revoked ones. Tokens are not stored.
 
     Example: ringtrue keys list --project shop
     """
@@ -82,7 +83,7 @@ def revoke(
     who: Who = None,
     options: StoreOptions,
 ) -> None:
-    """End a key at once: the next call with its token is refused.
+    """Revoke a key. The next call with its token is refused.
 
     Example: ringtrue keys revoke key_0123456789ab
     """

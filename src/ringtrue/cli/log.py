@@ -1,4 +1,4 @@
-"""``ringtrue log``: what was searched, in lines and in numbers; other systems' logs in, ours out (L-1 to L-3)."""
+"""``ringtrue log``: what was searched, in lines and in numbers; other systems' logs in, ours out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at the held-out part of a golden set are counted, whichever command takes them (G-4)."""
+"""Looks at the held-out part of a golden set are counted, whichever command takes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def count_look(at: Qrels | GoldenSet | Origin, source: str, *, who: str, what: str) -> None:
-    """Record a look in the ledger beside the set, and say which one it was; nothing where no held-out part was looked at."""
+    """Record a look in the ledger beside the set, and say which one it was; do nothing if no held-out part was looked at."""
     from ringtrue.records import GoldenSet, Qrels
 
     if isinstance(at, Qrels) or (at.metadata.get("split") if isinstance(at, GoldenSet) else at.split) != "held_out":

@@ -1,4 +1,4 @@
-"""``ringtrue memory``: the memory of coding agents. The commands stand in the files ``memory_*.py`` (chapter 06)."""
+"""``ringtrue memory``: the memory of coding agents. The commands stand in the files ``memory_*.py``."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ Redact = Annotated[bool, typer.Option("--redact", help="Replace keys, tokens and
 
 
 def found_root(given: Path | None) -> str:
-    """Return the memory folder; raises MissingInput where there is none."""
+    """Return the memory folder; raises MissingInput if there is none."""
     from ringtrue.config import environment_without_tokens
     from ringtrue.recall.files import IN_PROJECT, find_root
 
@@ -135,7 +135,7 @@ def printable(text: object) -> str:
 
 
 def place_of(memory: Memory, root: str) -> str:
-    """Return the path of a memory, relative to its folder where it lies there."""
+    """Return the path of a memory, relative to its folder if it lies there."""
     path = Path(memory.path)
     return printable(path.relative_to(root) if path.is_relative_to(root) else memory.path)
 

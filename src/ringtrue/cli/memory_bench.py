@@ -1,4 +1,4 @@
-"""``ringtrue memory bench``: how good the memory is on judged sets (A-10, M-9)."""
+"""``ringtrue memory bench``: how good the memory is on judged sets."""
 
 from __future__ import annotations
 

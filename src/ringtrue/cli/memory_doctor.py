@@ -1,4 +1,4 @@
-"""``ringtrue memory doctor``: whether the memory works, in numbers, and what to look at (A-2, A-5)."""
+"""``ringtrue memory doctor``: whether the memory works, in numbers, and what to look at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ringtrue memory hook``: one event of a host, through this program instead of the installed plugin (A-5)."""
+"""``ringtrue memory hook``: one event of a host, through this program instead of the installed plugin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 
 def hook_command(
-    event: Annotated[str | None, typer.Argument(help="The event, where the host's JSON does not name it.")] = None,
+    event: Annotated[str | None, typer.Argument(help="The event, if the host's JSON does not name it.")] = None,
 ) -> None:
     """Answer one event of a host: its JSON on standard input, what goes to the agent on standard output. Always exits 0.
 

@@ -1,4 +1,4 @@
-"""``ringtrue memory install`` and ``uninstall``: the plugin into the hosts, and out again (A-9)."""
+"""``ringtrue memory install`` and ``uninstall``: the plugin into the hosts, and out again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ringtrue memory add · edit · retire · archive · supersede · link``: changing memories (A-2)."""
+"""``ringtrue memory add · edit · retire · archive · supersede · link``: changing memories."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def _status(memory_id: str, status: str, root: Path | None, *, json: bool) -> No
 def _show(
     memory: Memory, root: str, what: str, *, json: bool, alike: list[Pair] | None = None, most: int | None = None
 ) -> None:
-    """Print what was done; ``most`` is how much of a text the hook searches, where it is worth a word."""
+    """Print what was done; ``most`` is how much of a text the hook searches, if that is worth a note."""
     others = [(pair, pair.second if pair.first == memory.id else pair.first) for pair in alike or ()]
     unreached = max(0, len(memory.body) - most) if most is not None else 0
     if json:

@@ -1,4 +1,4 @@
-"""``ringtrue memory mcp``: the memory as an MCP server (A-7)."""
+"""``ringtrue memory mcp``: the memory as an MCP server."""
 
 from __future__ import annotations
 

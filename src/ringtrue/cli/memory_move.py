@@ -1,4 +1,4 @@
-"""``ringtrue memory import · export``: memories from elsewhere, and to elsewhere (A-2)."""
+"""``ringtrue memory import · export``: memories from elsewhere, and to elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def import_command(
         ),
     ],
     conflict: Annotated[
-        str, typer.Option("--on-conflict", help="Where an id is taken: skip, rename, or replace (which needs --yes).")
+        str, typer.Option("--on-conflict", help="If an id is taken: skip, rename, or replace (which needs --yes).")
     ] = "skip",
     yes: Yes = False,
     redact: Redact = False,

@@ -1,4 +1,4 @@
-"""``ringtrue memory show · list · search``: looking at memories (A-2)."""
+"""``ringtrue memory show · list · search``: looking at memories."""
 
 from __future__ import annotations
 

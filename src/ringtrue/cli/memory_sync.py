@@ -1,4 +1,4 @@
-"""``ringtrue memory sync``: what the hooks noted into the platform's store, where feedback and health find it (F-1)."""
+"""``ringtrue memory sync``: what the hooks noted into the platform's store, where feedback and health find it."""
 
 from __future__ import annotations
 

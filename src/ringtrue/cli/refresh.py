@@ -1,4 +1,4 @@
-"""``ringtrue golden refresh``: the next version of a set from what people really ask (G-6)."""
+"""``ringtrue golden refresh``: the next version of a set from what people really ask."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _searched(golden: GoldenSet, retriever: str) -> Retriever:
 
 
 def _show_finished(made: Refreshed, proposal: Proposal, out: Path, lost: Sequence[str], *, minimum: float, json: bool) -> None:
-    """Show what became of a refresh; exits 1 where it was refused."""
+    """Show what became of a refresh; exits 1 if it was refused."""
     from ringtrue.cli.review import print_disputes
     from ringtrue.golden import version_name
     from ringtrue.online.review import disputed

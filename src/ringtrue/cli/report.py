@@ -1,4 +1,4 @@
-"""``ringtrue report``: what there is to tell about a run, for people, pages and machines (P-1, P-2)."""
+"""``ringtrue report``: what there is to tell about a run, for people, pages and machines."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def report_command(
 ) -> None:
     """Write a report on a run, as Markdown, HTML, JSON and more.
 
-    It judges as ringtrue gate does: by ringtrue-baseline.json where it lies in this folder, and by [gate] of ringtrue.toml.
+    It judges as ringtrue gate does: by ringtrue-baseline.json if it lies in this folder, and by [gate] of ringtrue.toml.
     One format goes to standard output, HTML and several formats to reports/, unless --out says otherwise. The exit code is 0
     once the report is written, whatever it says: judging is what ringtrue gate is for.
 

@@ -1,4 +1,4 @@
-"""``ringtrue review``: pairs that people judge, one at a time and blind (G-8)."""
+"""``ringtrue review``: pairs that people judge, one at a time and blind."""
 
 from __future__ import annotations
 
@@ -408,7 +408,7 @@ def publish(
 ) -> None:
     """Write the next version of a golden set with the judgments of its approved pairs, and mark them as published.
 
-    Where two or more judged the same pairs, their agreement (Cohen's kappa; Krippendorff's alpha for more than two) must exceed
+    If two or more judged the same pairs, their agreement (Cohen's kappa; Krippendorff's alpha for more than two) must exceed
     0.6, or nothing is written (exit code 3); --force with a --reason passes over that.
 
     Example: ringtrue review publish hotel --out golden-dataset-v1.1.0.json --rule majority

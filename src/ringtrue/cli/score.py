@@ -154,7 +154,7 @@ def _condensed(measure: Measure) -> Measure:
 
 
 def _origin(judgments: Qrels | GoldenSet) -> dict[str, object]:
-    """Name the exact version of the golden set behind a result (G-3)."""
+    """Name the exact version of the golden set behind a result."""
     from ringtrue.records import GoldenSet
 
     if not isinstance(judgments, GoldenSet):

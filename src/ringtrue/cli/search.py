@@ -78,7 +78,7 @@ def search_command(
 
 
 def opened(folder: Path) -> Collection:
-    """Return the documents in a folder; raises MissingInput where there are none, and says where an ingest did not finish."""
+    """Return the documents in a folder; raises MissingInput if there are none, and notes an ingest that did not finish."""
     from ringtrue.retrieve import Collection
 
     collection = Collection(folder)
@@ -107,7 +107,7 @@ def _as_dict(hit: Hit) -> dict[str, object]:
 
 
 def _snippets(collection: Collection | None, hits: Sequence[Hit], *, width: int = 72) -> list[str]:
-    """Return a line of each document's text; nothing where the documents live elsewhere."""
+    """Return a line of each document's text; nothing if the documents live elsewhere."""
     known = collection.texts_known(hit.doc_id for hit in hits) if collection is not None else {}
     texts = [" ".join(known.get(hit.doc_id, "").split()) for hit in hits]
     return [text if len(text) <= width else f"{text[: width - 1]}…" for text in texts]
@@ -179,7 +179,7 @@ def _answer_all(
 
 
 def _check_target(target: Path) -> str:
-    """Return the kind of file to write; raises InputError where it cannot be written, before hours of asking."""
+    """Return the kind of file to write; raises InputError if it cannot be written, before hours of asking."""
     from ringtrue.formats import kind_of_new
 
     if target.is_dir():
@@ -195,7 +195,7 @@ def _check_target(target: Path) -> str:
 
 
 def asks_others(retriever: str) -> bool:
-    """True where a connected system answers too, which may know documents that are not in the folder."""
+    """Return whether a connected system answers too, which may know documents that are not in the folder."""
     from ringtrue.retrieve import canonical
     from ringtrue.spec import Expression, Pipeline
 
@@ -208,7 +208,7 @@ def asks_others(retriever: str) -> bool:
 
 
 def check_judged(golden: GoldenSet, collection: Collection, *, certain: bool) -> None:
-    """Raise CannotDecide where the documents are not those that a set judges; say how many are missing otherwise."""
+    """Raise CannotDecide if the documents are not those that a set judges; otherwise note how many are missing."""
     judged = dict.fromkeys(judgment.doc_id for judgment in golden.judgments)
     here = set(collection.ids().values())
     missing = [doc_id for doc_id in judged if doc_id not in here]
@@ -245,11 +245,11 @@ class _Fitting:
 
 
 def _as_run(answers: Sequence[Ranking], name: str, kind: str) -> Run:
-    """Return answers as a run with their scores, where a reader who sorts by them gets the same order."""
+    """Return answers as a run, with their scores if a reader who sorts by them gets the same order."""
     from ringtrue.formats.trec import reordered
     from ringtrue.records import Hit, Run
 
-    # Where one hit has no score, the rank in its place would stand among the scores of the others.
+    # If one hit has no score, the rank in its place would stand among the scores of the others.
     unscored = {answer.query_id for answer in answers if any(math.isnan(hit.score) for hit in answer.hits)}
     run = Run.from_rankings(
         (

@@ -78,6 +78,6 @@ def self_test(
 
 
 def beside_checkout() -> Path | None:
-    """Return trec_eval's test files where a source checkout has the large collections beside it."""
+    """Return trec_eval's test files if a source checkout has the large collections beside it."""
     folder = Path(__file__).parents[4] / "shared" / "data" / "trec_eval_test"
     return folder if (folder / "out.test.aq").is_file() else None

@@ -1,4 +1,4 @@
-"""``ringtrue serve``: REST, metrics and the dashboard in one process (chapter 07)."""
+"""``ringtrue serve``: REST, metrics and the dashboard in one process."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ DEMO = Path(".ringtrue/demo")
 
 
 def serve_command(
-    host: Annotated[str, typer.Option("--host", help="Where to listen; beyond this machine callers need keys.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", help="Address to listen on; other machines need keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 takes any that is free.")] = 8080,
     demo: Annotated[bool, typer.Option("--demo", help="Serve shipped data with a filled store of its own.")] = False,
     folder: Annotated[Path | None, typer.Option("--in", help="Folder made by ringtrue ingest, to be searched.")] = None,
     golden: Annotated[
-        str | None, typer.Option("--golden", "-g", help="Search this set's own documents where there is no --in.")
+        str | None, typer.Option("--golden", "-g", help="Search this set's own documents if there is no --in.")
     ] = None,
     retriever: Annotated[str, typer.Option("--retriever", "-r", help="The search that is served and evaluated.")] = "hybrid",
     expression: Annotated[
@@ -54,7 +54,7 @@ def serve_command(
 ) -> None:
     """Run the dashboard, the REST API under /v1 and /metrics.
 
-    On this machine no key is needed; whoever listens elsewhere (--host 0.0.0.0) needs keys made by `ringtrue keys create`.
+    On this machine no key is needed. If it listens elsewhere (--host 0.0.0.0), callers need keys: `ringtrue keys create`.
     With --demo everything is filled: a golden set, runs, a query log, reviews, shadow runs, tests, flags and experiments.
 
     \b

@@ -1,4 +1,4 @@
-"""``ringtrue sessions``: what sessions searched, found and achieved (F-6)."""
+"""``ringtrue sessions``: what sessions searched, found and achieved."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sessions_command(
     source: Annotated[
         list[str] | None, typer.Option("--source", help="Judgments behind the mean RR; repeatable. manual when none.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the bootstrap behind the intervals.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the bootstrap behind the intervals.")] = 0,
     options: StoreOptions,
 ) -> None:
     """Summarise sessions and how their tasks ended.

@@ -1,4 +1,4 @@
-"""``ringtrue shadow``: a candidate beside production (S-1)."""
+"""``ringtrue shadow``: a candidate beside production."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def _golden(
     project: str,
     allow: Sequence[str] = (),
 ) -> OnGolden:
-    """Evaluate both sides on a golden set; its own documents are searched where it has some, else those in the folder."""
+    """Evaluate both sides on a golden set; its own documents are searched if it has some, else those in the folder."""
     from ringtrue.cli.search import opened as documents
     from ringtrue.golden import load
     from ringtrue.online import change_flag, measures_for, record_on_golden, without_constitutional

@@ -1,4 +1,4 @@
-"""An evaluation in the terminal: what it says first, then the numbers behind it (P-1)."""
+"""An evaluation in the terminal: what it says first, then the numbers behind it."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def _limit(checks: Iterable[Check], *, lower: bool, digits: int) -> str:
 
 
 def _moved(check: Check, query: str, evaluation: Evaluation, baseline: Baseline | None) -> str:
-    """Return what happened to a query: its value, and the one it had where the check looks back."""
+    """Return what happened to a query: its value, and the one it had if the check looks back."""
     then: Mapping[str, float | None] = {}
     now: Mapping[str, float | None] = evaluation.latencies
     timed = check.measure in ("p50", "p95", "p99")

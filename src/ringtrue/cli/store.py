@@ -1,4 +1,4 @@
-"""``ringtrue store``: the platform's database: its contents, schema, backups, moving, and retention (W-1, O-2)."""
+"""``ringtrue store``: the platform's database: its contents, schema, backups, moving, and retention."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def restore(
 @app.command()
 def migrate(
     source: Annotated[str, typer.Argument(metavar="FROM", help="The store to read: a file or postgresql://….")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="The store to write; created where there is none.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The store to write; created if it does not exist.")],
     replace: Annotated[bool, typer.Option("--replace", help="Replace what the store TO holds.")] = False,
     json: Json = False,
 ) -> None:
@@ -126,7 +126,7 @@ def prune(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     forget: Annotated[
-        Path | None, typer.Option("--forget", metavar="FILE", help="Only note that an archive exists nowhere any more.")
+        Path | None, typer.Option("--forget", metavar="FILE", help="Only note that an archive no longer exists.")
     ] = None,
     json: Json = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""``ringtrue sweep``: try many settings of a retriever, and confirm the best on queries that had no say (X-2)."""
+"""``ringtrue sweep``: try many settings of a retriever, and confirm the best on queries that had no say."""
 
 from __future__ import annotations
 
@@ -29,16 +29,19 @@ _WIDTH = 40
 def sweep_command(
     golden: Annotated[str, typer.Option("--golden", "-g", help="A golden set: a file, a folder or a shipped name (hotel).")],
     retriever: Annotated[
-        str, typer.Option("--retriever", "-r", help="An expression with holes: 'rrf(bm25(title={title}), dense, k={k})'.")
+        str, typer.Option("--retriever", "-r", help="An expression with parameters: 'rrf(bm25(title={title}), dense, k={k})'.")
     ],
     param: Annotated[
         list[str] | None,
         typer.Option(
-            "--param", "-p", help="What a hole may hold: k=10,30,60 or w=0.1:0.9 or w=0:1:0.25 or k=1:500:log. Repeatable."
+            "--param",
+            "-p",
+            help="Values to try for a parameter: k=10,30,60 or w=0.1:0.9 or w=0:1:0.25 or k=1:500:log. Repeatable.",
         ),
     ] = None,
     chunk: Annotated[
-        str | None, typer.Option("--chunk", help="How documents are cut, with holes: 'fixed(tokens={tokens}, overlap=25)'.")
+        str | None,
+        typer.Option("--chunk", help="How documents are cut, with parameters: 'fixed(tokens={tokens}, overlap=25)'."),
     ] = None,
     folder: Annotated[
         Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; the set's own documents unless given.")
@@ -57,8 +60,10 @@ def sweep_command(
         str | None, typer.Option("--held-out", help="The held-out part, for a set that is a tuning part already.")
     ] = None,
     share: Annotated[float, typer.Option("--share", help="Share of the queries to hold out.")] = 0.2,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of random and model; another one tries other points.")] = 0,
-    alpha: Annotated[float, typer.Option("--alpha", help="Chance of confirming what is not better.")] = 0.05,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of random and model; another seed tries other points.")] = 0,
+    alpha: Annotated[
+        float, typer.Option("--alpha", help="Significance level: the chance of confirming a search that is not better.")
+    ] = 0.05,
     scope: Annotated[
         str | None, typer.Option("--scope", help="Each query only among documents with the same value of this field.")
     ] = None,

@@ -1,4 +1,4 @@
-"""``ringtrue golden validate``: every rule of a set's profile, all problems at once (G-2)."""
+"""``ringtrue golden validate``: every rule of a set's profile, all problems at once."""
 
 from __future__ import annotations
 

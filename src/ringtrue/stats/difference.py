@@ -1,4 +1,4 @@
-"""How different two result lists of one query are (C-3): the numbers, a class in one word and a summary score."""
+"""How different two result lists of one query are: the numbers, a class in one word and a summary score."""
 
 from __future__ import annotations
 

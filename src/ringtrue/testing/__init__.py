@@ -1,8 +1,8 @@
 """Suites that others can run too: files and judgments with known values come in, comparisons go out.
 
-``conformance`` holds the measures against trec_eval (M-5): on reference data shipped in ``reference/`` with the recipe that
+``conformance`` holds the measures against trec_eval: on reference data shipped in ``reference/`` with the recipe that
 made it, and on trec_eval's own test files where they are present. Connectors and plug-ins get their suites here, too, and
-``pytest_plugin`` gates a search in a project's own tests (B-4).
+``pytest_plugin`` gates a search in a project's own tests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Is a run that was made earlier still a run of this search, these documents and this golden set? (B-4)"""
+"""Is a run that was made earlier still a run of this search, these documents and this golden set?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate: an evaluation, a policy and a baseline → pass, fail or undecided, with every check (B-2, B-3).
+"""The gate: an evaluation, a policy and a baseline → pass, fail or undecided, with every check.
 
 It reads and judges; it never writes a baseline (trap 38).
 """

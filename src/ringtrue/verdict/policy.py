@@ -1,4 +1,4 @@
-"""What a gate asks for (B-2), as one frozen value, and the ``[gate]`` section of ringtrue.toml read into it."""
+"""What a gate asks for, as one frozen value, and the ``[gate]`` section of ringtrue.toml read into it."""
 
 from __future__ import annotations
 

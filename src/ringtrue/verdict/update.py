@@ -1,4 +1,4 @@
-"""Changing a baseline on purpose: what moves, what speaks against it, what the next version is (B-1)."""
+"""Changing a baseline on purpose: what moves, what speaks against it, what the next version is."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import pytest
 
 from ringtrue.errors import InputError
 from ringtrue.formats import KINDS, read_qrels, read_run, write_qrels, write_run
+from ringtrue.formats.text import write_whole
 from ringtrue.records import Hit, Qrels, Ranking, Run
 
 QRELS = Qrels.from_dict({"q1": {"a": 2, "b": 0}, "q2": {"c": -1}})
@@ -190,3 +191,21 @@ def test_parquet_path_with_a_quote(tmp_path: Path) -> None:
     path = tmp_path / "it's.parquet"
     write_run(RUN, path)
     assert read_run(path).to_dict() == RUN.to_dict()
+
+
+def test_a_whole_file_replaces_the_old_one_and_keeps_its_mode(tmp_path: Path) -> None:
+    file = tmp_path / "file.txt"
+    file.write_text("old")
+    file.chmod(0o640)
+    write_whole("new", file)
+    assert (file.read_text(), file.stat().st_mode & 0o777, list(tmp_path.iterdir())) == ("new", 0o640, [file])
+
+
+def test_a_whole_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "there"
+    folder.mkdir()
+    with pytest.raises(InputError, match="cannot be written"):
+        write_whole("new", folder)
+    with pytest.raises(InputError, match="cannot be written"):
+        write_whole("new", tmp_path / "missing" / "file.txt")
+    assert list(tmp_path.iterdir()) == [folder]
