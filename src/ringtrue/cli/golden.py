@@ -18,7 +18,6 @@ from ringtrue.cli.validate import validate_command
 from ringtrue.errors import REGRESSION, CannotDecide, InputError
 
 if TYPE_CHECKING:
-    from ringtrue.records import Run
     from ringtrue.retrieve.connectors.base import Connector
 
 app = command_group(
@@ -226,12 +225,13 @@ def plan(
 
     Example: ringtrue golden plan hotel --difference 0.05 --run a.run --run b.run
     """
+    from ringtrue.formats import read_named_runs
     from ringtrue.golden import load
     from ringtrue.golden import plan as plan_of
 
     golden = load(source)
     asked = {query.query_id for query in golden.queries}
-    rivals = _named_runs(runs or [])
+    rivals = read_named_runs(runs or [])
     for rival in rivals:
         if asked.isdisjoint(rival.query_ids):
             raise InputError(f"run '{rival.name}' answers no query of '{golden.id}'; check that both use the same query ids")
@@ -257,15 +257,6 @@ def plan(
         show.table(["query", "document", "ranks", "weight"], candidates, text_columns=3)
         if len(found.unjudged) > 20:
             print(f"… and {len(found.unjudged) - 20} more (--json lists all)")
-
-
-def _named_runs(paths: list[str]) -> list[Run]:
-    """Return runs that are called by their file, so that two systems with one tag stay apart."""
-    from dataclasses import replace
-
-    from ringtrue.formats import read_run
-
-    return [replace(read_run(path), name=Path(path).name) for path in paths]
 
 
 @app.command()
@@ -384,6 +375,7 @@ def pool(
     Example: ringtrue golden pool a.run b.run --qrels qrels.txt --depth 20 --out to-judge.csv
     """
     from ringtrue.cli.score import judgments_in
+    from ringtrue.formats import read_named_runs
     from ringtrue.formats.table import write_rows
     from ringtrue.golden import pool as pool_of
     from ringtrue.measures import as_qrels
@@ -391,7 +383,7 @@ def pool(
     if out is not None:
         check_new(out, overwrite=overwrite)
     judged = None if qrels is None else as_qrels(judgments_in(qrels))
-    pooled = _named_runs(runs)
+    pooled = read_named_runs(runs)
     if len(pooled) > 1 and not set.intersection(*(set(run.query_ids) for run in pooled)):
         raise InputError("the runs share no query; check that all of them use the same query ids")
     found = pool_of(pooled, judged, depth=depth)

@@ -54,12 +54,12 @@ def add(
     Example: ringtrue review add hotel --run before.run --run after.run --reviewers 2
     Example: ringtrue review add questions.csv --run runs/today --corpus documents.jsonl
     """
-    from ringtrue.cli.golden import _named_runs
+    from ringtrue.formats import read_named_runs
     from ringtrue.golden import load, worth_judging
     from ringtrue.online.review import ReviewQueue, pairs_of
 
     golden = load(source)
-    found = worth_judging(golden, _named_runs(runs), k=k)
+    found = worth_judging(golden, read_named_runs(runs), k=k)
     passages = {doc_id: one for run in runs for doc_id, one in _passages(run).items()}
     passages |= {} if corpus is None else _passages(corpus, documents=True)
     items = pairs_of(golden, found[:limit], now=utc_now(), wanted=wanted, project=options.project, passages=passages)

@@ -139,6 +139,11 @@ def write_qrels(qrels: Qrels, path: str | Path, *, kind: str | None = None) -> N
         table.write_rows(names, [*qrels, *((query_id,) for query_id in empty)], place, found)
 
 
+def read_named_runs(paths: Iterable[str]) -> list[Run]:
+    """Return runs named by their files, so that two systems with one tag stay apart; raises what ``read_run`` raises."""
+    return [replace(read_run(path), name=Path(path).name) for path in paths]
+
+
 def write_run(run: Run, path: str | Path, *, kind: str | None = None) -> None:
     """Write answers in the format of the file's ending; raises InputError for what that format cannot hold.
 
