@@ -127,7 +127,7 @@ def evaluated(
     from ringtrue.cli.search import opened
     from ringtrue.golden import load
     from ringtrue.retrieve import names_documents
-    from ringtrue.run import DEFAULT_MEASURES, branch_and_commit, evaluate
+    from ringtrue.run import branch_and_commit, evaluate, usual_measures
     from ringtrue.run.named import expressions_of, files_matching, index_documents
 
     if asked.golden is None:
@@ -144,7 +144,7 @@ def evaluated(
         found = evaluate(
             search,
             golden,
-            measures=measures or DEFAULT_MEASURES,
+            measures=measures or usual_measures(asked.k),
             k=asked.k,
             collection=collection,
             chunks=asked.chunk,

@@ -115,7 +115,7 @@ def gate_command(
     """
     from ringtrue.cli.show_verdict import print_verdict, record
     from ringtrue.report import report_on, report_writer
-    from ringtrue.run import DEFAULT_MEASURES, new_run_folder, open_run, save
+    from ringtrue.run import new_run_folder, open_run, save, usual_measures
     from ringtrue.traffic import marked
     from ringtrue.verdict import find_baseline, gate, with_checks
 
@@ -131,7 +131,7 @@ def gate_command(
         evaluation = open_run(run)
         extra, notes = committed(evaluation, asked)
     else:
-        wanted = tuple(dict.fromkeys((*DEFAULT_MEASURES, *policy.measures)))
+        wanted = tuple(dict.fromkeys((*usual_measures(asked.k), *policy.measures)))
         with marked("gate"):
             evaluation = evaluated(asked, measures=wanted, quiet=json)
         evaluation = save(evaluation, out or new_run_folder(evaluation, datetime.now(UTC)))
