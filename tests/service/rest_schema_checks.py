@@ -23,6 +23,7 @@ BY_RULE = (
     "letters of JSON",
     "outside the years",
     "is in the future",
+    "invisible characters",
 )
 """Rules about fields that name the field, although no schema can state them."""
 

@@ -117,7 +117,8 @@ class SequentialTest(Record):
     control: float | None
     treatment: float | None
     measure: str | None
-    interval: tuple[float, float] | None
+    interval: tuple[float, ...] | None
+    """Lower and upper end."""
     sigma: float | None
     evidence: float
     upper_bound: float
