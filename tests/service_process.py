@@ -48,15 +48,9 @@ class ServerProcess:
             return store.create_key("tester", scopes, now=datetime.now(UTC), project=project)[1]
 
     def most_memory(self) -> int:
-        """Return the megabytes that the server and its writer have had at most, as Linux counts them."""
-        here = self.process.pid
-        children = Path(f"/proc/{here}/task/{here}/children").read_text(encoding="ascii").split()
-        return sum(map(_most_memory, (here, *map(int, children))))
-
-
-def _most_memory(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1024
+        """Return the megabytes that the server has had at most, as Linux counts them."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1024
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -17,8 +17,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from ringtrue.service import express
-from ringtrue.service.express import for_server
+from ringtrue.service import connections
+from ringtrue.service.connections import for_server
 from ringtrue.service.server import KEPT_FREE, _connections
 from ringtrue.store import Store
 from running_service import running
@@ -92,7 +92,7 @@ def told(answer: tuple[int, dict[str, str], bytes], status: int, code: str) -> N
 
 
 def test_a_connection_that_brings_no_head_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(express, "HEAD_S", 1.5)
+    monkeypatch.setattr(connections, "HEAD_S", 1.5)
     with server(tmp_path) as connect:
         kept, again, behind = connect(), connect(), connect()
         assert ask(kept) == ask(again) == 200
@@ -121,7 +121,7 @@ def _dripped(line: socket.socket, letters: bytes) -> bool:
 
 
 def test_a_request_that_is_whole_may_take_longer_than_its_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(express, "HEAD_S", 0.5)
+    monkeypatch.setattr(connections, "HEAD_S", 0.5)
     monkeypatch.setattr(Store, "flags", lambda self, **given: time.sleep(1.5) or [])
     with server(tmp_path) as connect:
         assert ask(connect(), HEALTH.replace(b"/healthz", b"/v1/flags")) == 200

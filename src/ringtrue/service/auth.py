@@ -61,11 +61,10 @@ class Caller:
         return scope in self.scopes or "admin" in self.scopes
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Remembered:
     until: float
     key: ApiKey
-    renewed: bool = False
 
 
 def digest(token: str) -> bytes:
@@ -80,20 +79,12 @@ class Keyring:
         self._store = store
         self._known: dict[bytes, _Remembered] = {}
         self._turn = asyncio.Semaphore(LOOKED_UP_AT_ONCE)
+        self._asking: dict[bytes, asyncio.Lock] = {}
 
-    def remembered(self, token: str, *, renew: Callable[[str], None] | None = None) -> ApiKey | None:
-        """Return a key that was found a moment ago, without asking the store.
-
-        ``renew`` is called, once, with one that will soon be forgotten: who calls ``find`` for it in time keeps a caller who
-        asks thousands of times a second from waiting for the store together with all their requests.
-        """
-        known, now = self._known.get(digest(token)), time.monotonic()
-        if known is None or known.until <= now:
-            return None
-        if renew is not None and not known.renewed and known.until - now < REMEMBERED_S / 2:
-            known.renewed = True
-            renew(token)
-        return known.key
+    def remembered(self, token: str) -> ApiKey | None:
+        """Return a key that was found a moment ago, without asking the store."""
+        known = self._known.get(digest(token))
+        return None if known is None or known.until <= time.monotonic() else known.key
 
     def find(self, token: str, *, now: datetime) -> ApiKey | None:
         """Return the key of a token; None where there is none, or it expired or was revoked."""
@@ -108,10 +99,15 @@ class Keyring:
 
     async def look_up(self, token: str, *, now: datetime) -> ApiKey | None:
         """Return ``find``, beside the requests; a key that opened something does not queue behind those that never did."""
-        if digest(token) in self._known:
-            return await run_in_threadpool(self.find, token, now=now)
-        async with self._turn:
-            return await run_in_threadpool(self.find, token, now=now)
+        name = digest(token)
+        if name not in self._known:
+            async with self._turn:
+                return await run_in_threadpool(self.find, token, now=now)
+        # Callers with many requests under way would ask the store for all of them at once, each time their key is forgotten.
+        async with self._asking.setdefault(name, asyncio.Lock()):
+            known = self.remembered(token) or await run_in_threadpool(self.find, token, now=now)
+        self._asking.pop(name, None)
+        return known
 
     def named(self, key_id: str, project: str, *, now: datetime) -> ApiKey | None:
         """Return a key by its id where it still opens something."""

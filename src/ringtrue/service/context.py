@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -16,12 +14,10 @@ from ringtrue.service.errors import hide
 from ringtrue.service.intake import MOST_ROWS, Intake
 from ringtrue.service.jobs import Jobs
 from ringtrue.service.limits import RateLimits
-from ringtrue.service.plain import PATH, Observed, Rules
 from ringtrue.service.readiness import Readiness
 from ringtrue.service.searches import Searches
 from ringtrue.service.settings import Settings
 from ringtrue.service.telemetry import Queue, Telemetry
-from ringtrue.service.writer import WriterProcess
 from ringtrue.store import Store
 
 
@@ -30,8 +26,6 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._kept = ExitStack()
-        """What ends with the service."""
         self.store = Store.open(settings.store)
         """The operator's view of all projects; requests go through ``of``."""
         file = self.store.address.sqlite
@@ -41,12 +35,7 @@ class Service:
         self.keyring = Keyring(self.store)
         self.sessions = Sessions(settings.secret)
         self.rates = RateLimits(settings.rates)
-        address = self.store.address.url.render_as_string(hide_password=False)
-        self.intake: Intake | WriterProcess = Intake(self.store)
-        if settings.writer == "process":
-            self.intake = WriterProcess(address, Rules.of(settings), observed=self._observe)
-            # It makes them beside its commits; one that came with a page's would make everybody wait.
-            self._kept.enter_context(self.store.checkpoints_elsewhere())
+        self.intake = Intake(self.store)
         self.jobs = Jobs(self.store, now=self.now, most=settings.jobs)
         self.searches = Searches(settings)
         self.readiness = Readiness(self.store, self.intake)
@@ -61,12 +50,6 @@ class Service:
         """Return the store as this caller may see it: one project and nothing else."""
         return self.store.only(caller.project)
 
-    def _observe(self, found: Sequence[Observed]) -> None:
-        for project, status, seconds, spent in found:
-            self.telemetry.observe_request("POST", PATH, status, seconds, project=project)
-            if project is not None:
-                self.telemetry.observe_searches(project, spent)
-
     def _queue(self) -> Queue:
         figures = self.intake.figures
         return Queue(figures.waiting, MOST_ROWS, figures.refused_of)
@@ -76,33 +59,24 @@ class Service:
         # What was at work when a server died is at work no more.
         await run_in_threadpool(self.store.interrupt_jobs, now=self.now())
         await run_in_threadpool(self.store.drop_claims)
-        if isinstance(self.intake, WriterProcess):
-            await self.intake.open()
-        else:
-            self.intake.start()
+        self.intake.start()
         self.telemetry.start()
 
     def drain(self) -> None:
-        """Prepare to stop: connections close with their next answer, and /readyz says so."""
+        """Prepare to stop: /readyz says so."""
         self.stopping = True
-        if isinstance(self.intake, WriterProcess):
-            self.intake.drain()
 
     async def close(self) -> None:
         """Stop: running jobs are interrupted, and everything that was accepted is written before the store closes."""
         self.stopping = True
         await run_in_threadpool(self.jobs.close)
         await run_in_threadpool(self.telemetry.stop)
-        if isinstance(self.intake, WriterProcess):
-            await self.intake.finish()
-        else:
-            await run_in_threadpool(self.intake.close)
+        await run_in_threadpool(self.intake.close)
         await run_in_threadpool(self.searches.close)
-        await run_in_threadpool(self._kept.close)
         await run_in_threadpool(self.store.close)
 
 
-def here(request: Request) -> Service:
+async def here(request: Request) -> Service:
     """Return the server that answers a request."""
     service: Service = request.app.state.service
     return service

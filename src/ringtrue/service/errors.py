@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.routing import iter_route_contexts
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import Scope
 
@@ -132,7 +133,7 @@ def refused(problem: BaseException) -> Refused:
 
 def _invalid(problem: RequestValidationError) -> Refused:
     first = problem.errors()[0]
-    place = ".".join(str(part) for part in first["loc"]) or "body"
+    place = ".".join(str(part) for part in first["loc"] if part not in ("(one)", "(many)")) or "body"
     if first["type"] == "json_invalid":
         reason = first.get("ctx", {}).get("error", first["msg"])
         return Refused(400, "invalid_json", f"the body is no JSON: {reason}; send one JSON value in UTF-8", field="body")
@@ -220,6 +221,11 @@ def install(app: FastAPI) -> None:
     """Let an application answer every error in the one shape, or with a page where a person reads."""
 
     async def told(request: Request, problem: Exception) -> Response:
+        # FastAPI makes this one of whatever breaks while it reads a body.
+        if isinstance(problem, HTTPException) and isinstance(problem.__cause__, Refused | ClientDisconnect):
+            problem = problem.__cause__
+        if isinstance(problem, ClientDisconnect):
+            raise problem
         known = refused(problem)
         if known.status == 405:
             known.headers["Allow"] = ", ".join(_methods(app, request.url.path))

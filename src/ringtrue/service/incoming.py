@@ -1,21 +1,15 @@
-"""Searches as programs send them: what reads the body of a request, the rows it becomes, and what is answered (L-1, W-3).
-
-The server's own process and the one that writes read with the same model, so that a search is never understood in two ways.
-"""
+"""Searches as programs send them, and the rows that they become."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
-from pydantic_core import to_json
 
 from ringtrue.errors import InputError
-from ringtrue.service.direct import OneOrMany
-from ringtrue.service.models import Free, Line, Moment, Name, Strict, Text, numbered
+from ringtrue.service.models import Free, Line, Moment, Name, Strict, Text, numbered, one_or_many
 from ringtrue.service.work.logging_in import search_row
 from ringtrue.store import LoggedQuery, timestamp
 from ringtrue.traffic import Traffic
@@ -49,7 +43,7 @@ def _happened(moment: str) -> str:
 
 
 def _ids_as_text(ids: Any) -> Any:
-    return tuple(map(numbered, ids)) if isinstance(ids, list) else ids
+    return list(map(numbered, ids)) if isinstance(ids, list) else ids
 
 
 At = Annotated[Moment, AfterValidator(_readable), Field(json_schema_extra={"format": "date-time"})]
@@ -59,7 +53,7 @@ Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
 Milliseconds = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e12)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Ids = Annotated[
-    tuple[Name, ...],
+    list[Name],
     # One call for the whole list: a search has many ids, and they are nearly always texts.
     BeforeValidator(_ids_as_text, json_schema_input_type=list[Name | int]),
     Field(max_length=MOST_RESULTS),
@@ -88,14 +82,14 @@ class Search(Strict):
     mode: Name | None = None
     session_id: Name | None = None
     user_id: Name | None = None
-    result_ids: Ids = ()
-    scores: Annotated[tuple[Number, ...], Field(max_length=MOST_RESULTS)] = ()
+    result_ids: Ids = Field(default_factory=list)
+    scores: Annotated[list[Number], Field(max_length=MOST_RESULTS)] = Field(default_factory=list)
     channel_contributions: Annotated[dict[Name, Ids], Field(max_length=50)] = Field(
         default_factory=dict, description="Channel → ids it had."
     )
     total_latency_ms: Milliseconds | None = None
     stage_latency_ms: Annotated[dict[Name, Milliseconds], Field(max_length=50)] = Field(default_factory=dict)
-    stages: Annotated[tuple[Stage, ...], Field(max_length=50)] = ()
+    stages: Annotated[list[Stage], Field(max_length=50)] = Field(default_factory=list)
     fusion_weights: Annotated[dict[Name, Number], Field(max_length=50)] = Field(default_factory=dict)
     quality_proxy_score: Number | None = Field(None, description="A health figure, not quality; made of scores and latency.")
     trace_id: Name | None = None
@@ -130,48 +124,24 @@ EXAMPLES: dict[str, Any] = {
         {"query": "parking", "tool_name": "hotel-app", "degraded": True, "fallback": "dense did not answer"},
     ],
 }
-BODY = OneOrMany(Search, most=MOST)
+Searches = one_or_many(Search, most=MOST)
+"""The body of a request that logs searches."""
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What is answered, and how long users' searches took, in seconds."""
+def logged_rows(
+    searches: Sequence[Search], project: str, *, name: Callable[[int], str | None] | None = None, traffic: Traffic = "user"
+) -> list[LoggedQuery]:
+    """Return searches as the log keeps them; raises Refused for one that cannot be logged.
 
-    body: bytes
-    spent: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """The searches of one request, as the log keeps them."""
-
-    rows: Sequence[LoggedQuery]
-    fresh: bool
-    """Their ids were made here, so that none can be in the log but from an earlier try of this very request."""
-
-    @classmethod
-    def read(
-        cls, body: bytes, project: str, *, name: Callable[[int], str | None] | None = None, traffic: Traffic = "user"
-    ) -> Incoming:
-        """Return what a body holds; raises Refused or RequestValidationError where it cannot be logged.
-
-        ``name`` gives an id to a search at a place that comes without one, and the same whenever the body is sent. ``traffic``
-        is the mark of the request; it holds for every search that has no mark of its own.
-        """
-        searches = BODY.parse(body)
-        found = [dict(search.__dict__) for search in searches]
-        fresh = all(values["query_id"] is None for values in found)
-        if traffic != "user":
-            for values in found:
-                values["traffic"] = traffic if values["traffic"] == "user" else values["traffic"]
+    ``name`` gives an id to a search at a place that comes without one, and the same whenever the body is sent. ``traffic``
+    is the mark of the request; it holds for every search that has no mark of its own.
+    """
+    rows = []
+    for place, search in enumerate(searches):
+        values = dict(search.__dict__)
         if name is not None:
-            for place, values in enumerate(found):
-                values["query_id"] = values["query_id"] or name(place)
-        return cls([search_row(values, project) for values in found], fresh)
-
-    def receipt(self, stored: int) -> Receipt:
-        """Return what is answered when they are in the log and so many of them are new."""
-        told = {"accepted": len(self.rows), "stored": stored, "query_ids": [row.query_id for row in self.rows]}
-        users = [row for row in self.rows if row.traffic == "user"]
-        spent = tuple(row.total_latency_ms / 1000 for row in users if row.total_latency_ms is not None)
-        return Receipt(to_json(told), spent)
+            values["query_id"] = values["query_id"] or name(place)
+        if values["traffic"] == "user":
+            values["traffic"] = traffic
+        rows.append(search_row(values, project))
+    return rows

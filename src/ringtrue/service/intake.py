@@ -1,8 +1,7 @@
-"""From requests to the log, many at a time: whoever waits here waits for a commit, and shares it with all who wait (W-3, W-4).
+"""From requests to the log: searches and feedback wait in one queue, and those that wait together share a commit.
 
-One thread takes whatever is waiting and commits it in one transaction, so that batches grow with the load and a request that
-comes alone is written at once. A request is answered after its rows are in the database and not before: an acknowledged row
-survives the death of this process. What cannot be taken is refused at once, and never silently.
+A request is answered after its rows are in the database and not before: an acknowledged row survives the death of this process.
+What cannot be taken is refused at once, and never silently.
 """
 
 from __future__ import annotations
@@ -10,24 +9,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from ringtrue.batching import BatchQueue
 from ringtrue.errors import RingtrueError, SearchFailed, Unusable
 from ringtrue.online import Redactor
 from ringtrue.online.lines import Row, storable
 from ringtrue.service.errors import Refused, clean
-from ringtrue.service.incoming import Incoming, Receipt
 from ringtrue.store import USER_DELETED, FeedbackEvent, LoggedQuery, timestamp, user_mark
 
 if TYPE_CHECKING:
     from ringtrue.store import Store
-    from ringtrue.store.lanes import Lanes
 
 MOST_ROWS = 20_000
 """Rows that may wait: what the databases take in some seconds."""
@@ -35,13 +31,17 @@ MOST_BYTES = 64 * 1024 * 1024
 ROW_BYTES = 1_300
 """What a row takes in memory beside its texts."""
 BATCH = 1_000
-"""Rows of one transaction, unless one request has more; while it is written all others wait."""
-SPACING_S = 0.005
-"""Seconds from the beginning of one transaction to that of the next, at least: one costs as much as several rows."""
+"""Rows of one transaction, unless one request has more."""
+EVERY_S = 0.01
+"""Seconds from the beginning of one transaction to that of the next, at least."""
 PATIENCE = 10.0
 """Seconds that a request waits for a database that does not answer."""
+SILENT_S = 3.0
+"""Seconds after which a transaction that has not come to its end counts as frozen."""
 PROBE_S = 1.0
 """How often a write is tried after one has failed, while nobody sends anything: who asks for readiness waits for that."""
+SYNC_S = 1.0
+"""How often commits are brought to the disk; the death of this process they survive without."""
 PAUSES = (0.05, 0.1, 0.3, 1.0)
 """Seconds before the database is tried again, the last for ever after."""
 AWAY = (SearchFailed, Unusable, OSError, MemoryError)
@@ -66,7 +66,7 @@ class IntakeFigures:
     refused_of: Mapping[str, int]
     """The same by project."""
     forgotten: int
-    """Left out, because their user was deleted after they happened (L-3)."""
+    """Left out, because their user was deleted after they happened."""
     waiting: int
     waiting_bytes: int
     batches: int
@@ -77,33 +77,16 @@ class IntakeFigures:
     """What last went wrong with the database; None once it works again."""
 
 
-class Promise(Protocol):
-    """What is kept when rows are stored or refused: a future, or whatever passes it on to one."""
-
-    def done(self) -> bool: ...
-
-    def set_result(self, result: int, /) -> None: ...
-
-    def set_exception(self, problem: Refused, /) -> None: ...
-
-
-class Told(Protocol):
-    """Who is called, from the writer's thread, when a batch is done: an event loop, or whatever passes it on to one."""
-
-    def call_soon_threadsafe(self, tell: Callable[..., None], /, waiters: Sequence[_Waiter]) -> object: ...
-
-
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    """Rows of one request, and who is told when they are stored."""
+    """Rows of one request, and the future that is told when they are stored."""
 
     rows: Sequence[Row]
     kind: type[Row]
     fresh: bool
-    bytes: int
     since: float
-    loop: Told
-    future: Promise
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[int]
     kept: list[Row] = field(default_factory=list)
     """As they are stored: without what may not be."""
     there: frozenset[str] | None = None
@@ -113,11 +96,6 @@ class _Waiter:
     """What is wrong with each row that cannot be stored."""
     problem: Refused | None = None
     """Why nothing was stored."""
-
-    @property
-    def plain(self) -> bool:
-        """True where nothing has to be looked for before it is written, nor counted by the database."""
-        return self.fresh and self.kind is LoggedQuery
 
     def refuse(self, row: Row, problem: Exception) -> None:
         """Note that a row cannot be stored."""
@@ -151,41 +129,32 @@ class Intake:
         most_bytes: int = MOST_BYTES,
         patience: float = PATIENCE,
     ) -> None:
-        self._store, self._cleaner = store, cleaner
-        self._most_rows, self._most_bytes, self._patience = most_rows, most_bytes, patience
-        self._queue: deque[_Waiter] = deque()
-        self._lock, self._wake, self._hurry = threading.Lock(), threading.Event(), threading.Event()
-        self._thread: threading.Thread | None = None
-        self._closed = False
-        # Each number is changed by one side only, so that none needs a lock: taken in on the left, done with on the right.
-        self._accepted = self._accepted_bytes = 0
+        self._store, self._cleaner, self._patience = store, cleaner, patience
+        self._queue: BatchQueue[_Waiter] = BatchQueue(
+            "ringtrue-intake", self._write_batch,
+            most_rows=most_rows, most_bytes=most_bytes, batch=BATCH, every=EVERY_S, idle=self._look_after, written=self._tell,
+        )  # fmt: skip
+        # Each number is changed by one side only, so that none needs a lock: requests on the left, the writer on the right.
+        self._accepted = 0
         self._turned_away: Counter[str] = Counter()
-        self._done = self._done_bytes = self._stored = self._there = self._forgotten = 0
+        self._stored = self._there = self._forgotten = self._batches = self._last_batch = 0
         self._spoiled: Counter[str] = Counter()
-        self._batches = self._last_batch = 0
         self._last_ms: float | None = None
-        self._last_at = 0.0
         self._problem: str | None = None
+        self._probe_at = self._synced_at = time.monotonic()
+        self._unsynced = False
 
     # ── the requests' side, in the event loop ────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
         """Begin to write; what was taken before waits until then."""
-        with self._lock:
-            if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._work, name="ringtrue-intake", daemon=True)
-                self._thread.start()
-
-    async def log(self, body: bytes, project: str) -> Receipt:
-        """Store the searches of a request's body and return what is answered; raises as ``Incoming.read`` and ``queries``."""
-        found = Incoming.read(body, project)
-        return found.receipt(await self.queries(found.rows, size=len(body), fresh=found.fresh))
+        self._queue.start()
 
     async def queries(self, rows: Sequence[LoggedQuery], *, size: int = 0, fresh: bool = False) -> int:
         """Store searches and return how many are new, once they are committed; an id that is there already stays.
 
         ``size`` is how many bytes they came in; ``fresh`` says that their ids were made just now, so that none can be there.
-        Raises Refused: 503 where too much is waiting, the server ends or the database does not answer; 422 for a row that
+        Raises Refused: 503 if too much is waiting, the server ends or the database does not answer; 422 for a row that
         cannot be stored, while the others are.
         """
         return await self._take(rows, LoggedQuery, size, fresh=fresh)
@@ -199,88 +168,33 @@ class Intake:
             return 0
         loop = asyncio.get_running_loop()
         future: asyncio.Future[int] = loop.create_future()
-        self.put(rows, kind, size, fresh=fresh, loop=loop, future=future)
+        taken = _Waiter(rows, kind, fresh, time.monotonic(), loop, future)
+        if not self._queue.put(taken, size=size + ROW_BYTES * len(rows), rows=len(rows)):
+            self._turned_away[rows[0].project] += len(rows)
+            if self._queue.closed:
+                raise Refused(503, "stopping", "this server is stopping; try again", headers={"Retry-After": "5"})
+            said = f"{self._queue.rows:,} rows wait to be stored already; send fewer at a time, and this one again in a second"
+            raise Refused(503, "busy", said, headers={"Retry-After": "1"})
+        self._accepted += len(rows)
         return await future
 
-    def put(self, rows: Sequence[Row], kind: type[Row], size: int, *, fresh: bool, loop: Told, future: Promise) -> None:
-        """Take rows, and keep the promise through ``loop`` once it is known what became of them; raises Refused."""
-        taken = _Waiter(rows, kind, fresh, size + ROW_BYTES * len(rows), time.monotonic(), loop, future)
-        with self._lock:
-            if self._closed:
-                self._turned_away[rows[0].project] += len(rows)
-                raise Refused(503, "stopping", "this server is stopping; try again", headers={"Retry-After": "5"})
-            # One that comes alone is taken whatever its size, which the limit of a request's body bounds.
-            waiting, held = self._accepted - self._done, self._accepted_bytes - self._done_bytes
-            if waiting and (waiting + len(rows) > self._most_rows or held + taken.bytes > self._most_bytes):
-                self._turned_away[rows[0].project] += len(rows)
-                said = f"{waiting:,} rows wait to be stored already; send fewer at a time, and this one again in a second"
-                raise Refused(503, "busy", said, headers={"Retry-After": "1"})
-            self._accepted += len(rows)
-            self._accepted_bytes += taken.bytes
-            self._queue.append(taken)
-        if not self._wake.is_set():
-            self._wake.set()
-
-    def write(self) -> float:
-        """Write what waits, here and now, where there is no thread for it; return the monotonic time to come again at."""
-        while self._queue:
-            self._write_some()
-        return self._last_at + SPACING_S
-
-    def write_by(self, lanes: Lanes) -> float:
-        """Send what waits on its way to the database; return the monotonic time to come again at.
-
-        Whose ids are new goes by a lane; for the others has to be looked what is there, when nothing else is on its way. What
-        waits for a lane, or for all of them, waits for whoever calls this when one is free.
-        """
-        while self._queue:
-            if not self._queue[0].plain:
-                if lanes.busy:
-                    break
-                self._write_some()
-                continue
-            if not lanes.free:
-                break
-            self._send_by(lanes)
-        return self._last_at + SPACING_S
-
     def close(self, timeout: float = TO_CLOSE) -> bool:
-        """Take nothing more, store what was taken and end; False where the database did not take it in time."""
-        with self._lock:
-            self._closed = True
-            thread = self._thread
-        self._hurry.set()
-        self._wake.set()
-        if thread is None:
-            self._drain()
-        else:
-            thread.join(timeout)
-        return not self._queue and self._accepted == self._done
-
-    @property
-    def pending(self) -> bool:
-        """True while something waits that is not on its way."""
-        return bool(self._queue)
+        """Take nothing more, store what was taken and end; False if the database did not take it in time."""
+        return self._queue.close(timeout)
 
     @property
     def alive(self) -> bool:
         """True while what is taken will be written."""
-        return self._thread is not None and self._thread.is_alive() and not self._closed
+        return self._queue.alive
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing can be stored at the moment; None if it can."""
-        return trouble(self.alive, self._problem)
-
-    def probe(self) -> None:
-        """Try a write if the last one failed and nothing waits."""
-        if self._problem is not None and not self._queue:
-            try:
-                self._store.check_writable()
-            except Exception as problem:
-                self._failed(problem)
-            else:
-                self._works()
+        """Why nothing can be stored at the moment, in words that anybody may read; None if it can."""
+        if not self._queue.alive:
+            return "the writer has stopped"
+        if self._problem is not None:
+            return "the store accepts no writes"
+        return "the store does not answer" if self._queue.writing_for > SILENT_S else None
 
     @property
     def figures(self) -> IntakeFigures:
@@ -292,8 +206,8 @@ class Intake:
             refused=self._turned_away.total() + self._spoiled.total(),
             refused_of=dict(self._turned_away + self._spoiled),
             forgotten=self._forgotten,
-            waiting=max(0, self._accepted - self._done),
-            waiting_bytes=max(0, self._accepted_bytes - self._done_bytes),
+            waiting=self._queue.rows,
+            waiting_bytes=self._queue.bytes,
             batches=self._batches,
             last_batch=self._last_batch,
             last_commit_ms=self._last_ms,
@@ -302,73 +216,44 @@ class Intake:
 
     # ── the writer's side, in its thread ─────────────────────────────────────────────────────────────────────────────
 
-    def _work(self) -> None:
-        while True:
-            woken = self._wake.wait(None if self._problem is None else PROBE_S)
-            self._wake.clear()
-            self._drain()
-            if not woken:
-                self.probe()
-            if self._closed and not self._queue:
-                return
-
-    def _drain(self) -> None:
-        while self._queue:
-            pause = self._last_at + SPACING_S - time.monotonic()
-            if pause > 0:
-                self._hurry.wait(pause)
-            self._write_some()
-
-    def _write_some(self) -> None:
-        self._last_at = time.monotonic()
-        batch = self._next()
-        self._try(batch, self._clean, self._write)
-        self._tell(batch)
-
-    def _send_by(self, lanes: Lanes) -> None:
-        self._last_at = time.monotonic()
-        batch = self._next(plain=True)
-        if not self._try(batch, self._clean):
-            self._tell(batch)
-            return
+    def _look_after(self) -> float | None:
+        """Try a write if the last one failed, and bring to the disk what was committed; return when to come again."""
+        if self._problem is None:
+            return self._sync()
+        wait = self._probe_at - time.monotonic()
+        if wait > 0:
+            return wait
         try:
-            self._forget(batch)
-            rows = [row for waiter in batch for row in waiter.kept if isinstance(row, LoggedQuery)]
-            lanes.add_queries(rows, partial(self._arrived, batch, self._last_at))
-        except Exception as problem:  # the database is away: who writes here tries again, and says so
-            if not isinstance(problem, RingtrueError):
-                _LOG.error("a batch could not be sent on its way: %s", type(problem).__name__)
-            self._arrived(batch, self._last_at, stored=False)
+            self._store.check_writable()
+        except Exception as problem:
+            self._failed(problem)
+            return PROBE_S
+        self._works()
+        return self._sync()
 
-    def _arrived(self, batch: Sequence[_Waiter], since: float, stored: bool) -> None:
-        """Answer a batch that a lane has brought; what did not arrive is written here, again and again if need be."""
-        self._try(batch, *((self._account, partial(self._note, since=since)) if stored else (self._write,)))
-        self._tell(batch)
-
-    def _try(self, batch: Sequence[_Waiter], *steps: Callable[[Sequence[_Waiter]], None]) -> bool:
-        """Do something with a batch, and return whether that went well; if not, its answer is that nothing is stored."""
+    def _sync(self) -> float | None:
+        """Bring commits to the disk, once a second; return when to come again."""
+        if not self._unsynced:
+            return None
+        wait = self._synced_at + SYNC_S - time.monotonic()
+        if wait > 0:
+            return wait
         try:
-            for step in steps:
-                step(batch)
+            self._store.sync()
+        except OSError as problem:
+            self._failed(problem)
+        self._synced_at, self._unsynced = time.monotonic(), False
+        return None
+
+    def _write_batch(self, batch: list[_Waiter]) -> None:
+        try:
+            self._clean(batch)
+            self._write_patiently([one for one in batch if one.kind is LoggedQuery], self._write_queries)
+            self._write_patiently([one for one in batch if one.kind is FeedbackEvent], self._write_feedback)
         except Exception as problem:  # the thread must live on, and nobody may wait for ever
             self._problem = type(problem).__name__
             _LOG.error("a batch could not be stored: %s", self._problem)  # its text may hold what users asked
             self._fail(batch, Refused(500, "internal", "something went wrong here, and nothing of this is stored"))
-            return False
-        return True
-
-    def _next(self, *, plain: bool = False) -> list[_Waiter]:
-        """Return those who waited longest, up to a batch of rows."""
-        batch = [self._queue.popleft()]
-        rows = len(batch[0].rows)
-        while self._queue and rows + len(self._queue[0].rows) <= BATCH and (self._queue[0].plain or not plain):
-            batch.append(self._queue.popleft())
-            rows += len(batch[-1].rows)
-        return batch
-
-    def _write(self, batch: Sequence[_Waiter]) -> None:
-        self._write_patiently([one for one in batch if one.kind is LoggedQuery], self._write_queries)
-        self._write_patiently([one for one in batch if one.kind is FeedbackEvent], self._write_feedback)
 
     def _clean(self, batch: Sequence[_Waiter]) -> None:
         """Make rows that may be stored; one that cannot be redacted is refused, never stored as it came (L-3)."""
@@ -408,6 +293,7 @@ class Intake:
         return f"{away} it is not certain that this is stored; try again: {once}"
 
     def _failed(self, problem: Exception) -> None:
+        self._probe_at = time.monotonic() + PROBE_S
         if self._problem is None:
             _LOG.error("the store accepts no writes: %s", clean(str(problem)))
         self._problem = clean(str(problem)) if isinstance(problem, RingtrueError) else type(problem).__name__
@@ -422,6 +308,8 @@ class Intake:
         self._last_ms = (time.monotonic() - since) * 1000
         self._last_batch = sum(len(one.kept) for one in waiters)
         self._batches += 1
+        self._unsynced = True
+        self._sync()
 
     def _fail(self, waiters: Iterable[_Waiter], problem: Refused) -> None:
         for waiter in waiters:
@@ -548,20 +436,11 @@ class Intake:
                 found |= {(project, user): at[mark] for user, mark in marks.items() if mark in at}
         return found
 
-    def _tell(self, batch: Sequence[_Waiter]) -> None:
+    def _tell(self, batch: list[_Waiter]) -> None:
         """Answer everybody of a batch, with one call into the loop that waits."""
-        self._done += sum(len(one.rows) for one in batch)
-        self._done_bytes += sum(one.bytes for one in batch)
         for loop in {one.loop for one in batch}:
             with contextlib.suppress(RuntimeError):  # the loop is closed, and with it whoever waited
                 loop.call_soon_threadsafe(_answer, [one for one in batch if one.loop is loop])
-
-
-def trouble(alive: bool, problem: str | None) -> str | None:
-    """Return why a writer stores nothing, in words that anybody may read; None if it does."""
-    if not alive:
-        return "the writer has stopped"
-    return None if problem is None else "the store accepts no writes"
 
 
 def _answer(waiters: Sequence[_Waiter]) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Annotated, Any, Generic, TypeVar
 
-from fastapi import Query
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from fastapi import Depends, Query, Request
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from ringtrue.answers import Record
 from ringtrue.online.redact import DEPTH
+from ringtrue.service.errors import Refused
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer", bound=Record)
@@ -74,6 +75,48 @@ class Strict(BaseModel):
     """A request: nothing is guessed, and a field nobody knows is an error."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def one_or_many(model: type[Strict], *, most: int) -> Any:
+    """Return the type of a body that is one object, or a list of up to ``most``; ``as_list`` makes a list of either."""
+
+    def bounded(found: Any) -> Any:
+        if isinstance(found, list) and not 1 <= len(found) <= most:
+            raise ValueError(f"the list has {len(found):,} members; send 1 to {most:,} at a time")
+        return found
+
+    # The first wrong one ends it: a list of nothing but wrong ones would hold an error for each.
+    several = Annotated[list[model], Field(min_length=1, max_length=most, fail_fast=True), BeforeValidator(bounded), Tag(MANY)]  # type: ignore[valid-type]
+    return Annotated[Annotated[model, Tag(ONE)] | several, Discriminator(lambda body: MANY if isinstance(body, list) else ONE)]
+
+
+ONE, MANY = "(one)", "(many)"
+"""What pydantic calls the two in the place of an error."""
+
+
+def as_list(body: Any) -> list[Any]:
+    """Return one or many as a list."""
+    return body if isinstance(body, list) else [body]
+
+
+async def _json_only(request: Request) -> None:
+    kind = request.headers.get("content-type", "application/json")
+    if not kind.startswith("application/json"):
+        raise Refused(415, "unsupported_type", f"content-type '{kind:.60}' is not read here; send application/json")
+
+
+JSON_ONLY = [Depends(_json_only)]
+"""The dependencies of a route that says so if it is sent another kind of content."""
+
+
+def body_size(request: Request) -> int:
+    """Return how many bytes the body of a request says it has; 0 if it does not say."""
+    return int(request.headers.get("content-length", 0))
+
+
+def named_examples(examples: dict[str, Any]) -> Any:
+    """Return examples as the OpenAPI document names them."""
+    return {name: {"value": value} for name, value in examples.items()}
 
 
 class Page(BaseModel, Generic[Item]):

@@ -9,7 +9,6 @@ from ringtrue.errors import RingtrueError
 
 if TYPE_CHECKING:
     from ringtrue.service.intake import Intake
-    from ringtrue.service.writer import WriterProcess
     from ringtrue.store import Store
 
 ANSWER_S = 2.0
@@ -19,7 +18,7 @@ ANSWER_S = 2.0
 class Readiness:
     """Asks the store and the writer of one server; without a writer, the store alone."""
 
-    def __init__(self, store: Store, writer: Intake | WriterProcess | None = None) -> None:
+    def __init__(self, store: Store, writer: Intake | None = None) -> None:
         self._store, self._writer = store, writer
         self._lock = threading.Lock()
         self._asking: _Question | None = None

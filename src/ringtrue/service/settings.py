@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 from ringtrue.errors import InputError
 from ringtrue.store import DEFAULT_PROJECT
@@ -76,8 +75,6 @@ class Settings:
     jobs: int = 2
     """Jobs that run at the same time; the others wait."""
     rates: Rates = Rates()
-    writer: Literal["thread", "process"] = "thread"
-    """Where searches and feedback are written: a process of its own leaves this one free to answer."""
     demo: bool = False
     """The data is invented, and every page says so."""
 

@@ -6,7 +6,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from copy import copy
 from pathlib import Path
 from types import TracebackType
@@ -31,14 +31,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeEngine
 
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.store import schema
+from ringtrue.store import schema, wal
 from ringtrue.store.archive import PRIVATE
-from ringtrue.store.checkpoint import checkpoints_beside, checkpoints_elsewhere
 from ringtrue.store.confine import EVERY, PROJECT
 from ringtrue.store.engine import WRITES, Address, Engines, address
 from ringtrue.store.faults import explained
-from ringtrue.store.lanes import Lanes, Loop
-from ringtrue.store.quickly import add_quickly
 from ringtrue.store.records import DEFAULT_PROJECT
 from ringtrue.store.rows import Form, Row, structure, words
 
@@ -113,21 +110,14 @@ class Base:
         if self._project == EVERY:
             self._engines.close()
 
-    def checkpoints_beside(self) -> AbstractContextManager[None]:
-        """Return a context in which commits to SQLite do not wait for the disk, but a thread does; on PostgreSQL nothing."""
-        self._for_all()
-        file = self.address.sqlite
-        return nullcontext() if file is None else checkpoints_beside(self._engines.get(), file)
+    def sync(self) -> None:
+        """Bring what was committed to the disk, which SQLite leaves for later; on PostgreSQL every commit has done so.
 
-    def checkpoints_elsewhere(self) -> AbstractContextManager[None]:
-        """Return a context in which commits to SQLite leave that to another process, which has ``checkpoints_beside``."""
+        Raises OSError if the disk fails.
+        """
         self._for_all()
-        return nullcontext() if self.address.sqlite is None else checkpoints_elsewhere(self._engines.get())
-
-    def lanes(self, loop: Loop, most: int) -> Lanes | None:
-        """Return connections to PostgreSQL over which searches go while an event loop does other things; None on SQLite."""
-        self._for_all()
-        return None if self.address.sqlite is not None else Lanes(self.address, self._engines.get(), loop, most)
+        if self.address.sqlite is not None:
+            wal.sync(self.address.sqlite)
 
     def __enter__(self) -> Self:
         return self
@@ -193,9 +183,6 @@ class Base:
         """Add records in one transaction; return how many were written. One that is there stays, or is replaced."""
         if not records:
             return 0
-        if not replace and self._project == EVERY:
-            with explained(self.address):
-                return add_quickly(self._engines.get(), form, records)
         rows = form.rows(records)
         with self._writing() as connection:
             return insert(connection, form.table, rows, key=form.key, replace=replace)

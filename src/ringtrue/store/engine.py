@@ -15,8 +15,8 @@ from sqlalchemy.exc import ArgumentError, InvalidatePoolError
 from ringtrue.config import store_url
 from ringtrue.errors import InputError
 from ringtrue.extras import install_command
-from ringtrue.store.checkpoint import WAL_BYTES
 from ringtrue.store.confine import confine
+from ringtrue.store.wal import WAL_BYTES
 
 BUSY_S = 10
 """How long a writer waits for another on SQLite, and a connection for PostgreSQL."""

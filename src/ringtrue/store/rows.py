@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property, partial
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -181,11 +181,6 @@ class Form(Generic[Record]):
     def columns(self) -> tuple[str, ...]:
         """The columns of ``values``."""
         return (*(column for column, _ in self.fields.values()), *self.derived)
-
-    @cached_property
-    def order(self) -> Callable[[Sequence[Any]], Any]:
-        """What takes the key out of ``values``."""
-        return itemgetter(*map(self.columns.index, self.key))
 
     @cached_property
     def _parts(self) -> Callable[[Any], tuple[Any, ...]]:

@@ -135,12 +135,10 @@ CALLS: dict[str, Callable[[Store, Path], Any]] = {
     "verify_key": lambda store, _: store.verify_key(TOKEN, now=NOON),
 }
 NO_ROWS = {
-    "checkpoints_beside",
-    "checkpoints_elsewhere",
     "address",
     "close",
     "is_portable",
-    "lanes",
+    "sync",
     "open",
     "place",
     "check_writable",

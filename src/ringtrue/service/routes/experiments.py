@@ -48,9 +48,11 @@ class NewRow(Row):
     @model_validator(mode="after")
     def _modest(self) -> NewRow:
         try:
-            size = len(json.dumps(self.model_dump(), allow_nan=False))
+            size = len(json.dumps(self.model_dump(), allow_nan=False, ensure_ascii=False).encode())
+        except UnicodeEncodeError:
+            raise ValueError("holds half of a surrogate pair, which is not a character") from None
         except ValueError:
-            raise ValueError("holds NaN or an infinite number; write null where a figure is not defined") from None
+            raise ValueError("holds NaN or an infinite number; write null if a figure is not defined") from None
         if size > MOST_LETTERS:
             raise ValueError(f"must be shorter than {MOST_LETTERS:,} letters of JSON")
         return self

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Body, Query, Request
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
-from ringtrue.answers import Actor, Event, EventType, Taken
+from ringtrue.answers import Actor, Event, EventType, LinkedEvent, Taken
 from ringtrue.online import event_name
-from ringtrue.service.auth import Reader, allowed, caller_of
-from ringtrue.service.context import Here, Service
-from ringtrue.service.direct import Direct, OneOrMany
+from ringtrue.service.auth import Reader, Writer
+from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.idempotency import name_once
 from ringtrue.service.incoming import At, Past
-from ringtrue.service.models import Cursor, Free, Id, Limit, Name, Page, Strict
+from ringtrue.service.models import (
+    JSON_ONLY,
+    Cursor,
+    Free,
+    Id,
+    Limit,
+    Name,
+    Page,
+    Strict,
+    as_list,
+    body_size,
+    named_examples,
+    one_or_many,
+)
 from ringtrue.service.work.logging_in import event_cursor, linked, newest_feedback
 from ringtrue.store import FeedbackEvent, timestamp
 
-router = APIRouter(prefix="/v1/feedback", tags=["feedback"], responses=ERRORS)
+router = APIRouter(prefix="/v1/feedback", tags=["feedback"], responses=ERRORS, strict_content_type=False)
 MOST = 1_000
 
 
@@ -48,15 +59,18 @@ EXAMPLES: dict[str, Any] = {
         {"event_type": "re_search", "session_id": "s-17", "event_id": "ef_a1", "created_at": "2026-01-31T12:01:00Z"},
     ],
 }
-BODY = OneOrMany(NewEvent, most=MOST)
-_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+Events = one_or_many(NewEvent, most=MOST)
 
 
-async def take_feedback(request: Request) -> Response:
+@router.post("", status_code=201, dependencies=JSON_ONLY)
+async def take_feedback(
+    request: Request,
+    service: Here,
+    caller: Writer,
+    body: Annotated[Events, Body(openapi_examples=named_examples(EXAMPLES))],  # type: ignore[valid-type]
+) -> Taken:
     """Record one event, or up to 1,000 at once; each is linked to the search that showed its item."""
-    caller = allowed(await caller_of(request), "write")
-    events, size = await BODY.read(request)
-    service: Service = request.app.state.service
+    events: list[NewEvent] = as_list(body)
     now = timestamp(service.now())
     rows = [
         FeedbackEvent(
@@ -75,20 +89,9 @@ async def take_feedback(request: Request) -> Response:
     ]
     found = await run_in_threadpool(linked, service, caller, rows)
     fresh = all(event.event_id is None for event in events)
-    stored = await service.intake.feedback(found, size=size, fresh=fresh)
-    told = [{"event_id": row.event_id, "query_id": row.query_id, "rank_in_results": row.rank_in_results} for row in found]
-    return Response(_json({"accepted": len(found), "stored": stored, "events": told}), 201, media_type="application/json")
-
-
-router.add_api_route(
-    "",
-    take_feedback,
-    methods=["POST"],
-    status_code=201,
-    response_model=Taken,
-    route_class_override=Direct,
-    openapi_extra=BODY.described(EXAMPLES),
-)
+    stored = await service.intake.feedback(found, size=body_size(request), fresh=fresh)
+    told = tuple(LinkedEvent(row.event_id, row.query_id, row.rank_in_results) for row in found)
+    return Taken(accepted=len(found), stored=stored, events=told)
 
 
 @router.get("")

@@ -1,55 +1,44 @@
-"""``/v1/queries``: the log of searches, written thousands of times a second and read now and then (L-1, W-3)."""
+"""``/v1/queries``: the log of searches."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Body, Path, Query, Request
 
 from ringtrue.answers import Logged, LoggedSearch, LogStats, Step
-from ringtrue.service.auth import Reader, allowed, caller_of
-from ringtrue.service.context import Here, Service
-from ringtrue.service.direct import Direct
+from ringtrue.service.auth import Reader, Writer
+from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.idempotency import name_once, sent_with_key
-from ringtrue.service.incoming import BODY, EXAMPLES, At, Incoming
-from ringtrue.service.models import Cursor, Limit, Page, paged, record_from
+from ringtrue.service.incoming import EXAMPLES, At, Search, Searches, logged_rows
+from ringtrue.service.models import JSON_ONLY, Cursor, Limit, Page, as_list, body_size, named_examples, paged, record_from
 from ringtrue.service.work.logging_in import log_stats, newest_searches, one_search, search_cursor, sent_traffic
 from ringtrue.traffic import Traffic
 
-router = APIRouter(prefix="/v1/queries", tags=["queries"], responses=ERRORS)
+router = APIRouter(prefix="/v1/queries", tags=["queries"], responses=ERRORS, strict_content_type=False)
 PathName = Annotated[str, Path(min_length=1, max_length=300)]
 
 
-async def log_searches(request: Request) -> Response:
+@router.post("", status_code=201, dependencies=JSON_ONLY)
+async def log_searches(
+    request: Request, service: Here, caller: Writer, body: Annotated[Searches, Body(openapi_examples=named_examples(EXAMPLES))]
+) -> Logged:
     """Log one search, or up to 1,000 at once. The answer comes when they are stored, and they survive whatever follows.
 
     The header `Ringtrue-Traffic` (evaluation, gate, shadow, test) marks searches that are not users'.
     """
-    caller = allowed(await caller_of(request), "write")
-    service: Service = request.app.state.service
-    body = await BODY.taken(request)
-    traffic = sent_traffic(request)
-    if sent_with_key(request) or traffic != "user":  # read here, where key and mark are known
-        name = partial(name_once, request, "eq") if sent_with_key(request) else None
-        found = Incoming.read(body, caller.project, name=name, traffic=traffic)
-        logged = found.receipt(await service.intake.queries(found.rows, size=len(body), fresh=found.fresh))
-    else:
-        logged = await service.intake.log(body, caller.project)
-    service.telemetry.observe_searches(caller.project, logged.spent)
-    return Response(logged.body, 201, media_type="application/json")
-
-
-router.add_api_route(
-    "",
-    log_searches,
-    methods=["POST"],
-    status_code=201,
-    response_model=Logged,
-    route_class_override=Direct,
-    openapi_extra=BODY.described(EXAMPLES),
-)
+    searches: list[Search] = as_list(body)
+    name = partial(name_once, request, "eq") if sent_with_key(request) else None
+    rows = logged_rows(searches, caller.project, name=name, traffic=sent_traffic(request))
+    fresh = all(search.query_id is None for search in searches)
+    stored = await service.intake.queries(rows, size=body_size(request), fresh=fresh)
+    service.telemetry.observe_searches(
+        caller.project,
+        (row.total_latency_ms / 1000 for row in rows if row.traffic == "user" and row.total_latency_ms is not None),
+    )
+    return Logged(accepted=len(rows), stored=stored, query_ids=tuple(row.query_id for row in rows))
 
 
 @router.get("")

@@ -42,6 +42,8 @@ def search_row(values: dict[str, Any], project: str) -> LoggedQuery:
             values["created_at"] = iso(moment.clock)
     if values["stages"]:
         values["stages"] = tuple(StageLogged(one.name, one.input, one.output, one.ms) for one in values["stages"])
+    for name in ("result_ids", "scores"):
+        values[name] = tuple(values[name])
     ids, scores, ms = values["result_ids"], values["scores"], values["total_latency_ms"]
     raised = (values["fallback"] or "").startswith(ERROR)
     if values["quality_proxy_score"] is None and len(scores) == len(ids) and not raised:  # as the log's own SDK has it

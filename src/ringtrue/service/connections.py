@@ -1,18 +1,14 @@
-"""The connections of a server: who may hold one, for how long, and the shortest way into the log.
+"""The connections of a server: how many there may be, and how long one may keep the server waiting.
 
-A connection whose first request logs a search is lent to the process that writes (W-3), which answers whatever else of that
-kind comes over it (``plain.py``). It comes back with the first request that is anything else, and stays.
-
-To hold a connection takes no key, so nobody else may suffer from it (V-4). A request's head must arrive in some seconds. Where
-there are too many connections, the one goes that has kept the server waiting the longest, and where too many requests are under
-way, the one whose body has been on its way the longest; only where all of them are whole, the next is refused.
+To hold a connection takes no key, so nobody else may suffer from it. The head of a request must arrive within seconds. If there
+are too many connections, the one that has kept the server waiting the longest is closed; if too many requests are under way,
+the one whose body has been on its way the longest. Only if all of them are whole is the next request refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-import socket
 from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -20,8 +16,6 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from ringtrue.service.errors import Refused, answer
 from ringtrue.service.headers import POLICY, Envelope, always, next_request_id
-from ringtrue.service.plain import BEGINNING
-from ringtrue.service.writer import WriterProcess
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -34,16 +28,16 @@ MOST_AT_ONCE = 1_000
 """Requests under way."""
 
 
-class Room:
+class ConnectionLimiter:
     """What a server's connections share: how many there may be, and which of them keep it waiting, the longest first."""
 
     def __init__(self, app: FastAPI, *, https: bool, most_connections: int, most_at_once: int) -> None:
         self.application, self.most_connections, self.most_at_once = app, most_connections, most_at_once
         self.draining = False
         """The server is stopping: every connection closes with its next answer."""
-        self.silent: dict[ExpressProtocol, None] = {}
+        self.silent: dict[LimitedConnection, None] = {}
         """Connections without a request under way: new ones, and those between two requests."""
-        self.unfinished: dict[ExpressProtocol, None] = {}
+        self.unfinished: dict[LimitedConnection, None] = {}
         """Connections with a request whose body has not arrived."""
         self.busy: ASGIApp = self._busy
         self._envelope = Envelope(_turned_away, https=https)
@@ -94,37 +88,27 @@ async def _turned_away(scope: Scope, receive: Receive, send: Send) -> None:
     await answer(scope["state"]["request_id"], problem)(scope, receive, send)
 
 
-class ExpressProtocol(HttpToolsProtocol):
+class LimitedConnection(HttpToolsProtocol):
     """One connection of a server; ``for_server`` makes the class."""
 
-    room: Room
-    stays = False
-    """It was looked at, or has come back."""
-    rest = b""
-    """What it had brought when it came back."""
+    limiter: ConnectionLimiter
     deadline: asyncio.TimerHandle | None = None
     """When it ends unless a head has arrived."""
     in_head = False
     head_size = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.room.one_more(self.connections)  # type: ignore[arg-type]
+        self.limiter.one_more(self.connections)  # type: ignore[arg-type]
         super().connection_made(transport)
-        self.room.silent[self] = None
+        self.limiter.silent[self] = None
         self._expect_head()
-        if self.rest:  # before anything else can come
-            super().data_received(self.rest)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.room.forget(self)
+        self.limiter.forget(self)
         self._head_came()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if not self.stays:
-            self.stays = True  # only what comes first is looked at
-            if data.startswith(BEGINNING) and not self.room.draining and self._lent(data):
-                return
         super().data_received(data)
         if self.in_head:
             self.head_size += len(data)
@@ -143,22 +127,22 @@ class ExpressProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self.in_head = False
         self._head_came()
-        self.app = self.config.loaded_app if self.room.takes(len(self.tasks)) else self.room.busy
+        self.app = self.config.loaded_app if self.limiter.takes(len(self.tasks)) else self.limiter.busy
         super().on_headers_complete()
-        if self.room.draining and self.cycle is not None:
+        if self.limiter.draining and self.cycle is not None:
             self.cycle.keep_alive = False
-        self.room.silent.pop(self, None)
-        self.room.unfinished[self] = None
+        self.limiter.silent.pop(self, None)
+        self.limiter.unfinished[self] = None
 
     def on_message_complete(self) -> None:
-        self.room.unfinished.pop(self, None)
+        self.limiter.unfinished.pop(self, None)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.between:  # or the next one, which was here already, has begun
-            self.room.unfinished.pop(self, None)
-            self.room.silent[self] = None
+            self.limiter.unfinished.pop(self, None)
+            self.limiter.silent[self] = None
 
     # ── what arrives in time, and what does not ──────────────────────────────────────────────────────────────────────
 
@@ -184,43 +168,16 @@ class ExpressProtocol(HttpToolsProtocol):
 
     def _refuse(self, problem: Refused) -> None:
         if not self.transport.is_closing():
-            self.transport.write(self.room.refusal(problem, self.server_state.default_headers))
+            self.transport.write(self.limiter.refusal(problem, self.server_state.default_headers))
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(Refused(400, "bad_request", "this is not HTTP as it is read here"))
 
-    # ── the short way ────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _lent(self, data: bytes) -> bool:
-        service = getattr(self.room.application.state, "service", None)
-        if service is None or not isinstance(service.intake, WriterProcess) or not self.client:
-            return False
-        service.intake.given_back = self._resume
-        if not service.intake.lend(self.transport.get_extra_info("socket").fileno(), self.client[0], data):
-            return False
-        self.transport.abort()  # this side of it: the connection itself lives on next door
-        return True
-
-    def _resume(self, connection: socket.socket, rest: bytes) -> None:
-        """Go on with a connection that has come back; any of them may be asked, since they share all that is needed."""
-
-        async def go_on() -> None:
-            again = type(self)(self.config, self.server_state, self.app_state, self.loop)
-            again.stays, again.rest = True, rest
-            try:
-                await self.loop.connect_accepted_socket(lambda: again, connection)
-            except OSError:  # hung up meanwhile
-                connection.close()
-
-        task = self.loop.create_task(go_on())
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-
 
 def for_server(
     app: FastAPI, *, https: bool = False, most_connections: int = MOST_CONNECTIONS, most_at_once: int = MOST_AT_ONCE
-) -> type[ExpressProtocol]:
+) -> type[LimitedConnection]:
     """Return the class of a server's connections."""
-    room = Room(app, https=https, most_connections=most_connections, most_at_once=most_at_once)
-    return type("ServerProtocol", (ExpressProtocol,), {"room": room})
+    limiter = ConnectionLimiter(app, https=https, most_connections=most_connections, most_at_once=most_at_once)
+    return type("ServerProtocol", (LimitedConnection,), {"limiter": limiter})
