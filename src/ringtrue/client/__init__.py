@@ -7,7 +7,8 @@ loads none of them.
 
 from ringtrue import answers
 from ringtrue.answers import *  # noqa: F403
+from ringtrue.client.background import BackgroundLog
 from ringtrue.client.client import Client
 
-__all__ = ["Client"]
+__all__ = ["BackgroundLog", "Client"]
 __all__ += answers.__all__

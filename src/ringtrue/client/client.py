@@ -74,7 +74,7 @@ class Client:
         self.baselines = Baselines(wire)
         """The standards of the gate: list, get, update."""
         self.queries = Queries(wire)
-        """Searches of the log: list, get, stats; ``log`` and ``log_many`` write them."""
+        """Searches of the log: list, get, stats, background; ``log`` and ``log_many`` write them at once."""
         self.feedback = Feedback(wire)
         """What people did with results: send, send_many, list."""
         self.judgments = Judgments(wire)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from ringtrue.answers import Actor, Event, LinkedEvent, Logged, LoggedSearch, LogStats, Step, Taken
+from ringtrue.client.background import BackgroundLog
 from ringtrue.client.wire import Wire, given, segment
 from ringtrue.errors import MissingInput
 from ringtrue.traffic import Traffic
@@ -28,6 +29,10 @@ class Queries:
             sum(one.stored for one in told),
             tuple(query_id for one in told for query_id in one.query_ids),
         )
+
+    def background(self) -> BackgroundLog:
+        """Return a log that sends searches from a thread of its own, many in a request, so that no caller waits."""
+        return BackgroundLog(lambda body: self._wire.send("POST", "/v1/queries", content=body, again=False))
 
     def list(
         self,

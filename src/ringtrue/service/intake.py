@@ -32,7 +32,7 @@ ROW_BYTES = 1_300
 """What a row takes in memory beside its texts."""
 BATCH = 1_000
 """Rows of one transaction, unless one request has more."""
-EVERY_S = 0.01
+EVERY_S = 0.02
 """Seconds from the beginning of one transaction to that of the next, at least."""
 PATIENCE = 10.0
 """Seconds that a request waits for a database that does not answer."""

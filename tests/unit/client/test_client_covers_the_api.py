@@ -136,6 +136,9 @@ def _log(service: Client, found: dict[str, Any]) -> None:
         total_latency_ms=12.5, stages=[{"name": "bm25", "input": 10, "output": 2, "ms": 3.5}],
     )  # fmt: skip
     found["many"] = service.log_many({"query": f"question {number}", "tool_name": "app"} for number in range(1_205))
+    with service.queries.background() as log:
+        log.log("in the background", tool_name="behind", query_id="eq_behind")
+    found["behind"] = service.queries.get("eq_behind")
     found["listed"] = [search.query_id for search in service.queries.list(tool="app")]
     found["one"] = service.queries.get(found["logged"])
     found["stats"] = service.queries.stats()
