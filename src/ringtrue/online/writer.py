@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ringtrue.errors import RingtrueError, SearchFailed
+from ringtrue.online.batch import without_deleted_users, write_apart
 from ringtrue.online.feedback import link_named
 from ringtrue.online.lines import Row, storable
 from ringtrue.online.spool import Spool
@@ -45,7 +46,7 @@ from ringtrue.online.tally import (
     read,
     sweep,
 )
-from ringtrue.store import DEFAULT_PROJECT, USER_DELETED, AuditEntry, FeedbackEvent, LoggedQuery, timestamp, user_mark
+from ringtrue.store import DEFAULT_PROJECT, AuditEntry, FeedbackEvent, LoggedQuery, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.store import Store
@@ -417,29 +418,30 @@ class Writer:
         what follows a failure is still there.
         """
         self._opened()  # what cannot be opened refuses no row
-        parts = [list(rows)] if rows else []
         proven = False
-        while parts:
-            part = parts.pop()
-            try:
-                self._send(part, count=held)
+
+        def write(part: Sequence[Row]) -> None:
+            nonlocal proven
+            self._send(part, count=held)
+            proven = True
+            let_go(part)
+
+        def refuse(row: Row, problem: Exception) -> None:
+            nonlocal proven
+            if not proven:
+                self._prove(row, problem, bill)
                 proven = True
-            except (SearchFailed, OSError, MemoryError):
-                raise  # it may pass by itself
-            except Exception as problem:
-                if len(part) > 1:
-                    middle = len(part) // 2
-                    parts += [part[middle:], part[:middle]]
-                    continue
-                if not proven:
-                    self._prove(part[0], problem, bill)
-                    proven = True
-                bill.refused += 1
-                self.problem = f"the database refuses an event: {type(problem).__name__}"
-                self._exemplify(DATABASE, problem, _name(part[0]))
+            bill.refused += 1
+            self.problem = f"the database refuses an event: {type(problem).__name__}"
+            self._exemplify(DATABASE, problem, _name(row))
+            let_go([row])
+
+        def let_go(part: Sequence[Row]) -> None:
             if held:
                 gone = set(map(id, part))
                 self._held = [row for row in self._held if id(row) not in gone]
+
+        write_apart(rows, write, away=(SearchFailed, OSError, MemoryError), refuse=refuse)
 
     def _prove(self, row: Row, problem: Exception, bill: _Bill) -> None:
         """Return where the database reads and writes all the same, so that the row is to blame; raises its complaint if not."""
@@ -518,7 +520,7 @@ class Writer:
         """Bring spooled rows into the database, one batch or all, and write on the bill what became of them."""
         while spool:
             found = spool.peek(self._batch, cut=cut)
-            rows = self._remembered(found.rows)
+            rows = without_deleted_users(self._opened(), found.rows)
             bill.forgotten += len(found.rows) - len(rows)
             bill.replayed += len(rows)
             refused = bill.refused
@@ -531,37 +533,6 @@ class Writer:
             spool.done(found.used)
             if not whole:
                 break
-
-    def _remembered(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the rows without those of users who were deleted after they were spooled (L-3)."""
-        users = {(row.project, row.user_id) for row in rows if row.user_id is not None}
-        if not users:
-            return list(rows)
-        deleted: dict[tuple[str, str], str] = {}
-        for project in {project for project, _ in users}:
-            # The newest come first, and the last deletion is the one that counts.
-            at = {entry.subject: entry.at for entry in reversed(self._opened().audit(project=project, what=USER_DELETED))}
-            if at:
-                marks = {user: user_mark(user, project) for whose, user in users if user is not None and whose == project}
-                deleted |= {(project, user): at[mark] for user, mark in marks.items() if mark in at}
-        if not deleted:
-            return list(rows)
-
-        def gone(row: Row) -> bool:
-            at = deleted.get((row.project, row.user_id or ""))
-            return at is not None and timestamp(row.created_at) <= at
-
-        theirs = [row for row in rows if gone(row)]
-        searches = {(row.project, row.query_id) for row in theirs if row.query_id is not None}
-        visits = {(row.project, row.session_id) for row in theirs if row.session_id is not None}
-
-        def follows(row: Row) -> bool:
-            """As in the store: an event without a user is the user's where it belongs to the user's search or session."""
-            if isinstance(row, LoggedQuery) or row.user_id is not None:
-                return False
-            return (row.project, row.query_id) in searches or (row.project, row.session_id) in visits
-
-        return [row for row in rows if not gone(row) and not follows(row)]
 
     def _put_by(self, spool: Spool, damaged: Sequence[bytes]) -> str | None:
         """Keep lines that cannot be read, say so, and return the name of the file."""

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 from ringtrue.batching import BatchQueue
 from ringtrue.errors import RingtrueError, SearchFailed, Unusable
 from ringtrue.online import Redactor
+from ringtrue.online.batch import without_deleted_users, write_apart
 from ringtrue.online.lines import Row, storable
 from ringtrue.service.errors import Refused, clean
-from ringtrue.store import USER_DELETED, FeedbackEvent, LoggedQuery, timestamp, user_mark
+from ringtrue.store import FeedbackEvent, LoggedQuery
 
 if TYPE_CHECKING:
     from ringtrue.store import Store
@@ -361,80 +362,34 @@ class Intake:
             waiter.there = frozenset(row.query_id or "" for row in waiter.kept if (row.project, row.query_id) in there)
 
     def _send(self, waiters: Sequence[_Waiter], add: Callable[[Sequence[Any]], int]) -> int:
-        """Write all rows in one transaction and return how many are new.
-
-        Where the database refuses that for what is in a row, halves are tried until the row is found: it spoils only itself.
-        """
-        parts = [[(waiter, row) for waiter in waiters for row in waiter.kept]]
+        """Write all rows, those that the database refuses aside, and return how many are new."""
         new = 0
-        while parts:
-            part = parts.pop()
-            if not part:
-                continue
-            try:
-                new += add([row for _, row in part])
-            except AWAY:
-                raise
-            except Exception as problem:
-                if len(part) > 1:
-                    middle = len(part) // 2
-                    parts += [part[middle:], part[:middle]]
-                    continue
-                self._prove()
-                part[0][0].refuse(part[0][1], problem)
-                self._spoiled[part[0][1].project] += 1
+
+        def write(part: Sequence[tuple[_Waiter, Row]]) -> None:
+            nonlocal new
+            new += add([row for _, row in part])
+
+        write_apart([(one, row) for one in waiters for row in one.kept], write, away=AWAY, refuse=self._refuse)
         return new
 
-    def _prove(self) -> None:
-        """Return where the database takes writes, so that a refused row is to blame; raises where it takes none."""
+    def _refuse(self, item: tuple[_Waiter, Row], problem: Exception) -> None:
+        """Note that the database refuses a row; raises OSError if it takes no writes at all."""
         try:
-            self._store.delete_judgments(project="", source="manual", query_ids=[])  # of no query: a write that changes nothing
-        except Exception as problem:
-            raise OSError(str(problem)) from problem
+            self._store.check_writable()
+        except Exception as trouble:
+            raise OSError(str(trouble)) from trouble
+        waiter, row = item
+        waiter.refuse(row, problem)
+        self._spoiled[row.project] += 1
 
     def _forget(self, waiters: Sequence[_Waiter]) -> None:
-        """Leave out what deleted users did before they were deleted (L-3): a client that sends again must not bring it back."""
+        """Leave out what deleted users did before they were deleted: a client that sends again must not bring it back."""
         rows = [row for waiter in waiters for row in waiter.kept]
-        deleted = self._deleted(rows)
-        if not deleted:
-            return
-
-        def gone(row: Row) -> bool:
-            at = deleted.get((row.project, row.user_id or ""))
-            return at is not None and timestamp(row.created_at) <= at
-
-        theirs = [row for row in rows if gone(row)]
-        searches = {(row.project, row.query_id) for row in theirs if row.query_id is not None}
-        visits = {(row.project, row.session_id) for row in theirs if row.session_id is not None}
-
-        def follows(row: Row) -> bool:
-            # As in the store: an event without a user is the user's where it belongs to the user's search or session.
-            if isinstance(row, LoggedQuery) or row.user_id is not None:
-                return False
-            return (row.project, row.query_id) in searches or (row.project, row.session_id) in visits
-
+        left = {id(row) for row in without_deleted_users(self._store, rows)}
         for waiter in waiters:
-            kept = [row for row in waiter.kept if not gone(row) and not follows(row)]
-            self._forgotten += len(waiter.kept) - len(kept)
-            waiter.kept = kept
-
-    def _deleted(self, rows: Iterable[Row]) -> Mapping[tuple[str, str], str]:
-        """Return when users of these rows were last deleted, by project and user, where that is after a row of theirs."""
-        first: dict[str, str] = {}
-        users: dict[str, set[str]] = {}
-        for row in rows:
-            if row.user_id is not None:
-                first[row.project] = min(first.get(row.project, row.created_at), row.created_at)
-                users.setdefault(row.project, set()).add(row.user_id)
-        found: dict[tuple[str, str], str] = {}
-        for project, since in first.items():
-            # The newest come first, and the last deletion is the one that counts.
-            entries = self._store.audit(project=project, what=USER_DELETED, since=since)
-            at = {entry.subject: entry.at for entry in reversed(entries)}
-            if at:
-                marks = {user: user_mark(user, project) for user in users[project]}
-                found |= {(project, user): at[mark] for user, mark in marks.items() if mark in at}
-        return found
+            self._forgotten += len(waiter.kept)
+            waiter.kept = [row for row in waiter.kept if id(row) in left]
+            self._forgotten -= len(waiter.kept)
 
     def _tell(self, batch: list[_Waiter]) -> None:
         """Answer everybody of a batch, with one call into the loop that waits."""

@@ -67,8 +67,10 @@ class Memory:
     def feedback(self, *, project: str, query_ids: Sequence[str], limit: int) -> list[Any]:
         return []
 
-    def audit(self, *, project: str, subject: str | None = None, what: str | None = None) -> list[AuditEntry]:
-        mine = [entry for entry in self.trail[::-1] if entry.project == project]
+    def audit(
+        self, *, project: str, subject: str | None = None, what: str | None = None, since: str | None = None
+    ) -> list[AuditEntry]:
+        mine = [entry for entry in self.trail[::-1] if entry.project == project and entry.at >= (since or "")]
         return [entry for entry in mine if subject in (None, entry.subject) and what in (None, entry.what)]
 
     def queries(self, *, project: str, query_ids: Sequence[str]) -> list[Any]:

@@ -169,9 +169,9 @@ class Moody:
         self._fail()
         return self._store.add_queries(rows)
 
-    def delete_judgments(self, **which: Any) -> int:
+    def check_writable(self) -> None:
         self._fail()
-        return self._store.delete_judgments(**which)
+        self._store.check_writable()
 
 
 def test_a_database_that_comes_back_in_time_costs_nobody_anything(store: Store) -> None:
