@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The tests start hundreds of processes; without what Python keeps of a compiled module each would compile all of them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test lint bench simulate docs site lock clean
+.PHONY: help setup demo test lint bench simulate docs site dist lock clean
 help:           ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
 
@@ -73,6 +73,11 @@ site: $(SITE)/.ready ## the documentation site in build/site; fails on a dead li
 	$(SITE)/bin/zensical build --strict --clean
 	$(BIN)/python docs/build_site.py check
 	@echo 'To read it, with search: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000'
+
+dist: $(READY)   ## wheel and source archive in dist/, and the wheel tried on each Python of this machine
+	rm -rf dist
+	$(BIN)/hatchling build
+	sh tests/try_wheel.sh dist/*.whl
 
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header
 lock:           ## resolve the locks again (needs uv)
