@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
 from importlib import import_module
@@ -291,6 +292,20 @@ def set_readme(name: str) -> tuple[Path, str]:
     return path, f"{head}{mark}\n{overlap_line(name)}{rest}"
 
 
+def requirements() -> str:
+    """What Ringtrue promises, with the tests that hold it."""
+    lines = [
+        "# Requirements",
+        MADE,
+        "What Ringtrue promises, with the tests that hold it. The list is kept in [tests/requirements.toml](../tests/requirements.toml).",
+    ]
+    for section, rows in tomllib.loads((ROOT / "tests" / "requirements.toml").read_text(encoding="utf-8")).items():
+        lines += ["", f"## {section.replace('_', ' ').capitalize()}", "", "| id | what holds | tests |", "| --- | --- | --- |"]
+        for name, (says, *tests) in rows.items():
+            lines.append(f"| {name} | {says} | {', '.join(f'`{test}`' for test in tests) or 'the benchmark'} |")
+    return "\n".join(lines) + "\n"
+
+
 def pages() -> Iterator[tuple[Path, str]]:
     """Yield every generated file with the content it should have."""
     yield ROOT / "docs" / "reference" / "measures.md", measures()
@@ -298,6 +313,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs" / "reference" / "retrievers.md", retrievers()
     yield ROOT / "docs" / "reference" / "rest.md", rest()
     yield ROOT / "docs" / "conformance.md", conformance()
+    yield ROOT / "docs" / "requirements.md", requirements()
     for name in shipped():
         yield set_readme(name)
 

@@ -12,6 +12,17 @@ def test_generated_pages_are_current(root) -> None:
     assert found.returncode == 0, found.stdout + found.stderr
 
 
+def test_every_test_of_a_requirement_exists(root) -> None:
+    """Cure: write where the test went in tests/requirements.toml, then run ``make docs``."""
+    import tomllib
+
+    sections = tomllib.loads((root / "tests" / "requirements.toml").read_text(encoding="utf-8"))
+    rows = {name: row for rows in sections.values() for name, row in rows.items()}
+    assert len(rows) == sum(map(len, sections.values())), "an id is used twice"
+    assert {name: test for name, (_, *tests) in rows.items() for test in tests if not (root / "tests" / test).is_file()} == {}
+    assert [name for name, (says, *tests) in rows.items() if not tests and "ringtrue bench" not in says] == []
+
+
 def test_changelog_names_the_version(root) -> None:
     import tomllib
 
