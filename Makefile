@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The tests start hundreds of processes; without what Python keeps of a compiled module each would compile all of them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test lint bench simulate docs site dist lock clean
+.PHONY: help setup demo check test coverage lint bench simulate docs site dist lock clean
 help:           ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
 
@@ -46,6 +46,20 @@ test: $(TESTING) ## every test; ORDER=random shuffles files and tests
 	@sh tests/get_tools.sh  # if that did not work before, or it is gone
 	$(if $(SHUFFLE),@echo 'Random order. To repeat it: make test ORDER=random SEED=$(SEED)')
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder $(SHUFFLE)
+
+# The rooms whose tests start services, databases and worker processes, and the tests that repeat a simulation.
+CHECK_WITHOUT := $(addprefix --ignore=tests/unit/,service client testing online store test_bench_retrieve.py \
+  stats/test_bench_stats.py stats/test_bootstrap.py recall/test_redteam.py verdict/test_gate.py experiment/test_sweep.py)
+check: lint     ## for every edit: lint, types, quick unit tests and doctests
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -k 'not postgresql' $(CHECK_WITHOUT) tests/unit src \
+	  tests/contract/test_public_names.py tests/contract/test_shape.py tests/contract/test_site.py
+
+UNIT := tests/unit
+coverage: $(TESTING) ## share of lines that tests run, by file; UNIT=tests/unit/stats for a part
+	rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/coverage run -m pytest -q $(UNIT)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --sort=cover
 
 lint: $(TESTING) ## style, types and import direction
 	$(BIN)/ruff check .
