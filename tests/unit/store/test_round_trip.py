@@ -7,11 +7,14 @@ import subprocess
 import sys
 from dataclasses import replace
 from datetime import datetime
+from typing import get_args
 
 import pytest
 
+from ringtrue.answers import EventType
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import Flag, LoggedQuery, Store, StoredJudgment, timestamp
+from ringtrue.store.tables import EVENT_TYPES
 from store_contents import (
     AUDIT,
     EVENT,
@@ -186,6 +189,12 @@ def test_feedback_is_found_by_kind_query_session_and_time(store: Store) -> None:
     assert found(query_ids=["q2", "q3"]) == ["e2", "e3"]
     assert found(since="2026-03-02") == ["e9"]
     assert found(until="2026-03-02", limit=2) == ["e0", "e1"]
+
+
+def test_every_feedback_signal_can_be_stored(store: Store) -> None:
+    assert get_args(EventType) == EVENT_TYPES
+    store.add_feedback([replace(EVENT, event_id=kind, event_type=kind) for kind in EVENT_TYPES])
+    assert {event.event_type for event in store.feedback()} == set(EVENT_TYPES)
 
 
 def test_times_come_back_in_one_form_that_sorts() -> None:
