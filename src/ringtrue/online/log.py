@@ -134,8 +134,10 @@ class QueryLog:
         """Log what was done with a result of a search: click, selection, cite, validate_useful, dwell (``seconds=``) …
 
         Session and user are those of ``context`` unless given, and the search's own without either. Returns False if the event
-        was dropped. Raises InputError for an unknown kind or actor, no item, or a dwell without seconds.
+        was dropped. Raises InputError for an unknown kind or actor, no query or item, or a dwell without seconds.
         """
+        if not isinstance(query_id, str) or not query_id.strip():
+            raise InputError(f"{kind}: {query_id!r} is not the id of a search; pass on the log.query_id of the answer")
         context = _CONTEXT.get()
         event = FeedbackEvent(
             event_id=event_name(f"{query_id} {item_id}"),

@@ -95,6 +95,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     }.items()
 }
 """For ``responses=`` of a route."""
+LOGGING = (("POST", "/v1/queries"), ("POST", "/v1/feedback"))
 
 
 class Refused(Exception):
@@ -230,6 +231,10 @@ def install(app: FastAPI) -> None:
         if known.status == 405:
             known.headers["Allow"] = ", ".join(_methods(app, request.url.path))
         paged = is_page(request.url.path)
+        project = request.scope["state"].get("project")
+        if project and (request.method, request.url.path) in LOGGING and not isinstance(problem, Refused):
+            body = getattr(problem, "body", None)  # refused before it came to the log, which counts its own refusals
+            request.app.state.service.intake.turn_away(project, len(body) if isinstance(body, list) else 1)
         # A program that is turned away, thousands of times a second where the log is full, was told all there is to say.
         if known.status >= 500 and (paged or not isinstance(problem, Refused)):
             note_failure(request.scope, known.status, problem)

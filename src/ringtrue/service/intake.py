@@ -171,13 +171,17 @@ class Intake:
         future: asyncio.Future[int] = loop.create_future()
         taken = _Waiter(rows, kind, fresh, time.monotonic(), loop, future)
         if not self._queue.put(taken, size=size + ROW_BYTES * len(rows), rows=len(rows)):
-            self._turned_away[rows[0].project] += len(rows)
+            self.turn_away(rows[0].project, len(rows))
             if self._queue.closed:
                 raise Refused(503, "stopping", "this server is stopping; try again", headers={"Retry-After": "5"})
             said = f"{self._queue.rows:,} rows wait to be stored already; send fewer at a time, and this one again in a second"
             raise Refused(503, "busy", said, headers={"Retry-After": "1"})
         self._accepted += len(rows)
         return await future
+
+    def turn_away(self, project: str, rows: int) -> None:
+        """Count rows of a project that were refused before they were taken."""
+        self._turned_away[project] += rows
 
     def close(self, timeout: float = TO_CLOSE) -> bool:
         """Take nothing more, store what was taken and end; False if the database did not take it in time."""

@@ -36,8 +36,9 @@ class Store(Events, Exploring, Trials, Reviews, Library, Jobs, History, Keys, Fo
         """Write something, and leave everything as it was; raises what a write raises if the database does not take it."""
         row = table(schema.VERSION_TABLE, column("version_num"))
         with self._writing() as connection:
-            # SQLite writes nothing for a value that does not change.
-            connection.execute(update(row).values(version_num=row.c.version_num + " "))
+            # SQLite writes nothing for a value that does not change. Several pages, as rows need: a full disk may hold one.
+            more = " " * (48 * 1024 if self.address.sqlite is not None else 1)
+            connection.execute(update(row).values(version_num=row.c.version_num + more))
             connection.execute(update(row).values(version_num=func.rtrim(row.c.version_num)))
 
     def schema_version(self) -> str:

@@ -564,3 +564,9 @@ def test_the_folder_of_a_log_does_not_depend_on_the_password(tmp_path: Path, mon
     assert one == other != log_folder("postgresql://ann:secret@db/y")
     assert log_folder(f"sqlite:///{tmp_path}/a.sqlite") == tmp_path / "a.sqlite-log"
     assert os.fspath(tmp_path) in os.fspath(one or "")
+
+
+@pytest.mark.parametrize("query_id", [None, "", " "])
+def test_a_click_names_the_search_that_it_belongs_to(log: QueryLog, query_id: Any) -> None:
+    with pytest.raises(InputError, match=r"is not the id of a search; pass on the log\.query_id"):
+        log.click(query_id, "a")

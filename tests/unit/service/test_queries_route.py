@@ -39,6 +39,18 @@ def test_the_examples_run(client: TestClient) -> None:
         assert (found["accepted"], found["stored"], len(found["query_ids"])) == (count, count, count)
 
 
+@ON_ONE
+def test_rows_that_are_refused_as_invalid_are_counted(client: TestClient) -> None:
+    negative, future = {**ONE, "total_latency_ms": -1}, {**ONE, "created_at": "2090-01-01T00:00:00Z"}
+    for body, rows in (([ONE, negative], 2), (negative, 1), (future, 1)):
+        before = client.app.state.service.intake.figures.refused_of.get("default", 0)  # type: ignore[attr-defined]
+        assert client.post("/v1/queries", json=body).status_code == 422
+        after = client.app.state.service.intake.figures.refused_of["default"]  # type: ignore[attr-defined]
+        assert after == before + rows
+    assert client.post("/v1/feedback", json={"event_type": "liked", "session_id": "s", "item_id": "a"}).status_code == 422
+    assert client.app.state.service.intake.figures.refused_of["default"] == after + 1  # type: ignore[attr-defined]
+
+
 def test_requests_hold_what_the_log_holds() -> None:
     known = {field.name for field in fields(LoggedQuery)} - {"project"}
     assert set(Search.model_fields) == known
