@@ -504,7 +504,7 @@ def test_the_client_loads_no_other_room() -> None:
         "print(*sorted(rooms), 'numpy' in sys.modules, 'httpx2' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["answers", "batching", "client", "errors", "traffic", "False", "False"]
+    assert found.stdout.split() == ["answers", "batching", "client", "errors", "exports", "traffic", "False", "False"]
 
 
 # ── names ───────────────────────────────────────────────────────────────────────────────────────────────────────────
