@@ -46,7 +46,7 @@ def _brief(value: Any) -> str:
 
 
 def shell_word(text: str) -> str:
-    """Return a word for a shell; one with single quotes is easier to read between double ones.
+    r"""Return a word for a shell; one with single quotes is easier to read between double ones.
 
     >>> shell_word("connect('shop')"), shell_word("my set")
     ('"connect(\'shop\')"', "'my set'")

@@ -189,7 +189,7 @@ def test_init_finds_how_a_running_service_is_asked_and_ci_starts_it_by_that(tmp_
             *command, "--serve", f"exec {sys.executable} service.py {{port}}", "--question", "iron ships"
         )
         assert done.returncode == 0, done.stderr
-        assert "a search with these settings works (10 documents for 'iron ships')" in done.stderr
+        assert "a search with these settings works (20 documents for 'iron ships')" in done.stderr
         assert repository.ringtrue("search", "steam", "--retriever", "connect('search')", "-k", "1").stdout.count("engine") > 0
     text = (repository.folder / "ringtrue.toml").read_text()
     settings = tomllib.loads(text)
