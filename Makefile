@@ -48,8 +48,8 @@ test: $(TESTING) ## every test; ORDER=random shuffles files and tests
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder $(SHUFFLE)
 
 # The rooms whose tests start services, databases and worker processes, and the tests that repeat a simulation.
-CHECK_WITHOUT := $(addprefix --ignore=tests/unit/,service client testing online store test_bench_retrieve.py \
-  stats/test_bench_stats.py stats/test_bootstrap.py recall/test_redteam.py verdict/test_gate.py experiment/test_sweep.py)
+CHECK_WITHOUT := $(addprefix --ignore=tests/unit/,service client testing log feedback review rollout store test_bench_retrieve.py \
+  stats/test_bench_stats.py stats/test_bootstrap.py memory/hook/test_redteam.py verdict/test_gate.py experiment/test_sweep.py)
 check: lint     ## for every edit: lint, types, quick unit tests and doctests
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -k 'not postgresql' $(CHECK_WITHOUT) tests/unit src \
 	  tests/contract/test_public_names.py tests/contract/test_shape.py tests/contract/test_site.py

@@ -251,7 +251,7 @@ def _searching(log: Any) -> Any:
 
 def caller(options: argparse.Namespace) -> dict[str, Any]:
     """Time logged searches at a steady rate."""
-    from ringtrue.online import QueryLog
+    from ringtrue.log import QueryLog
 
     with QueryLog(options.url) as log:
         search = _searching(log)
@@ -262,7 +262,7 @@ def caller(options: argparse.Namespace) -> dict[str, Any]:
 
 def insert(options: argparse.Namespace) -> dict[str, Any]:
     """Time a plain INSERT of the same row, committed each time, with the driver itself."""
-    from ringtrue.online import query_name
+    from ringtrue.log import query_name
 
     answer = _answer()
     ids, scores = json.dumps([hit.doc_id for hit in answer]), json.dumps([hit.score for hit in answer])
@@ -293,7 +293,7 @@ def insert(options: argparse.Namespace) -> dict[str, Any]:
 
 def sustained(options: argparse.Namespace) -> dict[str, Any]:
     """Search a quarter faster than wanted and count what is in the database afterwards."""
-    from ringtrue.online import QueryLog
+    from ringtrue.log import QueryLog
     from ringtrue.store import Store
 
     rate = SUSTAINED * 5 // 4
@@ -321,7 +321,7 @@ def sustained(options: argparse.Namespace) -> dict[str, Any]:
 
 def flat_out(options: argparse.Namespace) -> dict[str, Any]:
     """Keep the queue full and count what is committed a second."""
-    from ringtrue.online import QueryLog
+    from ringtrue.log import QueryLog
 
     log = QueryLog(options.url)
     search = _searching(log)
@@ -347,7 +347,7 @@ def stall(options: argparse.Namespace) -> dict[str, Any]:
     """Let the store hang while searches keep coming."""
     import threading
 
-    from ringtrue.online import QueryLog
+    from ringtrue.log import QueryLog
     from ringtrue.store import Store
 
     going = threading.Event()

@@ -131,8 +131,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 def _hook(folder: Path, sizes: Sequence[int], prompts: int, others: list[float | None]) -> tuple[list[dict[str, Any]], Any]:
     sys.path.insert(0, str(ROOT / "src"))
+    from ringtrue.memory.hook.journal import events
     from ringtrue.memory.install import install
-    from ringtrue.recall.journal import events
 
     rows = []
     texts = _prompts(prompts)
@@ -178,10 +178,10 @@ def _hook(folder: Path, sizes: Sequence[int], prompts: int, others: list[float |
 
 def _inside(root: str, texts: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return the times of opening the index and of the query, in a process that has everything imported."""
-    from ringtrue.recall.index import open_index
-    from ringtrue.recall.respond import CANDIDATES
-    from ringtrue.recall.settings import Settings
-    from ringtrue.recall.threshold import decide
+    from ringtrue.memory.hook.index import open_index
+    from ringtrue.memory.hook.respond import CANDIDATES
+    from ringtrue.memory.hook.settings import Settings
+    from ringtrue.memory.hook.threshold import decide
 
     settings = Settings()
     opening, asking = [], []
@@ -205,7 +205,7 @@ def _command(groups: list[dict[str, Any]], project: Path) -> list[str]:
 
 def _reads(hooks: dict[str, Any], project: Path, paths: Sequence[Path]) -> list[float]:
     """Return the milliseconds of its own work that the hook of a read noted."""
-    from ringtrue.recall.journal import events
+    from ringtrue.memory.hook.journal import events
 
     for path in paths:
         payload = {"hook_event_name": "PostToolUse", "tool_name": "Read", "tool_input": {"file_path": str(path)},
@@ -257,7 +257,7 @@ def _prompts(count: int) -> list[str]:
 
 def write_memories(root: Path, count: int) -> list[Path]:
     """Write memories made of sentences of the shipped sets, about as long as those; return their files."""
-    from ringtrue.recall.memory import BODY_FIELDS, CATEGORIES
+    from ringtrue.memory.hook.memory import BODY_FIELDS, CATEGORIES
 
     dice = random.Random(count)
     documents = _documents()
@@ -301,7 +301,7 @@ def parts(options: argparse.Namespace) -> dict[str, Any]:
 
     from ringtrue.golden import load
     from ringtrue.memory.engine import open_engine
-    from ringtrue.recall.settings import Settings
+    from ringtrue.memory.hook.settings import Settings
     from ringtrue.retrieve import Collection, build
     from ringtrue.retrieve.channels.memory import Held, Linked, holding
 

@@ -21,7 +21,8 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Query
 
-from ringtrue.online import Flags, QueryLog, Shadow, TrafficMiddleware
+from ringtrue.log import QueryLog, TrafficMiddleware
+from ringtrue.rollout import Flags, Shadow
 from ringtrue.store import Store
 
 ROOMS = {

@@ -33,9 +33,10 @@ from statistics import fmean
 from typing import Any
 
 import ringtrue
-from ringtrue import online
+from ringtrue import feedback, review, rollout
 from ringtrue.golden import content_hash, save, version_name
-from ringtrue.online import refresh
+from ringtrue.log import QueryLog
+from ringtrue.review import refresh
 from ringtrue.stats import kendall_tau_b
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store, timestamp
 
@@ -235,7 +236,7 @@ def _answers(expression: str, golden: ringtrue.GoldenSet) -> dict[str, list[str]
 # ── the steps ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def log_searches(world: World, log: online.QueryLog, show: Show) -> dict[str, Any]:
+def log_searches(world: World, log: QueryLog, show: Show) -> dict[str, Any]:
     """Step 1: four weeks of guests who search and click."""
     show.step("Log", "Four weeks: guests search, look at what stands high, open what they like. Everything goes into the log.")
     users = [f"guest-{number}" for number in range(300)]
@@ -258,7 +259,7 @@ def log_searches(world: World, log: online.QueryLog, show: Show) -> dict[str, An
     stored = world.store.queries(project=PROJECT)
     events = world.store.feedback(project=PROJECT)
     leaked = sum("@example.org" in row.query for row in stored)
-    passed = online.scroll_pasts(stored, [event for event in events if event.event_type == "click"])
+    passed = feedback.scroll_pasts(stored, [event for event in events if event.event_type == "click"])
     counts = log.counts
     world.store.add_feedback(passed)
     kinds = Counter(event.event_type for event in [*events, *passed])
@@ -281,7 +282,7 @@ def judge_by_clicks(world: World, show: Show) -> dict[str, Any]:
     show.step(
         "Feedback → judgments", "What stands higher is clicked more. How much more is found from documents that changed rank."
     )
-    found = online.derive_into(world.store, now=timestamp(world.now), project=PROJECT)
+    found = feedback.derive_into(world.store, now=timestamp(world.now), project=PROJECT)
     (curve,) = found.examinations.values()
     show.table(
         ["rank", *map(str, range(1, SHOWN + 1))],
@@ -327,7 +328,7 @@ def renew_golden_set(world: World, show: Show) -> dict[str, Any]:
         "Review queue", "The golden set grows old. Questions of the last four weeks are proposed, two people judge them blind."
     )
     store, old = world.store, world.golden
-    situation = online.propose_from_log(
+    situation = review.propose_from_log(
         store, old, now=world.now, who="example", count=world.size.questions, again=partial(_pooled, world),
         depth=world.size.depth, project=PROJECT,
     )  # fmt: skip
@@ -343,7 +344,7 @@ def renew_golden_set(world: World, show: Show) -> dict[str, Any]:
         f"for {len(proposal.retire)} that nobody asks any more. Such as:"
     )
     show.table(["asked", "question"], [[str(one.count), one.text] for one in proposal.questions[:3]])
-    queue = online.ReviewQueue(store, project=PROJECT)
+    queue = review.ReviewQueue(store, project=PROJECT)
     rng = random.Random(f"reviewers {world.seed}")
     # One of the two is in a hurry: most of the grades are guesses.
     for reviewer, hurry in (("reviewer-a", 0.06), ("reviewer-b", 0.7)):
@@ -408,7 +409,7 @@ def _graded(world: World, text: str, doc_id: str, hurry: float, rng: random.Rand
     return rng.choice((0, 1, 2, 3)) if rng.random() < hurry else true
 
 
-def shadow_candidates(world: World, log: online.QueryLog, show: Show) -> dict[str, Any]:
+def shadow_candidates(world: World, log: QueryLog, show: Show) -> dict[str, Any]:
     """Steps 5 and 6: three candidates answer beside production; a sequential test decides about each."""
     show.step(
         "Shadow", "A week: three candidates answer the same searches as production. Guests see production's answers only."
@@ -416,23 +417,23 @@ def shadow_candidates(world: World, log: online.QueryLog, show: Show) -> dict[st
     show.line("hybrid and hybrid-remote search by words and vectors; titles-only has a small, fast index of the titles alone.")
     store, golden = world.store, world.golden
     began, ended = timestamp(world.now), world.now + timedelta(days=7)
-    why_none = online.without_constitutional(golden)
+    why_none = rollout.without_constitutional(golden)
     shadows = {}
     for name, engine in world.candidates.items():
-        online.change_flag(
+        rollout.change_flag(
             store, name, who="example", now=world.now, why="a candidate", project=PROJECT, shadow=True,
             min_samples=world.size.samples, graduation_threshold=WORTH,
             metadata={
                 "measure": "nDCG@10", "candidate": name, "production": world.production.name,
-                online.NO_CONSTITUTIONAL: why_none,
+                rollout.NO_CONSTITUTIONAL: why_none,
             },
         )  # fmt: skip
-        online.create_test(
+        rollout.create_test(
             store, name, now=began, measure="ndcg", delta=0.05, min_samples=world.size.samples, graduation_threshold=WORTH,
             who="example", project=PROJECT,
         )  # fmt: skip
         # One worker, and the simulated clock: the same seed gives the same rows in the same order.
-        shadows[name] = online.Shadow(
+        shadows[name] = rollout.Shadow(
             world.production, engine, store, name, sample=0.5, workers=1, waiting=world.size.shadowed, project=PROJECT,
             clock=lambda: ended, timer=TIMER,
         )  # fmt: skip
@@ -455,8 +456,8 @@ def shadow_candidates(world: World, log: online.QueryLog, show: Show) -> dict[st
     )
     for name, engine in world.candidates.items():
         after = ringtrue.evaluate(engine.search, golden, measures=MEASURES, failed="zero", cache=False, name=name)
-        on_golden = online.record_on_golden(store, name, before, after, now=world.now, project=PROJECT)
-        seen = online.summarise(store.shadow_runs(feature_id=name, project=PROJECT))
+        on_golden = rollout.record_on_golden(store, name, before, after, now=world.now, project=PROJECT)
+        seen = rollout.summarise(store.shadow_runs(feature_id=name, project=PROJECT))
         gain = on_golden.treatment.deltas["nDCG@10"]
         facts[name] = {
             "shadowed": counted[name].answered, "dropped": counted[name].dropped, "failures": seen.failures,
@@ -477,11 +478,11 @@ def shadow_candidates(world: World, log: online.QueryLog, show: Show) -> dict[st
     )
     lines = []
     for name in world.candidates:
-        feed = online.feed_for_test(store, name, clock=lambda: ended, project=PROJECT)
-        fed = online.feed_judged(
+        feed = rollout.feed_for_test(store, name, clock=lambda: ended, project=PROJECT)
+        fed = rollout.feed_judged(
             store, name, feed, golden=golden, min_confidence=0.3, rel=golden.relevance_threshold, project=PROJECT
         )
-        found = online.standing(online.found_test(store, name, project=PROJECT))
+        found = rollout.standing(rollout.found_test(store, name, project=PROJECT))
         facts[name] |= {
             "judged": fed,
             "decision": found.decision,
@@ -494,21 +495,21 @@ def shadow_candidates(world: World, log: online.QueryLog, show: Show) -> dict[st
         ])  # fmt: skip
         show.progress(len(lines) / len(world.candidates))
     show.table(["candidate", "questions", "production", "candidate", "difference", "decision"], lines)
-    worse = online.step(store, "titles-only", now=world.now, project=PROJECT)
+    worse = rollout.step(store, "titles-only", now=world.now, project=PROJECT)
     show.line(f"titles-only: {worse.action}. {_sentence(worse.why)}")
     facts["titles-only"]["action"] = worse.action
     facts["titles-only"]["state"] = worse.flag.state
     return facts
 
 
-def roll_out(world: World, log: online.QueryLog, show: Show, name: str, *, breaks_at: float = math.inf) -> dict[str, Any]:
+def roll_out(world: World, log: QueryLog, show: Show, name: str, *, breaks_at: float = math.inf) -> dict[str, Any]:
     """Steps 7 and 8: day by day, a timer asks whether a candidate may go one stage further."""
     store, engine = world.store, world.candidates[name]
     users = [f"guest-{number}" for number in range(5000)]
     typical, days = engine.typical_ms, 0
     stages: list[float] = []
     moves: list[list[str]] = []
-    while (decision := online.step(store, name, now=world.now, project=PROJECT)).action in ("wait", "advance"):
+    while (decision := rollout.step(store, name, now=world.now, project=PROJECT)).action in ("wait", "advance"):
         if decision.moved:
             stages.append(decision.flag.rollout)
             moves.append(_move(days, decision))
@@ -516,7 +517,7 @@ def roll_out(world: World, log: online.QueryLog, show: Show, name: str, *, break
             raise SystemExit(f"{name} waits {decision.why} after {days} days; try another --seed")
         if decision.flag.rollout >= breaks_at:
             engine.typical_ms = 2.2 * typical
-        flags = online.Flags(store, project=PROJECT, refresh=math.inf, environment={})
+        flags = rollout.Flags(store, project=PROJECT, refresh=math.inf, environment={})
         world.next_day()
         for number in range(world.size.a_day):
             user, text = world.rng.choice(users), world.rng.choice(world.asked).text
@@ -532,13 +533,13 @@ def roll_out(world: World, log: online.QueryLog, show: Show, name: str, *, break
     return {"stages": stages, "days": days, "action": decision.action, "state": decision.flag.state, "why": decision.why}
 
 
-def _move(day: int, decision: online.Decision) -> list[str]:
+def _move(day: int, decision: rollout.Decision) -> list[str]:
     before, after = decision.before.rollout, decision.flag.rollout
     guests = f"{after:g} %" if before == after else f"{before:g} → {after:g} %"
     return [f"day {day}", decision.action, guests, _because(decision)]
 
 
-def _because(decision: online.Decision) -> str:
+def _because(decision: rollout.Decision) -> str:
     if decision.action != "advance":
         return decision.why
     live = {check.name: check.says.split(";")[0] for check in decision.checks}
@@ -556,8 +557,8 @@ def look_at_health(world: World, show: Show) -> dict[str, Any]:
     show.step("Health", "What everybody has now is evaluated and gated on the new golden set; then one look at everything.")
     measured = ringtrue.evaluate(world.candidates["hybrid"].search, world.golden, measures=MEASURES, cache=False, name="hybrid")
     verdict = ringtrue.gate(measured, ringtrue.Policy(require_baseline=False))  # the golden set is new: floors alone
-    online.record_evaluation(world.store, measured, verdict=verdict, now=world.now, project=PROJECT)
-    health = online.health_of(world.store, now=world.now, project=PROJECT)
+    rollout.record_evaluation(world.store, measured, verdict=verdict, now=world.now, project=PROJECT)
+    health = rollout.health_of(world.store, now=world.now, project=PROJECT)
     show.table(["part", "state", "what it says"], [[part.name, part.state, part.says] for part in health.parts])
     show.line(
         f"All in all: {health.state}."
@@ -573,7 +574,7 @@ def run(world: World, show: Show) -> dict[str, Any]:
         "Guests, clock and milliseconds are made up; searches, store, statistics and every decision are Ringtrue's."
     )
     before = world.store.counts()["eval_queries"]
-    with online.QueryLog(world.store, project=PROJECT, folder=world.folder / "log") as log:
+    with QueryLog(world.store, project=PROJECT, folder=world.folder / "log") as log:
         facts: dict[str, Any] = {"seed": world.seed, "log": log_searches(world, log, show)}
         facts["judgments"] = judge_by_clicks(world, show)
         facts["refresh"] = renew_golden_set(world, show)

@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from ringtrue.recall.files import write
-from ringtrue.recall.memory import BODY_FIELDS, CATEGORIES, Memory, body_of
+from ringtrue.memory.hook.files import write
+from ringtrue.memory.hook.memory import BODY_FIELDS, CATEGORIES, Memory, body_of
 
 WORDS = """
     cache queue token index ledger export session cookie invoice tenant worker migration schema rollback release gateway retry

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ringtrue.recall.memory import Memory
+from ringtrue.memory.hook.memory import Memory
 
 _TEXT = Path(__file__).with_name("planted_memories.txt").read_text("utf-8")
 SECTIONS = {

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ringtrue.golden import load
-from ringtrue.online import ReviewQueue
-from ringtrue.online.review import key_of
+from ringtrue.review import ReviewQueue
+from ringtrue.review.queue import key_of
 from ringtrue.store import ReviewItem, Store, timestamp
 from running_service import Served, running
 

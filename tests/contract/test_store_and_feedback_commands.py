@@ -93,7 +93,7 @@ class TestForget:
             assert len(store.audit(project="shop", what=USER_DELETED)) == 1
 
     def test_l3_a_hashed_id_is_made_as_the_log_makes_it(self, ringtrue, monkeypatch) -> None:
-        from ringtrue.online import Redactor
+        from ringtrue.log import Redactor
 
         monkeypatch.setenv("RINGTRUE_LOG_SALT", "pepper")
         with Store.open() as store:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ringtrue.online import create_test, found_test, record_scores
+from ringtrue.rollout import create_test, found_test, record_scores
 from ringtrue.stats import ConfidenceSequence, Sprt
 from ringtrue.store import Store
 from stores import fresh as fresh
@@ -17,7 +17,7 @@ from stores import kind as kind
 OWN, SHARED = 40, 40
 WORKER = """
 import sys, time
-from ringtrue.online import record_scores
+from ringtrue.rollout import record_scores
 from ringtrue.store import Store
 
 url, name, own, shared = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])

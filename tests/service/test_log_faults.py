@@ -20,7 +20,7 @@ import pytest
 
 from connectors.faults import LOOPBACK, free_port, proxy
 from postgres_server import INITDB, START, PostgresServer, binaries, not_as_root
-from ringtrue.online import QueryLog, losses
+from ringtrue.log import QueryLog, losses
 from ringtrue.service.readiness import Readiness
 from ringtrue.store import Store
 
@@ -266,7 +266,7 @@ def test_l1_the_database_is_locked_by_another_program(tmp_path: Path, monkeypatc
 
 FULL = """
 import json, resource, signal, sys, time
-from ringtrue.online import QueryLog, losses
+from ringtrue.log import QueryLog, losses
 from ringtrue.store import Store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing beyond the limit fails as on a full disk
 log = QueryLog(sys.argv[1], queue_bytes=400_000, batch=50)

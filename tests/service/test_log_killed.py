@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtrue.online import QueryLog, losses
+from ringtrue.log import QueryLog, losses
 from ringtrue.store import Store
 
 KILLS = 50
@@ -25,7 +25,7 @@ LOGGING = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 from ringtrue.errors import Unreachable
-from ringtrue.online import QueryLog, log_folder
+from ringtrue.log import QueryLog, log_folder
 from ringtrue.store import FeedbackEvent, Store
 import ringtrue.store.store
 
@@ -114,7 +114,7 @@ SPOOLING = """
 import os, signal, sys
 from pathlib import Path
 from ringtrue.errors import Unreachable
-from ringtrue.online import QueryLog, log_folder
+from ringtrue.log import QueryLog, log_folder
 from ringtrue.store import LoggedQuery
 
 create = os.open

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from review_pairs import pairs, reviewing
-from ringtrue.online import ReviewQueue
+from ringtrue.review import ReviewQueue
 from ringtrue.store import Store
 from running_service import Served
 from service.served import browser, looks, reading, serious

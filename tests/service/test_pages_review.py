@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from review_pairs import HOSTILE, hostile, pairs, ratings, reviewing
-from ringtrue.online import ReviewQueue
+from ringtrue.review import ReviewQueue
 from ringtrue.store import ReviewItem, Store
 from running_service import Served
 from service.served import browser, looks, reading, serious

@@ -19,10 +19,10 @@ pytest.importorskip("mcp")
 from mcp import Client
 
 from redteam.plant import CONTROL, Planted, cases, check_block, hidden_in, name_of, plant, strict_json, texts
-from ringtrue.memory.marked import NOTICE
+from ringtrue.memory.escaping import NOTICE
+from ringtrue.memory.hook.files import load
+from ringtrue.memory.hook.settings import read_settings
 from ringtrue.memory.server import build_server
-from ringtrue.recall.files import load
-from ringtrue.recall.settings import read_settings
 
 PROGRAM = Path(sys.executable).parent / "ringtrue"
 ELEMENT = {"id", "category", "tier", "path", "tags", "why", "note"}

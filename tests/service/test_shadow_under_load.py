@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import candidates
-from ringtrue.online.shadow import Shadow
 from ringtrue.records import Hit
+from ringtrue.rollout.shadow import Shadow
 from ringtrue.store import AuditEntry, Flag, ShadowRun
 
 CALLERS, EACH, WORK = 4, 100, 0.002

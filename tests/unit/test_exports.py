@@ -8,7 +8,16 @@ import sys
 
 import pytest
 
-PACKAGES = ["ringtrue", "ringtrue.online", "ringtrue.service", "ringtrue.store", "ringtrue.testing"]
+PACKAGES = [
+    "ringtrue",
+    "ringtrue.log",
+    "ringtrue.feedback",
+    "ringtrue.review",
+    "ringtrue.rollout",
+    "ringtrue.service",
+    "ringtrue.store",
+    "ringtrue.testing",
+]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -14,7 +14,7 @@ from ringtrue.errors import REGRESSION, InputError
 
 if TYPE_CHECKING:
     from ringtrue.answers import Status
-    from ringtrue.online import Scores, Standing
+    from ringtrue.rollout import Scores, Standing
     from ringtrue.stats import RareLossRate, SequentialRate
 
 app = command_group("Run sequential A/B tests on live queries. You may look at any time.")
@@ -54,7 +54,7 @@ def create(
     Example: ringtrue test create rerank-v2 --method confidence-sequence --delta 0.03
     Example: ringtrue test create rerank-v2 --measure credit    (fed by ringtrue interleave)
     """
-    from ringtrue.online import create_test, standing
+    from ringtrue.rollout import create_test, standing
 
     with options.open() as opened:
         made = create_test(
@@ -93,7 +93,7 @@ def status(
     Example: ringtrue test status
     Example: ringtrue test status rerank-v2 --json
     """
-    from ringtrue.online import found_test, standing
+    from ringtrue.rollout import found_test, standing
 
     with options.existing() as opened:
         tests = (
@@ -133,7 +133,7 @@ def update(
     Example: ringtrue test update rerank-v2 scores.csv
     Example: ringtrue test update rerank-v2 --query eq_17 --control 0.5 --treatment 1
     """
-    from ringtrue.online import Scores, checked_scores, found_test, record_scores, standing
+    from ringtrue.rollout import Scores, checked_scores, found_test, record_scores, standing
 
     if (file is None) == (query is None) or (query is not None and (control is None or treatment is None)):
         raise InputError("name a file of scores, or one query with --query, --control and --treatment")
@@ -251,7 +251,7 @@ def simulate(
 
 
 def _set(feature: str, status: Status, why: str, who: str, store: str | None, project: str, json: bool) -> None:
-    from ringtrue.online import set_status, standing
+    from ringtrue.rollout import set_status, standing
 
     with existing(store) as opened:
         stands = standing(set_status(opened, feature, status, now=utc_now().isoformat(), who=who, why=why, project=project))
@@ -265,7 +265,7 @@ def _scores(file: Path) -> Iterator[Scores]:
     """The rows of a file of scores; raises InputError with the place of what cannot be used."""
     from ringtrue.formats import kind_of
     from ringtrue.formats.table import rows_of
-    from ringtrue.online import Scores
+    from ringtrue.rollout import Scores
 
     kind = "csv" if str(file) == "-" else kind_of(file, None)
     if kind == "trec":

@@ -200,7 +200,7 @@ def _generated(
 
     generator: Generator = OfflineGenerator(documents)
     if llm is not None:
-        from ringtrue.online.generator import LlmGenerator
+        from ringtrue.review.query_generator import LlmGenerator
 
         generator = LlmGenerator(llm)
     made = generate(documents, generator, count=count)
@@ -223,7 +223,7 @@ def _generated(
 def _from_store(method: str, citations: Path | None, options: StoreOptions) -> tuple[Sequence[Row], dict[str, Any], list[str]]:
     """Return the rows that logged searches make with citations or feedback, what is known of them, and what is missing."""
     from ringtrue.golden import cited, read_citations
-    from ringtrue.online import harvest
+    from ringtrue.review import from_log as harvest
 
     with options.existing_with_data() as opened:
         if method == "feedback":

@@ -116,7 +116,7 @@ def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str]) -> l
     if golden is None:
         found: list[Arm] = [_opened(run, measures) for run in runs]
     else:
-        from ringtrue.cli.looks import count_look
+        from ringtrue.cli.held_out import count_look
         from ringtrue.cli.score import judgments_in
 
         judgments = judgments_in(golden)

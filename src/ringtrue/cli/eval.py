@@ -10,8 +10,8 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.evaluating import Asked, evaluated, settled
-from ringtrue.cli.keep import ResultOptions
 from ringtrue.cli.options import Json
+from ringtrue.cli.store_results import ResultOptions
 from ringtrue.errors import UNDECIDED
 
 if TYPE_CHECKING:

@@ -122,8 +122,8 @@ def evaluated(
     quiet: bool = False,
 ) -> Evaluation:
     """Return the evaluation a user asked for; looks at a held-out part are counted."""
+    from ringtrue.cli.held_out import count_look
     from ringtrue.cli.ingest import progress_bar
-    from ringtrue.cli.looks import count_look
     from ringtrue.cli.search import opened
     from ringtrue.golden import load
     from ringtrue.retrieve import names_documents

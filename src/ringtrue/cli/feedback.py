@@ -14,7 +14,7 @@ from ringtrue.cli.options import Since, StoreOptions, Until, Who, command_group,
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from ringtrue.online import Derived
+    from ringtrue.feedback import Derived
 
 app = command_group("Record clicks and other signals, and derive judgments.")
 
@@ -46,8 +46,8 @@ def add(
     Example: ringtrue feedback add --type click --session s-17 --item faq-12 --actor person
     Example: ringtrue feedback add --type validate_useful --session s-17 --item faq-12 --query eq_20260301120000000000_ab12
     """
-    from ringtrue.online import record_feedback
-    from ringtrue.online.identify import event_name
+    from ringtrue.log import record_feedback
+    from ringtrue.log.identify import event_name
     from ringtrue.store import FeedbackEvent, timestamp
 
     given = {"prompt_id": prompt, "trace_id": trace, "seconds": seconds}
@@ -192,7 +192,7 @@ def derive(
     Example: ringtrue feedback derive --since 30d --dry-run
     Example: ringtrue feedback derive --retriever newest
     """
-    from ringtrue.online import derive_into
+    from ringtrue.feedback import derive_into
     from ringtrue.store import timestamp
 
     now = datetime.now(UTC)
@@ -253,7 +253,7 @@ def learn(
     """
     from collections import Counter
 
-    from ringtrue.online import learn_from_log
+    from ringtrue.feedback import learn_from_log
 
     now = datetime.now(UTC)
     facts = _facts(folder)
@@ -295,7 +295,7 @@ def phrases(
     Example: ringtrue feedback phrases
     Example: ringtrue feedback phrases --audit
     """
-    from ringtrue.online import standing_phrases, trigger_log
+    from ringtrue.feedback import standing_phrases, trigger_log
 
     with options.existing() as opened:
         if history:
@@ -343,7 +343,7 @@ def rollback(
     Example: ringtrue feedback rollback --item faq-12 --phrase 'late checkout' --why misleading
     Example: ringtrue feedback rollback --since 2d --why 'a robot clicked' --dry-run
     """
-    from ringtrue.online import roll_back_triggers, trigger_log
+    from ringtrue.feedback import roll_back_triggers, trigger_log
 
     if everything == bool(item or phrase or since):
         raise InputError("say what to take back: --item, --phrase or --since, or --all without them")

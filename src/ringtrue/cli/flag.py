@@ -12,7 +12,7 @@ from ringtrue.cli.options import StoreOptions, Who, command_group, has_store, pe
 from ringtrue.errors import OK, REGRESSION, UNDECIDED, InputError
 
 if TYPE_CHECKING:
-    from ringtrue.online import Decision
+    from ringtrue.rollout import Decision
 
 app = command_group("Roll features out in stages, guarded by evidence.")
 Flagged = Annotated[str, typer.Argument(metavar="NAME", help="The feature, like new-ranking.")]
@@ -43,7 +43,7 @@ def set_flag(
     Example: ringtrue flag set new-ranking --min-samples 300 --threshold 0.02
     """
     from ringtrue.measures import Measure
-    from ringtrue.online import change_flag
+    from ringtrue.rollout import change_flag
 
     if stage_hours is not None and stage_hours < 0:
         raise InputError(f"--stage-hours {stage_hours:g} is no time; write hours from 0")
@@ -81,7 +81,7 @@ def list_flags(
     Example: ringtrue flag list
     Example: ringtrue flag list --audit new-ranking
     """
-    from ringtrue.online import existing_flag, only_forced, overrides
+    from ringtrue.rollout import existing_flag, only_forced, overrides
     from ringtrue.store import AuditEntry, Flag
 
     forced = overrides()
@@ -143,7 +143,7 @@ def graduate(
     Example: ringtrue flag graduate new-ranking --dry-run
     Example: ringtrue flag graduate --all
     """
-    from ringtrue.online import decide, existing_flag, explain, gather, step
+    from ringtrue.rollout import decide, existing_flag, explain, gather, step
 
     if (name is None) == (not everyone):
         raise InputError("name one flag, or say --all")
@@ -184,7 +184,7 @@ def rollback(
 
     Example: ringtrue flag rollback new-ranking --why "complaints about missing bookings"
     """
-    from ringtrue.online import roll_back
+    from ringtrue.rollout import roll_back
 
     if not why.strip():
         raise InputError('--why is empty; write a reason that others can read later, like --why "complaints"')
@@ -198,7 +198,7 @@ def rollback(
 
 
 def _facts(decision: Decision) -> dict[str, Any]:
-    from ringtrue.online import explain
+    from ringtrue.rollout import explain
 
     return {
         **show.pick(decision, "action", "why", "breaches"),
@@ -219,7 +219,7 @@ def _change(detail: Any) -> str:
 
 
 def _note_override(name: str) -> None:
-    from ringtrue.online import overrides
+    from ringtrue.rollout import overrides
 
     forced = overrides()
     if name in forced:

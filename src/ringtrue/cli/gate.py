@@ -11,8 +11,8 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.evaluating import Asked, evaluated, settled
-from ringtrue.cli.keep import ResultOptions
 from ringtrue.cli.options import Json
+from ringtrue.cli.store_results import ResultOptions
 
 if TYPE_CHECKING:
     from ringtrue.run import Evaluation

@@ -31,7 +31,7 @@ def health_command(
     Example: ringtrue health --index .ringtrue/index --json
     """
     from ringtrue.memory.signals import health_with_memory
-    from ringtrue.online import health_of
+    from ringtrue.rollout import health_of
 
     now = datetime.now(UTC)
     with options.existing_with_data() as opened:

@@ -16,7 +16,7 @@ from ringtrue.errors import InputError, MissingInput, nearest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ringtrue.online import Interleaved, InterleavingOutcome
+    from ringtrue.rollout import Interleaved, InterleavingOutcome
 
 Rankings = tuple[dict[str, list[str]], dict[str, list[str]]]
 
@@ -33,7 +33,7 @@ class Lists:
 
     def draw(self, rankings: Rankings, query_id: str, impression: str) -> Interleaved:
         """Return the list of a query as this impression of it was shown; raises MissingInput for an unknown query."""
-        from ringtrue.online import interleaved
+        from ringtrue.rollout import interleaved
 
         ours, theirs = rankings
         if query_id not in ours:
@@ -80,7 +80,7 @@ def interleave_command(
     Example: ringtrue interleave before.run after.run --clicks clicks.csv
     Example: ringtrue interleave --feature rerank-v2
     """
-    from ringtrue.online import judge_credits
+    from ringtrue.rollout import judge_credits
 
     if feature is not None:
         if control is not None or clicks is not None or query is not None:
@@ -170,7 +170,7 @@ def _clicks(file: Path) -> Mapping[tuple[str, str], set[str]]:
 
 
 def _weigh_log(feature: str, settle: float, options: StoreOptions) -> None:
-    from ringtrue.online import count_log, standing
+    from ringtrue.rollout import count_log, standing
 
     with options.existing() as opened:
         counted = count_log(opened, feature, now=datetime.now(UTC), settle=timedelta(minutes=settle), project=options.project)

@@ -16,7 +16,7 @@ from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from ringtrue.answers import EventType
-    from ringtrue.online import Figures
+    from ringtrue.log import Figures
     from ringtrue.store import LoggedQuery, Store
     from ringtrue.traffic import Traffic
 
@@ -101,7 +101,7 @@ def stats(
     Example: ringtrue log stats --since 24h
     Example: ringtrue log stats --since 2026-03-01 --until 2026-04-01 --json
     """
-    from ringtrue.online import living, log_figures, log_folder, losses, queries_of
+    from ringtrue.log import living, log_figures, log_folder, losses, queries_of
 
     start, end = _window(since, until)
     with options.existing_with_data() as opened:
@@ -174,7 +174,7 @@ def import_command(
     Example: ringtrue log import top-searches.csv --columns query=term,count=hits
     """
     from ringtrue.cli.columns import columns_of
-    from ringtrue.online import ACTIONS, SOURCES, Redactor, Unredacted, import_files
+    from ringtrue.log import ACTIONS, SOURCES, Redactor, Unredacted, import_files
 
     if source not in SOURCES:
         raise InputError(f"there is no kind of log '{source}'; did you mean {nearest(source, SOURCES)}?")
@@ -216,7 +216,7 @@ def export(
     Example: ringtrue log export searches.jsonl --since 30d
     Example: ringtrue log export feedback.parquet --what feedback
     """
-    from ringtrue.online import export_rows, queries_of
+    from ringtrue.log import export_rows, queries_of
 
     if what not in ("queries", "feedback"):
         raise InputError(f"cannot export '{what}'; did you mean {nearest(what, ['queries', 'feedback'])}?")
@@ -297,7 +297,7 @@ def _print(rows: list[LoggedQuery], *, header: bool = True) -> None:
 
 
 def _json_line(row: LoggedQuery) -> None:
-    from ringtrue.online import line_of
+    from ringtrue.log import line_of
 
     print(line_of(row), flush=True)
 

@@ -13,7 +13,7 @@ from ringtrue.cli.lazy import lazy_group
 from ringtrue.errors import InputError, MissingInput
 
 if TYPE_CHECKING:
-    from ringtrue.recall.memory import Memory
+    from ringtrue.memory.hook.memory import Memory
 
 COMMANDS = {
     "add": "memory_keep:add_command",
@@ -58,7 +58,7 @@ Redact = Annotated[bool, typer.Option("--redact", help="Replace keys, tokens and
 def found_root(given: Path | None) -> str:
     """Return the memory folder; raises MissingInput if there is none."""
     from ringtrue.config import environment_without_tokens
-    from ringtrue.recall.files import IN_PROJECT, find_root
+    from ringtrue.memory.hook.files import IN_PROJECT, find_root
 
     root = str(given.expanduser().absolute()) if given is not None else find_root(str(Path.cwd()), environment_without_tokens())
     if root is None:
@@ -73,7 +73,7 @@ def found_root(given: Path | None) -> str:
 def usual_root(given: Path | None) -> Path:
     """Return the memory folder that is given, else the project's, whether it is there yet or not."""
     from ringtrue.config import environment_without_tokens
-    from ringtrue.recall.files import IN_PROJECT, find_root
+    from ringtrue.memory.hook.files import IN_PROJECT, find_root
 
     if given is not None:
         return given.expanduser().absolute()
@@ -98,7 +98,7 @@ def stamp() -> str:
 
 def settings_of(root: str) -> Any:
     """Return the settings of a folder; what is wrong in them is said aloud once."""
-    from ringtrue.recall.settings import read_settings
+    from ringtrue.memory.hook.settings import read_settings
 
     settings, faults = read_settings(root)
     for fault in faults:
@@ -117,14 +117,14 @@ def brief(memory: Memory, root: str) -> dict[str, Any]:
 
 def title_of(memory: Memory) -> str:
     """Return a title that is safe to print: a memory may hold anything, codes that move the cursor and secrets included."""
-    from ringtrue.recall.guard import clean_title, hide_secrets
+    from ringtrue.memory.hook.guard import clean_title, hide_secrets
 
     return hide_secrets(clean_title(memory.title)) or memory.id
 
 
 def tags_of(memory: Memory) -> list[str]:
     """Return the tags as they are safe to print; a hundred at most."""
-    from ringtrue.recall.guard import clean_title, hide_secrets
+    from ringtrue.memory.hook.guard import clean_title, hide_secrets
 
     return [clean for tag in memory.tags[:100] if (clean := hide_secrets(clean_title(tag)))]
 

@@ -19,6 +19,6 @@ def hook_command(
     Example: echo '{"hook_event_name": "UserPromptSubmit", "prompt": "how do we sign tokens?"}' | ringtrue memory hook
     """
     from ringtrue.config import environment_without_tokens
-    from ringtrue.recall.hook import main
+    from ringtrue.memory.hook.hook import main
 
     main([event] if event else [], sys.stdin, sys.stdout, environment_without_tokens())

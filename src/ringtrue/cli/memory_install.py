@@ -41,9 +41,9 @@ def install_command(
     Example: ringtrue memory install
     Example: ringtrue memory install --host all --user --dry-run
     """
+    from ringtrue.memory.hook.files import IN_PROJECT
     from ringtrue.memory.install import HOSTS, install
-    from ringtrue.memory.warm import make_ready
-    from ringtrue.recall.files import IN_PROJECT
+    from ringtrue.memory.prebuild import make_ready
 
     base = _base(folder, user=user)
     hosts = HOSTS if host == "all" else (host,)

@@ -13,9 +13,9 @@ from ringtrue.cli.options import Json
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
+    from ringtrue.memory.hook.memory import Memory
+    from ringtrue.memory.hook.settings import Settings
     from ringtrue.memory.pairs import Pair
-    from ringtrue.recall.memory import Memory
-    from ringtrue.recall.settings import Settings
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")]
 Set = Annotated[
@@ -54,9 +54,9 @@ def add_command(
     Example: ringtrue memory add runbook "Redis is full" --set 'steps=["raise maxmemory", "drain the queue"]' --tag redis
     Example: ringtrue memory add --record memory.json
     """
-    from ringtrue.memory.keep import add, draft
-    from ringtrue.memory.warm import make_ready
-    from ringtrue.recall.memory import TIERS
+    from ringtrue.memory.editing import add, draft
+    from ringtrue.memory.hook.memory import TIERS
+    from ringtrue.memory.prebuild import make_ready
 
     if record is not None:
         if any(one for one in (category, title, text, set_, tag, trigger, file, tier, memory_id)):
@@ -93,8 +93,8 @@ def edit_command(memory_id: Id, set_: Set = None, redact: Redact = False, root: 
     Example: ringtrue memory edit sessions-are-jwt --set importance_tier=critical
     Example: ringtrue memory edit sessions-are-jwt
     """
-    from ringtrue.memory.keep import edit, get, replace
-    from ringtrue.recall.memory import as_record
+    from ringtrue.memory.editing import edit, get, replace
+    from ringtrue.memory.hook.memory import as_record
 
     folder = found_root(root)
     before = get(folder, memory_id)
@@ -140,7 +140,7 @@ def supersede_command(
 
     Example: ringtrue memory supersede sessions-are-cookies sessions-are-jwt
     """
-    from ringtrue.memory.keep import supersede
+    from ringtrue.memory.editing import supersede
 
     folder = found_root(root)
     old, new = supersede(folder, old_id, new_id, now=stamp())
@@ -164,7 +164,7 @@ def link_command(
     Example: ringtrue memory link sessions-are-jwt caused_by cookies-broke-the-app
     Example: ringtrue memory link sessions-are-jwt caused_by cookies-broke-the-app --remove
     """
-    from ringtrue.memory.keep import link
+    from ringtrue.memory.editing import link
 
     folder = found_root(root)
     memory = link(folder, from_id, kind, to_id, now=stamp(), take_away=take_away)
@@ -175,7 +175,7 @@ def link_command(
 
 
 def _status(memory_id: str, status: str, root: Path | None, *, json: bool) -> None:
-    from ringtrue.memory.keep import set_status
+    from ringtrue.memory.editing import set_status
 
     folder = found_root(root)
     _show(set_status(folder, memory_id, status, now=stamp()), folder, status, json=json)
@@ -206,8 +206,8 @@ def _show(
 
 def _alike(root: str, memory: Memory, settings: Settings) -> list[Pair]:
     """Return the pairs that a new memory makes with active ones."""
-    from ringtrue.memory.alike import alike_to
-    from ringtrue.recall.files import load
+    from ringtrue.memory.hook.files import load
+    from ringtrue.memory.similar import alike_to
 
     return alike_to(root, [one for one in load(root, settings).memories if one.status == "active"], memory.id)
 

@@ -13,7 +13,7 @@ from ringtrue.cli.options import Json
 from ringtrue.errors import REGRESSION, InputError, nearest
 
 if TYPE_CHECKING:
-    from ringtrue.memory.bring import Brought
+    from ringtrue.memory.importers import Brought
 
 REASONS = 20
 """Reasons that are printed; --json has all."""
@@ -47,9 +47,9 @@ def import_command(
     Example: ringtrue memory import claude
     Example: ringtrue memory import backup.json --on-conflict replace --yes
     """
-    from ringtrue.memory.bring import CONFLICTS, NAMED, bring, own_notes, read_source
-    from ringtrue.memory.surroundings import project_of
-    from ringtrue.memory.warm import make_ready
+    from ringtrue.memory.environment import project_of
+    from ringtrue.memory.importers import CONFLICTS, NAMED, bring, own_notes, read_source
+    from ringtrue.memory.prebuild import make_ready
 
     if conflict not in CONFLICTS:
         raise InputError(f"--on-conflict is {conflict!r}; did you mean {nearest(conflict, CONFLICTS)}?")
@@ -125,8 +125,8 @@ def export_command(
     Example: ringtrue memory export backup.json
     Example: ringtrue memory export notes --format markdown --active
     """
-    from ringtrue.memory.send import FORMATS, TEXTS, records_of, send
-    from ringtrue.recall.files import load
+    from ringtrue.memory.exporters import FORMATS, TEXTS, records_of, send
+    from ringtrue.memory.hook.files import load
 
     chosen = format or {".json": "json", ".jsonl": "jsonl", ".md": "markdown"}.get(
         target.suffix, "json" if str(target) == "-" else ""

@@ -13,9 +13,9 @@ from ringtrue.cli.options import Json
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
+    from ringtrue.memory.hook.memory import Memory
+    from ringtrue.memory.hook.settings import Settings
     from ringtrue.memory.search import Answer, MemoryHit
-    from ringtrue.recall.memory import Memory
-    from ringtrue.recall.settings import Settings
 
 
 def show_command(
@@ -25,9 +25,9 @@ def show_command(
 
     Example: ringtrue memory show sessions-are-jwt
     """
-    from ringtrue.memory.keep import get
-    from ringtrue.recall.index import shown_until
-    from ringtrue.recall.memory import as_record
+    from ringtrue.memory.editing import get
+    from ringtrue.memory.hook.index import shown_until
+    from ringtrue.memory.hook.memory import as_record
 
     folder = found_root(root)
     settings = settings_of(folder)
@@ -75,8 +75,8 @@ def list_command(
     Example: ringtrue memory list --category decision
     Example: ringtrue memory list --status all --write-index
     """
-    from ringtrue.recall.files import load
-    from ringtrue.recall.memory import CATEGORIES, STATUSES
+    from ringtrue.memory.hook.files import load
+    from ringtrue.memory.hook.memory import CATEGORIES, STATUSES
 
     for value, legal, name in ((category, CATEGORIES, "--category"), (status, (*STATUSES, "all"), "--status")):
         if value is not None and value not in legal:
@@ -171,8 +171,8 @@ def _row(hit: MemoryHit, root: str) -> list[str]:
 
 
 def _explained(root: str, text: str, answer: Answer, settings: Settings, *, now: float) -> dict[str, Any]:
+    from ringtrue.memory.hook.words import match_expression, query_words
     from ringtrue.memory.search import hook_view
-    from ringtrue.recall.words import match_expression, query_words
 
     limit = settings.search.query_max_tokens
     words = query_words(text, limit)
@@ -196,8 +196,8 @@ def _explained(root: str, text: str, answer: Answer, settings: Settings, *, now:
 
 def _found_in(words: list[str], memory: Memory, most: int) -> dict[str, list[str]]:
     """Return the words of a question that title, tags, trigger phrases and body have, as stems or beginnings."""
-    from ringtrue.recall.evidence import stem
-    from ringtrue.recall.points import words_of
+    from ringtrue.memory.hook.evidence import stem
+    from ringtrue.memory.hook.points import words_of
 
     found: dict[str, list[str]] = {}
     parts = {"title": memory.title, "tags": " ".join(memory.tags), "triggers": " ".join(memory.trigger_phrases)}
@@ -230,7 +230,7 @@ def _print_reasons(answer: Answer, reasons: dict[str, Any]) -> None:
 
 def _shown(text: str) -> str:
     """Return a text of a memory as it is printed: no codes, no secrets."""
-    from ringtrue.recall.guard import hide_secrets
+    from ringtrue.memory.hook.guard import hide_secrets
 
     return printable(hide_secrets(text))
 

@@ -35,9 +35,9 @@ def sync_command(
     Example: ringtrue memory sync
     Example: ringtrue memory sync --since 7d --project shop --json
     """
+    from ringtrue.feedback.derive import variant_of
+    from ringtrue.log import Redactor
     from ringtrue.memory.signals import bring_journal, figures
-    from ringtrue.online import Redactor
-    from ringtrue.online.derive import variant_of
 
     folder = found_root(root)
     start = datetime.fromisoformat(str(moment(since, datetime.now(UTC)))).timestamp()

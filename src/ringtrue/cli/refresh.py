@@ -15,9 +15,9 @@ from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
     from ringtrue.golden import Proposal, Refreshed, Rule
-    from ringtrue.online.refresh import Situation
     from ringtrue.records import GoldenSet
     from ringtrue.retrieve import Retriever
+    from ringtrue.review.refresh import Situation
     from ringtrue.store import Store
 
 
@@ -66,7 +66,7 @@ def refresh_command(
     from datetime import UTC, datetime
 
     from ringtrue.golden import load, require_version
-    from ringtrue.online import refresh as steps
+    from ringtrue.review import refresh as steps
 
     golden = load(source)
     if out is not None:
@@ -122,7 +122,7 @@ def _save(golden: GoldenSet, out: Path, *, overwrite: bool) -> Sequence[str]:
 
 def _give_texts(store: Store, found: Situation, retriever: Retriever | None, project: str) -> int:
     """Give queued pairs the texts that the search answered; return how many pairs of the proposal still have none."""
-    from ringtrue.online.review import ReviewQueue
+    from ringtrue.review.queue import ReviewQueue
     from ringtrue.run.subject import answered_passages
 
     queue = ReviewQueue(store, project=project)
@@ -185,7 +185,7 @@ def _show_finished(made: Refreshed, proposal: Proposal, out: Path, lost: Sequenc
     """Show what became of a refresh; exits 1 if it was refused."""
     from ringtrue.cli.review import print_disputes
     from ringtrue.golden import version_name
-    from ringtrue.online.review import disputed
+    from ringtrue.review.queue import disputed
 
     differing = disputed(made.disputes, {query.query_id: query.text for query in proposal.new})
     version = None if made.golden is None else version_name(made.golden)

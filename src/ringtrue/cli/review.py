@@ -17,7 +17,7 @@ from ringtrue.errors import InputError
 if TYPE_CHECKING:
     from ringtrue.answers import Dispute
     from ringtrue.golden import Rule
-    from ringtrue.online.review import ReviewQueue
+    from ringtrue.review.queue import ReviewQueue
     from ringtrue.store import ReviewItem
 
 app = command_group("Have people judge query-document pairs, independently.")
@@ -56,7 +56,7 @@ def add(
     """
     from ringtrue.formats import read_named_runs
     from ringtrue.golden import load, worth_judging
-    from ringtrue.online.review import ReviewQueue, pairs_of
+    from ringtrue.review.queue import ReviewQueue, pairs_of
 
     golden = load(source)
     found = worth_judging(golden, read_named_runs(runs), k=k)
@@ -85,7 +85,7 @@ def texts(
 
     Example: ringtrue review texts documents.jsonl
     """
-    from ringtrue.online.review import ReviewQueue
+    from ringtrue.review.queue import ReviewQueue
 
     passages = _passages(source, documents=True)
     with options.existing() as opened:
@@ -125,7 +125,7 @@ def list_items(
     Example: ringtrue review list --state pending_review
     """
     from ringtrue.errors import nearest
-    from ringtrue.online.review import STATES, ReviewQueue
+    from ringtrue.review.queue import STATES, ReviewQueue
 
     if state is not None and state not in STATES:
         raise InputError(f"'{state}' is no state of a pair; write {nearest(state, STATES)}")
@@ -167,7 +167,7 @@ def next_pair(
 
     Example: ringtrue review next --reviewer ada
     """
-    from ringtrue.online.review import GUIDELINES, ReviewQueue
+    from ringtrue.review.queue import GUIDELINES, ReviewQueue
 
     text = guidelines.read_text(encoding="utf-8").rstrip() if guidelines else GUIDELINES
     with options.existing() as opened:
@@ -242,7 +242,7 @@ def judge(
     Example: ringtrue review judge 3f9a1c77b2 3 --reviewer ada
     Example: ringtrue review judge 3f9a1c77b2 reject --reviewer ada --note "holds a guest's name"
     """
-    from ringtrue.online.review import ReviewQueue
+    from ringtrue.review.queue import ReviewQueue
 
     if grade != "reject" and grade not in ("0", "1", "2", "3"):
         raise InputError(f"'{grade}' is no grade; write 0, 1, 2, 3 or reject")
@@ -266,7 +266,7 @@ def undo(*, reviewer: Reviewer, options: StoreOptions) -> None:
 
     Example: ringtrue review undo --reviewer ada
     """
-    from ringtrue.online.review import ReviewQueue
+    from ringtrue.review.queue import ReviewQueue
 
     with options.existing() as opened:
         item = ReviewQueue(opened, project=options.project).undo(reviewer)
@@ -284,7 +284,7 @@ def stats(*, adjudicator: Adjudicator = None, options: StoreOptions) -> None:
 
     Example: ringtrue review stats
     """
-    from ringtrue.online.review import ReviewQueue
+    from ringtrue.review.queue import ReviewQueue
 
     with options.existing() as opened:
         standing = ReviewQueue(opened, project=options.project).standing(adjudicator=adjudicator)
@@ -333,7 +333,7 @@ def export(
     Example: ringtrue review export --reviewer ben --out for-ben.csv
     """
     from ringtrue.formats.table import write_rows
-    from ringtrue.online.review import ReviewQueue
+    from ringtrue.review.queue import ReviewQueue
 
     check_new(out, overwrite=overwrite)
     with options.existing() as opened:
@@ -358,7 +358,7 @@ def import_grades(
     Example: ringtrue review import for-ben.csv --reviewer ben
     """
     from ringtrue.formats.table import csv_rows
-    from ringtrue.online.review import ReviewQueue
+    from ringtrue.review.queue import ReviewQueue
 
     grades: list[tuple[str, int, str]] = []
     empty = 0
@@ -414,8 +414,8 @@ def publish(
     Example: ringtrue review publish hotel --out golden-dataset-v1.1.0.json --rule majority
     """
     from ringtrue.golden import load, require_version, save, version_name
-    from ringtrue.online.agreed import require
-    from ringtrue.online.review import ReviewQueue, publish_entry
+    from ringtrue.review.agreement import require
+    from ringtrue.review.queue import ReviewQueue, publish_entry
 
     require_version(out)
     with options.existing() as opened:

@@ -70,7 +70,7 @@ def score_command(
 
     Example: ringtrue score qrels.txt run.txt nDCG@10 R@100 AP -q
     """
-    from ringtrue.cli.looks import count_look
+    from ringtrue.cli.held_out import count_look
     from ringtrue.formats import BULK, read_run
     from ringtrue.measures import check_documents, score
 

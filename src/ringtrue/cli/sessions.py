@@ -16,7 +16,7 @@ from ringtrue.cli.options import Since, StoreOptions, Until, moment
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from ringtrue.online import Correlation, SessionSummary, TaskOutcome
+    from ringtrue.feedback import Correlation, SessionSummary, TaskOutcome
 
 LISTED = 50
 DERIVED = ("re_search_rate", "selected_rate", "turns_per_search")
@@ -48,7 +48,7 @@ def sessions_command(
     import numpy as np
 
     from ringtrue.answers import JudgmentSource
-    from ringtrue.online import correlations, session_summaries, stored_outcomes
+    from ringtrue.feedback import correlations, session_summaries, stored_outcomes
 
     sources: list[JudgmentSource] = []
     for name in source or ["manual"]:
@@ -126,8 +126,8 @@ def print_correlations(related: Sequence[Correlation]) -> None:
 
 def read_outcomes(path: Path) -> list[TaskOutcome]:
     """Return the outcomes of a file of JSON lines; raises InputError naming file, line and value."""
-    from ringtrue.online import TaskOutcome
-    from ringtrue.online.sessions import OUTCOMES
+    from ringtrue.feedback import TaskOutcome
+    from ringtrue.feedback.sessions import OUTCOMES
 
     found = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):

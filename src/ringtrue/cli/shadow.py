@@ -17,8 +17,8 @@ from ringtrue.errors import InputError, MissingInput, nearest
 
 if TYPE_CHECKING:
     from ringtrue.answers import ShadowSummary
-    from ringtrue.online import OnGolden, Scored, ShadowCounts
-    from ringtrue.online.scoring import Feed
+    from ringtrue.rollout import OnGolden, Scored, ShadowCounts
+    from ringtrue.rollout.scoring import Feed
     from ringtrue.store import Flag, Store
 
 app = command_group("Run a candidate beside production, unseen by users.")
@@ -58,7 +58,7 @@ def start(
 ) -> None:
     """Let a candidate run in the shadow of production: at once on a golden set or the log, and from now on in live systems.
 
-    A live system shadows with ringtrue.online.Shadow(production, candidate, store, NAME). The same expression on both sides is
+    A live system shadows with ringtrue.rollout.Shadow(production, candidate, store, NAME). The same expression on both sides is
     an A/A run: its figures are the noise floor.
 
     \b
@@ -66,8 +66,8 @@ def start(
     Example: ringtrue shadow start new-ranking --log --since 7d --isolate process --memory 1024
     Example: ringtrue shadow start noise-floor --candidate hybrid --production hybrid --golden hotel
     """
-    from ringtrue.online import begin_now, change_flag, existing_flag, feed_for_test, feed_judged
-    from ringtrue.online.evidence import SINCE
+    from ringtrue.rollout import begin_now, change_flag, existing_flag, feed_for_test, feed_judged
+    from ringtrue.rollout.evidence import SINCE
     from ringtrue.store import timestamp
 
     now = datetime.now(UTC)
@@ -159,8 +159,8 @@ def status(
     Example: ringtrue shadow status
     Example: ringtrue shadow status new-ranking --json
     """
-    from ringtrue.online import shadow_of
-    from ringtrue.online.evidence import shadowed
+    from ringtrue.rollout import shadow_of
+    from ringtrue.rollout.evidence import shadowed
 
     with options.existing() as opened:
         known = [(flag, set_) for flag, set_ in shadowed(opened, project=options.project) if name in (None, flag.name)]
@@ -192,8 +192,8 @@ def stop(*, name: Flagged, who: Who = None, options: StoreOptions) -> None:
 
     Example: ringtrue shadow stop new-ranking
     """
-    from ringtrue.online import change_flag
-    from ringtrue.online.evidence import shadowed
+    from ringtrue.rollout import change_flag
+    from ringtrue.rollout.evidence import shadowed
 
     with options.existing() as opened:
         if name not in (one.name for one, _ in shadowed(opened, project=options.project)):
@@ -208,7 +208,7 @@ def stop(*, name: Flagged, who: Who = None, options: StoreOptions) -> None:
 
 
 def _no_shadow(store: Store, name: str, project: str) -> NoReturn:
-    from ringtrue.online.evidence import shadowed
+    from ringtrue.rollout.evidence import shadowed
 
     known = [one.name for one, _ in shadowed(store, project=project)]
     cure = f"did you mean {nearest(name, known)}?" if known else f"start one: ringtrue shadow start {name}"
@@ -217,8 +217,8 @@ def _no_shadow(store: Store, name: str, project: str) -> NoReturn:
 
 def _answered_since(store: Store, name: str, changed: str | None, *, project: str) -> str | None:
     """From when on stored answers count: those of the candidate as it is now, and none that an earlier test of it counted."""
-    from ringtrue.online import found_test
-    from ringtrue.online.abtest import BEGUN_ANEW
+    from ringtrue.rollout import found_test
+    from ringtrue.rollout.abtest import BEGUN_ANEW
     from ringtrue.store import timestamp
 
     before = store.audit(project=project, subject=name, what=BEGUN_ANEW, limit=1)
@@ -258,9 +258,9 @@ def _golden(
     """Evaluate both sides on a golden set; its own documents are searched if it has some, else those in the folder."""
     from ringtrue.cli.search import opened as documents
     from ringtrue.golden import load
-    from ringtrue.online import change_flag, measures_for, record_on_golden, without_constitutional
-    from ringtrue.online.graduate import MEASURE, NO_CONSTITUTIONAL
     from ringtrue.retrieve import names_documents
+    from ringtrue.rollout import change_flag, measures_for, record_on_golden, without_constitutional
+    from ringtrue.rollout.graduate import MEASURE, NO_CONSTITUTIONAL
     from ringtrue.run import evaluate
 
     questions = load(golden)
@@ -287,8 +287,8 @@ def _log(
     **options: Any,
 ) -> ShadowCounts:  # fmt: skip
     """Ask both sides a sample of the logged searches, each once."""
-    from ringtrue.online import Described, Shadow, grades_by_words, scorer
-    from ringtrue.online.evidence import SINCE
+    from ringtrue.rollout import Described, Shadow, grades_by_words, scorer
+    from ringtrue.rollout.evidence import SINCE
     from ringtrue.traffic import marked
 
     logged = store.queries(project=project, since=moment(since, now))

@@ -193,7 +193,7 @@ def forget(
     if yes == dry_run:
         raise InputError(f"deleting '{user}' cannot be undone; look first with --dry-run, then say --yes")
     if hashed:
-        from ringtrue.online import Redactor
+        from ringtrue.log import Redactor
 
         user = Redactor(hash_users=True).user(user, options.project) or user
     with options.existing() as opened:
@@ -215,7 +215,7 @@ def forget(
 
 def _settled(store: Store, project: str) -> int:
     """Bring in what processes that ended left in their spools; return how many events of deleted users were left out."""
-    from ringtrue.online import QueryLog, log_folder
+    from ringtrue.log import QueryLog, log_folder
 
     folder = log_folder(store)
     if folder is None or not folder.is_dir():

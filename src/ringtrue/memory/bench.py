@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.memory.documents import documents_of
 from ringtrue.memory.engine import constitutional, guaranteed
+from ringtrue.memory.hook.files import load
+from ringtrue.memory.hook.index import Found, Index
+from ringtrue.memory.hook.memory import Memory
+from ringtrue.memory.hook.respond import CANDIDATES, enriched
+from ringtrue.memory.hook.settings import Settings, read_settings
+from ringtrue.memory.hook.threshold import decide, null_level
 from ringtrue.memory.search import HYBRID, MemoryHit, answer_from
 from ringtrue.memory.tasks import check_known
-from ringtrue.recall.files import load
-from ringtrue.recall.index import Found, Index
-from ringtrue.recall.memory import Memory
-from ringtrue.recall.respond import CANDIDATES, enriched
-from ringtrue.recall.settings import Settings, read_settings
-from ringtrue.recall.threshold import decide, null_level
 
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet

@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.memory.marked import block, element, summary, tokens_of
+from ringtrue.memory.escaping import block, element, summary, tokens_of
+from ringtrue.memory.hook.memory import LINKS, Memory
 from ringtrue.memory.search import MemoryHit
 from ringtrue.memory.sessions import Session
-from ringtrue.recall.memory import LINKS, Memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ringtrue.memory.alike import vectors_of
-from ringtrue.memory.check import moment_of, problems, references_of
+from ringtrue.memory.environment import hosts_with_hook, project_of, slow_file_system
 from ringtrue.memory.health import DAYS, TIMELY, Health, health
+from ringtrue.memory.hook.files import load
+from ringtrue.memory.hook.index import shown_until
+from ringtrue.memory.hook.memory import Memory, as_record
+from ringtrue.memory.hook.settings import Settings, read_settings
 from ringtrue.memory.pairs import pairs_of
+from ringtrue.memory.record_check import moment_of, problems, references_of
 from ringtrue.memory.secrets import secrets_in
-from ringtrue.memory.surroundings import hosts_with_hook, project_of, slow_file_system
-from ringtrue.recall.files import load
-from ringtrue.recall.index import shown_until
-from ringtrue.recall.memory import Memory, as_record
-from ringtrue.recall.settings import Settings, read_settings
+from ringtrue.memory.similar import vectors_of
 
 Level = Literal["error", "warning", "info"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ringtrue.recall.memory import Memory, as_record
+from ringtrue.memory.hook.memory import Memory, as_record
 from ringtrue.records import Document
 
 OWN_PLACES = ("id", "title", "tags")
@@ -14,7 +14,7 @@ OWN_PLACES = ("id", "title", "tags")
 def documents_of(memories: Iterable[Memory]) -> list[Document]:
     """Return a document for each memory: its id, title, body and tags, and every other field as metadata.
 
-    >>> from ringtrue.recall.memory import Memory
+    >>> from ringtrue.memory.hook.memory import Memory
     >>> (found,) = documents_of([Memory(id="x", category="preference", title="Tabs", body="tabs", content={"topic": "tabs"})])
     >>> found.doc_id, found.text, found.metadata["category"], found.metadata["content"]
     ('x', 'tabs', 'preference', {'topic': 'tabs'})

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ringtrue.errors import InputError, nearest
+from ringtrue.memory.hook.cache import COARSE, FINE
+from ringtrue.memory.hook.files import scan
+from ringtrue.memory.hook.index import Index, open_index, shown_until
+from ringtrue.memory.hook.memory import Memory, MemoryFault
+from ringtrue.memory.hook.settings import STRATEGIES, Settings
 from ringtrue.memory.search import HYBRID, Answer, MemoryHit, answer_from, collection_of
-from ringtrue.recall.cache import COARSE, FINE
-from ringtrue.recall.files import scan
-from ringtrue.recall.index import Index, open_index, shown_until
-from ringtrue.recall.memory import Memory, MemoryFault
-from ringtrue.recall.settings import STRATEGIES, Settings
 
 if TYPE_CHECKING:
     from ringtrue.retrieve.channels.memory import Memory as Hybrid

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ringtrue.errors import RingtrueError
-from ringtrue.recall.journal import events
+from ringtrue.memory.hook.journal import events
 
 DAY = 86_400.0
 DAYS = 30
@@ -146,7 +146,7 @@ def health_of(seen: Iterable[Mapping[str, Any]], *, days: float = DAYS) -> Healt
 def project_figures() -> dict[str, Any]:
     """Return the review backlog and the newest evaluation in the configured store; ``unknown`` says why one is None."""
     from ringtrue.config import project
-    from ringtrue.online import review_and_evaluation
+    from ringtrue.rollout import review_and_evaluation
     from ringtrue.store import Store
 
     try:

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ringtrue.memory.check import kebab
-from ringtrue.memory.keep import MAIN_FIELD
-from ringtrue.recall.memory import BODY_FIELDS, LINKS, TIERS, TITLE_LIMIT, MemoryFault, as_record, changed
-from ringtrue.recall.notes import category_of, from_note, front_end, front_faults, front_matter, note_id
+from ringtrue.memory.editing import MAIN_FIELD
+from ringtrue.memory.hook.memory import BODY_FIELDS, LINKS, TIERS, TITLE_LIMIT, MemoryFault, as_record, changed
+from ringtrue.memory.hook.notes import category_of, from_note, front_end, front_faults, front_matter, note_id
+from ringtrue.memory.record_check import kebab
 
 _HEADING = re.compile(r"^## ([a-z_]+)$", re.M)
 _FACT = re.compile(r"(?:title|name|id|category|type|description|tags|created_at|updated_at|date|metadata):")

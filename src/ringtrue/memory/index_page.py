@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
 
-from ringtrue.recall.guard import clean_title, hide_secrets
-from ringtrue.recall.memory import CATEGORIES, Memory
+from ringtrue.memory.hook.guard import clean_title, hide_secrets
+from ringtrue.memory.hook.memory import CATEGORIES, Memory
 
 NAME = "index.md"
 MADE = "<!-- made by `ringtrue memory list --write-index`; change the memories, then make it again -->"

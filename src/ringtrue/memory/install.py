@@ -6,7 +6,7 @@
   a name of its own, so reads are not seen there; what answers quote is.
 - **OpenCode**: the MCP server in ``opencode.json``. Its hooks are programs in JavaScript, so nothing is injected there.
 
-The hook runs on a copy of ``ringtrue.recall`` with any Python 3.11 and no package at all.
+The hook runs on a copy of ``ringtrue.memory.hook`` with any Python 3.11 and no package at all.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from typing import Any
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.extras import install_command
-from ringtrue.memory.entries import with_hooks, with_server, with_table, without_ours
-from ringtrue.memory.placing import (
+from ringtrue.memory.file_changes import (
     NOTE,
     Change,
     Changed,
@@ -37,10 +36,11 @@ from ringtrue.memory.placing import (
     undo,
     written,
 )
+from ringtrue.memory.host_entries import with_hooks, with_server, with_table, without_ours
 
 HOSTS = ("claude", "codex", "opencode")
 OLDEST = (3, 11)
-LIBRARY = "lib/recall"
+LIBRARY = "lib/hook"
 OURS = "ringtrue-memory"
 """The name of our folder where a host has none for plugins."""
 EVENTS = ("UserPromptSubmit", "Stop", "SessionStart")
@@ -195,8 +195,8 @@ def _walk(folder: Any, before: str = "") -> Iterator[tuple[str, bytes]]:
 
 
 def library() -> list[tuple[str, bytes]]:
-    """Return the files of ``ringtrue.recall``, which is all that a hook runs on."""
-    folder = resources.files("ringtrue.recall")
+    """Return the files of ``ringtrue.memory.hook``, which is all that a hook runs on."""
+    folder = resources.files("ringtrue.memory.hook")
     return sorted((entry.name, entry.read_bytes()) for entry in folder.iterdir() if entry.name.endswith(".py"))
 
 

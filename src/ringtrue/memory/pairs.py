@@ -15,10 +15,10 @@ from functools import cached_property
 from math import log
 from typing import TYPE_CHECKING, Literal
 
-from ringtrue.recall.background import rarity
-from ringtrue.recall.evidence import EVERYDAY, PRIOR, stem
-from ringtrue.recall.memory import Memory
-from ringtrue.recall.words import STOP_WORDS
+from ringtrue.memory.hook.background import rarity
+from ringtrue.memory.hook.evidence import EVERYDAY, PRIOR, stem
+from ringtrue.memory.hook.memory import Memory
+from ringtrue.memory.hook.words import STOP_WORDS
 
 if TYPE_CHECKING:
     import numpy as np

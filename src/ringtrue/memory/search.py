@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.memory.documents import documents_of
-from ringtrue.recall.evidence import ends_of
-from ringtrue.recall.files import load, own_folder
-from ringtrue.recall.index import Index, open_index, shown_until
-from ringtrue.recall.memory import Memory
-from ringtrue.recall.phrases import called, spoken
-from ringtrue.recall.respond import find
-from ringtrue.recall.settings import STRATEGIES, Settings, read_settings
-from ringtrue.recall.threshold import Decision, null_level, told_by
+from ringtrue.memory.hook.evidence import ends_of
+from ringtrue.memory.hook.files import load, own_folder
+from ringtrue.memory.hook.index import Index, open_index, shown_until
+from ringtrue.memory.hook.memory import Memory
+from ringtrue.memory.hook.phrases import called, spoken
+from ringtrue.memory.hook.respond import find
+from ringtrue.memory.hook.settings import STRATEGIES, Settings, read_settings
+from ringtrue.memory.hook.threshold import Decision, null_level, told_by
 
 if TYPE_CHECKING:
     from ringtrue.records import Stage

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ringtrue.errors import InputError
-from ringtrue.recall.guard import find_secrets
+from ringtrue.memory.hook.guard import find_secrets
 
 
 class Secret(NamedTuple):

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from importlib.metadata import version
 
-from ringtrue.memory.desk import Desk
-from ringtrue.memory.strict import StrictServer, strict_tool
+from ringtrue.memory.tool_checks import StrictServer, strict_tool
+from ringtrue.memory.tool_context import Desk
 from ringtrue.memory.tools_find import Finding
 from ringtrue.memory.tools_keep import Keeping
 from ringtrue.memory.tools_learn import Learning

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ringtrue.recall.memory import Memory
+from ringtrue.memory.hook.memory import Memory
 
 MOST_SESSIONS = 256
 MOST_USED = 50

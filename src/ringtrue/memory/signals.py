@@ -17,18 +17,19 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ringtrue.answers import EventType
+from ringtrue.feedback import TaskOutcome, task_points
+from ringtrue.feedback.derive import SELECTING
+from ringtrue.log import Redactor, link_all
+from ringtrue.log.identify import imported_id, iso
+from ringtrue.log.linking import WINDOW, stable_id
+from ringtrue.memory.hook.journal import events as journal
 from ringtrue.memory.tasks import outcomes, validations
-from ringtrue.online import Redactor, TaskOutcome, link_all, task_points
-from ringtrue.online.derive import SELECTING
-from ringtrue.online.feedback import WINDOW, stable_id
-from ringtrue.online.identify import imported_id, iso
-from ringtrue.recall.journal import events as journal
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, StoredJudgment
 from ringtrue.traffic import received
 
 if TYPE_CHECKING:
     from ringtrue.answers import HealthPart
-    from ringtrue.online import Health
+    from ringtrue.rollout import Health
     from ringtrue.store import Store
 
 HOOK = "memory_hook"

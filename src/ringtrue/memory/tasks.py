@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.online import Confidence, TaskOutcome, confidences, validate_batch
-from ringtrue.recall.journal import events, record
-from ringtrue.recall.memory import Memory
+from ringtrue.feedback import Confidence, TaskOutcome, confidences, validate_batch
+from ringtrue.memory.hook.journal import events, record
+from ringtrue.memory.hook.memory import Memory
 from ringtrue.store import FeedbackEvent
 
 TASK, VALIDATE = "task", "validate"

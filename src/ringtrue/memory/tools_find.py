@@ -13,22 +13,22 @@ from pydantic import Field
 
 from ringtrue import traffic
 from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.memory import answers
-from ringtrue.memory.arguments import Count, Files, Fresh, Id, Places, SessionId, Strategy, Text
-from ringtrue.memory.called import called
+from ringtrue.memory import tool_results as answers
 from ringtrue.memory.context import MODES, build_context, choose_mode, linked
-from ringtrue.memory.desk import Desk
 from ringtrue.memory.engine import View, constitutional, guaranteed
-from ringtrue.memory.marked import NOTICE, block, element, lines_of, paths_of, summary, tags_of, title_of, tokens_of
+from ringtrue.memory.escaping import NOTICE, block, element, lines_of, paths_of, summary, tags_of, title_of, tokens_of
+from ringtrue.memory.hook.files import load
+from ringtrue.memory.hook.guard import clean_title, hide_secrets, inside, visible_line
+from ringtrue.memory.hook.intents import intent_of
+from ringtrue.memory.hook.memory import LINKS, Memory
+from ringtrue.memory.hook.settings import read_settings
 from ringtrue.memory.search import MemoryHit
 from ringtrue.memory.secrets import without_secrets
 from ringtrue.memory.sessions import Session
-from ringtrue.memory.strict import answer
-from ringtrue.recall.files import load
-from ringtrue.recall.guard import clean_title, hide_secrets, inside, visible_line
-from ringtrue.recall.intents import intent_of
-from ringtrue.recall.memory import LINKS, Memory
-from ringtrue.recall.settings import read_settings
+from ringtrue.memory.tool_arguments import Count, Files, Fresh, Id, Places, SessionId, Strategy, Text
+from ringtrue.memory.tool_checks import answer
+from ringtrue.memory.tool_context import Desk
+from ringtrue.memory.trigger_matches import called
 
 LONGEST_BODY = 20_000
 """Characters of a memory that memory_load returns; hosts warn at 10,000 tokens."""

@@ -9,16 +9,17 @@ from mcp_types import CallToolResult
 from pydantic import Field
 
 from ringtrue.errors import InputError
-from ringtrue.memory import answers, keep
-from ringtrue.memory.arguments import Id, Words
-from ringtrue.memory.check import kebab
-from ringtrue.memory.desk import Desk
+from ringtrue.memory import editing as keep
+from ringtrue.memory import tool_results as answers
 from ringtrue.memory.engine import constitutional, too_many_constitutional
-from ringtrue.memory.marked import paths_of, title_of
+from ringtrue.memory.escaping import paths_of, title_of
+from ringtrue.memory.hook.files import find
+from ringtrue.memory.hook.memory import LINKS, SCHEMA_VERSION, Memory, as_record, changed, from_record
+from ringtrue.memory.record_check import kebab
 from ringtrue.memory.secrets import secrets_in
-from ringtrue.memory.strict import answer
-from ringtrue.recall.files import find
-from ringtrue.recall.memory import LINKS, SCHEMA_VERSION, Memory, as_record, changed, from_record
+from ringtrue.memory.tool_arguments import Id, Words
+from ringtrue.memory.tool_checks import answer
+from ringtrue.memory.tool_context import Desk
 
 
 class Keeping:

@@ -10,15 +10,16 @@ from mcp_types import CallToolResult
 from pydantic import Field
 
 from ringtrue.errors import InputError
-from ringtrue.memory import answers, tasks
-from ringtrue.memory.arguments import Id, SessionId, Share, Words
-from ringtrue.memory.desk import Desk
+from ringtrue.feedback import Confidence
+from ringtrue.memory import tasks
+from ringtrue.memory import tool_results as answers
 from ringtrue.memory.doctor import check_up
 from ringtrue.memory.engine import constitutional
+from ringtrue.memory.escaping import visible
 from ringtrue.memory.health import TIMELY, project_figures
-from ringtrue.memory.marked import visible
-from ringtrue.memory.strict import answer
-from ringtrue.online import Confidence
+from ringtrue.memory.tool_arguments import Id, SessionId, Share, Words
+from ringtrue.memory.tool_checks import answer
+from ringtrue.memory.tool_context import Desk
 
 FINDINGS = 50
 """Findings that memory_health lists, errors first; the doctor lists all."""

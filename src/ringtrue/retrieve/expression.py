@@ -11,10 +11,10 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
-from ringtrue.errors import InputError, SpecError, nearest
+from ringtrue.errors import InputError, RingtrueError, SpecError, nearest
 from ringtrue.retrieve import fuse
 from ringtrue.retrieve.collection import Collection
 from ringtrue.retrieve.names import Name, Use
@@ -286,6 +286,21 @@ def canonical(source: Source) -> Expression | Pipeline:
     if _known(expression).kind == "stage":
         raise SpecError(f"'{expression.name}' works on hits and cannot come first; write it like hybrid >> {expression}")
     return _full(expression)
+
+
+@lru_cache(maxsize=1_000)
+def same_search(one: str, other: str) -> bool:
+    """Return whether two texts name the same search, such as ``hybrid`` and the expression that it stands for.
+
+    >>> same_search("bm25", "bm25(title=1)")
+    False
+    """
+    if one == other or not one or not other:
+        return one == other
+    try:
+        return canonical(one) == canonical(other)
+    except RingtrueError:  # the search of another system has a name and no expression
+        return False
 
 
 def key(source: Source) -> str:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from ringtrue.batching import BatchQueue
 from ringtrue.errors import RingtrueError, SearchFailed, Unusable
-from ringtrue.online import Redactor
-from ringtrue.online.batch import without_deleted_users, write_apart
-from ringtrue.online.lines import Row, storable
+from ringtrue.log import Redactor
+from ringtrue.log.batch import without_deleted_users, write_apart
+from ringtrue.log.lines import Row, storable
 from ringtrue.service.errors import Refused, clean
 from ringtrue.store import FeedbackEvent, LoggedQuery
 

@@ -11,7 +11,7 @@ from fastapi import Depends, Query, Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from ringtrue.answers import Record
-from ringtrue.online.redact import DEPTH
+from ringtrue.log.redact import DEPTH
 from ringtrue.service.errors import Refused
 
 Item = TypeVar("Item")

@@ -362,7 +362,7 @@ def test_a_8_add_makes_no_id_from_a_secret_in_the_title(ringtrue) -> None:
 def test_f_1_sync_and_derive_run_where_hook_and_mcp_both_searched(ringtrue, project, tmp_path) -> None:
     from time import time
 
-    from ringtrue.recall.journal import record
+    from ringtrue.memory.hook.journal import record
 
     ringtrue(*ADD)
     root, now = str(project / ".claude" / "memory"), time() - 100
@@ -383,8 +383,8 @@ def test_f_1_sync_and_derive_run_where_hook_and_mcp_both_searched(ringtrue, proj
 def test_sync_copies_finished_tasks_and_sessions_shows_their_outcome(ringtrue, project, tmp_path) -> None:
     from time import time
 
+    from ringtrue.memory.hook.journal import record
     from ringtrue.memory.tasks import State, postflight, preflight
-    from ringtrue.recall.journal import record
 
     ringtrue(*ADD)
     root, now = str(project / ".claude" / "memory"), time() - 100
@@ -408,10 +408,10 @@ def test_sync_copies_finished_tasks_and_sessions_shows_their_outcome(ringtrue, p
 def test_the_false_inject_rate_is_the_same_wherever_it_is_shown(ringtrue, project, tmp_path) -> None:
     from time import time
 
+    from ringtrue.memory.hook.files import load
+    from ringtrue.memory.hook.journal import record
+    from ringtrue.memory.hook.settings import Settings
     from ringtrue.memory.tasks import validate
-    from ringtrue.recall.files import load
-    from ringtrue.recall.journal import record
-    from ringtrue.recall.settings import Settings
 
     ringtrue(*ADD)
     root, now = str(project / ".claude" / "memory"), time() - 100

@@ -7,7 +7,7 @@ import pytest
 from ringtrue.errors import InputError
 from ringtrue.golden import load
 from ringtrue.memory.bench import ARMS, Arm, bench, questions_of
-from ringtrue.recall.settings import Settings
+from ringtrue.memory.hook.settings import Settings
 from ringtrue.records import GoldenSet
 
 SHIPPED = Arm("fts5_bm25", "null")

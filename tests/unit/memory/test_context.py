@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from made_memories import memory
 from ringtrue.errors import InputError
 from ringtrue.memory.context import MODES, build_context, choose_mode, linked
-from ringtrue.memory.marked import block, element, summary, tokens_of, visible
+from ringtrue.memory.escaping import block, element, summary, tokens_of, visible
 from ringtrue.memory.search import MemoryHit
 from ringtrue.memory.sessions import Session
 

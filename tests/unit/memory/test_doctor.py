@@ -10,11 +10,11 @@ import pytest
 from made_memories import memory, store
 from made_secrets import planted
 from ringtrue.memory.doctor import KINDS, check_up
-from ringtrue.memory.surroundings import hosts_with_hook, slow_file_system
-from ringtrue.recall.files import write
-from ringtrue.recall.guard import find_secrets
-from ringtrue.recall.journal import record
-from ringtrue.recall.memory import as_record
+from ringtrue.memory.environment import hosts_with_hook, slow_file_system
+from ringtrue.memory.hook.files import write
+from ringtrue.memory.hook.guard import find_secrets
+from ringtrue.memory.hook.journal import record
+from ringtrue.memory.hook.memory import as_record
 
 NOW = 1_790_000_000.0
 DATED = {"created_at": "2026-09-01T12:00:00Z", "updated_at": "2026-09-01T12:00:00Z"}

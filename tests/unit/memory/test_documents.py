@@ -7,9 +7,9 @@ from pathlib import Path
 import ringtrue.golden
 from ringtrue.golden import load as load_golden
 from ringtrue.memory.documents import documents_of
-from ringtrue.recall.files import load
-from ringtrue.recall.memory import as_record, from_record
-from ringtrue.recall.settings import Settings
+from ringtrue.memory.hook.files import load
+from ringtrue.memory.hook.memory import as_record, from_record
+from ringtrue.memory.hook.settings import Settings
 
 BENCH = Path(ringtrue.golden.__file__).parent / "sets" / "memory-bench" / "memories"
 

@@ -11,11 +11,11 @@ import pytest
 from made_memories import memory, store
 from ringtrue.errors import InputError
 from ringtrue.memory.engine import guaranteed, open_engine
+from ringtrue.memory.hook.files import load, write
+from ringtrue.memory.hook.index import Index
+from ringtrue.memory.hook.memory import changed
+from ringtrue.memory.hook.settings import Settings
 from ringtrue.memory.search import MemoryHit
-from ringtrue.recall.files import load, write
-from ringtrue.recall.index import Index
-from ringtrue.recall.memory import changed
-from ringtrue.recall.settings import Settings
 
 NOW = 1_800_000_000.0
 QUESTIONS = ("invoice refund", "cursor webhook timeouts", "how are tenant sessions cached", "nothing of that")

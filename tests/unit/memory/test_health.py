@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ringtrue.memory.health import health, health_of
-from ringtrue.recall.journal import record
+from ringtrue.memory.hook.journal import record
 
 
 def prompt(outcome: str, *ids: str, prompt_id: str = "", session: str = "s", at: float = 1.0, ms: float = 10.0):

@@ -126,7 +126,7 @@ def test_a9_hooks_have_the_wrapper_the_exec_form_and_timeouts_in_seconds(project
                 assert set(hook) <= HOOK_FIELDS
                 assert hook["type"] == "command"
                 assert Path(hook["command"]).is_file()
-                assert hook["args"] == ["-I", "-S", "${CLAUDE_PLUGIN_ROOT}/lib/recall/hook.py", event]
+                assert hook["args"] == ["-I", "-S", "${CLAUDE_PLUGIN_ROOT}/lib/hook/hook.py", event]
                 assert 1 <= hook["timeout"] <= 30
 
 
@@ -169,18 +169,18 @@ def test_a9_without_the_mcp_package_the_server_is_left_out_and_said_so(project: 
 
 def test_a9_the_copy_runs_without_ringtrue_and_without_packages(project: Path) -> None:
     folder = claude(project)
-    hook = folder / "lib" / "recall" / "hook.py"
+    hook = folder / "lib" / "hook" / "hook.py"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-X", "importtime", str(hook)], input="{}", capture_output=True, text=True, cwd=folder
     )
     assert (done.returncode, done.stdout) == (0, "")
     assert "site-packages" not in done.stderr
     names = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines() if "|" in line}
-    assert names - {"ringtrue_recall", "imported package"} <= set(sys.stdlib_module_names)
+    assert names - {"ringtrue_memory_hook", "imported package"} <= set(sys.stdlib_module_names)
 
 
 def test_a9_the_copy_is_the_whole_room_and_compiled(project: Path) -> None:
-    folder = claude(project) / "lib" / "recall"
+    folder = claude(project) / "lib" / "hook"
     assert {path.name for path in folder.glob("*.py")} == {name for name, _ in library()}
     assert {path.name.split(".")[0] for path in (folder / "__pycache__").glob("*.pyc")} >= {"respond", "index", "threshold"}
 
@@ -272,8 +272,8 @@ def test_a9_an_upgrade_replaces_old_files_of_ours(project: Path, monkeypatch: py
     folder = claude(project)
     monkeypatch.undo()
     install("claude", base=project)
-    assert not (folder / "lib" / "recall" / "gone.py").exists()
-    assert (folder / "lib" / "recall" / "respond.py").is_file()
+    assert not (folder / "lib" / "hook" / "gone.py").exists()
+    assert (folder / "lib" / "hook" / "respond.py").is_file()
     uninstall("claude", base=project)
     assert tree(project) == before
 

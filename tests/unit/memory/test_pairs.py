@@ -7,8 +7,8 @@ import pytest
 from made_memories import memory
 from planted_memories import planted
 from ringtrue.errors import RingtrueError
+from ringtrue.memory.hook.memory import changed
 from ringtrue.memory.pairs import pairs_of
-from ringtrue.recall.memory import changed
 
 
 def vectors_of(memories):

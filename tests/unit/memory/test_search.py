@@ -9,10 +9,10 @@ import pytest
 
 from made_memories import memory, store
 from ringtrue.errors import InputError, RingtrueError
+from ringtrue.memory.hook.files import load, write
+from ringtrue.memory.hook.index import Index, open_index
+from ringtrue.memory.hook.settings import Search, Settings, read_settings
 from ringtrue.memory.search import collection_of, hook_view, search_memories, shown
-from ringtrue.recall.files import load, write
-from ringtrue.recall.index import Index, open_index
-from ringtrue.recall.settings import Search, Settings, read_settings
 
 NOW = 1_800_000_000.0
 

@@ -17,13 +17,13 @@ from mcp import Client
 from made_memories import memory
 from ringtrue.errors import InputError
 from ringtrue.memory.engine import open_engine
-from ringtrue.memory.listen import Address, address_of, check_token, http_app
+from ringtrue.memory.hook.files import load, write
+from ringtrue.memory.hook.journal import events
+from ringtrue.memory.hook.settings import Settings
+from ringtrue.memory.http_server import Address, address_of, check_token, http_app
 from ringtrue.memory.server import build_server
 from ringtrue.memory.signals import rows_of
 from ringtrue.memory.tasks import outcomes
-from ringtrue.recall.files import load, write
-from ringtrue.recall.journal import events
-from ringtrue.recall.settings import Settings
 from ringtrue.store import Store, StoredResult
 
 NOW = 1_800_000_000.0

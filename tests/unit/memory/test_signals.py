@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from ringtrue.feedback import TaskOutcome, derive_into, session_summaries, stored_outcomes
+from ringtrue.log import Redactor
+from ringtrue.memory.hook.journal import record
+from ringtrue.memory.hook.memory import Memory
 from ringtrue.memory.signals import HOOK, bring_journal, count, figures, figures_in, memory_part, rows_of
 from ringtrue.memory.tasks import State, postflight, preflight, validate
-from ringtrue.online import Redactor, TaskOutcome, derive_into, session_summaries, stored_outcomes
-from ringtrue.recall.journal import record
-from ringtrue.recall.memory import Memory
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store, StoredJudgment
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC).timestamp()

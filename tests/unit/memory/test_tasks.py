@@ -8,10 +8,10 @@ import pytest
 
 from made_memories import memory
 from ringtrue.errors import InputError
+from ringtrue.feedback import TaskOutcome, session_summaries, stored_outcomes
+from ringtrue.memory.hook.journal import record
 from ringtrue.memory.signals import bring_journal
 from ringtrue.memory.tasks import State, outcomes, postflight, preflight, to_validate, validate, validations
-from ringtrue.online import TaskOutcome, session_summaries, stored_outcomes
-from ringtrue.recall.journal import record
 from ringtrue.store import LoggedQuery, Store
 
 NOW = 1_800_000_000.0

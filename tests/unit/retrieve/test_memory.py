@@ -9,8 +9,8 @@ import pytest
 
 from ringtrue.errors import InputError
 from ringtrue.golden import load
-from ringtrue.recall.index import Index
-from ringtrue.recall.settings import Settings
+from ringtrue.memory.hook.index import Index
+from ringtrue.memory.hook.settings import Settings
 from ringtrue.records import Document, Query
 from ringtrue.retrieve import Collection, Fused, Retriever, build, indexes_of, key, observing
 from ringtrue.retrieve.channels.hooked import as_memory

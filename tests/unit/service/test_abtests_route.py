@@ -11,7 +11,7 @@ from rest_on_both import ON_ONE, Headers, examples_of, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
-from ringtrue.online import create_test, record_scores, standing
+from ringtrue.rollout import create_test, record_scores, standing
 from ringtrue.service.routes.abtests import NewScores, NewStatus, NewTest
 from ringtrue.store import Store
 from stores import kind as kind

@@ -14,7 +14,8 @@ from made_once import cache_from
 from ringtrue.errors import InputError
 from ringtrue.experiment import ExperimentTable
 from ringtrue.golden import diff, golden_from, load, validate
-from ringtrue.online import ReviewQueue, decide, existing_flag, gather, health_of
+from ringtrue.review import ReviewQueue
+from ringtrue.rollout import decide, existing_flag, gather, health_of
 from ringtrue.run import unpacked
 from ringtrue.service.demo import demo_settings, fill
 from ringtrue.store import Flag, LoggedQuery, Store, StoredResult

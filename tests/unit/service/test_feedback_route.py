@@ -10,7 +10,7 @@ from rest_on_both import ON_ONE, Headers, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
-from ringtrue.online import record_feedback
+from ringtrue.log import record_feedback
 from ringtrue.service.routes.feedback import EXAMPLES
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store
 from stores import kind as kind

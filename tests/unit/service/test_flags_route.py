@@ -9,7 +9,7 @@ from rest_on_both import ON_ONE, Headers, examples_of, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
-from ringtrue.online import is_on
+from ringtrue.rollout import is_on
 from ringtrue.service.routes.flags import FlagUpdate, RollBack, Step
 from ringtrue.store import Flag
 from stores import kind as kind

@@ -224,7 +224,7 @@ def test_what_may_not_be_stored_is_taken_out_first(intake: Intake, store: Store)
 
 
 def test_what_cannot_be_redacted_is_refused_and_not_stored(store: Store) -> None:
-    from ringtrue.online import Redactor
+    from ringtrue.log import Redactor
 
     def broken(text: str) -> str:
         raise RuntimeError(text)

@@ -8,7 +8,7 @@ from rest_on_both import ON_ONE, Headers, examples_of, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
-from ringtrue.online import winning
+from ringtrue.feedback import winning
 from ringtrue.service.routes.judgments import SaidAll
 from ringtrue.store import Store, StoredJudgment
 from stores import kind as kind

@@ -12,7 +12,7 @@ from rest_service import problem
 from ringtrue.service.auth import Caller
 from ringtrue.service.work import experimenting, keyring, library
 from ringtrue.service.work.evaluating import run_named
-from ringtrue.service.work.opened import run_opened
+from ringtrue.service.work.run_cache import run_opened
 
 CALLER = Caller("default", "ada", ("read", "write", "review", "admin"), None)
 MISSING = {

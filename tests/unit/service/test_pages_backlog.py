@@ -11,8 +11,8 @@ from fastapi.testclient import TestClient
 from made import answers, evaluation, golden_set
 from rest_service import client as client
 from ringtrue.golden import worth_judging
-from ringtrue.online import record_evaluation
 from ringtrue.records import Run
+from ringtrue.rollout import record_evaluation
 from ringtrue.service.auth import Caller
 from ringtrue.service.context import Service
 from ringtrue.service.work.library import keep_golden

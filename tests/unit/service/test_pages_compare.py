@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from made import evaluation, golden_set
 from rest_service import client as client
 from rest_service import problem
-from ringtrue.online import record_evaluation
+from ringtrue.rollout import record_evaluation
 from ringtrue.service.context import Service
 
 

@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rest_service import client as client
-from ringtrue.online import change_flag
+from ringtrue.rollout import change_flag
 from ringtrue.service.context import Service
 
 

@@ -15,8 +15,8 @@ from fastapi.testclient import TestClient
 
 from made import evaluation
 from rest_service import serving
-from ringtrue.online import change_flag, record_evaluation, roll_back
 from ringtrue.retrieve import canonical
+from ringtrue.rollout import change_flag, record_evaluation, roll_back
 from ringtrue.service.pages import evaluate as evaluate_page
 from ringtrue.service.work import gating
 from ringtrue.store import StoredBaseline, StoredResult, timestamp

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from made import evaluation, golden_set
 from rest_service import serving
 from ringtrue.golden import record_of
-from ringtrue.online import record_evaluation
+from ringtrue.rollout import record_evaluation
 from ringtrue.run import Evaluation
 from ringtrue.service import context
 from ringtrue.verdict import Policy, baseline_of, gate

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from made import answers, evaluation, golden_set
 from rest_service import serving
 from ringtrue.golden import record_of
-from ringtrue.online import change_flag, create_test, record_on_golden, record_scores
+from ringtrue.rollout import change_flag, create_test, record_on_golden, record_scores
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 AT = "2026-11-16T11:00:00Z"

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 
 from rest_service import client as client
 from rest_service import serving
-from ringtrue.online import change_flag
+from ringtrue.rollout import change_flag
 from ringtrue.service.auth import Caller
 from ringtrue.service.context import Service
 from ringtrue.service.jobs import Progress

@@ -16,7 +16,7 @@ from rest_on_both import ON_ONE, Headers, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
-from ringtrue.online.redact import DEPTH
+from ringtrue.log.redact import DEPTH
 from ringtrue.service.incoming import EXAMPLES, Search
 from ringtrue.store import LoggedQuery, Store, timestamp
 from stores import kind as kind

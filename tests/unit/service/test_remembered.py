@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ringtrue.service.work.remembered import Remembered
+from ringtrue.service.work.figure_cache import Remembered
 
 
 class Service:

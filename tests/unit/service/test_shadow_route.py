@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from rest_on_both import ON_ONE, Headers, examples_of, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
-from ringtrue.online import summarise
+from ringtrue.rollout import summarise
 from ringtrue.service.routes.shadow import Runs
 from ringtrue.store import Store
 from stores import kind as kind

@@ -15,8 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from made import answers, evaluation, golden_set
 from ringtrue.errors import InputError, Unreachable
-from ringtrue.online import QueryLog, record_evaluation
+from ringtrue.log import QueryLog
 from ringtrue.records import Ranking
+from ringtrue.rollout import record_evaluation
 from ringtrue.service.alerts import shipped_rules
 from ringtrue.service.gauges import CATALOGUE, METRICS, Names, label_value
 from ringtrue.service.readings import Quality

@@ -33,7 +33,7 @@ from ringtrue.golden.formats.fields import (
 )
 from ringtrue.golden.formats.header import Header
 from ringtrue.golden.formats.output import judged, write_json_lines
-from ringtrue.recall.intents import INTENTS
+from ringtrue.memory.hook.intents import INTENTS
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 SOURCE = "judgmentSource"

@@ -30,9 +30,9 @@ from ringtrue.golden.formats.fields import (
 )
 from ringtrue.golden.formats.header import Header
 from ringtrue.golden.formats.output import judged, write_json
-from ringtrue.recall.files import category_of_folder, scan
-from ringtrue.recall.memory import BODY_FIELDS, body_of
-from ringtrue.recall.settings import Settings
+from ringtrue.memory.hook.files import category_of_folder, scan
+from ringtrue.memory.hook.memory import BODY_FIELDS, body_of
+from ringtrue.memory.hook.settings import Settings
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 RELEVANT, IRRELEVANT, FORBIDDEN = "expected_relevant", "expected_irrelevant", "forbidden"

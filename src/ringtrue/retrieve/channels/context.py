@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtrue.errors import InputError
-from ringtrue.recall.words import STOP_WORDS
+from ringtrue.memory.hook.words import STOP_WORDS
 from ringtrue.records import Floats, Hit, Ints, Stage
 from ringtrue.retrieve.channels.bm25 import MAX_TERMS, analyser
 from ringtrue.retrieve.channels.passages import PassageVectors, is_active, passages_of, place_of, thread_of

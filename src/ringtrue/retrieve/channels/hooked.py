@@ -9,9 +9,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ringtrue.recall.index import Index
-from ringtrue.recall.memory import CATEGORIES, LINKS, STATUSES, TIERS, Memory
-from ringtrue.recall.settings import Settings
+from ringtrue.memory.hook.index import Index
+from ringtrue.memory.hook.memory import CATEGORIES, LINKS, STATUSES, TIERS, Memory
+from ringtrue.memory.hook.settings import Settings
 from ringtrue.records import Document, Hit
 from ringtrue.retrieve.collection import Collection, inside
 from ringtrue.retrieve.kept import Followed

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.recall.intents import intent_of
-from ringtrue.recall.memory import LINKS
+from ringtrue.memory.hook.intents import intent_of
+from ringtrue.memory.hook.memory import LINKS
 from ringtrue.records import Hit, Stage
 from ringtrue.retrieve.channels.context import Context
 from ringtrue.retrieve.channels.hooked import Hooked

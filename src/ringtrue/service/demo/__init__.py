@@ -6,4 +6,4 @@ sequential tests, rollouts and the sweep are computed, and every decision is the
 """
 
 from ringtrue.service.demo.fill import demo_settings as demo_settings, fill as fill
-from ringtrue.service.demo.shelf import HYBRID as HYBRID, SHIPPED as SHIPPED
+from ringtrue.service.demo.golden_sets import HYBRID as HYBRID, SHIPPED as SHIPPED

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ringtrue.answers import StageLogged
-from ringtrue.online import quality_proxy, saturating
-from ringtrue.online.capture import Answered, read_answer, stages_of
+from ringtrue.log import quality_proxy, saturating
+from ringtrue.log.capture import Answered, read_answer, stages_of
 from ringtrue.retrieve import Collection, observing
 from ringtrue.run.subject import Subject, subject_of
-from ringtrue.service.demo.shelf import BM25
+from ringtrue.service.demo.golden_sets import BM25
 
 SHOWN = 10
 """Hits that the site shows."""

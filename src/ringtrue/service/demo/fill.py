@@ -11,13 +11,13 @@ from typing import Any
 
 from ringtrue.answers import JobError
 from ringtrue.errors import InputError, RingtrueError
-from ringtrue.online import derive_into
+from ringtrue.feedback import derive_into
 from ringtrue.run import evaluate
+from ringtrue.service.demo.golden_sets import BM25, DENSE, HYBRID, LOPSIDED, SHIPPED, Shelf
 from ringtrue.service.demo.guests import DAYS, Guests
 from ringtrue.service.demo.reviewing import Reviewing
 from ringtrue.service.demo.rollouts import GRADUATED, ROLLED_BACK, RUNNING, Rollouts
 from ringtrue.service.demo.scene import OPERATOR, Scene
-from ringtrue.service.demo.shelf import BM25, DENSE, HYBRID, LOPSIDED, SHIPPED, Shelf
 from ringtrue.service.demo.trials import Trials, weights_of
 from ringtrue.service.errors import refused
 from ringtrue.service.settings import Settings

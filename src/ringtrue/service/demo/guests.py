@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ringtrue.answers import EventType
-from ringtrue.online import is_on, re_searches, scroll_pasts
+from ringtrue.feedback import re_searches, scroll_pasts
 from ringtrue.records import GoldenSet
+from ringtrue.rollout import is_on
 from ringtrue.service.demo.engines import SHOWN, Engine
+from ringtrue.service.demo.golden_sets import BM25, DIVERSE, HYBRID, Shelf
 from ringtrue.service.demo.scene import Scene
-from ringtrue.service.demo.shelf import BM25, DIVERSE, HYBRID, Shelf
 from ringtrue.store import FeedbackEvent, Flag, LoggedQuery, timestamp
 
 DAYS = 14

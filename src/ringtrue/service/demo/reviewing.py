@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from ringtrue.golden import Candidate, worth_judging
-from ringtrue.online import ReviewQueue, pairs_of
 from ringtrue.records import GoldenSet, Run
+from ringtrue.review import ReviewQueue, pairs_of
 from ringtrue.run import Evaluation
+from ringtrue.service.demo.golden_sets import BM25, HYBRID, LOPSIDED, REWORDED, Shelf
 from ringtrue.service.demo.scene import Scene
-from ringtrue.service.demo.shelf import BM25, HYBRID, LOPSIDED, REWORDED, Shelf
 
 SLIPS = {"reviewer-1": 0.08, "reviewer-2": 0.27}
 """How often each of the two says a grade beside the shipped one."""

@@ -1,6 +1,6 @@
 """Three features of the demonstration: one that reached everybody, one that a guardrail took back, one on its way.
 
-The operator starts them; whether they move is decided by ``ringtrue.online.step`` on the evidence in the store.
+The operator starts them; whether they move is decided by ``ringtrue.rollout.step`` on the evidence in the store.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from ringtrue.online import (
+from ringtrue.rollout import (
     NO_CONSTITUTIONAL,
     Shadow,
     change_flag,
@@ -23,9 +23,9 @@ from ringtrue.online import (
     without_constitutional,
 )
 from ringtrue.service.demo.engines import Engine
+from ringtrue.service.demo.golden_sets import BM25, HYBRID, Shelf
 from ringtrue.service.demo.guests import Guests
 from ringtrue.service.demo.scene import OPERATOR, Scene
-from ringtrue.service.demo.shelf import BM25, HYBRID, Shelf
 from ringtrue.store import LoggedQuery, timestamp
 
 GRADUATED, ROLLED_BACK, RUNNING = "hybrid-search", "diverse-results", "tuned-fusion"

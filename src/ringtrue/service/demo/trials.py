@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from ringtrue.experiment import Experiment, ExperimentTable, Space, Sweep, experiment_of, parameter, sweep, tracked
+from ringtrue.service.demo.golden_sets import BM25, DENSE, HYBRID, LOPSIDED, POLICY, Shelf
 from ringtrue.service.demo.scene import Scene
-from ringtrue.service.demo.shelf import BM25, DENSE, HYBRID, LOPSIDED, POLICY, Shelf
 from ringtrue.store import timestamp
 
 SPACE = Space(

@@ -14,14 +14,14 @@ from markupsafe import Markup
 from ringtrue import charts
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.golden import parse_version
-from ringtrue.online.summary import ON_GOLDEN
+from ringtrue.rollout.shadow_summary import ON_GOLDEN
 from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
 from ringtrue.service.pages.filters import signs
 from ringtrue.service.pages.shell import page
 from ringtrue.service.work import rollout
-from ringtrue.service.work.opened import set_opened
 from ringtrue.service.work.rollout import Shadowed, Tested
+from ringtrue.service.work.run_cache import set_opened
 from ringtrue.store import ShadowRun
 
 router = APIRouter(include_in_schema=False)

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from ringtrue.errors import InputError
-from ringtrue.online.review import STATES
 from ringtrue.report.story import counted
+from ringtrue.review.queue import STATES
 from ringtrue.service.auth import PageReader, PageWriter
 from ringtrue.service.context import Here
 from ringtrue.service.models import Cursor

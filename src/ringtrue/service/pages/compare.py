@@ -28,8 +28,8 @@ from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.work.comparing import compared
 from ringtrue.service.work.finding_runs import Filters, find_runs, kept_among
 from ringtrue.service.work.naming import short
-from ringtrue.service.work.opened import Kept, answers_of, comparison_opened
 from ringtrue.service.work.reading_runs import query_seen
+from ringtrue.service.work.run_cache import Kept, answers_of, comparison_opened
 from ringtrue.service.work.side_by_side import Change, beside, changes, lost_between
 from ringtrue.verdict import Comparison
 from ringtrue.verdict.reachable import with_measures

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from ringtrue.errors import InputError, MissingInput, RingtrueError
-from ringtrue.online import Decision
-from ringtrue.online.graduate import STAGES
+from ringtrue.rollout import Decision
+from ringtrue.rollout.graduate import STAGES
 from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, refused

@@ -33,7 +33,7 @@ from ringtrue.service.work.library import (
     keep_shipped,
     named,
 )
-from ringtrue.service.work.opened import set_opened
+from ringtrue.service.work.run_cache import set_opened
 
 router = APIRouter(include_in_schema=False)
 SetName = Annotated[str, Path(min_length=1, max_length=120)]

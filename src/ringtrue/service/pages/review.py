@@ -17,14 +17,15 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 
 from ringtrue.errors import RingtrueError
-from ringtrue.online.review import GUIDELINES
+from ringtrue.review.queue import GUIDELINES
 from ringtrue.service.auth import Caller, PageReviewer
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, refused
 from ringtrue.service.pages import review_outcome
 from ringtrue.service.pages.pairs import MEANINGS, nameless, shown_pair
 from ringtrue.service.pages.shell import fragment, page
-from ringtrue.service.work import agreeing, desk, reviewing
+from ringtrue.service.work import agreeing, reviewing
+from ringtrue.service.work import review_session as desk
 from ringtrue.store import ReviewItem
 
 router = APIRouter(include_in_schema=False)

@@ -11,11 +11,11 @@ from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from ringtrue.errors import RingtrueError
-from ringtrue.online.production import set_name
 from ringtrue.report import Report, html, report_on
 from ringtrue.report.page import sections
 from ringtrue.report.page.sides import Sides
 from ringtrue.report.page.words import Headline, Tone, headline
+from ringtrue.rollout.production import set_name
 from ringtrue.run import Evaluation
 from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
@@ -27,8 +27,8 @@ from ringtrue.service.work.finding_runs import SHOWN, Filters, find_runs, kept_a
 from ringtrue.service.work.gating import Decided, decided
 from ringtrue.service.work.library import UPDATE, baseline_named, baselines, keep_baseline, named
 from ringtrue.service.work.naming import called, short
-from ringtrue.service.work.opened import answers_of, report_opened, run_opened
 from ringtrue.service.work.reading_runs import elsewhere, primary_of, query_lines, query_seen
+from ringtrue.service.work.run_cache import answers_of, report_opened, run_opened
 from ringtrue.store import StoredResult
 
 router = APIRouter(include_in_schema=False)

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from ringtrue.answers import CountedQuery, EvidencePoint, RecordedScores, SequentialTest, SequentialTestPath, Status
 from ringtrue.errors import InputError
-from ringtrue.online import Scores
+from ringtrue.rollout import Scores
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS

@@ -9,7 +9,7 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from ringtrue.answers import Actor, Event, EventType, LinkedEvent, Taken
-from ringtrue.online import event_name
+from ringtrue.log import event_name
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS

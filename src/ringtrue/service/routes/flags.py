@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
 from ringtrue.answers import FlagChange, FlagDecision, FlagPage, FlagState, ListedFlag, Status, Variant
-from ringtrue.online import Decision, explain
+from ringtrue.rollout import Decision, explain
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS

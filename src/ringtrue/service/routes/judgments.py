@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
 from ringtrue.answers import Deleted, JudgmentSource, KeptJudgment
-from ringtrue.online.precedence import QUERY
+from ringtrue.feedback.precedence import QUERY
 from ringtrue.service.auth import Admin, Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 from ringtrue.answers import AddedPairs, Agreement, Backlog, NextPair, Pair, Published, ReviewState, Standing, Undone
 from ringtrue.answers import Reviewer as ReviewerAnswer
 from ringtrue.golden import Rule
-from ringtrue.online.review import GUIDELINES, RESERVED, key_of
+from ringtrue.review.queue import GUIDELINES, RESERVED, key_of
 from ringtrue.service.auth import Reader, Reviewer, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS

@@ -35,7 +35,7 @@ from ringtrue.service.work import evaluating
 from ringtrue.service.work.evaluating import keys_of, known, renamed
 from ringtrue.service.work.gating import decided
 from ringtrue.service.work.library import baseline_named, golden_named
-from ringtrue.service.work.opened import answers_of, run_opened
+from ringtrue.service.work.run_cache import answers_of, run_opened
 from ringtrue.store import StoredResult
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=ERRORS)

@@ -11,10 +11,10 @@ from starlette.concurrency import run_in_threadpool
 from ringtrue.answers import Found as FoundDocuments
 from ringtrue.answers import FoundDocument
 from ringtrue.errors import SearchFailed
-from ringtrue.online.capture import read_answer, stages_of
-from ringtrue.online.identify import iso, query_name
-from ringtrue.online.proxy import quality_proxy
-from ringtrue.online.redact import ERROR
+from ringtrue.log.capture import read_answer, stages_of
+from ringtrue.log.health_figure import quality_proxy
+from ringtrue.log.identify import iso, query_name
+from ringtrue.log.redact import ERROR
 from ringtrue.records import Hit
 from ringtrue.service.auth import Reader
 from ringtrue.service.context import Here, Service

@@ -18,8 +18,8 @@ import numpy as np
 from ringtrue.answers import Published
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.golden import Rating, Rule, by_pair, rater_name
-from ringtrue.online import Publication
-from ringtrue.online.agreed import Gate, gate, judge_of, said_by_raters
+from ringtrue.review import Publication
+from ringtrue.review.agreement import Gate, gate, judge_of, said_by_raters
 from ringtrue.service.errors import Refused
 from ringtrue.service.work import reviewing
 from ringtrue.service.work.library import golden_named

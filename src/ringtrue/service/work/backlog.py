@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ringtrue.golden import rater_name
-from ringtrue.online.review import STATES
+from ringtrue.review.queue import STATES
 from ringtrue.service.work.logging_in import bad_cursor
 from ringtrue.store import ReviewItem
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringtrue.answers import Diagnostics, HealthPart, IntakeState
 from ringtrue.memory.signals import health_with_memory
-from ringtrue.online import Health, health_of, review_and_evaluation
+from ringtrue.rollout import Health, health_of, review_and_evaluation
 from ringtrue.service.errors import Refused, clean
 from ringtrue.service.models import record_from
 from ringtrue.service.work.logging_in import bad_cursor, is_moment

@@ -18,8 +18,8 @@ from ringtrue.answers import Component, Details, Evaluated
 from ringtrue.config import cache_folder
 from ringtrue.errors import InputError, MissingInput, RingtrueError
 from ringtrue.measures import Measure
-from ringtrue.online import record_evaluation
 from ringtrue.retrieve import Collection, names_documents
+from ringtrue.rollout import record_evaluation
 from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate, unpacked
 from ringtrue.service.errors import Refused, clean
 from ringtrue.service.searches import without_place

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ringtrue.answers import JudgmentSource
-from ringtrue.online.derive import text_key
-from ringtrue.online.precedence import KEY, QUERY
+from ringtrue.feedback.derive import text_key
+from ringtrue.feedback.precedence import KEY, QUERY
 from ringtrue.service.work.logging_in import bad_cursor
 from ringtrue.store import AuditEntry, StoredJudgment, timestamp
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ringtrue.answers import EventType, LogStats, StageLogged, Step
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.online import check_event, quality_proxy, record_feedback
-from ringtrue.online.feedback import link_named
-from ringtrue.online.identify import iso, query_name
-from ringtrue.online.redact import ERROR
+from ringtrue.log import check_event, quality_proxy, record_feedback
+from ringtrue.log.identify import iso, query_name
+from ringtrue.log.linking import link_named
+from ringtrue.log.redact import ERROR
 from ringtrue.service.errors import Refused
 from ringtrue.store import FeedbackEvent, LoggedQuery, timestamp
 from ringtrue.traffic import HEADER, Traffic, kind_of

@@ -12,11 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from ringtrue.answers import HealthPart
-from ringtrue.online import Health, health_of
-from ringtrue.online.production import Pair, production_pair, set_name
+from ringtrue.rollout import Health, health_of
+from ringtrue.rollout.production import Pair, production_pair, set_name
 from ringtrue.service.errors import clean
+from ringtrue.service.work.figure_cache import Remembered
 from ringtrue.service.work.finding_runs import AT_A_TIME
-from ringtrue.service.work.remembered import Remembered
 
 if TYPE_CHECKING:
     from ringtrue.answers import LogStep

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ringtrue.golden import worth_judging
-from ringtrue.online.review import pairs_of
 from ringtrue.records import Run
+from ringtrue.review.queue import pairs_of
 from ringtrue.service.work.library import golden_named
-from ringtrue.service.work.opened import answers_of
 from ringtrue.service.work.reviewing import add_pairs, served_passages
+from ringtrue.service.work.run_cache import answers_of
 
 if TYPE_CHECKING:
     from ringtrue.service.auth import Caller

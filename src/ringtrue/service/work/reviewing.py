@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from ringtrue.answers import Backlog, Published, ReviewState
 from ringtrue.golden import Rule, rater_name
-from ringtrue.online import Rater, ReviewQueue
-from ringtrue.online.agreed import require, said_by_raters
-from ringtrue.online.review import Standing, publish_entry
+from ringtrue.review import Rater, ReviewQueue
+from ringtrue.review.agreement import require, said_by_raters
+from ringtrue.review.queue import Standing, publish_entry
 from ringtrue.service.work.library import golden_named, keep_golden
 from ringtrue.service.work.logging_in import bad_cursor
 from ringtrue.store import ReviewItem

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ringtrue.answers import ListedFlag, ShadowSummary, Status
 from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.online import (
+from ringtrue.log import Redactor
+from ringtrue.rollout import (
     Decision,
     Recorded,
-    Redactor,
     Scores,
     change_flag,
     checked_scores,
@@ -33,10 +33,10 @@ from ringtrue.online import (
     standing,
     step,
 )
-from ringtrue.online import Standing as TestStanding
-from ringtrue.online.abtest import measure_of
-from ringtrue.online.evidence import shadowed as shadow_features
-from ringtrue.online.scoring import compared
+from ringtrue.rollout import Standing as TestStanding
+from ringtrue.rollout.abtest import measure_of
+from ringtrue.rollout.evidence import shadowed as shadow_features
+from ringtrue.rollout.scoring import compared
 from ringtrue.service.errors import Refused
 from ringtrue.service.models import record_from
 from ringtrue.service.work.library import check_address

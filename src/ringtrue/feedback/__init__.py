@@ -1,0 +1,60 @@
+"""What people and agents did with answers → linked events → judgments, sessions and learned trigger phrases."""
+
+from typing import TYPE_CHECKING
+
+from ringtrue.exports import on_first_use
+
+if TYPE_CHECKING:
+    from ringtrue.feedback.bias import (
+        Attraction as Attraction,
+        Examination as Examination,
+        Shown as Shown,
+        attractions as attractions,
+    )
+    from ringtrue.feedback.confidence import (
+        Confidence as Confidence,
+        confidences as confidences,
+        to_validate as to_validate,
+        validate_batch as validate_batch,
+    )
+    from ringtrue.feedback.derive import (
+        Derived as Derived,
+        derive_into as derive_into,
+        derive_judgments as derive_judgments,
+        question_id as question_id,
+    )
+    from ringtrue.feedback.detect import (
+        DetectionRules as DetectionRules,
+        file_read as file_read,
+        re_searches as re_searches,
+        references as references,
+        scroll_pasts as scroll_pasts,
+    )
+    from ringtrue.feedback.precedence import qrels as qrels, winning as winning
+    from ringtrue.feedback.sessions import (
+        Correlation as Correlation,
+        SessionSummary as SessionSummary,
+        TaskOutcome as TaskOutcome,
+        correlations as correlations,
+        session_summaries as session_summaries,
+        stored_outcomes as stored_outcomes,
+        task_points as task_points,
+    )
+    from ringtrue.feedback.triggers import (
+        LearnedTriggers as LearnedTriggers,
+        Lesson as Lesson,
+        Phrase as Phrase,
+        Rehearsal as Rehearsal,
+        Safeguards as Safeguards,
+        learn_from_log as learn_from_log,
+        learn_from_selection as learn_from_selection,
+        learn_into as learn_into,
+        learned_phrases as learned_phrases,
+        rehearse as rehearse,
+        roll_back_triggers as roll_back_triggers,
+        serving_phrases as serving_phrases,
+        standing_phrases as standing_phrases,
+        trigger_log as trigger_log,
+    )
+else:
+    __getattr__, __dir__ = on_first_use(__name__)

@@ -1,0 +1,395 @@
+"""From what people and agents did to graded judgments (F-4).
+
+========================================  =====  =========
+signal                                    grade  source
+========================================  =====  =========
+selected (click, read, reference, cite …)   2    implicit
+said to be useful                           3    validated
+said not to be useful                       0    validated
+shown and never opened                      —    none: unknown, an unjudged document
+========================================  =====  =========
+
+Searches with the same words count as one query. People and agents never share a row: the annotator says whose signal it was.
+What different retrievers or flags showed is not mixed unless asked for (trap 23).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from ringtrue.answers import JudgmentSource
+from ringtrue.errors import CannotDecide, InputError, nearest
+from ringtrue.log.linking import WINDOW, instant, link_all, setting
+from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery, StoredJudgment, timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.feedback.bias import Attraction, Examination, Shown
+    from ringtrue.store import Store
+
+Mixed = Literal["refuse", "separate", "pool"]
+SELECTING = frozenset({"selection", "click", "read_after_search", "reference", "cite", "dwell"})
+VALIDATING = frozenset({"validate_useful", "validate_not_useful"})
+SATISFIED_SECONDS = 30.0
+"""A dwell counts as a selection from here on; Fox et al. (2005) found that shorter visits are often mistakes."""
+ANNOTATOR = "feedback:"
+"""How the annotators of derived judgments begin; rows with other annotators are never touched."""
+OWN_SOURCES: tuple[JudgmentSource, ...] = ("implicit", "validated")
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Judgments, what stays unknown, and what was left aside and why."""
+
+    judgments: tuple[StoredJudgment, ...]
+    unknown: tuple[tuple[str, str], ...]
+    """(query id, item) that was shown and neither opened nor judged by anybody here; no judgment, not grade 0 or 1."""
+    left: Mapping[str, int]
+    """Why → how many events gave no judgment."""
+    examinations: Mapping[str, Examination]
+    """Annotator → the curve its clicks were corrected with."""
+    variants: Mapping[str, int]
+    """Retriever with flags → searches."""
+    searches: int
+    queries: int
+    """Different texts among them."""
+    keys: frozenset[str] = field(default=frozenset(), repr=False)
+
+    @property
+    def by_source(self) -> dict[str, int]:
+        """Source → how many judgments, by whose signal: ``{"implicit by person": 12}``."""
+        names = (f"{one.source} by {actor_of(one)}" for one in self.judgments)
+        return dict(sorted(Counter(names).items()))
+
+
+def text_key(text: str) -> str:
+    """Return the text under which searches count as the same query."""
+    from ringtrue.golden import normalise
+
+    return normalise(text)
+
+
+def question_id(text: str) -> str:
+    """Return the id under which a sequential test counts a question, whoever asked it and wherever: one for the same words.
+
+    A hash, because what was counted outlives the log, and nobody's words should.
+
+    >>> question_id("Late checkout?") == question_id("late  checkout")
+    True
+    """
+    return "qn_" + hashlib.sha256(text_key(text).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def variant_of(query: LoggedQuery) -> str:
+    """Return what answered a search: the retriever's fingerprint, and the flags in force where there are any.
+
+    Of an interleaved list the test counts, not what was drawn for this impression: every list would be a variant of its own.
+
+    >>> variant_of(LoggedQuery("eq_1", "pool", "web", "2026-03-01T12:00:00Z", retriever="ab12", flags={"rerank": True}))
+    'ab12 {"rerank": true}'
+    """
+    flags = f" {json.dumps(setting(query.flags), sort_keys=True, default=str)}" if query.flags else ""
+    return (query.retriever or "unknown retriever") + flags
+
+
+def actor_of(judgment: StoredJudgment) -> str:
+    """Return whose signal a derived judgment comes from: person, agent or unknown; empty for a judgment of another kind."""
+    return judgment.annotator.split(":")[1] if judgment.annotator.startswith(ANNOTATOR) else ""
+
+
+def derive_judgments(
+    searches: Sequence[LoggedQuery],
+    events: Iterable[FeedbackEvent],
+    *,
+    now: str,
+    mixed: Mixed = "refuse",
+    window: timedelta = WINDOW,
+    known: Mapping[str, str] | None = None,
+    project: str = DEFAULT_PROJECT,
+) -> Derived:
+    """Return the judgments that these searches and events support.
+
+    ``mixed`` says what happens where different retrievers or flags answered: ``refuse``; ``separate``, which judges each by its
+    own searches, under annotators of their own; or ``pool``. ``known`` names the query id under which a text was judged before;
+    otherwise the oldest search with that text gives its id. Searches whose results are unknown are left out.
+
+    Raises CannotDecide where answers of different retrievers or flags are mixed and that was not asked for.
+    """
+    if mixed not in get_args(Mixed):
+        raise InputError(f"cannot use mixed = {mixed!r}; write {nearest(str(mixed), get_args(Mixed))}")
+    known_results = (query for query in searches if query.result_count is not None)
+    searches = sorted(known_results, key=lambda query: (instant(query.created_at), query.query_id))
+    variants = Counter(variant_of(query) for query in searches)
+    if mixed == "refuse" and len(variants) > 1:
+        raise CannotDecide(_mixture(searches, variants))
+    ids: dict[str, str] = {}
+    key_of: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    for query in searches:
+        key = key_of[query.query_id] = text_key(query.query)
+        ids.setdefault(key, (known or {}).get(key, query.query_id))
+        texts.setdefault(key, query.query)
+    left: Counter[str] = Counter()
+    usable = list(_usable(link_all(list(events), searches, window=window), key_of, left))
+    judged: list[StoredJudgment] = []
+    curves: dict[str, Examination] = {}
+    parts = sorted(variants) if mixed == "separate" else [None]
+    for variant in parts:
+        mine = [query for query in searches if variant is None or variant_of(query) == variant]
+        shown_by = {query.query_id for query in mine}
+        retrievers = sorted({query.retriever or "unknown" for query in mine})
+        told = [event for event in usable if event.query_id in shown_by]
+        for actor in sorted({event.actor for event in told}):
+            name = ANNOTATOR + actor + ("" if variant is None else ":" + _short(variant))
+            spoken = [event for event in told if event.actor == actor]
+            part = _Part(spoken, retrievers, key_of, texts, ids, name, now, project)
+            rows, curve = part.implicit(_searches_of(actor, mine, told))
+            judged += rows + part.validated(left)
+            if curve is not None:
+                curves[name] = curve
+    done = {(one.query_id, one.item_id) for one in judged}
+    seen = {(ids[key_of[query.query_id]], item_id) for query in searches for item_id in query.result_ids}
+    return Derived(
+        judgments=tuple(sorted(judged, key=lambda one: (one.query_id, one.item_id, one.source, one.annotator))),
+        unknown=tuple(sorted(seen - done)),
+        left=dict(sorted(left.items())),
+        examinations=curves,
+        variants=dict(variants),
+        searches=len(searches),
+        queries=len(ids),
+        keys=frozenset(ids),
+    )
+
+
+def derive_into(
+    store: Store,
+    *,
+    now: str,
+    project: str = DEFAULT_PROJECT,
+    since: str | None = None,
+    until: str | None = None,
+    retriever: str | None = None,
+    mixed: Mixed = "refuse",
+    window: timedelta = WINDOW,
+    dry_run: bool = False,
+) -> Derived:
+    """Derive judgments from a window of the store and write them there; return what was, or with ``dry_run`` would be, written.
+
+    A re-run replaces the derived judgments of the queries in the window and leaves all others, and every judgment of another
+    source or annotator, as they are. ``retriever`` restricts to searches whose variant begins with it, ``newest`` to the latest
+    one's.
+
+    Raises CannotDecide as ``derive_judgments`` does, InputError where no search is left.
+    """
+    logged = store.queries(project=project, since=since, until=until)
+    shown = [query for query in logged if query.result_count is not None]
+    searches = chosen(shown, retriever)
+    if not searches:
+        span = f" since {since}" if since else ""
+        listed = f" (the results of {len(logged):,} imported from a plain list are unknown)" if logged else ""
+        raise InputError(
+            f"project '{project}' has no search{span} to derive judgments from{listed}; log some, or widen the window"
+        )
+    # To all searches, whoever answered them: what another retriever showed last is not what this one's click was on.
+    events = link_all(store.feedback(project=project, since=since, until=until), shown, window=window)
+    own = [
+        one
+        for source in OWN_SOURCES
+        for one in store.judgments(project=project, source=source)
+        if one.annotator.startswith(ANNOTATOR)
+    ]
+    known = {str(one.metadata["key"]): one.query_id for one in own if "key" in one.metadata}
+    found = derive_judgments(searches, events, now=now, mixed=mixed, window=window, known=known, project=project)
+    if dry_run:
+        return found
+    fresh = {(one.query_id, one.item_id, one.source, one.annotator) for one in found.judgments}
+    gone: dict[tuple[JudgmentSource, str], set[str]] = {}
+    for one in own:
+        in_window = one.metadata.get("key") in found.keys
+        if in_window and (one.query_id, one.item_id, one.source, one.annotator) not in fresh:
+            gone.setdefault((one.source, one.annotator), set()).add(one.query_id)
+    for (source, annotator), query_ids in sorted(gone.items()):
+        store.delete_judgments(project=project, source=source, annotator=annotator, query_ids=sorted(query_ids))
+    store.add_judgments(found.judgments)
+    return found
+
+
+def chosen(searches: Sequence[LoggedQuery], retriever: str | None) -> list[LoggedQuery]:
+    """Return the searches that one retriever answered; raises InputError naming those there are where it answered none."""
+    if retriever is None or not searches:
+        return list(searches)
+    if retriever == "newest":
+        newest = max(searches, key=lambda query: (instant(query.created_at), query.query_id))
+        return [query for query in searches if variant_of(query) == variant_of(newest)]
+    from ringtrue.retrieve import same_search
+
+    mine = [one for one in searches if variant_of(one).startswith(retriever) or same_search(one.retriever or "", retriever)]
+    if not mine:
+        there = sorted({variant_of(query) for query in searches})
+        raise InputError(f"no search was answered by '{retriever}'; there are {nearest(retriever, there)}")
+    return mine
+
+
+# ── parts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The signals of one kind of actor about the answers of one variant."""
+
+    events: Sequence[FeedbackEvent]
+    retrievers: Sequence[str]
+    key_of: Mapping[str, str]
+    texts: Mapping[str, str]
+    ids: Mapping[str, str]
+    annotator: str
+    now: str
+    project: str
+
+    def implicit(self, counted: Sequence[LoggedQuery]) -> tuple[list[StoredJudgment], Examination | None]:
+        from ringtrue.feedback.bias import attractions
+
+        clicked = {(event.query_id, event.item_id) for event in self.events if event.event_type in SELECTING}
+        if not clicked:
+            return [], None
+        curve, found = attractions(_appearances(counted, clicked, self.key_of))
+        sessions: dict[tuple[str, str], set[str]] = {}
+        for event in self.events:
+            if event.event_type in SELECTING:
+                sessions.setdefault(self._pair(event), set()).add(event.session_id)
+        rows = []
+        for (key, item_id), who in sessions.items():
+            one: Attraction = found[key, item_id]
+            facts = {
+                "selected": one.clicks,
+                "shown": one.shown,
+                "examined": round(one.examined, 3),
+                "rate": round(one.rate, 4),
+                "correction": curve.method,
+                "sessions": len(who),
+            }
+            rows.append(self._row(key, item_id, 2, "implicit", one.sure, facts))
+        return rows, curve
+
+    def validated(self, left: Counter[str]) -> list[StoredJudgment]:
+        # A session that says it again, or thinks better of it, has one vote: its last.
+        votes: dict[tuple[str, str], dict[str, bool]] = {}
+        for event in sorted(self.events, key=lambda event: (instant(event.created_at), event.event_id)):
+            if event.event_type in VALIDATING:
+                votes.setdefault(self._pair(event), {})[event.session_id] = event.event_type == "validate_useful"
+        rows = []
+        for (key, item_id), said in votes.items():
+            useful = sum(said.values())
+            against = len(said) - useful
+            if useful == against:
+                left["as many said useful as not useful"] += len(said)
+                continue
+            # Laplace's rule: one voice is right two times in three, ten that agree eleven in twelve.
+            sure = (max(useful, against) + 1) / (len(said) + 2)
+            facts = {"useful": useful, "not_useful": against, "sessions": len(said)}
+            rows.append(self._row(key, item_id, 3 if useful > against else 0, "validated", sure, facts))
+        return rows
+
+    def _pair(self, event: FeedbackEvent) -> tuple[str, str]:
+        return self.key_of[str(event.query_id)], str(event.item_id)
+
+    def _row(
+        self, key: str, item_id: str, grade: int, source: JudgmentSource, confidence: float, facts: Mapping[str, Any]
+    ) -> StoredJudgment:
+        return StoredJudgment(
+            query_id=self.ids[key],
+            item_id=item_id,
+            relevance=grade,
+            source=source,
+            created_at=timestamp(self.now),
+            project=self.project,
+            annotator=self.annotator,
+            confidence=round(confidence, 6),
+            metadata={"key": key, "query": self.texts[key], **facts, "retrievers": list(self.retrievers)},
+        )
+
+
+def _appearances(searches: Iterable[LoggedQuery], clicked: set[Any], key_of: Mapping[str, str]) -> Iterator[Shown]:
+    from ringtrue.feedback.bias import Shown
+
+    for query in searches:
+        for rank, item_id in enumerate(dict.fromkeys(query.result_ids), 1):
+            yield Shown((key_of[query.query_id], item_id), rank, (query.query_id, item_id) in clicked)
+
+
+def _usable(events: Iterable[FeedbackEvent], key_of: Mapping[str, str], left: Counter[str]) -> Iterator[FeedbackEvent]:
+    """Yield the events that say something about an item for a query; count the others by reason."""
+    seen: set[str] = set()
+    for event in events:
+        if event.event_id in seen:
+            continue
+        seen.add(event.event_id)
+        reason = _unusable(event, key_of)
+        if reason is None:
+            yield event
+        else:
+            left[reason] += 1
+
+
+def _unusable(event: FeedbackEvent, key_of: Mapping[str, str]) -> str | None:
+    if event.event_type not in SELECTING | VALIDATING:
+        return f"{event.event_type} is no judgment"
+    if event.item_id is None:
+        return "names no item"
+    if event.query_id is None:
+        return "no search in the window showed the item"
+    if event.query_id not in key_of:
+        return "its search is not among these"
+    if event.event_type in SELECTING and event.rank_in_results < 1:
+        return "its search did not show the item"
+    if event.event_type == "dwell" and not _seconds(event) >= SATISFIED_SECONDS:
+        return f"dwell under {SATISFIED_SECONDS:g} s"
+    if event.metadata.get("shared"):
+        return "reference to a text that several items have"
+    return None
+
+
+def _seconds(event: FeedbackEvent) -> float:
+    value = event.metadata.get("seconds")
+    return float(value) if isinstance(value, int | float) else float("nan")
+
+
+def _searches_of(actor: str, searches: Sequence[LoggedQuery], events: Iterable[FeedbackEvent]) -> list[LoggedQuery]:
+    """Return the searches this kind of actor made: what it left alone counts against a rank as much as what it took.
+
+    The log does not say who searched. The session's events do; where it has none, the tool's, if one kind of actor uses it.
+    """
+    by_session: dict[str, set[str]] = {}
+    by_search: dict[str, set[str]] = {}
+    for event in events:
+        by_session.setdefault(event.session_id, set()).add(event.actor)
+        by_search.setdefault(str(event.query_id), set()).add(event.actor)
+
+    def seen(query: LoggedQuery) -> set[str]:
+        return by_search.get(query.query_id) or by_session.get(query.session_id or "", set())
+
+    by_tool: dict[str, set[str]] = {}
+    for query in searches:
+        by_tool.setdefault(query.tool_name, set()).update(seen(query))
+    return [query for query in searches if actor in seen(query) or (not seen(query) and by_tool[query.tool_name] == {actor})]
+
+
+def _short(variant: str) -> str:
+    return hashlib.sha256(variant.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _mixture(searches: Sequence[LoggedQuery], variants: Mapping[str, int]) -> str:
+    since: dict[str, str] = {}
+    for query in searches:
+        since.setdefault(variant_of(query), query.created_at[:16])
+    told = "; ".join(f"'{name}': {variants[name]} searches since {since[name]}" for name in list(since)[:4])
+    more = f" and {len(since) - 4} more" if len(since) > 4 else ""
+    return (
+        f"{len(variants)} retrievers or flag settings answered in this window ({told}{more}); judge one with --retriever or a "
+        "shorter window, each for itself with --mixed separate, or all together with --mixed pool"
+    )

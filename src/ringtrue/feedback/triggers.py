@@ -1,0 +1,427 @@
+"""Learning from selections (F-5): words of a query become trigger phrases of the item that was chosen, with safeguards.
+
+Learned phrases never touch the text index: they live as entries of the audit log alone, from which ``learned_phrases`` reads
+what holds. So every change has its reason on record, and rolling back is one more entry. A phrase passes through a shadow
+period in which it is only rehearsed against the searches that come in, then serves, and expires unless a new selection confirms
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Literal, cast
+
+from ringtrue.answers import EventType
+from ringtrue.errors import InputError
+from ringtrue.feedback.detect import OPENING
+from ringtrue.log.linking import WINDOW, instant, link_all
+from ringtrue.store import DEFAULT_PROJECT, AuditEntry, FeedbackEvent, LoggedQuery, timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.records import Hit
+    from ringtrue.store import Store
+
+State = Literal["shadow", "serving", "failed", "expired"]
+_SELECTIONS = cast("list[EventType]", sorted(OPENING))
+LEARNED, CONFIRMED, ROLLED_BACK = KINDS = ("trigger learned", "trigger confirmed", "trigger rolled back")
+
+_DENIED = """
+    again answer article best change check code content data detail details doc docs document documents error example
+    explain file files find fix give good guide help info information issue item items latest list look make need new news note
+    notes old page pages please problem question read result results search show tell text thanks thing things today tool tools
+    update use user using view want way work works write
+"""
+DENYLIST = frozenset(_DENIED.split())
+"""Words that would call their item in half of all searches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Safeguards:
+    """What keeps one odd selection from changing what everybody finds; the defaults are those of F-5."""
+
+    denylist: frozenset[str] = DENYLIST
+    per_selection: int = 3
+    per_item: int = 8
+    expires: timedelta = timedelta(days=30)
+    item_age: timedelta = timedelta(hours=72)
+    already_top: int = 3
+    """An item shown at this rank or above is found without help."""
+    shadow: timedelta = timedelta(days=7)
+    failing_calls: int = 5
+    """A phrase that called its item so often in shadow without one selection never serves."""
+    longest: int = 4
+    """Words of a phrase."""
+    shortest: int = 4
+    """Letters of a phrase of one word."""
+
+
+DEFAULTS = Safeguards()
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """One learned phrase of one item, as the audit log has it."""
+
+    item_id: str
+    phrase: str
+    learned_at: str
+    confirmed_at: str
+    query_id: str
+
+    def state(self, now: datetime, *, rules: Safeguards = DEFAULTS, rehearsal: Rehearsal | None = None) -> State:
+        """Return where the phrase stands at a moment."""
+        if now >= instant(self.confirmed_at) + rules.expires:
+            return "expired"
+        if now < instant(self.learned_at) + rules.shadow:
+            return "shadow"
+        if rehearsal is not None and rehearsal.called >= rules.failing_calls and rehearsal.chosen == 0:
+            return "failed"
+        return "serving"
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """How a phrase would have done on searches that came in: how often it called its item, and how often that was selected."""
+
+    called: int = 0
+    chosen: int = 0
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What one selection taught: entries for the audit log, or the reason why it taught nothing."""
+
+    entries: tuple[AuditEntry, ...] = ()
+    refused: str = ""
+
+
+def learn_from_selection(
+    event: FeedbackEvent,
+    query: LoggedQuery,
+    log: Iterable[AuditEntry],
+    *,
+    item_created_at: str | None,
+    now: datetime,
+    own_phrases: Iterable[str] = (),
+    rules: Safeguards = DEFAULTS,
+) -> Lesson:
+    """Return what a selection teaches, given all that was learned before.
+
+    ``own_phrases`` are triggers the item has anyway. An item whose age is unknown counts as too young; a phrase that was taken
+    back is never learned again. Raises InputError where the event is not linked to this search.
+    """
+    if event.query_id != query.query_id or event.item_id is None:
+        raise InputError(f"event '{event.event_id}' is not linked to search '{query.query_id}'; link it first")
+    log = [entry for entry in log if entry.what in KINDS]
+    refused = _refusal(event, log, item_created_at, now, rules)
+    if refused:
+        return Lesson(refused=refused)
+    from ringtrue.retrieve.channels.trigger import words_of
+
+    there = {one.phrase: one for one in learned_phrases(log) if one.item_id == event.item_id and _live(one, now, rules)}
+    barred = {" ".join(words_of(phrase)) for phrase in own_phrases}
+    barred |= {str(phrase) for entry in log if entry.subject == event.item_id for phrase in entry.detail.get("phrases", ())}
+    candidates = [phrase for phrase in phrases_of(query.query, rules=rules) if phrase not in barred]
+    entries = []
+    room = max(0, rules.per_item - len(there))
+    for phrase in candidates[: rules.per_selection]:
+        if phrase not in there and room == 0:
+            continue
+        room -= phrase not in there
+        entries.append(_entry(CONFIRMED if phrase in there else LEARNED, event, phrase, now))
+    if entries:
+        return Lesson(tuple(entries))
+    return Lesson(
+        refused=f"the item has {rules.per_item} phrases already" if candidates else "no word of the query is telling enough"
+    )
+
+
+def phrases_of(text: str, *, rules: Safeguards = DEFAULTS) -> list[str]:
+    """Return the phrases a query offers, the most telling first: runs of words between stop words and words of the denylist.
+
+    >>> phrases_of("How do I get the refund policy for late checkout?")
+    ['refund policy', 'late checkout']
+    """
+    from ringtrue.golden.overlap import STOP_WORDS
+    from ringtrue.retrieve.channels.trigger import words_of
+
+    runs: list[list[str]] = [[]]
+    for word in words_of(text):
+        if word in STOP_WORDS or word in rules.denylist:
+            runs.append([])
+        else:
+            runs[-1].append(word)
+    found: dict[str, None] = {}
+    for run in runs:
+        for start in range(0, len(run), rules.longest):
+            part = run[start : start + rules.longest]
+            # One short word, or digits alone, calls too much.
+            if len(part) > 1 or len(part[0]) >= rules.shortest:
+                found[" ".join(part)] = None
+    worded = [phrase for phrase in found if not phrase.replace(" ", "").isdigit()]
+    return sorted(worded, key=lambda phrase: -len(phrase.split()))
+
+
+def learned_phrases(log: Iterable[AuditEntry]) -> list[Phrase]:
+    """Return the phrases that the audit log leaves standing, rolled-back ones gone, by item and phrase."""
+    found: dict[tuple[str, str], Phrase] = {}
+    known = (entry for entry in log if entry.what in KINDS)
+    for entry in sorted(known, key=lambda entry: (instant(entry.at), KINDS.index(entry.what))):
+        if entry.what == ROLLED_BACK:
+            for phrase in entry.detail.get("phrases", ()):
+                found.pop((entry.subject, str(phrase)), None)
+        elif entry.what in (LEARNED, CONFIRMED):
+            phrase = str(entry.detail["phrase"])
+            before = found.get((entry.subject, phrase))
+            if before is not None and entry.what == CONFIRMED:
+                found[entry.subject, phrase] = replace(before, confirmed_at=entry.at)
+            else:
+                found[entry.subject, phrase] = Phrase(entry.subject, phrase, entry.at, entry.at, str(entry.detail["query_id"]))
+    return [found[key] for key in sorted(found)]
+
+
+def serving_phrases(
+    log: Iterable[AuditEntry],
+    *,
+    now: datetime,
+    rehearsals: Mapping[tuple[str, str], Rehearsal] | None = None,
+    rules: Safeguards = DEFAULTS,
+) -> dict[str, tuple[str, ...]]:
+    """Return item → the phrases that call it now: those that are past their shadow, did not fail in it and have not expired."""
+    found: dict[str, list[str]] = {}
+    for one in learned_phrases(log):
+        rehearsal = (rehearsals or {}).get((one.item_id, one.phrase))
+        if one.state(now, rules=rules, rehearsal=rehearsal) == "serving":
+            found.setdefault(one.item_id, []).append(one.phrase)
+    return {item_id: tuple(phrases) for item_id, phrases in found.items()}
+
+
+def called_by(text: str, phrases: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return item → its longest phrase that stands in a text in whole words, as the trigger channel would find it.
+
+    >>> called_by("refund policy?", {"d1": ("refund policy", "refund"), "d2": ("refunds",)})
+    {'d1': 'refund policy'}
+    """
+    from ringtrue.retrieve.channels.trigger import words_of
+
+    said = f" {' '.join(words_of(text))} "
+    found = {}
+    for item_id, some in phrases.items():
+        there = [phrase for phrase in some if f" {' '.join(words_of(phrase))} " in said]
+        if there:
+            found[item_id] = max(there, key=lambda phrase: (len(phrase.split()), phrase))
+    return found
+
+
+def rehearse(
+    phrases: Iterable[Phrase], searches: Iterable[LoggedQuery], events: Iterable[FeedbackEvent], *, rules: Safeguards = DEFAULTS
+) -> dict[tuple[str, str], Rehearsal]:
+    """Return, by item and phrase, how phrases would have done on the searches of their shadow period.
+
+    Only searches in which something was selected count: where nobody chose anything, not choosing this item means nothing.
+    """
+    chosen: dict[str, set[str]] = {}
+    for event in events:
+        if event.event_type in OPENING and event.query_id is not None and event.item_id is not None:
+            chosen.setdefault(event.query_id, set()).add(event.item_id)
+    dated = [(instant(query.created_at), query) for query in searches if query.query_id in chosen]
+    found = {}
+    for one in phrases:
+        start = instant(one.learned_at)
+        called = [
+            query
+            for at, query in dated
+            # The search it was learned from would always prove it right.
+            if start <= at < start + rules.shadow and query.query_id != one.query_id
+            if called_by(query.query, {one.item_id: (one.phrase,)})
+        ]
+        hits = sum(one.item_id in chosen[query.query_id] for query in called)
+        found[one.item_id, one.phrase] = Rehearsal(len(called), hits)
+    return found
+
+
+def roll_back_triggers(
+    log: Iterable[AuditEntry],
+    *,
+    now: datetime,
+    who: str,
+    why: str,
+    item_id: str | None = None,
+    phrase: str | None = None,
+    since: datetime | None = None,
+) -> list[AuditEntry]:
+    """Return the entries that take learned phrases back: of an item, of one wording, learned since a moment, or all of them."""
+    by_item: dict[tuple[str, str], list[str]] = {}
+    log = list(log)
+    project = {entry.subject: entry.project for entry in log}
+    for one in learned_phrases(log):
+        wanted = (item_id in (None, one.item_id)) and (phrase in (None, one.phrase))
+        if wanted and (since is None or instant(one.learned_at) >= since):
+            by_item.setdefault((project[one.item_id], one.item_id), []).append(one.phrase)
+    return [
+        AuditEntry(timestamp(now), who, ROLLED_BACK, subject, project=where, detail={"phrases": phrases, "why": why})
+        for (where, subject), phrases in by_item.items()
+    ]
+
+
+def _refusal(
+    event: FeedbackEvent, log: Iterable[AuditEntry], item_created_at: str | None, now: datetime, rules: Safeguards
+) -> str:
+    if event.event_type not in OPENING:
+        return f"{event.event_type} is no selection"
+    if any(entry.detail.get("event_id") == event.event_id for entry in log):
+        # Otherwise whoever reads old events again would keep every phrase from expiring.
+        return "this selection was learned from before"
+    if event.rank_in_results < 1:
+        return "no search showed the item"
+    if event.rank_in_results <= rules.already_top:
+        return f"the item was at rank {event.rank_in_results} already"
+    if item_created_at is None:
+        return "the age of the item is unknown"
+    if now - instant(item_created_at) < rules.item_age:
+        return f"the item is younger than {rules.item_age / timedelta(hours=1):g} hours"
+    return ""
+
+
+class LearnedTriggers:
+    """Learned phrases (item → phrases, from ``serving_phrases``) as a retriever, to be fused with others like any channel.
+
+    >>> [hit.doc_id for hit in LearnedTriggers({"d1": ("refund policy",)}).search("the refund policy, please")]
+    ['d1']
+    """
+
+    def __init__(self, phrases: Mapping[str, Sequence[str]], *, name: str = "learned") -> None:
+        self.phrases, self.name = dict(phrases), name
+
+    def search(self, text: str, *, k: int = 10) -> list[Hit]:
+        from ringtrue.retrieve.protocol import check_k, from_channel
+
+        check_k(k)
+        lengths = {item_id: float(len(phrase.split())) for item_id, phrase in called_by(text, self.phrases).items()}
+        order = sorted(lengths, key=lambda item_id: (lengths[item_id], item_id), reverse=True)
+        return from_channel(self.name, ((item_id, lengths[item_id]) for item_id in order[:k]))
+
+
+def learn_into(
+    store: Store,
+    events: Iterable[FeedbackEvent],
+    *,
+    created_at: Callable[[str], str | None],
+    now: datetime,
+    own_phrases: Callable[[str], Iterable[str]] = lambda _: (),
+    rules: Safeguards = DEFAULTS,
+    project: str = DEFAULT_PROJECT,
+    dry_run: bool = False,
+) -> list[tuple[FeedbackEvent, Lesson]]:
+    """Learn from linked events and write what was learned to the store's audit log; return the lesson of every event.
+
+    ``created_at`` says since when an item exists (None: unknown), ``own_phrases`` which triggers it has anyway. With
+    ``dry_run`` nothing is written.
+    """
+    linked = [event for event in events if event.query_id is not None and event.item_id is not None]
+    found = store.queries(project=project, query_ids=sorted({str(event.query_id) for event in linked}))
+    searches = {query.query_id: query for query in found if query.traffic == "user"}
+    log = trigger_log(store, project=project)
+    lessons = []
+    for event in sorted(linked, key=lambda event: (instant(event.created_at), event.event_id)):
+        query, item_id = searches.get(str(event.query_id)), str(event.item_id)
+        if query is None:
+            lessons.append((event, Lesson(refused="its search is not among the users' searches in the log")))
+            continue
+        lesson = learn_from_selection(
+            event, query, log, item_created_at=created_at(item_id), now=now, own_phrases=own_phrases(item_id), rules=rules
+        )
+        for entry in () if dry_run else lesson.entries:
+            store.add_audit(entry)
+        log += lesson.entries
+        lessons.append((event, lesson))
+    return lessons
+
+
+def learn_from_log(
+    store: Store,
+    *,
+    now: datetime,
+    since: str | None = None,
+    until: str | None = None,
+    created_at: Callable[[str], str | None] = lambda _: None,
+    own_phrases: Callable[[str], Iterable[str]] = lambda _: (),
+    window: timedelta = WINDOW,
+    rules: Safeguards = DEFAULTS,
+    project: str = DEFAULT_PROJECT,
+    dry_run: bool = False,
+) -> list[tuple[FeedbackEvent, Lesson]]:
+    """Learn, as ``learn_into`` does, from the selections that the store has of a time.
+
+    An item whose age ``created_at`` does not know is as old as the first search in the log that showed it.
+    """
+    from ringtrue.log.exchange import queries_of
+
+    searches = list(queries_of(store, project=project))
+    shown: dict[str, str] = {}
+    for query in searches:
+        for item_id in query.result_ids:
+            shown.setdefault(item_id, query.created_at)
+    events = store.feedback(project=project, since=since, until=until, kinds=_SELECTIONS)
+    return learn_into(
+        store,
+        link_all(events, searches, window=window),
+        created_at=lambda item_id: created_at(item_id) or shown.get(item_id),
+        now=now,
+        own_phrases=own_phrases,
+        rules=rules,
+        project=project,
+        dry_run=dry_run,
+    )
+
+
+@dataclass(frozen=True)
+class PhraseStanding:
+    """A learned phrase, where it stands, and how it did in its shadow period."""
+
+    phrase: Phrase
+    state: State
+    rehearsal: Rehearsal
+
+
+def standing_phrases(
+    store: Store, *, now: datetime, project: str = DEFAULT_PROJECT, rules: Safeguards = DEFAULTS
+) -> list[PhraseStanding]:
+    """Return what was learned and not taken back, by item and phrase."""
+    from ringtrue.log.exchange import queries_of
+
+    phrases = learned_phrases(trigger_log(store, project=project))
+    if not phrases:
+        return []
+    first = min(one.learned_at for one in phrases)
+    searches = list(queries_of(store, project=project, since=first))
+    events = link_all(store.feedback(project=project, since=first, kinds=_SELECTIONS), searches)
+    done = rehearse(phrases, searches, events, rules=rules)
+    return [
+        PhraseStanding(one, one.state(now, rules=rules, rehearsal=tried), tried)
+        for one in phrases
+        for tried in [done[one.item_id, one.phrase]]
+    ]
+
+
+def trigger_log(store: Store, *, project: str = DEFAULT_PROJECT) -> list[AuditEntry]:
+    """Return what was learned, confirmed and taken back, the newest first."""
+    found = [entry for what in KINDS for entry in store.audit(project=project, what=what)]
+    return sorted(found, key=lambda entry: entry.at, reverse=True)
+
+
+def _live(one: Phrase, now: datetime, rules: Safeguards) -> bool:
+    return now < instant(one.confirmed_at) + rules.expires
+
+
+def _entry(what: str, event: FeedbackEvent, phrase: str, now: datetime) -> AuditEntry:
+    detail = {
+        "phrase": phrase,
+        "query_id": event.query_id,
+        "event_id": event.event_id,
+        "rank": event.rank_in_results,
+        "actor": event.actor,
+    }
+    return AuditEntry(timestamp(now), "feedback", what, str(event.item_id), project=event.project, detail=detail)

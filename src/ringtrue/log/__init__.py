@@ -1,0 +1,48 @@
+"""A live search → a stored row: the SDK, its batch writer and spool, redaction, and imports of other logs.
+
+The names are imported on first use: a live system pays only for those it takes.
+"""
+
+from typing import TYPE_CHECKING
+
+from ringtrue.exports import on_first_use
+
+if TYPE_CHECKING:
+    from ringtrue.log.counters import Counts as Counts, living as living
+    from ringtrue.log.exchange import (
+        Imported as Imported,
+        SOURCES as SOURCES,
+        export_rows as export_rows,
+        import_files as import_files,
+        queries_of as queries_of,
+    )
+    from ringtrue.log.figures import (
+        Figures as Figures,
+        LogFigures as LogFigures,
+        Losses as Losses,
+        log_figures as log_figures,
+        losses as losses,
+    )
+    from ringtrue.log.identify import event_name as event_name, query_name as query_name
+    from ringtrue.log.lines import line_of as line_of, row_of as row_of
+    from ringtrue.log.linking import (
+        check_event as check_event,
+        link as link,
+        link_all as link_all,
+        record_feedback as record_feedback,
+    )
+    from ringtrue.log.health_figure import quality_proxy as quality_proxy, saturating as saturating
+    from ringtrue.log.query_log import (
+        LoggedSearch as LoggedSearch,
+        QueryLog as QueryLog,
+        Watched as Watched,
+        log_folder as log_folder,
+    )
+    from ringtrue.log.redact import Redactor as Redactor, Unredacted as Unredacted
+    from ringtrue.log.spans import queries_in_spans as queries_in_spans
+    from ringtrue.log.ubi import ACTIONS as ACTIONS, rows_in_ubi as rows_in_ubi
+    from ringtrue.log.writer import Recovered as Recovered
+    from ringtrue.store import FeedbackEvent as FeedbackEvent, LoggedQuery as LoggedQuery
+    from ringtrue.traffic import TrafficMiddleware as TrafficMiddleware
+else:
+    __getattr__, __dir__ = on_first_use(__name__)

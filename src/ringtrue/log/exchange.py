@@ -1,0 +1,283 @@
+"""Files ⇄ the log: spans, UBI lines and plain lists of queries come in, our own lines come in and go out, tables go out."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ringtrue.answers import EventType
+from ringtrue.errors import InputError, nearest
+from ringtrue.formats.queries import ListedQuery, is_query_list, queries_in, read_query_list
+from ringtrue.formats.text import Place, read_jsonl, write_text
+from ringtrue.log.identify import imported_id
+from ringtrue.log.lines import Row, data_of, line_of, row_of
+from ringtrue.log.spans import is_spans, queries_in_spans
+from ringtrue.log.ubi import ACTIONS, is_ubi, rows_in_ubi
+from ringtrue.log.writer import Cleaner
+from ringtrue.store import DEFAULT_PROJECT, QUERY_LIST, FeedbackEvent, LoggedQuery, timestamp
+from ringtrue.traffic import Traffic
+
+if TYPE_CHECKING:
+    from ringtrue.store import Store
+
+Source = Literal["auto", "spans", "ubi", "ringtrue", "queries"]
+SOURCES: tuple[Source, ...] = ("auto", "spans", "ubi", "ringtrue", "queries")
+ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".parquet": "parquet"}
+PAGE = 2_000
+MOST_LISTED = 1_000_000
+"""Searches that a file of plain queries may stand for; each becomes a row of the log."""
+WITH_CLICKS = (
+    "to import results and clicks, write JSON lines: a search has query_id, query, tool_name, created_at, session_id and "
+    "result_ids, a click event_id, event_type, session_id, query_id, item_id and created_at; or write OpenSearch UBI"
+)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What files held, and how much of it was new to the log."""
+
+    queries: int = 0
+    new_queries: int = 0
+    feedback: int = 0
+    new_feedback: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Spans and actions that are no searches and no feedback, by their kind."""
+    notes: tuple[str, ...] = ()
+    """What was decided where files leave it open."""
+
+
+def import_files(
+    store: Store,
+    paths: Sequence[str | Path],
+    *,
+    cleaner: Cleaner,
+    project: str = DEFAULT_PROJECT,
+    source: Source = "auto",
+    actions: Mapping[str, EventType] = ACTIONS,
+    columns: Mapping[str, str] | None = None,
+    now: datetime | None = None,
+) -> Imported:
+    """Read files into the log; doing it again adds nothing.
+
+    ``columns`` names the columns of a list of queries: ``{"query": "term"}``; ``now`` is the time of those listed without one.
+
+    Every file is read to its end before a row of it is written, so that a mistake in it, an InputError with line and field,
+    leaves nothing half done. Rows are redacted like those of a live log.
+    """
+    total = Imported()
+    at = timestamp(now or datetime.now(UTC))
+    for path in paths:
+        skipped: dict[str, int] = dict(total.skipped)
+        notes: list[str] = []
+        if source == "queries" or columns or (source == "auto" and is_query_list(path)):
+            listed, unused = read_query_list(path, columns=columns)
+            rows: list[Row] = list(_searches(listed, unused, project, at, notes))
+        else:
+            rows = list(_rows(path, source, project, actions, skipped, at=at, notes=notes))
+        queries = [cleaner.query(row) for row in rows if isinstance(row, LoggedQuery)]
+        events = [cleaner.feedback(row) for row in rows if isinstance(row, FeedbackEvent)]
+        total = Imported(
+            total.queries + len(queries),
+            total.new_queries + sum(map(store.add_queries, _pages(queries))),
+            total.feedback + len(events),
+            total.new_feedback + sum(map(store.add_feedback, _pages(events))),
+            skipped,
+            total.notes + tuple(notes),
+        )
+    return total
+
+
+def _pages(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (rows[start : start + PAGE] for start in range(0, len(rows), PAGE))
+
+
+def _rows(
+    path: str | Path,
+    source: Source,
+    project: str,
+    actions: Mapping[str, EventType],
+    skipped: dict[str, int],
+    *,
+    at: str,
+    notes: list[str],
+) -> Iterator[Row]:
+    lines = read_jsonl(path)
+    first = next(lines, None)
+    if first is None:
+        return
+    place, record = first
+    kind = _kind(record, place) if source == "auto" else source
+
+    def every() -> Iterator[tuple[Place, dict[str, Any]]]:
+        yield place, record
+        yield from lines
+
+    if kind == "spans":
+        yield from queries_in_spans(every(), project=project, skipped=skipped)
+    elif kind == "ubi":
+        yield from rows_in_ubi(every(), project=project, actions=actions, skipped=skipped)
+    elif kind == "queries":
+        unused: dict[str, None] = {}
+        listed = list(queries_in(every(), unused=unused))
+        yield from _searches(listed, tuple(unused), project, at, notes)
+    else:
+        for where, data in every():
+            yield replace(row_of(data, where), project=project)
+
+
+def _searches(
+    listed: Sequence[ListedQuery], unused: Sequence[str], project: str, at: str, notes: list[str]
+) -> Iterator[LoggedQuery]:
+    """Yield a search for every time that a listed query was asked; what it found is unknown.
+
+    Ids come from the texts and times alone, so that the same list always gives the same searches.
+    """
+    total = sum(one.count for one in listed)
+    if total > MOST_LISTED:
+        cure = f"leave out the counts, or import parts of at most {MOST_LISTED:,}"
+        raise listed[0].place.error(f"the list counts {total:,} searches", cure)
+    notes += [f"ignored columns: {', '.join(unused)}"] * bool(unused)
+    notes += [WITH_CLICKS] * any(re.match("session|result|click", name.lower()) for name in unused)
+    untimed = [one for one in listed if one.time is None]
+    if untimed:
+        count = sum(one.count for one in untimed)
+        notes.append(f"{count:,} searches have no time in the file; the time of the import is used")
+    # Without times, only the whole list tells one import from the next.
+    whole = hashlib.sha256(repr([(one.text, one.count) for one in untimed]).encode("utf-8", "surrogatepass")).hexdigest()
+    seen: Counter[tuple[str, str | None]] = Counter()
+    for one in listed:
+        try:
+            asked = at if one.time is None else _moment(one.time)
+        except (InputError, OverflowError, OSError, ValueError):
+            raise one.place.at("time").error(f"it is {one.time!r:.40}", "write a time like 2026-03-01T12:00:00Z") from None
+        micros = 0 if one.time is None else round(datetime.fromisoformat(asked).timestamp() * 1_000_000)
+        for _ in range(one.count):
+            seen[one.text, one.time] += 1
+            parts = (project, one.text, whole if one.time is None else asked, str(seen[one.text, one.time]))
+            yield LoggedQuery(imported_id("eq_", micros, *parts), one.text, QUERY_LIST, asked, project=project)
+
+
+def _moment(text: str) -> str:
+    """Return an ISO 8601 time, or one in seconds or milliseconds since 1970, as the store keeps it."""
+    try:
+        since = float(text)
+    except ValueError:
+        return timestamp(text)
+    return timestamp(datetime.fromtimestamp(since / 1000 if since >= 1e11 else since, UTC))
+
+
+def _kind(record: Mapping[str, Any], place: Place) -> Source:
+    if is_spans(record):
+        return "spans"
+    if is_ubi(record):
+        return "ubi"
+    if "query_id" in record or "event_id" in record:
+        return "ringtrue"
+    if "query" in record:
+        return "queries"
+    names = ", ".join(list(record)[:6])
+    raise place.error(
+        f"the line with {names} is not a span, a UBI record, a query or a Ringtrue record", "give its kind with --from"
+    )
+
+
+def export_rows(rows: Iterable[Row], path: str | Path, *, kind: str | None = None) -> int:
+    """Write rows to a file of JSON lines, CSV or Parquet, seen from its ending; return how many.
+
+    JSON lines hold everything and can be imported again; in CSV and Parquet structures are JSON texts. Raises InputError for
+    another ending.
+    """
+    place = Path(path)
+    found = kind or ENDINGS.get(place.suffix.lower())
+    if found not in ("jsonl", "csv", "parquet"):
+        raise InputError(f"{path}: cannot write '{place.suffix or path}'; end the name with {nearest(place.suffix, ENDINGS)}")
+    if found == "jsonl":
+        count = 0
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            for row in rows:
+                file.write(line_of(row) + "\n")
+                count += 1
+        return count
+    table = [_flat(row) for row in rows]
+    names = list(dict.fromkeys(name for row in table for name in row)) or ["query_id"]
+    if found == "csv":
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_text(_csv(names, table), place)
+    else:
+        _parquet(names, table, place)
+    return len(table)
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    """Return a row as cells: structures as JSON, so that a cell is a text or a number."""
+    data = data_of(row)
+    if isinstance(row, LoggedQuery):
+        data["result_count"] = row.result_count
+    return {
+        name: json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list | tuple) else value
+        for name, value in data.items()
+    }
+
+
+def _csv(names: Sequence[str], table: Sequence[Mapping[str, Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table)
+    return out.getvalue()
+
+
+def _parquet(names: Sequence[str], table: Sequence[Mapping[str, Any]], path: Path) -> None:
+    from ringtrue.formats.table import open_duckdb
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    types = {name: _type([row.get(name) for row in table]) for name in names}
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as lines:
+        for row in table:
+            lines.write(json.dumps(row, ensure_ascii=True) + "\n")
+        lines.flush()
+        columns = ", ".join(f"'{name}': '{kind}'" for name, kind in types.items())
+        read = f"read_json(?, format='newline_delimited', columns={{{columns}}})"
+        target = str(path).replace("'", "''")
+        open_duckdb().execute(f"COPY (SELECT * FROM {read}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)", [lines.name])
+
+
+def _type(values: Sequence[Any]) -> str:
+    known = [value for value in values if value is not None]
+    if known and all(isinstance(value, bool) for value in known):
+        return "BOOLEAN"
+    if known and all(isinstance(value, int) and not isinstance(value, bool) for value in known):
+        return "BIGINT"
+    if known and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
+        return "DOUBLE"
+    return "VARCHAR"
+
+
+def queries_of(
+    store: Store,
+    *,
+    project: str = DEFAULT_PROJECT,
+    since: str | None = None,
+    until: str | None = None,
+    tool: str | None = None,
+    traffic: Traffic | Literal["all"] = "user",
+) -> Iterator[LoggedQuery]:
+    """Yield the searches that users, or another ``traffic``, made in a time, in its order, a page at a time."""
+    after: str | None = None
+    while True:
+        page = store.queries(project=project, since=since, until=until, tool=tool, traffic=traffic, limit=PAGE, after=after)
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1].query_id

@@ -1,0 +1,499 @@
+"""The query log as a small SDK (L-1): a decorator, a context manager, a watched retriever, or plain records.
+
+::
+
+    log = QueryLog("postgresql://…", project="shop")
+
+    @log.search(tool="shop")
+    def search(text, k=10): ...
+
+    with log.query("pool", tool="shop", session_id="s1") as q:
+        q.answer(hits)
+
+    retriever = log.watched(retriever)
+
+    search("pool"); log.click(log.query_id, "d1")
+
+Whatever goes wrong with the log, the search goes on: its answer, its exceptions and its speed stay what they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields as fields_of
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar
+
+from ringtrue.answers import EventType
+from ringtrue.config import cache_folder, store_url
+from ringtrue.config import project as configured_project
+from ringtrue.errors import InputError, nearest
+from ringtrue.log.capture import Answered, read_answer, stages_of
+from ringtrue.log.counters import Counts
+from ringtrue.log.health_figure import Relevance, as_given, quality_proxy
+from ringtrue.log.identify import event_name, iso, query_name
+from ringtrue.log.linking import check_event
+from ringtrue.log.memory_size import answer_weight, fields_weight, weight
+from ringtrue.log.redact import ERROR as ERROR
+from ringtrue.log.redact import Redactor, redactor_of
+from ringtrue.log.writer import AT_EXIT, Recovered, Writer
+from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery
+from ringtrue.traffic import current, kind_of
+
+if TYPE_CHECKING:
+    from ringtrue.records import Hit
+    from ringtrue.retrieve import Retriever, Seen
+    from ringtrue.store import Store
+
+P = ParamSpec("P")
+R = TypeVar("R")
+QUEUE_BYTES = 60_000_000
+SPOOL_BYTES = 256_000_000
+BATCH = 500
+NOTHING = Answered((), (), {})
+_TEXTS = ("query", "text", "question", "q", "search_query", "prompt")
+_FIELDS = frozenset(field.name for field in fields_of(LoggedQuery)) - {"query_id", "query", "created_at", "project"}
+LATEST_SEARCH: ContextVar[LoggedSearch | None] = ContextVar("ringtrue_latest_search", default=None)
+"""What this thread or task logs now or logged last."""
+_CONTEXT: ContextVar[Mapping[str, Any]] = ContextVar("ringtrue_log_context", default={})  # noqa: B039  # never changed
+
+
+class QueryLog:
+    """Logs searches and feedback of one project into a store.
+
+    Everything logged here belongs to ``project``, the configured one unless given. ``store`` is an open Store, an address, or
+    None for the configured one; an address is opened by the writing thread, so that a database that is down neither stops nor
+    slows the start. ``redact`` is a Redactor (the default takes out every kind it knows), a function of one's own, or None to
+    store everything as it is. ``relevance`` places scores in [0, 1] for the quality proxy. ``folder`` holds the counts and the
+    spool of this process; unless given, it lies beside a SQLite file, else in the user's cache. Use it as a context manager, or
+    ``close`` it; at the end of the program it closes itself.
+    """
+
+    def __init__(
+        self,
+        store: Store | str | Path | None = None,
+        *,
+        project: str | None = None,
+        redact: Redactor | Callable[[str], str] | None = Redactor(),  # noqa: B008  # frozen
+        relevance: Relevance = as_given,
+        queue_bytes: int = QUEUE_BYTES,
+        batch: int = BATCH,
+        folder: Path | None = None,
+        spool_bytes: int = SPOOL_BYTES,
+    ) -> None:
+        self.project, self.relevance = project or configured_project(), relevance
+        self.redactor = redactor_of(redact)
+        self._writer = Writer(
+            _opener(store),
+            owns_store=store is None or isinstance(store, str | Path),
+            cleaner=self.redactor,
+            folder=folder or log_folder(store),
+            project=self.project,
+            queue_bytes=queue_bytes,
+            batch=batch,
+            spool_bytes=spool_bytes,
+        )
+
+    # ── ways in ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def record(self, row: LoggedQuery) -> bool:
+        """Log a search as it is given; False where it was dropped or refused, which ``counts`` tells.
+
+        It belongs to the log's project; one that names another, not the default, is refused.
+        """
+        return self._take(row)
+
+    def feedback(self, event: FeedbackEvent) -> bool:
+        """Log what somebody did with a result; as ``record``."""
+        return self._take(event)
+
+    def click(self, query_id: str, item_id: str, **fields: Any) -> bool:
+        """Log that a result of a search was clicked; ``fields`` as for ``signal``."""
+        return self.signal("click", query_id, item_id, **fields)
+
+    def signal(
+        self,
+        kind: EventType,
+        query_id: str,
+        item_id: str,
+        *,
+        session_id: str | None = None,
+        user_id: str | None = None,
+        actor: Literal["person", "agent", "unknown"] = "person",
+        **metadata: Any,
+    ) -> bool:
+        """Log what was done with a result of a search: click, selection, cite, validate_useful, dwell (``seconds=``) …
+
+        Session and user are those of ``context`` unless given, and the search's own without either. Returns False if the event
+        was dropped. Raises InputError for an unknown kind or actor, no query or item, or a dwell without seconds.
+        """
+        if not isinstance(query_id, str) or not query_id.strip():
+            raise InputError(f"{kind}: {query_id!r} is not the id of a search; pass on the log.query_id of the answer")
+        context = _CONTEXT.get()
+        event = FeedbackEvent(
+            event_id=event_name(f"{query_id} {item_id}"),
+            event_type=kind,
+            session_id=session_id or context.get("session_id") or query_id,
+            created_at=iso(time.time_ns() // 1000),
+            project=self.project,
+            query_id=query_id,
+            item_id=item_id,
+            actor=actor,
+            user_id=user_id or context.get("user_id"),
+            metadata=metadata,
+        )
+        return self.feedback(check_event(event))
+
+    @property
+    def query_id(self) -> str | None:
+        """The id of the search that this thread or task logs now or logged last; None before the first."""
+        latest = LATEST_SEARCH.get()
+        return latest.query_id if latest is not None and latest._log is self else None
+
+    def _take(self, row: object) -> bool:
+        """Take a record of somebody else's making; whatever it is, nothing is raised."""
+        if not isinstance(row, LoggedQuery | FeedbackEvent):
+            kind = type(row).__name__
+            self._writer.refuse("no record", f"{kind} is neither a LoggedQuery nor a FeedbackEvent")
+            return False
+        name = row.query_id if isinstance(row, LoggedQuery) else row.event_id
+        if row.project != self.project:
+            if row.project != DEFAULT_PROJECT:
+                self._writer.refuse("another project", f"it is of {row.project!r}, the log of {self.project!r}", name=str(name))
+                return False
+            row = replace(row, project=self.project)
+        try:
+            return self._writer.put(row, weight(row))
+        except Exception as problem:  # a field holds what it cannot
+            self._writer.refuse("not storable", problem, name=str(name))
+            return False
+
+    def query(self, text: str, *, tool: str, results: Callable[[Any], Any] | None = None, **fields: Any) -> LoggedSearch:
+        """Return a context manager, also for ``async with``, around one search: call ``answer(hits)`` inside.
+
+        ``fields`` are those of LoggedQuery: session_id, user_id, intent … Raises InputError for a name that is none of them.
+        """
+        return LoggedSearch(self, _as_text(text), tool, results, _checked(fields))
+
+    def search(
+        self, *, tool: str, text: str | None = None, results: Callable[[Any], Any] | None = None, **fields: Any
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Return a decorator that logs every call of a function or method, sync or async.
+
+        ``text`` names the parameter with the query's text; unless given it is the one called query, text, question or q, else
+        the first. ``results`` makes a list of hits of an answer that is none. Raises InputError where there is no such
+        parameter, and for generators, which could be logged only by using them up.
+        """
+        extra = _checked(fields)
+
+        def decorate(function: Callable[P, R]) -> Callable[P, R]:
+            if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+                raise InputError(f"{function.__name__} is a generator; log the list it is made into: with log.query(…) as q")
+            name, place = _text_parameter(function, text)
+
+            def asked(args: tuple[Any, ...], options: Mapping[str, Any]) -> LoggedSearch:
+                said = options[name] if name in options else args[place] if place < len(args) else ""
+                return LoggedSearch(self, _as_text(said), tool, results, extra)
+
+            if inspect.iscoroutinefunction(function):
+
+                @functools.wraps(function)
+                async def waiting(*args: P.args, **options: P.kwargs) -> Any:
+                    with asked(args, options) as search:
+                        answer = await function(*args, **options)
+                        search.answer(answer)
+                    return answer
+
+                return waiting  # type: ignore[return-value]
+
+            @functools.wraps(function)
+            def calling(*args: P.args, **options: P.kwargs) -> R:
+                with asked(args, options) as search:
+                    answer = function(*args, **options)
+                    search.answer(answer)
+                return answer
+
+            return calling
+
+        return decorate
+
+    def watched(self, retriever: Any, *, tool: str = "retriever", fingerprint: str | None = None, **fields: Any) -> Watched:
+        """Return a retriever that answers as the given one does, and logs every search with its channels and stages.
+
+        ``fingerprint`` says which retriever answered, in your own words. Unless given, it is the whole expression that the
+        retriever was built from; any other retriever gets its name and a hash of its code and settings.
+        """
+        from ringtrue.retrieve import as_retriever
+
+        inner = as_retriever(retriever)
+        known = {"retriever": fingerprint or _identity(retriever), "fusion_weights": getattr(inner, "weights", {})}
+        return Watched(self, inner, tool, {**known, **_checked(fields)})
+
+    @contextmanager
+    def context(self, **fields: Any) -> Iterator[None]:
+        """Give every search logged inside, in this thread or task, these fields: session_id, user_id, trace_id, flags …"""
+        token = _CONTEXT.set({**_CONTEXT.get(), **_checked(fields)})
+        try:
+            yield
+        finally:
+            _CONTEXT.reset(token)
+
+    # ── what becomes of it ───────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def counts(self) -> Counts:
+        """How many events were accepted, written, spooled, dropped and refused so far, and ``reasons`` for refusing them."""
+        return self._writer.counts
+
+    @property
+    def examples(self) -> Mapping[str, str]:
+        """The first refused event of each reason: its id or tool, and what was wrong, as it may be shown."""
+        return dict(self._writer.examples)
+
+    @property
+    def queued_bytes(self) -> int:
+        """Memory that waiting events take."""
+        return self._writer.queued_bytes
+
+    @property
+    def problem(self) -> str | None:
+        """What last went wrong, though it may have passed; None where nothing did."""
+        return self._writer.problem
+
+    @property
+    def recovered(self) -> tuple[Recovered, ...]:
+        """What became of the events of processes that ended without closing, found when this one began to write."""
+        return self._writer.recovered
+
+    def user_key(self, user_id: str) -> str:
+        """Return a user's id as the store has it, for ``Store.delete_user``."""
+        return self.redactor.user(user_id, self.project) or user_id
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until every event accepted so far is acknowledged or refused; False where it took longer than ``timeout`` (s).
+
+        ``counts`` tells how many were refused, and how many of the acknowledged are still in the spool or came from it.
+        """
+        return self._writer.flush(timeout)
+
+    def close(self, timeout: float = AT_EXIT) -> bool:
+        """Write what is left and end; False where something could be neither written nor spooled."""
+        return self._writer.close(timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class LoggedSearch:
+    """One search while it runs, and then in the queue: what can wait is made by the writing thread."""
+
+    __slots__ = (
+        "_answered", "_fields", "_log", "_moment", "_ms", "_results", "_start", "_text", "_tool", "_unreadable", "under_way",
+    )  # fmt: skip
+
+    def __init__(
+        self, log: QueryLog, text: str, tool: str, results: Callable[[Any], Any] | None, fields: Mapping[str, Any]
+    ) -> None:
+        self._log, self._text, self._tool, self._results, self._fields = log, text, tool, results, fields
+        self._moment = query_name.tick()
+        self._answered: Answered | None = None
+        self._ms: float | None = None
+        self._unreadable = False
+        self.under_way = True
+        self._start = time.perf_counter()
+
+    @property
+    def query_id(self) -> str:
+        """The id that the search has in the log, known from the start, so that feedback can name it."""
+        return query_name.name(self._moment, self._text)
+
+    def answer(self, hits: Any, **fields: Any) -> None:
+        """Note the answer and stop the watch; raises InputError only for fields that a logged query does not have."""
+        ms = (time.perf_counter() - self._start) * 1000
+        if fields:
+            self._fields = {**self._fields, **_checked(fields)}
+        try:
+            self._answered = read_answer(hits if self._results is None else self._results(hits))
+            self._ms = ms
+        except Exception as problem:
+            # An answer that cannot be read is not an empty one; it is counted, not logged.
+            self._log._writer.refuse("unreadable answer", problem, name=self._tool)
+            self._unreadable = True
+
+    def saw(self, seen: Seen | None) -> None:
+        """Note how a retriever with parts came to its answer."""
+        try:
+            figures, latency = stages_of(seen)
+        except Exception as problem:
+            self._log._writer.problem = f"{self._tool}: its stages cannot be read: {problem}"
+            return
+        self._fields = {"stages": figures, "stage_latency_ms": latency, **self._fields}
+
+    def __enter__(self) -> Self:
+        LATEST_SEARCH.set(self)
+        self._start = time.perf_counter()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
+        self.under_way = False
+        if self._unreadable:
+            return
+        log = self._log
+        try:
+            context = _CONTEXT.get()
+            if (whose := current()) != "user":
+                context = {**context, "traffic": whose}
+            if context:
+                self._fields = {**context, **self._fields}
+            if self._answered is None:
+                if problem is None:
+                    log._writer.refuse("no answer", "the search ended without answer(hits)", name=self._tool)
+                    return
+                self._ms = (time.perf_counter() - self._start) * 1000
+                said = f"{ERROR}{type(problem).__name__}: {problem}"[:500]
+                self._fields = {**self._fields, "degraded": True, "fallback": said}
+                self._answered = NOTHING
+            size = answer_weight(self._text, self._answered.result_ids, self._answered.channel_contributions)
+            log._writer.put(self, size + fields_weight(self._fields) if self._fields else size)
+        except Exception as trouble:
+            log._writer.refuse("not storable", trouble, name=self._tool)
+
+    def row(self) -> LoggedQuery:
+        """Return the search as it is logged."""
+        ids, scores, channels = self._answered or NOTHING
+        raised = str(self._fields.get("fallback", "")).startswith(ERROR)
+        known = not raised and len(scores) == len(ids)
+        given: dict[str, Any] = {
+            "project": self._log.project,
+            "result_ids": ids,
+            "scores": scores,
+            "channel_contributions": channels,
+            "total_latency_ms": self._ms,
+            "quality_proxy_score": quality_proxy(scores, self._ms, relevance=self._log.relevance) if known else None,
+        }
+        return LoggedQuery(self.query_id, self._text, self._tool, iso(self._moment.clock), **(given | dict(self._fields)))
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, problem, trace)
+
+
+class Watched:
+    """A retriever that logs; it answers exactly what the one inside answers."""
+
+    def __init__(self, log: QueryLog, inner: Retriever, tool: str, fields: Mapping[str, Any]) -> None:
+        self.inner, self._log, self._tool, self._fields = inner, log, tool, fields
+        self.name = str(getattr(inner, "name", type(inner).__name__))
+
+    @property
+    def parts(self) -> list[Retriever]:
+        """The retriever inside."""
+        return [self.inner]
+
+    def search(self, text: str, *, k: int = 10, scope: Mapping[str, str] | None = None) -> Sequence[Hit]:
+        """Return the answer of the retriever inside."""
+        from ringtrue.retrieve import observing
+        from ringtrue.retrieve.observe import notes
+
+        with LoggedSearch(self._log, text, self._tool, None, self._fields) as search:
+            if notes() is not None:  # somebody observes already, and what is seen is theirs
+                hits = self.inner.search(text, k=k, scope=scope)
+                search.answer(hits)
+            else:
+                with observing() as seen:
+                    hits = self.inner.search(text, k=k, scope=scope)
+                search.answer(hits)
+                search.saw(seen.root)
+        return hits
+
+
+def _opener(store: Store | str | Path | None) -> Callable[[], Store]:
+    if store is None or isinstance(store, str | Path):
+
+        def opened() -> Store:
+            from ringtrue.store import Store
+
+            return Store.open(store)
+
+        return opened
+    return lambda: store
+
+
+def log_folder(store: Store | str | Path | None = None) -> Path | None:
+    """Return where the processes that log into a store keep counts and spools; None for a store without an address."""
+    if store is None:
+        store = store_url()
+    if not isinstance(store, str | Path):
+        place = getattr(store, "address", None)
+        if place is None:
+            return None
+        store = str(place.sqlite or place.url.render_as_string(hide_password=True))
+    text = str(store)
+    if text.startswith("sqlite:"):
+        text = re.sub(r"^sqlite(\+\w+)?:///", "", text)
+    if "://" not in text:
+        path = Path(text).expanduser().absolute()
+        return path.with_name(path.name + "-log")
+    # Without the driver and the password, which may change while the database stays the same.
+    plain = re.sub(r"^postgres(ql)?(\+\w+)?://", "", re.sub(r"(?<=//)([^:@/]*):[^@]*@", r"\1@", text)).replace(":***@", "@")
+    return cache_folder() / "log" / hashlib.sha256(plain.encode()).hexdigest()[:16]
+
+
+def _identity(retriever: Any) -> str:
+    """Return what tells a retriever from others: its whole expression, or its name with a hash of its code and settings."""
+    from ringtrue.retrieve import expression_of
+    from ringtrue.run.subject import subject_of
+
+    if (text := expression_of(retriever)) is not None:
+        return text
+    found = subject_of(retriever, collection=lambda: None)  # type: ignore[arg-type, return-value]  # no expression needs one
+    return f"{found.name}#{found.fingerprint[:8]}"
+
+
+def _as_text(asked: object) -> str:
+    if isinstance(asked, str):
+        return asked
+    try:
+        return str(asked)
+    except Exception:  # the search may still make sense of it
+        return ""
+
+
+def _checked(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name in fields:
+        if name not in _FIELDS:
+            raise InputError(f"a logged query has no field '{name}'; did you mean {nearest(name, sorted(_FIELDS))}?")
+    if "traffic" in fields:
+        kind_of(fields["traffic"])
+    return fields
+
+
+def _text_parameter(function: Callable[..., Any], text: str | None) -> tuple[str, int]:
+    """Return the name and the place of the parameter that holds the query's text."""
+    names = list(inspect.signature(function).parameters)
+    if text is not None:
+        if text not in names:
+            raise InputError(f"{function.__name__} has no parameter '{text}'; it has {', '.join(names) or 'none'}")
+        return text, names.index(text)
+    found = next((name for name in _TEXTS if name in names), None)
+    if found is None:
+        found = next((name for name in names if name not in ("self", "cls")), None)
+    if found is None:
+        raise InputError(f"{function.__name__} takes no query; name the parameter with its text: @log.search(text=…)")
+    return found, names.index(found)

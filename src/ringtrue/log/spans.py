@@ -1,0 +1,217 @@
+"""Retriever spans of OpenTelemetry → logged queries: OTLP/JSON, OpenInference, and the GenAI conventions.
+
+Three shapes of a line are understood: a whole export (``resourceSpans``), as collectors write it; one span of OTLP; one span as
+OpenTelemetry's console exporter and Phoenix write it, with attributes as an object, flat or nested. A span is a search when its
+kind is RETRIEVER (OpenInference) or its operation ``retrieval`` (GenAI); any other is counted and passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from ringtrue.errors import InputError
+from ringtrue.formats.text import Place
+from ringtrue.log.health_figure import quality_proxy
+from ringtrue.log.identify import imported_id, iso
+from ringtrue.log.lines import is_number, shown
+from ringtrue.store import DEFAULT_PROJECT, LoggedQuery, timestamp
+
+_DOCUMENT = re.compile(r"retrieval\.documents\.(\d+)\.document\.(id|score|metadata)$")
+FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The years 1 to 9999, in microseconds since 1970."""
+_VALUES = ("stringValue", "intValue", "doubleValue", "boolValue")
+
+
+def is_spans(record: Mapping[str, Any]) -> bool:
+    """True for a line that holds spans."""
+    return "resourceSpans" in record or ("attributes" in record and ("traceId" in record or "context" in record))
+
+
+def queries_in_spans(
+    rows: Iterable[tuple[Place, Mapping[str, Any]]], *, project: str = DEFAULT_PROJECT, skipped: dict[str, int] | None = None
+) -> Iterator[LoggedQuery]:
+    """Yield a logged query for every search among the spans; ``skipped`` counts the others by kind.
+
+    The id is made from trace and span, so that the same spans always give the same queries. Raises InputError with line and
+    field.
+    """
+    for place, record in rows:
+        for where, span, service in _spans(place, record):
+            attributes = _attributes(span.get("attributes"), where.at("attributes"))
+            kind = _kind(span, attributes)
+            if kind not in ("RETRIEVER", "RETRIEVAL"):
+                if skipped is not None:
+                    skipped[kind.lower() or "span of no kind"] = skipped.get(kind.lower() or "span of no kind", 0) + 1
+                continue
+            yield _query(where, span, attributes, service, project)
+
+
+def _spans(place: Place, record: Mapping[str, Any]) -> Iterator[tuple[Place, Mapping[str, Any], str | None]]:
+    if "resourceSpans" not in record:
+        yield place, record, None
+        return
+    for a, resource in enumerate(_list(record, "resourceSpans", place)):
+        about = place.at("resourceSpans").at(a)
+        named = _attributes(resource.get("resource", {}).get("attributes"), about.at("resource").at("attributes"))
+        for b, scope in enumerate(_list(resource, "scopeSpans", about)):
+            inside = about.at("scopeSpans").at(b)
+            for c, span in enumerate(_list(scope, "spans", inside)):
+                yield inside.at("spans").at(c), span, _text(named.get("service.name"))
+
+
+def _list(record: Mapping[str, Any], name: str, place: Place) -> list[Mapping[str, Any]]:
+    value = record.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+        raise place.at(name).error(f"it is {value!r:.60}", "write a list of objects, as OTLP/JSON has it")
+    return value
+
+
+def _attributes(given: Any, place: Place) -> dict[str, Any]:
+    """Return attributes by their dotted names, from OTLP's list of keys or from an object, flat or nested."""
+    if given is None:
+        return {}
+    if isinstance(given, list):
+        found = {}
+        for number, item in enumerate(given):
+            if not isinstance(item, Mapping) or not isinstance(item.get("key"), str):
+                raise place.at(number).error(f"it is {item!r:.60}", 'write {"key": …, "value": {"stringValue": …}}')
+            found[item["key"]] = _otlp(item.get("value", {}))
+        given = found
+    if not isinstance(given, Mapping):
+        raise place.error(f"it is {given!r:.60}", "write an object or OTLP's list of keys and values")
+    flat: dict[str, Any] = {}
+
+    def flatten(name: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for key, item in value.items():
+                flatten(f"{name}.{key}" if name else str(key), item)
+        elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            for number, item in enumerate(value):
+                flatten(f"{name}.{number}", item)
+        else:
+            flat[name] = value
+
+    flatten("", given)
+    return flat
+
+
+def _otlp(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    for name in _VALUES:
+        if name in value:
+            return int(value[name]) if name == "intValue" else value[name]  # JSON has 64-bit numbers as texts
+    if "arrayValue" in value:
+        return [_otlp(item) for item in value["arrayValue"].get("values", [])]
+    if "kvlistValue" in value:
+        return {item["key"]: _otlp(item.get("value")) for item in value["kvlistValue"].get("values", [])}
+    return None
+
+
+def _kind(span: Mapping[str, Any], attributes: Mapping[str, Any]) -> str:
+    told = attributes.get("openinference.span.kind") or span.get("span_kind") or attributes.get("gen_ai.operation.name") or ""
+    return str(told).upper()
+
+
+def _query(
+    place: Place, span: Mapping[str, Any], attributes: Mapping[str, Any], service: str | None, project: str
+) -> LoggedQuery:
+    context = span.get("context")
+    ids = context if isinstance(context, Mapping) else span
+    trace, name = (_text(ids.get(snake, ids.get(camel))) for snake, camel in (("trace_id", "traceId"), ("span_id", "spanId")))
+    if not trace or not name:
+        missing = "spanId" if trace else "traceId"
+        raise place.at(missing).error("it is missing", "export spans with their trace and span ids")
+    start = _micros(span, ("startTimeUnixNano", "start_time"), place)
+    end = _micros(span, ("endTimeUnixNano", "end_time"), place)
+    if end < start:
+        told = "endTimeUnixNano" if span.get("endTimeUnixNano") is not None else "end_time"
+        raise place.at(told).error("the span ends before it starts", "mend the times, or leave the span out")
+    text = _text(attributes.get("gen_ai.retrieval.query.text", attributes.get("input.value")))
+    if text is None:
+        raise place.at("attributes").at("input.value").error("the retriever span has no query", "record the query's text there")
+    found = _documents(attributes, place.at("attributes"))
+    scores = tuple(score for _, score in found)
+    whole = not any(map(math.isnan, scores))
+    ms = (end - start) / 1000
+    status = span.get("status")
+    code = _text(status.get("code", status.get("status_code")) if isinstance(status, Mapping) else span.get("status_code"))
+    failed = (code or "").upper() in ("2", "ERROR", "STATUS_CODE_ERROR", "STATUSCODE.ERROR")
+    said = _text(
+        status.get("message", status.get("description")) if isinstance(status, Mapping) else span.get("status_message")
+    )
+    return LoggedQuery(
+        query_id=imported_id("eq_", start, project, trace, name),
+        query=text,
+        tool_name=service or _text(span.get("name")) or "span",
+        created_at=iso(start),
+        project=project,
+        session_id=_text(attributes.get("session.id", attributes.get("gen_ai.conversation.id"))),
+        user_id=_text(attributes.get("user.id", attributes.get("enduser.id"))),
+        result_ids=tuple(doc_id for doc_id, _ in found),
+        scores=scores if whole else (),
+        total_latency_ms=ms,
+        quality_proxy_score=quality_proxy(scores, ms) if whole and not failed else None,
+        trace_id=trace.removeprefix("0x"),
+        retriever=_text(span.get("name")),
+        degraded=failed,
+        fallback=f"error: {said or 'the span says so'}" if failed else None,
+    )
+
+
+def _documents(attributes: Mapping[str, Any], place: Place) -> list[tuple[str, float]]:
+    """Return ids and scores in the order of the answer."""
+    listed = attributes.get("gen_ai.retrieval.documents")
+    if isinstance(listed, str):
+        try:
+            listed = json.loads(listed)
+        except ValueError:
+            raise place.at("gen_ai.retrieval.documents").error("it is no JSON", "write a list of {id, score}") from None
+        attributes = _attributes({"retrieval": {"documents": [{"document": item} for item in listed]}}, place)
+    elif any(name.startswith("gen_ai.retrieval.documents.") for name in attributes):
+        attributes = {
+            re.sub(r"^gen_ai\.(retrieval\.documents\.\d+)\.", r"\1.document.", name): value
+            for name, value in attributes.items()
+        }
+    found: dict[int, dict[str, Any]] = {}
+    for name, value in attributes.items():
+        if match := _DOCUMENT.match(name):
+            found.setdefault(int(match[1]), {})[match[2]] = value
+    documents = []
+    for number in sorted(found):
+        told = found[number]
+        where = place.at(f"retrieval.documents.{number}.document")
+        doc_id = _text(told.get("id"))
+        if doc_id is None:
+            raise where.at("id").error("it is missing", "record document ids; without them no answer can be judged")
+        score = told.get("score")
+        if score is not None and not is_number(score):
+            raise where.at("score").error(f"it is {shown(score)}", "write a number")
+        documents.append((doc_id, math.nan if score is None else float(score)))
+    return documents
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None or value == "" else str(value)
+
+
+def _micros(span: Mapping[str, Any], names: tuple[str, str], place: Place) -> int:
+    """Return a time in microseconds since 1970, from nanoseconds or from ISO 8601."""
+    nanos, text = (span.get(name) for name in names)
+    if nanos is not None:
+        try:
+            micros = int(nanos) // 1000
+        except (TypeError, ValueError, OverflowError):
+            raise place.at(names[0]).error(f"it is {nanos!r:.40}", "write nanoseconds since 1970") from None
+        if not FIRST <= micros <= LAST:
+            raise place.at(names[0]).error(f"it is {shown(nanos)}, beyond the calendar", "write nanoseconds since 1970")
+        return micros
+    try:
+        return round(datetime.fromisoformat(timestamp(text or "")).timestamp() * 1_000_000)
+    except (InputError, OverflowError, ValueError):
+        raise place.at(names[1]).error(f"it is {text!r:.40}", "write a time like 2026-03-01T12:00:00Z") from None

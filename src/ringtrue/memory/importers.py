@@ -1,0 +1,308 @@
+"""Bringing memories in: JSON, JSONL, Markdown notes, and the folders in which Claude and Codex keep theirs (A-2).
+
+What is there already is never overwritten unasked, what is wrong is refused one by one, and the source is only read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.memory.editing import faults_explained, refuse_problems, with_id
+from ringtrue.memory.hook.files import LARGEST, load, locked, write
+from ringtrue.memory.hook.memory import (
+    ID_LIMIT,
+    Memory,
+    MemoryFault,
+    as_record,
+    changed,
+    from_record,
+)
+from ringtrue.memory.hook.settings import Settings, read_settings
+from ringtrue.memory.incoming import Incoming, from_markdown, only_links
+from ringtrue.memory.secrets import refuse_secrets, without_secrets
+
+Conflict = Literal["skip", "rename", "replace"]
+CONFLICTS: tuple[Conflict, ...] = ("skip", "rename", "replace")
+NAMED = ("claude", "codex")
+ENDINGS = (".json", ".jsonl", ".md")
+_LONGEST_FOLDER = 200
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What an import did, by id; ``renamed`` is old id → new id.
+
+    By place: ``refused`` says why, ``left`` names files that hold no memory, ``guessed`` what was decided for a memory that
+    does not say it. ``cut`` are the memories of which the hook does not search the end, with the length of their text.
+    """
+
+    added: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    left: Mapping[str, str] = field(default_factory=dict)
+    guessed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cut: Mapping[str, int] = field(default_factory=dict)
+    dry_run: bool = False
+
+
+def own_notes(name: str, *, project: Path, home: Path) -> Path:
+    """Return the folder in which an agent keeps its own memories of a project; raises MissingInput where there is none.
+
+    Claude's is ``~/.claude/projects/<path of the project>/memory``, every sign of the path but letters and digits a ``-``.
+    """
+    if name == "codex":
+        folder = home / ".codex" / "memories"
+    else:
+        slug = re.sub(r"[^A-Za-z0-9]", "-", str(project))
+        projects = home / ".claude" / "projects"
+        folder = projects / slug / "memory"
+        if len(slug) > _LONGEST_FOLDER:  # the host cuts the name and adds a hash of its own
+            likely = sorted(projects.glob(f"{slug[:_LONGEST_FOLDER]}*/memory"))
+            folder = likely[0] if len(likely) == 1 else folder
+    if not folder.is_dir():
+        raise MissingInput(f"{folder}: there is no such folder, so {name} keeps no memories of {project}; name a path instead")
+    return folder
+
+
+def read_source(source: str, *, now: str, stdin: str | None = None) -> list[Incoming]:
+    """Return what a file, a folder or ``-`` (``stdin``) holds; raises MissingInput where there is nothing of the name.
+
+    ``now`` dates what has no date. A file that cannot be read is an Incoming with a fault.
+    """
+    if source == "-":
+        text = sys.stdin.read() if stdin is None else stdin
+        return [_dated(one, now) for one in _from_json("standard input", text)]
+    path = Path(source)
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if _visible(file, path))
+        if not any(file.suffix in ENDINGS for file in files):
+            raise MissingInput(f"{path}: holds no .json, .jsonl or .md file; name the folder of the memories")
+        return [_dated(one, now) for file in files for one in _from_file(file)]
+    if not path.is_file():
+        raise MissingInput(f"{path}: there is no such file or folder")
+    if path.suffix not in ENDINGS:
+        raise InputError(f"{path}: is neither .json, .jsonl nor .md; rename it, or pipe it in as -")
+    return [_dated(one, now) for one in _from_file(path)]
+
+
+def _visible(file: Path, top: Path) -> bool:
+    """True for a file to look at: no settings, nothing generated, no hidden name."""
+    inner = file.relative_to(top)
+    hidden = any(part.startswith(".") for part in inner.parts)
+    made = inner.as_posix() in ("index.md", "memory-config.json")
+    return not hidden and not made and (file.is_symlink() or file.is_file())
+
+
+def _from_file(path: Path) -> Iterator[Incoming]:
+    if path.is_symlink() or path.suffix not in ENDINGS:
+        why = (
+            "it is a link, which is not followed" if path.is_symlink() else f"it is no {', '.join(ENDINGS[:2])} or {ENDINGS[2]}"
+        )
+        yield Incoming(str(path), None, left=why)
+        return
+    try:
+        if path.stat().st_size > LARGEST and path.suffix == ".md":
+            raise InputError(f"the file is larger than {LARGEST:,} bytes")
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        yield Incoming(str(path), None, f"the file is not UTF-8 at byte {error.start}; save it as UTF-8")
+        return
+    except (OSError, InputError) as error:
+        yield Incoming(str(path), None, f"the file cannot be read: {error}")
+        return
+    if path.suffix == ".md":
+        if only_links(text):
+            yield Incoming(str(path), None, left="it only lists other notes")
+        else:
+            yield from_markdown(path, text)
+    else:
+        yield from _from_json(str(path), text)
+
+
+def _from_json(place: str, text: str) -> Iterator[Incoming]:
+    try:
+        whole = json.loads(text)
+    except RecursionError:
+        yield Incoming(place, None, "it is nested too deeply to be a memory")
+        return
+    except ValueError as error:
+        if "\n" not in text.strip():
+            yield Incoming(place, None, f"it is not JSON: {error}")
+            return
+        yield from _from_lines(place, text, error)
+        return
+    if isinstance(whole, dict) and isinstance(whole.get("memories"), list):
+        whole = whole["memories"]
+    if isinstance(whole, list):
+        for number, record in enumerate(whole, 1):
+            yield _record(f"{place}, number {number}", record)
+    else:
+        yield _record(place, whole)
+
+
+def _from_lines(place: str, text: str, whole: ValueError) -> Iterator[Incoming]:
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    try:
+        json.loads(lines[0][1])
+    except ValueError:  # its first line is no object either: one broken JSON file rather than many
+        yield Incoming(place, None, f"it is not JSON: {whole}")
+        return
+    for number, line in lines:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            yield Incoming(f"{place}, line {number}", None, f"it is not JSON: {error}")
+        else:
+            yield _record(f"{place}, line {number}", record)
+
+
+def _record(place: str, record: Any) -> Incoming:
+    if not isinstance(record, dict):
+        return Incoming(
+            place, None, f"it holds {record!r:.40}, not a memory; write an object with 'category', 'title' and 'content'"
+        )
+    return Incoming(place, record)
+
+
+def _dated(one: Incoming, now: str) -> Incoming:
+    if one.record is None or one.record.get("created_at"):
+        return one
+    record = {**one.record, "created_at": one.record.get("updated_at") or now}
+    return replace(one, record=record, made=one.made | {"created_at"})
+
+
+def bring(
+    root: str,
+    incoming: Sequence[Incoming],
+    *,
+    conflict: Conflict = "skip",
+    redact: bool = False,
+    now: str,
+    dry_run: bool = False,
+) -> Brought:
+    """Write what comes in and return what became of each.
+
+    A memory without an id gets one from its title. One whose id is taken is skipped, unless ``conflict`` says to give it
+    another id or to replace the one that is there. One with a problem or a secret is refused, and the others still come in.
+    """
+    if conflict not in CONFLICTS:
+        raise InputError(f"there is no way '{conflict}' with an id that is taken; did you mean {nearest(conflict, CONFLICTS)}?")
+    done: dict[str, list[str]] = {name: [] for name in ("added", "unchanged", "skipped", "replaced")}
+    renamed: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    guessed: dict[str, tuple[str, ...]] = {}
+    cut: dict[str, int] = {}
+    most = read_settings(root)[0].body_max_chars
+    with faults_explained(), locked(root):
+        known = {memory.id: memory for memory in load(root, Settings()).memories}
+        here: set[str] = set()
+        for one in incoming:
+            if one.left:
+                continue
+            try:
+                record, made = _acceptable(one, redact=redact)
+                memory = from_record(record)
+                if "id" in made:
+                    memory = changed(memory, id=_own_id(memory, one, known, here, made))
+                here.add(memory.id)
+                there = known.get(memory.id)
+                if there is not None and _same(there, memory, made):
+                    done["unchanged"].append(memory.id)
+                    continue
+                if there is not None and conflict == "skip":
+                    done["skipped"].append(memory.id)
+                    continue
+                old = memory.id
+                if there is not None and conflict == "rename":
+                    memory = changed(memory, id=_free(memory.id, known))
+                elif there is not None:
+                    if there.category != memory.category:
+                        raise InputError(
+                            f"'{old}' is a {there.category} here and a {memory.category} there; edit the category first"
+                        )
+                    memory = changed(memory, path=there.path, updated_at=now)
+                path = memory.path if dry_run else write(root, memory, new=there is None or conflict == "rename")
+            except (MemoryFault, InputError) as error:
+                refused[one.place] = str(error)
+                continue
+            known[memory.id] = changed(memory, path=path)
+            if one.guesses:
+                guessed[one.place] = one.guesses
+            if len(memory.body) > most:
+                cut[memory.id] = len(memory.body)
+            if there is None:
+                done["added"].append(memory.id)
+            elif conflict == "rename":
+                renamed[old] = memory.id
+            else:
+                done["replaced"].append(memory.id)
+    return Brought(
+        **{name: tuple(ids) for name, ids in done.items()},
+        renamed=renamed,
+        refused=refused,
+        left={one.place: one.left for one in incoming if one.left},
+        guessed=guessed,
+        cut=cut,
+        dry_run=dry_run,
+    )
+
+
+def _acceptable(one: Incoming, *, redact: bool) -> tuple[dict[str, Any], frozenset[str]]:
+    """Return a record that can be stored and the fields that were made for it; raises InputError."""
+    if one.record is None:
+        raise InputError(one.fault)
+    made = one.made if one.record.get("id") else one.made | {"id"}
+    record = {name: value for name, value in one.record.items() if name != "id" or "id" not in made}
+    record = without_secrets(record) if redact else record
+    refuse_secrets(record)
+    record = with_id(record)  # afterwards: a secret in the title must not come back in the id
+    if one.other_id and not record.get("id"):
+        record["id"] = one.other_id
+    refuse_problems(record, any_content=True)
+    return record, made
+
+
+def _own_id(memory: Memory, one: Incoming, known: Mapping[str, Memory], here: Collection[str], made: Collection[str]) -> str:
+    """Return the id of a memory that brought none: by its title, and where another of this import has that, by its path.
+
+    A note that came in by its path before keeps that, and what has to be numbered finds its number again.
+    """
+    if one.other_id in known:
+        return one.other_id
+    there = known.get(memory.id)
+    if memory.id not in here or (there is not None and _same(there, memory, made)):
+        return memory.id
+    if one.other_id and one.other_id not in here:
+        return one.other_id
+    number = 2
+    while (name := _numbered(memory.id, number)) in known and not _same(known[name], changed(memory, id=name), made):
+        number += 1
+    return name
+
+
+def _same(here: Memory, there: Memory, made: Collection[str]) -> bool:
+    """True for two memories that say the same; when they were made counts only where the source says it."""
+    aside = ("updated_at", "created_at") if "created_at" in made else ("updated_at",)
+    one, other = ({name: value for name, value in as_record(side).items() if name not in aside} for side in (here, there))
+    return one == other
+
+
+def _numbered(memory_id: str, number: int) -> str:
+    return f"{memory_id[: ID_LIMIT - len(str(number)) - 1].rstrip('-')}-{number}"
+
+
+def _free(memory_id: str, known: Mapping[str, object]) -> str:
+    number = 2
+    while (name := _numbered(memory_id, number)) in known:
+        number += 1
+    return name

@@ -1,0 +1,200 @@
+"""Everything that is wrong with the record of a memory, not only what keeps it from being read (A-1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any
+
+from ringtrue.errors import nearest
+from ringtrue.memory.hook.guard import clean_title
+from ringtrue.memory.hook.memory import (
+    BODY_FIELDS,
+    CATEGORIES,
+    ID_LIMIT,
+    LINKS,
+    SCHEMA_VERSION,
+    STATUSES,
+    TIERS,
+    TITLE_LIMIT,
+    MemoryFault,
+    from_record,
+)
+
+_KEBAB = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_LISTS = ("tags", "related_files", "trigger_phrases")
+_CHOICES = {"category": CATEGORIES, "record_status": STATUSES, "importance_tier": TIERS}
+
+
+def kebab(text: str) -> str:
+    """Return an id made from a text: small letters, digits and single '-', at most 80 characters, cut between words.
+
+    >>> kebab("Money is stored as integer minor units (EUR, USD)!")
+    'money-is-stored-as-integer-minor-units-eur-usd'
+    """
+    import unicodedata
+
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    name = "-".join(re.findall(r"[a-z0-9]+", plain))
+    if len(name) <= ID_LIMIT:
+        return name
+    cut = name[: ID_LIMIT + 1].rpartition("-")[0]
+    return cut or name[:ID_LIMIT]
+
+
+def id_problem(value: object) -> str | None:
+    """Return what is wrong with an id, and the cure; None where nothing is."""
+    if not isinstance(value, str) or not value:
+        return f"id is {_shown(value)}; write small letters, digits and '-', at most {ID_LIMIT}"
+    if len(value) > ID_LIMIT:
+        return f"id {_shown(value)} has {len(value)} characters; write at most {ID_LIMIT}, such as '{kebab(value)}'"
+    if not _KEBAB.fullmatch(value):
+        cure = f", such as '{kebab(value)}'" if kebab(value) else ""
+        return f"id {_shown(value)} is not kebab-case; write small letters, digits and single '-'{cure}"
+    return None
+
+
+def title_problem(value: object) -> str | None:
+    """Return what is wrong with a title, and the cure; None where nothing is."""
+    if not isinstance(value, str) or not value.strip():
+        return f"title is {_shown(value)}; write one line that says what was learned"
+    if len(value) > TITLE_LIMIT:
+        return f"title has {len(value)} characters; write at most {TITLE_LIMIT} and put the rest into content"
+    if clean_title(value) != value:
+        return f"title has characters or marks that are never shown; write it as {_shown(clean_title(value), 130)}"
+    return None
+
+
+def problems(record: Any, path: str = "", *, any_content: bool = False) -> list[str]:
+    """Return every problem of the record of a memory, one line each, what makes it unreadable first; none for a good one.
+
+    With ``any_content`` the content may have fields of its own, as the memories of others do; they are searched like ours.
+
+    >>> problems({"id": "Tabs", "category": "preference", "title": "Tabs"})[0]
+    "id 'Tabs' is not kebab-case; write small letters, digits and single '-', such as 'tabs'"
+    """
+    if not isinstance(record, Mapping):
+        return [f"the file holds {_shown(record)}, not a memory; write one object with 'id', 'category' and 'title'"]
+    named = (id_problem(record.get("id")), title_problem(record.get("title")))
+    # An id is made from the title, so a missing title is what to say first.
+    found = [problem for problem in (named if record.get("id") else named[::-1]) if problem]
+    found += _values(record)
+    found += _content(record, any_content=any_content)
+    found += _dates(record)
+    found += _references(record)
+    try:
+        from_record(dict(record), path)
+    except MemoryFault as fault:
+        name = str(fault).split(" ", 1)[0]
+        if not any(problem.startswith(name) for problem in found):
+            found.insert(0, str(fault))
+    memory_id, category = record.get("id"), record.get("category")
+    place = PurePath(path)
+    if path and isinstance(memory_id, str) and place.stem != memory_id:
+        found.append(f"the file is called {place.name}, its id is {_shown(memory_id)}; give both the same name")
+    if path and category in CATEGORIES and place.parent.name in CATEGORIES and place.parent.name != category:
+        found.append(f"the file lies in {place.parent.name}/, its category is {category}; move it or correct the category")
+    return found
+
+
+def _values(record: Mapping[str, Any]) -> list[str]:
+    found = []
+    if record.get("schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
+        found.append(f"schema_version is {_shown(record['schema_version'])}; this version writes {SCHEMA_VERSION!r}")
+    for name, allowed in _CHOICES.items():
+        value = record.get(name)
+        if value is None and name != "category":
+            continue
+        if not isinstance(value, str) or value not in allowed:
+            cure = (
+                f"did you mean {nearest(value, allowed)}?" if isinstance(value, str) else f"write one of {', '.join(allowed)}"
+            )
+            found.append(f"{name} is {_shown(value)}; {cure}")
+    confidence = record.get("confidence")
+    if confidence is not None and (type(confidence) not in (int, float) or not 0 <= confidence <= 1):
+        found.append(f"confidence is {_shown(confidence)}; write a number from 0 to 1")
+    for name in _LISTS:
+        value = record.get(name)
+        if value is not None and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+            found.append(f"{name} is {_shown(value)}; write a list of texts")
+    return found
+
+
+def _content(record: Mapping[str, Any], *, any_content: bool) -> list[str]:
+    content, category = record.get("content"), record.get("category")
+    if content is not None and not isinstance(content, Mapping):
+        return [f"content is {_shown(content)}; write an object with the fields of the category"]
+    fields = BODY_FIELDS.get(category, ()) if isinstance(category, str) else ()
+    if not content or not any(content.values()):
+        return ["content is empty; write what was learned" + (f" under {' or '.join(fields[:3])}" if fields else "")]
+    return [
+        f"content.{name} is no field of a {category}; did you mean {nearest(name, fields)}?"
+        for name in content
+        if fields and name not in fields and not any_content
+    ]
+
+
+def _dates(record: Mapping[str, Any]) -> list[str]:
+    found, read = [], {}
+    for name in ("created_at", "updated_at"):
+        value = record.get(name)
+        if value in (None, ""):
+            if name == "created_at":
+                found.append("created_at is missing; write a time such as 2026-03-01T12:00:00Z")
+            continue
+        when = moment_of(value)
+        if when is None:
+            found.append(f"{name} is {_shown(value)}; write a time such as 2026-03-01T12:00:00Z")
+        else:
+            read[name] = when
+    if len(read) == 2 and read["updated_at"] < read["created_at"]:
+        found.append("updated_at is before created_at; correct one of them")
+    return found
+
+
+def _references(record: Mapping[str, Any]) -> list[str]:
+    found = []
+    links = record.get("links")
+    if links is not None and not isinstance(links, Mapping):
+        return [f"links is {_shown(links)}; write an object such as {{'leads_to': ['another-id']}}"]
+    for kind in links or {}:
+        if kind not in LINKS:
+            found.append(f"links.{kind} is no kind of link; did you mean {nearest(kind, LINKS)}?")
+    for name, ids in references_of(record).items():
+        if record.get("id") in ids:
+            found.append(f"{name} names the memory itself; take it out")
+    return found
+
+
+def references_of(record: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the ids that a record names, by the field that names them; what is no id is left out."""
+    links = record.get("links")
+    named: dict[str, Any] = {f"links.{kind}": ids for kind, ids in links.items()} if isinstance(links, Mapping) else {}
+    named |= {kind: record[kind] for kind in LINKS if kind in record}
+    supersedes = record.get("supersedes")
+    named["supersedes"] = [supersedes] if isinstance(supersedes, str) else supersedes
+    return {
+        name: [one for one in ids if isinstance(one, str) and one]
+        for name, ids in named.items()
+        if isinstance(ids, Sequence) and not isinstance(ids, str) and ids
+    }
+
+
+def moment_of(value: object) -> datetime | None:
+    """Return a time as written in a memory, with a time zone; None where it is none."""
+    from datetime import UTC
+
+    if not isinstance(value, str):
+        return None
+    try:
+        when = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
+
+
+def _shown(value: object, limit: int = 60) -> str:
+    text = "missing" if value is None else repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,0 +1,17 @@
+"""Pairs of question and document → grades by people → the next version of a golden set."""
+
+from typing import TYPE_CHECKING
+
+from ringtrue.exports import on_first_use
+
+if TYPE_CHECKING:
+    from ringtrue.review.query_generator import LlmGenerator as LlmGenerator
+    from ringtrue.review.queue import (
+        Publication as Publication,
+        Rater as Rater,
+        ReviewQueue as ReviewQueue,
+        pairs_of as pairs_of,
+    )
+    from ringtrue.review.refresh import Progress as Progress, Situation as Situation, propose_from_log as propose_from_log
+else:
+    __getattr__, __dir__ = on_first_use(__name__)

@@ -1,0 +1,329 @@
+"""A refresh on its way (G-6): a proposal is written down, its pairs go through the review queue, the next version comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ringtrue.errors import CannotDecide, InputError
+from ringtrue.golden import (
+    Asked,
+    Coverage,
+    Proposal,
+    Question,
+    Refreshed,
+    Rule,
+    age_in_days,
+    age_warning,
+    coverage,
+    propose,
+    questions,
+    version_name,
+)
+from ringtrue.golden import refresh as refreshed
+from ringtrue.golden.refresh import COUNT, FIRST, KAPPA
+from ringtrue.records import GoldenSet, Query
+from ringtrue.review import from_log as harvest
+from ringtrue.review.queue import ReviewQueue, key_of
+from ringtrue.store import AuditEntry, ReviewItem, timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.store import Store
+
+PROPOSED = "golden refresh proposed"
+RELEASED = "golden refresh released"
+REVIEWERS = 2
+DEPTH = 20
+Again = Callable[[str, int], Sequence[str]]
+"""Asks a question again: text, number of documents → their ids, best first."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the reviewers have come with a proposal."""
+
+    proposal: Proposal
+    pairs: int
+    judged: int
+    """Pairs that all wanted reviewers judged."""
+    rejected: int
+
+    @property
+    def waiting(self) -> int:
+        return self.pairs - self.judged - self.rejected
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A proposal, how far its reviewers are, and how the set stands to what people ask."""
+
+    proposal: Proposal
+    proposed_now: bool
+    progress: Progress
+    asked: Asked
+    coverage: Coverage
+    age_days: int | None
+    warnings: tuple[str, ...]
+
+
+def regression_base(golden: GoldenSet) -> GoldenSet:
+    """Return the empty set that a first harvest fills: the documents of a set, and none of its queries."""
+    return replace(golden, id=f"{golden.id}-regression", version="0.0.0", queries=(), judgments=(), created_at=None)
+
+
+def put_to_review(
+    store: Store,
+    proposal: Proposal,
+    golden: GoldenSet,
+    *,
+    who: str,
+    now: datetime,
+    again: Again | None = None,
+    depth: int = DEPTH,
+    wanted: int = REVIEWERS,
+    project: str = "default",
+) -> Proposal:
+    """Write a proposal down, put its pairs into the review queue, and return it without the questions that have no document.
+
+    The documents to be judged are what ``again`` finds now, else what the log shows was found, the first ``depth`` that the set
+    has. Raises InputError where fewer than two reviewers are wanted, CannotDecide where no question has a document.
+    """
+    if wanted < 2:
+        raise InputError(f"{wanted} reviewer cannot agree with anybody; a refresh needs 2 or more")
+    known = {document.doc_id: document for document in golden.documents}
+    items: list[ReviewItem] = []
+    for query, question in zip(proposal.new, proposal.questions, strict=True):
+        found = question.shown if again is None else again(question.text, depth)
+        for doc_id in [doc_id for doc_id in dict.fromkeys(found) if doc_id in known or not known][:depth]:
+            document = known.get(doc_id)
+            items.append(
+                ReviewItem(
+                    item_key=key_of(query.query_id, doc_id),
+                    query_id=query.query_id,
+                    query=query.text,
+                    doc_id=doc_id,
+                    created_at=timestamp(now),
+                    project=project,
+                    title=document.title if document else "",
+                    text=document.text if document else "",
+                    # A proposal is finished only as a whole: its pairs are equally urgent, and before all others.
+                    priority=1.0,
+                    wanted=wanted,
+                    metadata={"refresh": proposal.id},
+                )
+            )
+    answered = {item.query_id for item in items}
+    if not answered:
+        raise CannotDecide(
+            f"no question has a document of '{golden.id}' to judge; ask again with another retriever (--retriever)"
+        )
+    kept = [pair for pair in zip(proposal.new, proposal.questions, strict=True) if pair[0].query_id in answered]
+    proposal = replace(proposal, new=tuple(query for query, _ in kept), questions=tuple(question for _, question in kept))
+    queue = ReviewQueue(store, project=project)
+    queue.add(items)
+    _take_over(queue, items)
+    if open_proposal(store, golden, project=project) is None:
+        detail = {
+            "id": proposal.id,
+            "new": [
+                {"query_id": query.query_id, "text": query.text, "intent": question.intent, "count": question.count}
+                for query, question in zip(proposal.new, proposal.questions, strict=True)
+            ],
+            "metadata": {query.query_id: dict(query.metadata) for query in proposal.new},
+            "retire": list(proposal.retire),
+            "keys": [item.item_key for item in items],
+        }
+        store.add_audit(AuditEntry(timestamp(now), who, PROPOSED, proposal.golden, detail, project))
+    return proposal
+
+
+def _take_over(queue: ReviewQueue, items: Sequence[ReviewItem]) -> None:
+    """See to it that pairs which were in the queue before get as many reviewers as a refresh needs."""
+    wanted = {item.item_key: item.wanted for item in items}
+    for item in queue.items():
+        if item.item_key in wanted and item.wanted < wanted[item.item_key] and item.state in ("pending_review", "approved"):
+            queue.ask_more(item.item_key, wanted[item.item_key])
+
+
+def propose_from_log(
+    store: Store,
+    golden: GoldenSet,
+    *,
+    now: datetime,
+    who: str,
+    first: bool = False,
+    weeks: int = harvest.LONGEST,
+    count: int | None = None,
+    again: Again | None = None,
+    depth: int = DEPTH,
+    wanted: int = REVIEWERS,
+    project: str = "default",
+) -> Situation:
+    """Propose new questions from the last weeks of the log and put them to review; one that is open already is shown instead.
+
+    ``first`` harvests a regression set of its own (``regression_base``), 50 questions unless ``count`` says otherwise; else
+    20 are proposed. Raises CannotDecide where the log has nothing to offer.
+    """
+    base = regression_base(golden) if first else golden
+    proposal = open_proposal(store, base, project=project)
+    since, until = harvest.window(now, weeks=weeks)
+    searches = harvest.searches(store, project=project, since=since, until=until)
+    asked = questions(searches, screen=harvest.screen())
+    warnings = [] if first else [text for text in [age_warning(golden, now)] if text]
+    proposed_now = proposal is None
+    if proposal is None:
+        if not asked.questions:
+            raise CannotDecide(f"the log of the last {weeks} weeks holds no search that could be proposed; log some first")
+        number = count or (FIRST if first else COUNT)
+        # Without a document of the set there is nothing to judge; whoever asks again will see what is found.
+        fit = _answered(base) if again is None else lambda question: True
+        chosen = propose(base, asked, count=number, left=_left(store, base, project), fit=fit)
+        if not chosen.new:
+            raise CannotDecide(
+                f"'{base.id}' asks all of the {len(asked.questions)} logged questions already, asked them before and nobody "
+                "has since, or has none of the documents that they showed; nothing to add"
+            )
+        proposal = put_to_review(
+            store, chosen, base, who=who, now=now, again=again, depth=depth, wanted=wanted, project=project
+        )
+        warnings += _shortcomings(proposal, number, harvest.span_in_days(searches) or 0.0, first=first)
+    return Situation(
+        proposal,
+        proposed_now,
+        progress(store, proposal, project=project),
+        asked,
+        coverage(golden, asked),
+        age_in_days(golden, now),
+        tuple(warnings),
+    )
+
+
+def _answered(golden: GoldenSet) -> Callable[[Question], bool]:
+    """Return what says whether a question showed a document of the set."""
+    known = {document.doc_id for document in golden.documents}
+    return lambda question: bool(question.shown and (not known or known & set(question.shown)))
+
+
+def _left(store: Store, golden: GoldenSet, project: str) -> dict[str, str]:
+    """Return the texts that left the set with earlier versions or did not get into them, and when the last time was."""
+    found: dict[str, str] = {}
+    for entry in store.audit(project=project, subject=golden.id):
+        if entry.what == RELEASED:
+            for text in (*entry.detail["retired"].values(), *entry.detail["left_out"].values()):
+                found[text] = max(entry.at, found.get(text, ""))
+    return found
+
+
+def _shortcomings(proposal: Proposal, count: int, span: float, *, first: bool) -> list[str]:
+    found = []
+    if len(proposal.new) < count:
+        questions = "question" if len(proposal.new) == 1 else "questions"
+        found.append(f"the log holds only {len(proposal.new)} new {questions} with documents to judge, not {count}")
+    if first and span < 7 * harvest.SHORTEST:
+        found.append(f"the log spans {span:.0f} days; a first harvest should rest on 2 to 4 weeks of searches")
+    if not first and len(proposal.retire) < len(proposal.new):
+        more = len(proposal.new) - len(proposal.retire)
+        queries = "query replaces" if more == 1 else "queries replace"
+        found.append(f"{more} new {queries} none: what else is in the set is confirmed by a person, or negative")
+    return found
+
+
+def open_proposal(store: Store, golden: GoldenSet, *, project: str = "default") -> Proposal | None:
+    """Return the proposal that was made for exactly this version of a set; None where there is none."""
+    for entry in store.audit(project=project, subject=version_name(golden)):
+        if entry.what == PROPOSED:
+            return _read(entry)
+    return None
+
+
+def _read(entry: AuditEntry) -> Proposal:
+    detail: Any = entry.detail
+    facts = detail["metadata"]
+    return Proposal(
+        id=detail["id"],
+        golden=entry.subject,
+        new=tuple(Query(row["query_id"], row["text"], facts[row["query_id"]]) for row in detail["new"]),
+        questions=tuple(Question(row["text"], row["intent"], row["count"]) for row in detail["new"]),
+        retire=tuple(detail["retire"]),
+    )
+
+
+def _items(store: Store, proposal: Proposal, project: str) -> list[ReviewItem]:
+    wanted = {query.query_id for query in proposal.new}
+    return [item for item in store.review_items(project=project) if item.query_id in wanted]
+
+
+def progress(store: Store, proposal: Proposal, *, project: str = "default") -> Progress:
+    """Return how far the reviewers have come."""
+    states = [item.state for item in _items(store, proposal, project)]
+    done = sum(state in ("approved", "published") for state in states)
+    return Progress(proposal, len(states), done, states.count("rejected"))
+
+
+def finish(
+    store: Store,
+    proposal: Proposal,
+    golden: GoldenSet,
+    *,
+    minimum: float = KAPPA,
+    rule: Rule = "majority",
+    adjudicator: str | None = None,
+    project: str = "default",
+) -> Refreshed:
+    """Return the next version of a set, or why the reviewers' grades allow none.
+
+    A question is left out when a pair of it was rejected. Raises CannotDecide while pairs wait for reviewers.
+    """
+    state = progress(store, proposal, project=project)
+    if state.waiting:
+        raise CannotDecide(
+            f"{state.waiting} of {state.pairs} pairs wait for reviewers; judge them: ringtrue review next --reviewer NAME"
+        )
+    items = _items(store, proposal, project)
+    queue = ReviewQueue(store, project=project)
+    return refreshed(
+        golden,
+        proposal.new,
+        proposal.retire,
+        queue.ratings(item for item in items if item.state != "rejected"),
+        minimum=minimum,
+        rule=rule,
+        adjudicator=adjudicator,
+        rejected={item.query_id for item in items if item.state == "rejected"},
+    )
+
+
+def released(
+    store: Store,
+    proposal: Proposal,
+    golden: GoldenSet,
+    made: GoldenSet,
+    *,
+    now: datetime,
+    who: str = "ringtrue",
+    rule: Rule = "majority",
+    adjudicator: str | None = None,
+    project: str = "default",
+) -> int:
+    """Mark the pairs of a proposal as published in the version ``made`` of ``golden``; call it once that is written.
+
+    Pairs of questions that were left out stay approved; what people said of them is kept all the same. What left the set, or
+    was left out, is written down, so that it is not proposed again before somebody asks it again. Returns how many pairs were
+    marked.
+    """
+    there = {query.query_id for query in made.queries}
+    version = version_name(made)
+    known = store.audit(project=project, subject=golden.id)
+    if not any(entry.what == RELEASED and entry.detail["version"] == version for entry in known):
+        detail = {
+            "version": version,
+            "proposal": proposal.id,
+            "retired": {query.query_id: query.text for query in golden.queries if query.query_id not in there},
+            "left_out": {query.query_id: query.text for query in proposal.new if query.query_id not in there},
+        }
+        store.add_audit(AuditEntry(timestamp(now), who, RELEASED, golden.id, detail, project))
+    keys = [item.item_key for item in _items(store, proposal, project)]
+    queue = ReviewQueue(store, project=project)
+    return queue.mark_published(keys, made, now=now, rule=rule, adjudicator=adjudicator)

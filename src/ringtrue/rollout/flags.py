@@ -1,0 +1,200 @@
+"""Flags (S-4): which feature reaches whom. A flag has a percentage; who is in is decided by the bucket of the identity.
+
+Raising the percentage keeps everybody who was in, lowering it lets nobody new in. The environment wins over the store:
+``RINGTRUE_FLAG_NEW_RANKING=on``, ``off`` or a percentage.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from ringtrue.config import environment_without_tokens
+from ringtrue.config import project as configured_project
+from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
+from ringtrue.rollout.buckets import bucket
+from ringtrue.rollout.candidate import said
+from ringtrue.store import DEFAULT_PROJECT, AuditEntry, Flag, timestamp
+
+VARIABLE = "RINGTRUE_FLAG_"
+PRESETS: Mapping[str, Flag] = {
+    "multi-vector": Flag("multi-vector", shadow=True, description="Title and text have a vector each."),
+    "graph-scoring": Flag(
+        "graph-scoring", shadow=True, graduation_threshold=0.02, description="Links between documents raise their scores."
+    ),
+}
+"""What these flags begin with when somebody sets them: nobody is in, the candidate runs in the shadow."""
+TRIES = 20
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_STATES = ("running", "paused", "graduated", "rejected")
+
+
+class FlagStore(Protocol):
+    """What flags need of the store."""
+
+    def flag(self, name: str, *, project: str = ...) -> Flag | None: ...
+
+    def flags(self, *, project: str = ...) -> list[Flag]: ...
+
+    def shadow_features(self, *, project: str = ...) -> list[str]: ...
+
+    def set_flag(self, flag: Flag, *, who: str, at: str | datetime, why: str = ..., expected: Flag | None = ...) -> bool:
+        """Set a flag and return True; where it is not as ``expected`` (None: not there) change nothing and return False."""
+
+    def audit(self, *, project: str = ..., subject: str | None = ..., limit: int | None = ...) -> list[AuditEntry]: ...
+
+
+def is_on(flag: Flag, identity: str, *, override: float | None = None) -> bool:
+    """Return whether a flag is on for an identity; ``override`` is a percentage that wins over the flag's.
+
+    >>> is_on(Flag("multi-vector", rollout=25), "user-1"), is_on(Flag("multi-vector", rollout=10), "user-1")
+    (True, False)
+    """
+    return bucket(identity, flag.name) < (flag.rollout if override is None else override)
+
+
+def overrides(environment: Mapping[str, str] | None = None) -> dict[str, float]:
+    """Return the percentages that the environment sets, by flag; raises InputError for a value that is none.
+
+    >>> overrides({"RINGTRUE_FLAG_MULTI_VECTOR": "on", "RINGTRUE_FLAG_GRAPH_SCORING": "25"})
+    {'multi-vector': 100.0, 'graph-scoring': 25.0}
+    """
+    found = {}
+    for variable, value in (environment_without_tokens() if environment is None else environment).items():
+        # RINGTRUE_FLAG_SET_ROLLOUT and its like are defaults of the options of `ringtrue flag`.
+        if variable.startswith(VARIABLE) and not variable.startswith(_OPTIONS):
+            found[variable.removeprefix(VARIABLE).lower().replace("_", "-")] = _percent(value, variable)
+    return found
+
+
+_OPTIONS = tuple(f"{VARIABLE}{command}_" for command in ("SET", "LIST", "GRADUATE", "ROLLBACK"))
+
+
+def _percent(value: str, variable: str) -> float:
+    word = value.strip().lower()
+    if word in ("on", "off"):
+        return 100.0 if word == "on" else 0.0
+    try:
+        percent = float(word.removesuffix("%"))
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent <= 100:
+        raise InputError(f"{variable}={value!r} is neither on, off nor a percentage; write it like {variable}=25")
+    return percent
+
+
+class Flags:
+    """The flags as a live system asks them: from memory, read anew in the background, never waiting for the store.
+
+    While the store does not answer, the flags stay as they were; before the first answer all are off. ``problem`` says so.
+    ``project`` is the configured one unless given.
+    Raises InputError for an environment variable that cannot be read.
+    """
+
+    def __init__(
+        self,
+        store: FlagStore,
+        *,
+        project: str | None = None,
+        refresh: float = 5.0,
+        environment: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store, self._project, self._refresh, self._clock = store, project or configured_project(), refresh, clock
+        self._overrides = overrides(environment)
+        self._known: dict[str, Flag] = {}
+        self._reading = threading.Lock()
+        self._process = os.getpid()
+        self._read_at = self._clock()
+        self.problem: str | None = None
+        self._read()
+
+    def is_on(self, name: str, identity: str) -> bool:
+        """Return whether a flag is on for an identity."""
+        if os.getpid() != self._process:
+            # A fork copies the lock as it is; where somebody was reading at that moment nobody is left here to release it.
+            self._process, self._reading = os.getpid(), threading.Lock()
+        reading = self._reading
+        if self._clock() - self._read_at >= self._refresh and reading.acquire(blocking=False):
+            self._read_at = self._clock()
+            threading.Thread(target=self._read_and_release, args=(reading,), name="ringtrue-flags", daemon=True).start()
+        return is_on(self._known.get(name) or Flag(name), identity, override=self._overrides.get(name))
+
+    def in_force(self, identity: str) -> dict[str, bool]:
+        """Return every flag and whether it is on for an identity, as the query log keeps it."""
+        return {name: self.is_on(name, identity) for name in sorted({*self._known, *self._overrides})}
+
+    def _read_and_release(self, held: threading.Lock) -> None:
+        try:
+            self._read()
+        finally:
+            held.release()
+
+    def _read(self) -> None:
+        try:
+            self._known = {flag.name: flag for flag in self._store.flags(project=self._project)}
+            self.problem = None
+        except Exception as problem:
+            self.problem = said(problem)
+
+
+def change_flag(
+    store: FlagStore, name: str, *, who: str, now: datetime, why: str = "", project: str = DEFAULT_PROJECT, **changes: Any
+) -> Flag:
+    """Change fields of a flag and return it; a new one begins as its preset, or with nobody in.
+
+    Changes that others make at the same time are kept. A new percentage or state begins a new stage. A feature that runs in the
+    shadow without a flag goes on. Raises InputError for a name or value that cannot be used.
+    """
+    for _ in range(TRIES):
+        old = store.flag(name, project=project)
+        begun = old or replace(PRESETS.get(name, Flag(name)), project=project)
+        if old is None and name in store.shadow_features(project=project):
+            begun = replace(begun, shadow=True)
+        flag = checked(replace(begun, **changes))
+        if old is None or (flag.rollout, flag.state) != (old.rollout, old.state):
+            flag = replace(flag, stage_since=timestamp(now))
+        if flag == old or store.set_flag(flag, who=who, at=now, why=why, expected=old):
+            return flag
+    raise CannotDecide(f"flag '{name}' is being changed by others all the time; try again")
+
+
+def only_forced(flags: Sequence[Flag], forced: Mapping[str, float], *, project: str = DEFAULT_PROJECT) -> list[Flag]:
+    """Return the flags that the environment overrides and nobody has set yet, as their preset or with nobody in."""
+    known = {flag.name for flag in flags}
+    return [replace(PRESETS.get(name, Flag(name)), project=project) for name in sorted(forced) if name not in known]
+
+
+def existing_flag(store: FlagStore, name: str, *, project: str = DEFAULT_PROJECT) -> Flag:
+    """Return a flag; raises MissingInput naming the nearest where there is none."""
+    flag = store.flag(name, project=project)
+    if flag is None:
+        known = [one.name for one in store.flags(project=project)]
+        meant = f"did you mean {nearest(name, known)}? " if known else ""
+        raise MissingInput(f"no flag '{name}'; {meant}create it: ringtrue flag set {name}")
+    return flag
+
+
+def checked(flag: Flag) -> Flag:
+    """Return a flag that can be used; raises InputError naming the field and its cure."""
+    if not _NAME.fullmatch(flag.name) or len(flag.name) > 64:
+        raise InputError(
+            f"{flag.name!r} is not a valid flag name; use lowercase letters, digits and single dashes, like new-ranking"
+        )
+    if f"{VARIABLE}{flag.name.upper().replace('-', '_')}_".startswith(_OPTIONS):
+        raise InputError(f"{flag.name!r} begins like a command of `ringtrue flag`; choose another name")
+    if not 0 <= flag.rollout <= 100:
+        raise InputError(f"rollout {flag.rollout!r} is no percentage; write one from 0 to 100")
+    if flag.min_samples < 1:
+        raise InputError(f"min_samples {flag.min_samples!r} decides on nothing; write 1 or more")
+    if not 0 < flag.graduation_threshold <= 1:
+        raise InputError(f"graduation threshold {flag.graduation_threshold!r} is no improvement; write one like 0.03")
+    if flag.state not in _STATES:
+        raise InputError(f"there is no state {flag.state!r}; did you mean {nearest(flag.state, _STATES)}?")
+    return flag
