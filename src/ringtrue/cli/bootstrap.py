@@ -58,9 +58,9 @@ def bootstrap_command(
     queries: Queries = None,
     citations: Citations = None,
     llm: Annotated[
-        str | None, typer.Option("--llm", help="A connection of kind 'llm' that writes the queries; offline unless given.")
+        str | None, typer.Option(help="A connection of kind 'llm' that writes the queries; offline unless given.")
     ] = None,
-    count: Annotated[int, typer.Option("--count", min=1, help="Queries to generate per document.")] = 1,
+    count: Annotated[int, typer.Option(min=1, help="Queries to generate per document.")] = 1,
     to: Form = None,
     options: StoreOptions,
 ) -> None:
@@ -178,10 +178,9 @@ def _bootstrap_names(
     made = known_item(documents, existing=existing, created_at=today)
     notes = _keep(made.golden, out, form)
     if json:
-        show.as_json(
+        show.end_with_json(
             {"written": out, "queries": made.written, "kept": made.kept, "unnamed": made.unnamed, "shared": made.shared}
         )
-        return
     provisional = "; provisional until reviewed" if made.golden.provisional else ""
     print(f"{made.written} known-item queries written to {out}, {made.kept} other queries kept{provisional}")
     if made.unnamed:
@@ -270,8 +269,7 @@ def _bootstrap_rows(
     if json:
         record = {"written": out, "source": source, "queries": made.written, "judgments": made.judgments, "kept": made.kept}
         more = {"confirmed": made.confirmed, "unknown_documents": strange, "provisional": made.golden.provisional}
-        show.as_json({**record, **more, **facts})
-        return
+        show.end_with_json({**record, **more, **facts})
     provisional = "; provisional until reviewed" if made.golden.provisional else ""
     judged = f"with {made.judgments} judgments ({source})" if source else "without judgments"
     print(f"{made.written} queries {judged} written to {out}, {made.kept} kept{provisional}")

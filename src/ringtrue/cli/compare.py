@@ -37,23 +37,20 @@ def compare_command(
             help="Compare and decide by this measure, like nDCG@10; repeatable. By default, compare all that both runs have.",
         ),
     ] = None,
-    primary: Annotated[
-        str | None, typer.Option("--primary", help="The measure that decides (the first -m, else nDCG@10).")
-    ] = None,
+    primary: Annotated[str | None, typer.Option(help="The measure that decides (the first -m, else nDCG@10).")] = None,
     correction: Annotated[
         str | None,
         typer.Option(
-            "--correction",
             help="Let all measures decide, with this correction: holm (default for several -m), benjamini-hochberg or none.",
         ),
     ] = None,
-    by: Annotated[list[str] | None, typer.Option("--by", help="Also per value of this query field; repeatable.")] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Also per value of this query field; repeatable.")] = None,
     alpha: Annotated[
-        float, typer.Option("--alpha", help="Significance level: the chance of declaring a winner between equal rankings.")
+        float, typer.Option(help="Significance level: the chance of declaring a winner between equal rankings.")
     ] = 0.05,
-    resamples: Annotated[int, typer.Option("--resamples", help="Draws of the randomisation test and the bootstrap.")] = 10_000,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same answer.")] = 0,
-    queries: Annotated[int, typer.Option("--queries", min=0, help="List the N queries that moved most.")] = 5,
+    resamples: Annotated[int, typer.Option(help="Draws of the randomisation test and the bootstrap.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same answer.")] = 0,
+    queries: Annotated[int, typer.Option(min=0, help="List the N queries that moved most.")] = 5,
     allow_different_sets: Annotated[
         bool, typer.Option("--allow-different-sets", help="Compare runs that were scored on different golden sets.")
     ] = False,

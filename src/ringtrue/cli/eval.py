@@ -33,13 +33,11 @@ def eval_command(
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume an interrupted evaluation of a system that Ringtrue cannot inspect.")
     ] = False,
-    name: Annotated[
-        str, typer.Option("--name", help="Name of the run; default: branch@commit or, outside git, the search.")
-    ] = "",
+    name: Annotated[str, typer.Option(help="Name of the run; default: branch@commit or, outside git, the search.")] = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; .ringtrue/runs/… unless given.")] = None,
-    reports: Annotated[Path, typer.Option("--reports", help="Folder for the Markdown report.")] = REPORTS,
+    reports: Annotated[Path, typer.Option(help="Folder for the Markdown report.")] = REPORTS,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no Markdown report.")] = False,
-    html: Annotated[Path | None, typer.Option("--html", help="Also write an HTML report to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write an HTML report to this file.")] = None,
     result: ResultOptions,
     no_advice: Annotated[bool, typer.Option("--no-advice", hidden=True, help="Print no next steps.")] = False,
     verbose: Annotated[

@@ -53,7 +53,7 @@ def tail(
     count: Annotated[int, typer.Option("-n", min=1, help="How many searches.")] = 20,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones until stopped.")] = False,
     tool: Tool = None,
-    session: Annotated[str | None, typer.Option("--session", help="Only searches of this session.")] = None,
+    session: Annotated[str | None, typer.Option(help="Only searches of this session.")] = None,
     traffic: Whose = "user",
     options: StoreOptions,
 ) -> None:
@@ -114,7 +114,7 @@ def stats(
     waiting, unsettled = (sum(counts.waiting for counts in some) for some in (now, ended))
     unreported = sum(sum(counts.untold.values()) for counts in now)
     if options.json:
-        show.as_json({
+        show.end_with_json({
             "project": options.project, "traffic": traffic, "since": start, "until": end,
             "first": found.first, "last": found.last, "total": found.total, "tools": found.tools, "intents": found.intents,
             "missing": missing,
@@ -123,7 +123,6 @@ def stats(
                 "ended_unsettled": len(ended), "unsettled": unsettled,
             },
         })  # fmt: skip
-        return
     more = "; --since takes a longer time" if found.total.searches < ever else ""
     print(f"{_span(since, start, end)}: {found.total.searches:,} of {ever:,} searches{more}")
     table = [["all", *_cells(found.total)], *([name, *_cells(part)] for name, part in found.tools.items())]
@@ -190,8 +189,7 @@ def import_command(
             columns=columns_of(columns),
         )
     if options.json:
-        show.as_json({"project": options.project, **show.plain(found)})
-        return
+        show.end_with_json({"project": options.project, **show.plain(found)})
     print(f"{found.new_queries:,} new searches of {found.queries:,}, {found.new_feedback:,} new events of {found.feedback:,}")
     for text in found.notes:
         show.note(text)
@@ -203,7 +201,7 @@ def import_command(
 def export(
     *,
     file: Annotated[Path, typer.Argument(help="The file to write: .jsonl, .csv or .parquet.")],
-    what: Annotated[str, typer.Option("--what", help="queries or feedback.")] = "queries",
+    what: Annotated[str, typer.Option(help="queries or feedback.")] = "queries",
     since: Since = None,
     until: Until = None,
     tool: Tool = None,
@@ -228,16 +226,13 @@ def export(
         else:
             count = export_rows(opened.feedback(project=options.project, since=start, until=end), file)
     if options.json:
-        show.as_json({"file": file, "rows": count})
-        return
+        show.end_with_json({"file": file, "rows": count})
     print(f"{count:,} rows written to {file}")
 
 
 @app.command()
 def prune(
-    archive: Annotated[
-        Path | None, typer.Option("--archive", help="Folder for archived searches; 'archive' beside a SQLite store.")
-    ] = None,
+    archive: Annotated[Path | None, typer.Option(help="Folder for archived searches; 'archive' beside a SQLite store.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     store: StoreUrl = None,
     json: Json = False,

@@ -30,7 +30,7 @@ def bench_command(
     root: Root = None,
     strategy: Annotated[
         list[str] | None,
-        typer.Option("--strategy", help="title_tags, fts5_bm25 or hybrid; repeatable, all by default."),
+        typer.Option(help="title_tags, fts5_bm25 or hybrid; repeatable, all by default."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -55,14 +55,13 @@ def bench_command(
     sets = [one if one.documents else over_folder(one, found_root(root)) for one in sets]
     rows = [row for one in sets for row in bench(one, arms)]
     if json:
-        show.as_json({
+        show.end_with_json({
             "rows": [
                 {"golden": row.golden, "strategy": row.arm.strategy, "threshold": row.arm.threshold, "queries": row.queries,
                  "off_topic": row.off_topic, "measures": dict(row.measures)}
                 for row in rows
             ]
         })  # fmt: skip
-        return
     cells = [[row.golden, row.arm.name, *(show.number(row.measures.get(name), 3) for name, _ in COLUMNS)] for row in rows]
     show.table(["set", "strategy, threshold", *(title for _, title in COLUMNS)], cells, text_columns=2)
     more = [name for name in (*OF_MEMORY, "abstention F1", "cold-start ratio", "session lift") if measured(rows, name)]

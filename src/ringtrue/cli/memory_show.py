@@ -34,8 +34,9 @@ def show_command(
     memory = get(folder, memory_id, settings)
     expired = memory.status == "active" and time.time() > shown_until(memory, settings)
     if json:
-        show.as_json({"memory": as_record(memory), "path": memory.path, "source": memory.source, "past_retention": expired})
-        return
+        show.end_with_json(
+            {"memory": as_record(memory), "path": memory.path, "source": memory.source, "past_retention": expired}
+        )
     state = ", past its retention and not shown" if expired else ""
     print(f"{title_of(memory)}\n{memory.category}, {memory.tier}, {memory.status}{state}\n{printable(memory.path)}")
     facts = {
@@ -61,8 +62,8 @@ def show_command(
 
 def list_command(
     category: Annotated[str | None, typer.Option("--category", "-c", help="Only this category.")] = None,
-    tag: Annotated[str | None, typer.Option("--tag", help="Only memories with this tag.")] = None,
-    status: Annotated[str, typer.Option("--status", help="active, retired, archived or all.")] = "active",
+    tag: Annotated[str | None, typer.Option(help="Only memories with this tag.")] = None,
+    status: Annotated[str, typer.Option(help="active, retired, archived or all.")] = "active",
     write_index: Annotated[
         bool, typer.Option("--write-index", help="Also write all memories into index.md, for people.")
     ] = False,
@@ -99,8 +100,7 @@ def list_command(
     faults = [{"path": path, "fault": text} for path, text in loaded.faults]
     if json:
         found: dict[str, Any] = {"root": folder, "memories": [brief(memory, folder) for memory in chosen], "unreadable": faults}
-        show.as_json(found if page is None else {**found, "index": page})
-        return
+        show.end_with_json(found if page is None else {**found, "index": page})
     if chosen:
         headers = ["category", "id", "title", "tags", "changed"] + (["status"] if status == "all" else [])
         rows = [
@@ -123,7 +123,7 @@ def list_command(
 def search_command(
     text: Annotated[str, typer.Argument(help="What to look for.")],
     strategy: Annotated[
-        str | None, typer.Option("--strategy", help="fts5_bm25, title_tags or hybrid; unless given that of memory-config.json.")
+        str | None, typer.Option(help="fts5_bm25, title_tags or hybrid; unless given that of memory-config.json.")
     ] = None,
     k: Annotated[
         int | None, typer.Option("-k", min=1, help="Number of memories; unless given that of the settings, 10.")
@@ -153,8 +153,7 @@ def search_command(
         if reasons is not None:
             hits = [{**hit, **reasons["hits"][hit["id"]]} for hit in hits]
         found: dict[str, Any] = {"query": text, "strategy": answer.strategy, "root": folder, "hits": hits}
-        show.as_json(found if reasons is None else {**found, "words": reasons["words"], "hook": reasons["hook"]})
-        return
+        show.end_with_json(found if reasons is None else {**found, "words": reasons["words"], "hook": reasons["hook"]})
     if not answer.hits:
         show.note("nothing was found; use other words for the same thing, or --strategy hybrid")
     else:

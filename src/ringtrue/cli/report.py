@@ -37,8 +37,8 @@ def report_command(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="A file, or a folder for several formats. '-' is standard output.")
     ] = None,
-    key: Annotated[str, typer.Option("--key", help="Tells apart the comments of several gates on one pull request.")] = "",
-    title: Annotated[str, typer.Option("--title", help="A heading of your own.")] = "",
+    key: Annotated[str, typer.Option(help="Tells apart the comments of several gates on one pull request.")] = "",
+    title: Annotated[str, typer.Option(help="A heading of your own.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object: the report, or the files written.")] = False,
 ) -> None:
     """Write a report on a run, as Markdown, HTML, JSON and more.
@@ -73,8 +73,9 @@ def report_command(
         from ringtrue.report.story import headline
 
         word = made.verdict.word if made.verdict else None
-        show.as_json({"files": files, "verdict": word, "headline": headline(made), "recommendations": made.recommendations})
-        return
+        show.end_with_json(
+            {"files": files, "verdict": word, "headline": headline(made), "recommendations": made.recommendations}
+        )
     for name, path in files.items():
         print(f"{name}: {path}")
     _say(made)

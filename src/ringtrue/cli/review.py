@@ -39,10 +39,10 @@ def add(
     runs: Annotated[list[str], typer.Option("--run", help="Runs of rival systems; repeat to name several.")],
     k: Annotated[int, typer.Option("-k", min=1, help="Depth to look for unjudged documents.")] = 10,
     wanted: Annotated[int, typer.Option("--reviewers", min=1, help="How many people judge each pair, blind.")] = 2,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many pairs, those worth most.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many pairs, those worth most.")] = 100,
     corpus: Annotated[
         str | None,
-        typer.Option("--corpus", help="Documents for reviewers to read, if neither the set nor the runs hold their text."),
+        typer.Option(help="Documents for reviewers to read, if neither the set nor the runs hold their text."),
     ] = None,
     options: StoreOptions,
 ) -> None:
@@ -68,8 +68,7 @@ def add(
         new = queue.add(items)
         readable = {item.item_key for item in queue.items() if item.text}
     if options.json:
-        show.as_json({"unjudged": len(found), "queued": len(items), "new": new})
-        return
+        show.end_with_json({"unjudged": len(found), "queued": len(items), "new": new})
     print(f"{len(found)} unjudged documents in the top {k}; {len(items)} in the queue, {new} of them new")
     if silent := sum(item.item_key not in readable for item in items):
         show.note(f"{silent} pairs have no text for reviewers; add it: ringtrue review texts DOCUMENTS")
@@ -92,8 +91,7 @@ def texts(
         queue = ReviewQueue(opened, project=options.project)
         given, left = queue.fill(passages), sum(not item.text for item in queue.items())
     if options.json:
-        show.as_json({"given": given, "without": left})
-        return
+        show.end_with_json({"given": given, "without": left})
     print(f"text added to {given} pairs; {left} still have none")
 
 
@@ -114,10 +112,8 @@ def _passages(source: str, *, documents: bool = False) -> dict[str, tuple[str, s
 @app.command("list")
 def list_items(
     *,
-    state: Annotated[
-        str | None, typer.Option("--state", help="Only pending_review, approved, rejected or published ones.")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
+    state: Annotated[str | None, typer.Option(help="Only pending_review, approved, rejected or published ones.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
     options: StoreOptions,
 ) -> None:
     """List the pairs in the queue, the most urgent first. Grades are not shown: reviewers are blind.
@@ -135,8 +131,7 @@ def list_items(
         backlog = opened.backlog(project=options.project)
     if options.json:
         rows = [{**_facts(item), "ratings": counts.get(item.item_key, 0)} for item in items]
-        show.as_json({"backlog": backlog, "items": rows})
-        return
+        show.end_with_json({"backlog": backlog, "items": rows})
     if not items:
         show.note("the queue holds no such pair")
     table = [
@@ -153,10 +148,10 @@ def next_pair(
     *,
     reviewer: Reviewer,
     guidelines: Annotated[
-        Path | None, typer.Option("--guidelines", help="A text file with your own guidelines, shown in place of ours.")
+        Path | None, typer.Option(help="A text file with your own guidelines, shown in place of ours.")
     ] = None,
-    minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="How long the pair is kept for you.")] = 15,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed, another order.")] = 0,
+    minutes: Annotated[float, typer.Option(min=0.1, help="How long the pair is kept for you.")] = 15,
+    seed: Annotated[int, typer.Option(help="Another seed, another order.")] = 0,
     whole: Annotated[bool, typer.Option("--whole", help="Show long documents whole.")] = False,
     options: StoreOptions,
 ) -> None:
@@ -180,8 +175,7 @@ def next_pair(
         backlog = opened.backlog(project=options.project)
     if options.json:
         pair = None if item is None else {**_facts(item), "text": item.text, "reserved_until": item.reserved_until}
-        show.as_json({"pair": pair, "guidelines": text, "backlog": backlog})
-        return
+        show.end_with_json({"pair": pair, "guidelines": text, "backlog": backlog})
     if item is None:
         print(f"nothing is left for '{reviewer}' to judge")
         return
@@ -233,7 +227,7 @@ def judge(
     key: Annotated[str, typer.Argument(help="The pair's key, as shown by review next.")],
     grade: Annotated[str, typer.Argument(help="0, 1, 2 or 3; or reject, for a pair that nobody should judge.")],
     reviewer: Reviewer,
-    note: Annotated[str, typer.Option("--note", help="Why.")] = "",
+    note: Annotated[str, typer.Option(help="Why.")] = "",
     options: StoreOptions,
 ) -> None:
     """Judge one pair. Said again, the newest counts, until the pair is published.
@@ -254,8 +248,7 @@ def judge(
             item = queue.judge(key, int(grade), reviewer=reviewer, now=utc_now(), note=note)
         backlog = opened.backlog(project=options.project)
     if options.json:
-        show.as_json({**_facts(item), "grade": None if grade == "reject" else int(grade), "backlog": backlog})
-        return
+        show.end_with_json({**_facts(item), "grade": None if grade == "reject" else int(grade), "backlog": backlog})
     print(f"{item.item_key}: {grade}, {item.state}")
     _print_backlog(backlog)
 
@@ -271,8 +264,7 @@ def undo(*, reviewer: Reviewer, options: StoreOptions) -> None:
     with options.existing() as opened:
         item = ReviewQueue(opened, project=options.project).undo(reviewer)
     if options.json:
-        show.as_json({"pair": None if item is None else _facts(item)})
-        return
+        show.end_with_json({"pair": None if item is None else _facts(item)})
     print("there is nothing to take back" if item is None else f"taken back: {item.item_key} is {item.state} again")
 
 
@@ -289,8 +281,7 @@ def stats(*, adjudicator: Adjudicator = None, options: StoreOptions) -> None:
     with options.existing() as opened:
         standing = ReviewQueue(opened, project=options.project).standing(adjudicator=adjudicator)
     if options.json:
-        show.as_json(standing)
-        return
+        show.end_with_json(standing)
     _print_backlog(standing.backlog)
     rows = [
         [rater.name, str(rater.ratings), *(str(rater.grades.get(grade, 0)) for grade in range(4))] for rater in standing.raters
@@ -321,8 +312,8 @@ def export(
     *,
     reviewer: Reviewer,
     out: Annotated[Path, typer.Option("--out", "-o", help="The CSV file to write.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many pairs.")] = 200,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed, another order.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many pairs.")] = 200,
+    seed: Annotated[int, typer.Option(help="Another seed, another order.")] = 0,
     overwrite: Overwrite = False,
     options: StoreOptions,
 ) -> None:
@@ -341,8 +332,7 @@ def export(
     rows = [(item.item_key, item.query, item.doc_id, item.title, item.text, "", "") for item in waiting]
     write_rows(COLUMNS, rows, out, "csv")
     if options.json:
-        show.as_json({"written": out, "pairs": len(rows)})
-        return
+        show.end_with_json({"written": out, "pairs": len(rows)})
     print(f"{len(rows)} pairs for '{reviewer}' written to {out}; read the grades back with ringtrue review import")
 
 
@@ -383,8 +373,7 @@ def import_grades(
             queue.judge(key, value, reviewer=reviewer, now=now, note=note)
         backlog = opened.backlog(project=options.project)
     if options.json:
-        show.as_json({"judged": len(grades), "empty": empty, "backlog": backlog})
-        return
+        show.end_with_json({"judged": len(grades), "empty": empty, "backlog": backlog})
     print(f"{len(grades)} grades of '{reviewer}' read" + (f", {empty} rows without a grade passed over" if empty else ""))
     _print_backlog(backlog)
 
@@ -399,10 +388,8 @@ def publish(
     force: Annotated[
         bool, typer.Option("--force", help="Publish although reviewers agree too little; needs --reason.")
     ] = False,
-    reason: Annotated[
-        str, typer.Option("--reason", help="Why too little agreement is passed over; kept in the audit trail.")
-    ] = "",
-    who: Annotated[str, typer.Option("--who", help="Who publishes, for the audit trail.")] = "ringtrue",
+    reason: Annotated[str, typer.Option(help="Why too little agreement is passed over; kept in the audit trail.")] = "",
+    who: Annotated[str, typer.Option(help="Who publishes, for the audit trail.")] = "ringtrue",
     overwrite: Overwrite = False,
     options: StoreOptions,
 ) -> None:
@@ -434,8 +421,7 @@ def publish(
         backlog = opened.backlog(project=options.project)
     if options.json:
         record = {"written": out, "version": version, "judgments": made.judgments, "published": published, "kept": made.kept}
-        show.as_json({**record, "agreement": made.gate, "forced": forced or None, "lost": lost, "backlog": backlog})
-        return
+        show.end_with_json({**record, "agreement": made.gate, "forced": forced or None, "lost": lost, "backlog": backlog})
     print(f"{version} written to {out}: {made.judgments} judgments of {published} pairs")
     show.note(f"{made.gate.says}; forced: {forced}" if forced else made.gate.says)
     if made.kept:

@@ -47,15 +47,15 @@ def score_command(
         int | None, typer.Option("-l", "--level", help="Lowest grade that counts as relevant (default 1).")
     ] = None,
     zero_relevant: Annotated[
-        str, typer.Option("--zero-relevant", help="What a query without relevant documents counts: zero, exclude or one.")
+        str, typer.Option(help="What a query without relevant documents counts: zero, exclude or one.")
     ] = "zero",
     bounds: Annotated[
         bool, typer.Option("--bounds", help="Also show the value if every unjudged document had the top grade.")
     ] = False,
     by: Annotated[
-        list[str] | None, typer.Option("--by", help="Also per value of this query field of a golden set: --by query_type")
+        list[str] | None, typer.Option(help="Also per value of this query field of a golden set: --by query_type")
     ] = None,
-    worst: Annotated[int, typer.Option("--worst", min=0, help="List the N queries with the lowest first measure.")] = 0,
+    worst: Annotated[int, typer.Option(min=0, help="List the N queries with the lowest first measure.")] = 0,
     judged_only: Annotated[
         bool, typer.Option("-J", "--judged-only", help="Take unjudged documents out of the answers first.")
     ] = False,
@@ -98,8 +98,7 @@ def score_command(
     record = _record(scores, per_query=per_query, bounds=bounds, by=by or [], worst=worst) | _origin(judgments)
     count_look(judgments, qrels, who="ringtrue score", what=run)
     if json:
-        show.as_json(record)
-        return
+        show.end_with_json(record)
     _print(scores, per_query=per_query, bounds=bounds, summary=not (no_summary and per_query))
     for field in by or []:
         _print_slices(scores, field)

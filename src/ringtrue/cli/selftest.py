@@ -18,7 +18,7 @@ def self_test(
     ] = False,
     trec_eval: Annotated[
         Path | None,
-        typer.Option("--trec-eval", help="The test/ folder of trec_eval's source, to compare with its own outputs."),
+        typer.Option(help="The test/ folder of trec_eval's source, to compare with its own outputs."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -21,7 +21,7 @@ DEMO = Path(".ringtrue/demo")
 
 
 def serve_command(
-    host: Annotated[str, typer.Option("--host", help="Address to listen on; other machines need keys.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; other machines need keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 takes any that is free.")] = 8080,
     demo: Annotated[bool, typer.Option("--demo", help="Serve shipped data with a filled store of its own.")] = False,
     folder: Annotated[Path | None, typer.Option("--in", help="Folder made by ringtrue ingest, to be searched.")] = None,
@@ -34,20 +34,18 @@ def serve_command(
         typer.Option("--allow-retriever", help="A further retriever that requests may name as it is written. Repeatable."),
     ] = None,
     keys: Annotated[bool, typer.Option("--keys", help="Callers need keys on this machine, too.")] = False,
-    allow_host: Annotated[
-        list[str] | None, typer.Option("--allow-host", help="A name under which the service is called. Repeatable.")
-    ] = None,
+    allow_host: Annotated[list[str] | None, typer.Option(help="A name under which the service is called. Repeatable.")] = None,
     trusted_proxy: Annotated[
         list[str] | None,
-        typer.Option("--trusted-proxy", help="Address or network of a proxy whose X-Forwarded-For is believed. Repeatable."),
+        typer.Option(help="Address or network of a proxy whose X-Forwarded-For is believed. Repeatable."),
     ] = None,
     https: Annotated[bool, typer.Option("--https", help="A proxy in front speaks TLS; cookies are for TLS only.")] = False,
     secret: Annotated[
-        str, typer.Option("--secret", help="Signs browser sessions, so that they outlive a restart.", show_default=False)
+        str, typer.Option(help="Signs browser sessions, so that they outlive a restart.", show_default=False)
     ] = "",
     prefix: Annotated[str, typer.Option("--metric-prefix", help="How the names of metrics begin.")] = "ringtrue",
     at_once: Annotated[
-        int, typer.Option("--at-once", min=0, help="Evaluations up to so many queries answer at once; larger ones are jobs.")
+        int, typer.Option(min=0, help="Evaluations up to so many queries answer at once; larger ones are jobs.")
     ] = 200,
     store: StoreUrl = None,
     project: Project = "default",

@@ -41,7 +41,6 @@ class ResultOptions:
     store: Annotated[
         str | None,
         typer.Option(
-            "--store",
             metavar="URL",
             show_default=False,
             help="Add the result and its run to this store: a file or postgresql://…; default: the configured store.",
@@ -51,7 +50,7 @@ class ResultOptions:
     project: Project = "default"
     feature: Annotated[
         str | None,
-        typer.Option("--feature", help="In the store: the flag whose candidate was evaluated; else it is production."),
+        typer.Option(help="In the store: the flag whose candidate was evaluated; else it is production."),
     ] = None
 
     def destination(self, *, create: bool = False) -> str | None:

@@ -41,13 +41,13 @@ def sweep_command(
     ] = None,
     chunk: Annotated[
         str | None,
-        typer.Option("--chunk", help="How documents are cut, with parameters: 'fixed(tokens={tokens}, overlap=25)'."),
+        typer.Option(help="How documents are cut, with parameters: 'fixed(tokens={tokens}, overlap=25)'."),
     ] = None,
     folder: Annotated[
         Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; the set's own documents unless given.")
     ] = None,
     method: Annotated[
-        str, typer.Option("--method", help="grid (every combination), random, or model (Optuna, guided by the trials before).")
+        str, typer.Option(help="grid (every combination), random, or model (Optuna, guided by the trials before).")
     ] = "grid",
     trials: Annotated[
         int | None, typer.Option("--trials", "-n", min=1, help="At most so many; 20 for random and model, all for grid.")
@@ -56,20 +56,18 @@ def sweep_command(
     baseline: Annotated[
         str | None, typer.Option("--baseline", "-b", help="The retriever to beat; the first of the listed values unless given.")
     ] = None,
-    held_out: Annotated[
-        str | None, typer.Option("--held-out", help="The held-out part, for a set that is a tuning part already.")
-    ] = None,
-    share: Annotated[float, typer.Option("--share", help="Share of the queries to hold out.")] = 0.2,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of random and model; another seed tries other points.")] = 0,
+    held_out: Annotated[str | None, typer.Option(help="The held-out part, for a set that is a tuning part already.")] = None,
+    share: Annotated[float, typer.Option(help="Share of the queries to hold out.")] = 0.2,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of random and model; another seed tries other points.")] = 0,
     alpha: Annotated[
-        float, typer.Option("--alpha", help="Significance level: the chance of confirming a search that is not better.")
+        float, typer.Option(help="Significance level: the chance of confirming a search that is not better.")
     ] = 0.05,
     scope: Annotated[
-        str | None, typer.Option("--scope", help="Each query only among documents with the same value of this field.")
+        str | None, typer.Option(help="Each query only among documents with the same value of this field.")
     ] = None,
     allow: Annotated[
         list[str] | None,
-        typer.Option("--allow", help="A precondition that may fail, such as cut-off for thresholds. Repeatable."),
+        typer.Option(help="A precondition that may fail, such as cut-off for thresholds. Repeatable."),
     ] = None,
     track: Annotated[bool, typer.Option("--track", help="Record every trial as an experiment.")] = False,
     file: Annotated[Path, typer.Option("--file", "-f", help="The file of experiments for --track.")] = FILE,

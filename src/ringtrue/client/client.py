@@ -36,8 +36,9 @@ from ringtrue.client.reviews import Reviews
 from ringtrue.client.runs import Excuse, Runs
 from ringtrue.client.shadow import Shadow
 from ringtrue.client.tests import SequentialTests
-from ringtrue.client.wire import Reply, Wire, encoded, given, several
+from ringtrue.client.wire import Wire, encoded, given, several
 from ringtrue.errors import BadAnswer, InputError
+from ringtrue.http_client import Response
 
 TAKEN_ON = 202
 """The status of work that became a job."""
@@ -375,7 +376,7 @@ class Client:
     def _text(self, path: str) -> str:
         return self._wire.send("GET", path).body.decode("utf-8", "replace")
 
-    def _job(self, reply: Reply) -> Job:
+    def _job(self, reply: Response) -> Job:
         return self.jobs.get(_job_id(reply))
 
 
@@ -389,7 +390,7 @@ def _request(
     return given({**said, **options, **listed})
 
 
-def _job_id(reply: Reply) -> str:
+def _job_id(reply: Response) -> str:
     try:
         return str(reply.json["job_id"])
     except (KeyError, TypeError):
