@@ -30,21 +30,14 @@ def create(
     *,
     feature: Feature,
     method: Annotated[str, typer.Option(help="sprt, confidence-sequence, or beta-binomial (0/1 scores).")] = "sprt",
-    measure: Annotated[
-        str, typer.Option("--measure", "-m", help="What the scores are: mrr, ndcg, …; 'credit' for interleaving.")
-    ] = "mrr",
+    measure: Annotated[str, typer.Option("--measure", "-m", help="Like mrr, ndcg; 'credit' for interleaving.")] = "mrr",
     alpha: Alpha = 0.05,
     beta: Beta = 0.20,
     delta: Delta = 0.05,
-    sigma: Annotated[
-        float | None,
-        typer.Option(help="Standard deviation of the differences, if known; estimated otherwise."),
-    ] = None,
+    sigma: Annotated[float | None, typer.Option(help="Standard deviation of the differences; by default estimated.")] = None,
     min_samples: Annotated[int, typer.Option(min=1, help="Queries before the feature may graduate.")] = 100,
     threshold: Annotated[float, typer.Option("--graduation-threshold", help="Gain that graduation asks for.")] = 0.03,
-    again: Annotated[
-        bool, typer.Option("--again", help="Start again if the feature has a test already; its counts are lost.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Replace the feature's test; its counts are lost.")] = False,
     who: Who = "",
     options: StoreOptions,
 ) -> None:
@@ -115,8 +108,7 @@ def update(
     *,
     feature: Feature,
     file: Annotated[
-        Path | None,
-        typer.Argument(help="CSV, TSV, JSON lines or Parquet with query_id, control and treatment; - is standard input (CSV)."),
+        Path | None, typer.Argument(help="A table with query_id, control and treatment; - is CSV from standard input.")
     ] = None,
     query: Annotated[str | None, typer.Option("--query", "-q", help="One query instead of a file: its id,")] = None,
     control: Annotated[float | None, typer.Option(help="the control's score")] = None,

@@ -25,18 +25,9 @@ Method = Annotated[
         "without judgments).",
     ),
 ]
-Queries = Annotated[
-    Path | None,
-    typer.Option("--queries", help='With --from queries: text lines, CSV query[,count], or JSON lines with "query".'),
-]
-Citations = Annotated[
-    Path | None,
-    typer.Option("--citations", help="CSV or JSON lines: doc_id and, if known, cited_at, query_id, session_id, cited_by."),
-]
-Form = Annotated[
-    str | None,
-    typer.Option("--format", "-f", help="The format to write; by default, from the file's ending (.jsonl means gold-jsonl)."),
-]
+Queries = Annotated[Path | None, typer.Option("--queries", help="For --from queries: text, CSV, or JSON lines.")]
+Citations = Annotated[Path | None, typer.Option("--citations", help="CSV or JSON lines: doc_id and, if known, cited_at …")]
+Form = Annotated[str | None, typer.Option("--format", "-f", help="The format to write; default: by the file's ending.")]
 METHODS = {
     "names": ("bootstrap", "known"),
     "citations": ("citation", "cited"),
@@ -49,17 +40,12 @@ METHODS = {
 
 def bootstrap_command(
     *,
-    source: Annotated[
-        str,
-        typer.Argument(metavar="CORPUS", help="The documents: a golden set, a BEIR folder, or whatever ringtrue ingest reads."),
-    ],
+    source: Annotated[str, typer.Argument(metavar="CORPUS", help="A golden set, a BEIR folder, or files for ringtrue ingest.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The set to write; rows a person confirmed in it are kept.")],
     method: Method = "names",
     queries: Queries = None,
     citations: Citations = None,
-    llm: Annotated[
-        str | None, typer.Option(help="A connection of kind 'llm' that writes the queries; offline unless given.")
-    ] = None,
+    llm: Annotated[str | None, typer.Option(help="A connection of kind 'llm' that writes the queries.")] = None,
     count: Annotated[int, typer.Option(min=1, help="Queries to generate per document.")] = 1,
     to: Form = None,
     options: StoreOptions,

@@ -26,9 +26,7 @@ KINDS: tuple[Kind, ...] = ("identical", "minor", "major", "incompatible")
 def diff_command(
     before: Annotated[str, typer.Argument(help="The run before: its folder, its name, or a file that ringtrue score reads.")],
     after: Annotated[str, typer.Argument(help="The run after.")],
-    qrels: Annotated[
-        str | None, typer.Option(help="Judgments or a golden set, for RR and nDCG; run folders bring their own.")
-    ] = None,
+    qrels: Annotated[str | None, typer.Option(help="Judgments or golden set for RR and nDCG; run folders have them.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Compare the first k documents.")] = 10,
     show_all: Annotated[bool, typer.Option("--all", help="List every query, not only the ten most different.")] = False,
     json: Json = False,

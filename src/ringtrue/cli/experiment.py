@@ -30,14 +30,11 @@ def add(
     baseline: Annotated[
         Path | None,
         typer.Option(
-            "--baseline", "-b", help="Run folder or baseline file before the change; ringtrue-baseline.json if there."
+            "--baseline", "-b", help="Run folder or baseline file before the change; default: ringtrue-baseline.json."
         ),
     ] = None,
     description: Annotated[str, typer.Option("--description", "-d", help="What was tried; the changes unless given.")] = "",
-    change: Annotated[
-        list[str] | None,
-        typer.Option(help="A change, chunking.max_tokens=256, instead of those found. Repeatable."),
-    ] = None,
+    change: Annotated[list[str] | None, typer.Option(help="A change: chunking.max_tokens=256; default: those found.")] = None,
     verdict: Annotated[str, typer.Option(help="Your own: 'REJECTED (too slow)'. From gate and test unless given.")] = "",
     measure: Annotated[str | None, typer.Option("--measure", "-m", help="The measure whose test decides.")] = None,
     day: Annotated[str | None, typer.Option("--date", help="The day, like 2026-01-04; today unless given.")] = None,

@@ -24,9 +24,7 @@ def add(
     *,
     event_type: Annotated[str, typer.Option("--type", "-t", help="click, selection, read_after_search, validate_useful …")],
     session: Annotated[str, typer.Option("--session", "-s", help="The session it happened in.")],
-    item: Annotated[
-        str | None, typer.Option("--item", "-i", help="The result it is about; every type but re_search needs one.")
-    ] = None,
+    item: Annotated[str | None, typer.Option("--item", "-i", help="The result; every type but re_search needs one.")] = None,
     query: Annotated[str | None, typer.Option("--query", "-q", help="Id of the search, eq_…; found unless given.")] = None,
     prompt: Annotated[str | None, typer.Option(help="Prompt id that the search was logged with.")] = None,
     trace: Annotated[str | None, typer.Option(help="Trace id that the search was logged with.")] = None,
@@ -84,9 +82,9 @@ def list_events(
     count: Annotated[int, typer.Option("-n", min=1, help="How many, the newest.")] = 20,
     since: Since = None,
     until: Until = None,
-    event_type: Annotated[list[str] | None, typer.Option("--type", "-t", help="Only of this type. Repeatable.")] = None,
+    event_type: Annotated[list[str] | None, typer.Option("--type", "-t", help="Only of this type.")] = None,
     session: Annotated[str | None, typer.Option("--session", "-s", help="Only of this session.")] = None,
-    query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only of the search of this id. Repeatable.")] = None,
+    query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only of the search of this id.")] = None,
     options: StoreOptions,
 ) -> None:
     """Show the last events, the newest at the end.
@@ -129,7 +127,7 @@ def judgments(
     *,
     count: Annotated[int, typer.Option("-n", min=1, help="How many, the newest.")] = 20,
     source: Annotated[str | None, typer.Option(help="Only of: manual, validated, implicit, bootstrapped.")] = None,
-    query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only under this query id. Repeatable.")] = None,
+    query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only under this query id.")] = None,
     item: Annotated[str | None, typer.Option("--item", "-i", help="Only of this item.")] = None,
     options: StoreOptions,
 ) -> None:
@@ -166,13 +164,8 @@ def derive(
     *,
     since: Since = None,
     until: Until = None,
-    retriever: Annotated[
-        str | None,
-        typer.Option(help="Only searches answered by this retriever (a prefix of its name), or newest."),
-    ] = None,
-    mixed: Annotated[
-        str, typer.Option(help="If several retrievers or flag settings answered: refuse, separate or pool.")
-    ] = "refuse",
+    retriever: Annotated[str | None, typer.Option(help="Only searches answered by this one (a prefix), or newest.")] = None,
+    mixed: Annotated[str, typer.Option(help="If several retrievers or settings answered: refuse, separate, pool.")] = "refuse",
     window: Annotated[float, typer.Option(help="How long after a search an event still counts towards it, in minutes.")] = 30.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
     options: StoreOptions,
@@ -226,10 +219,7 @@ def learn(
     since: Since = None,
     until: Until = None,
     folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--in", help="Folder made by ringtrue ingest: its created_at tells the items' age, its triggers are known."
-        ),
+        Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; its created_at tells the items' age.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and write nothing.")] = False,
     options: StoreOptions,

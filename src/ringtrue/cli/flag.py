@@ -125,9 +125,7 @@ def graduate(
     name: Annotated[str | None, typer.Argument(help="The feature.")] = None,
     everyone: Annotated[bool, typer.Option("--all", help="Every flag that is running or paused; for a timer.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")] = False,
-    breach: Annotated[
-        list[str] | None, typer.Option(help="Something a watch of your own found; rolls back. Repeatable.")
-    ] = None,
+    breach: Annotated[list[str] | None, typer.Option(help="A breach that your own monitoring found; rolls back.")] = None,
     who: Who = None,
     options: StoreOptions,
 ) -> None:

@@ -212,7 +212,7 @@ def plan(
     difference: Annotated[float, typer.Option(help="Difference in the measure that matters to you.")] = 0.05,
     alpha: Annotated[float, typer.Option(help="Accepted risk of a false alarm.")] = 0.05,
     power: Annotated[float, typer.Option(help="Wanted chance of seeing a true difference.")] = 0.80,
-    runs: Annotated[list[str] | None, typer.Option("--run", help="Runs of rival systems; repeat to name several.")] = None,
+    runs: Annotated[list[str] | None, typer.Option("--run", help="Runs of rival systems.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Depth to look for unjudged documents.")] = 10,
     json: Json = False,
 ) -> None:
@@ -297,9 +297,7 @@ def ingest(
     tenant: Annotated[str | None, typer.Option(help="Whose the documents are there.")] = None,
     prefix: Annotated[str, typer.Option(help="Begins the ids of the documents there.")] = "golden",
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until all are searchable.")] = 60.0,
-    remove: Annotated[
-        bool, typer.Option("--remove/--keep", help="Remove what was ingested; otherwise it is written and kept.")
-    ] = False,
+    remove: Annotated[bool, typer.Option("--remove/--keep", help="Remove what was ingested, instead of writing it.")] = False,
     json: Json = False,
 ) -> None:
     """Write a set's documents into a connected system, wait until they can be found, and remove them again with --remove.

@@ -32,16 +32,11 @@ def ingest_command(
         ),
     ],
     into: Annotated[Path, typer.Option(help="Folder for documents and indexes.")] = DEFAULT_FOLDER,
-    retriever: Annotated[
-        str, typer.Option("--retriever", "-r", help="Make the indexes this retriever needs; '' makes none yet.")
-    ] = "hybrid",
+    retriever: Annotated[str, typer.Option("--retriever", "-r", help="Make indexes for this retriever; '': none.")] = "hybrid",
     chunk: Annotated[
-        str | None,
-        typer.Option(help="fixed(tokens=512, overlap=50), sentence, markdown, semantic or none; set once per folder."),
+        str | None, typer.Option(help="fixed(tokens=512, overlap=50), sentence, markdown, semantic or none; once per folder.")
     ] = None,
-    remove_missing: Annotated[
-        bool, typer.Option("--remove-missing", help="Remove documents that are in the folder but not among PATH.")
-    ] = False,
+    remove_missing: Annotated[bool, typer.Option("--remove-missing", help="Remove documents that PATH does not have.")] = False,
     id_field: Annotated[str | None, typer.Option(help="Field or column with the document id.")] = None,
     title_field: Annotated[str | None, typer.Option(help="Field or column with the title.")] = None,
     text_field: Annotated[str | None, typer.Option(help="Field or column with the text.")] = None,

@@ -25,18 +25,11 @@ BM25 = "bm25"
 
 def init_command(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults for what is not given.")] = False,
-    search: Annotated[
-        str | None,
-        typer.Option(help="What is searched: documents (a folder), http, python, opensearch, postgres, qdrant …"),
-    ] = None,
+    search: Annotated[str | None, typer.Option(help="What is searched: documents, http, python, opensearch …")] = None,
     where: Annotated[str | None, typer.Option(help="The folder, the address, or the function file.py:name.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the golden set.")] = None,
-    serve: Annotated[
-        str | None, typer.Option(help="How CI starts an HTTP search, with {port}: 'python app.py {port}'.")
-    ] = None,
-    question: Annotated[
-        str | None, typer.Option(help="A query that has results, used to detect the settings of an HTTP search.")
-    ] = None,
+    serve: Annotated[str | None, typer.Option(help="How CI starts an HTTP search: 'python app.py {port}'.")] = None,
+    question: Annotated[str | None, typer.Option(help="A query with results, to detect settings of an HTTP search.")] = None,
     ci: Annotated[str | None, typer.Option(help="CI files: github, gitlab, both or none.")] = None,
     folder: Annotated[Path, typer.Option("--dir", help="Where to start; the current folder unless given.")] = Path(),
     overwrite: Overwrite = False,

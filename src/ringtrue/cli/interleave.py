@@ -41,24 +41,15 @@ class Lists:
 
 def interleave_command(
     *,
-    control: Annotated[
-        str | None, typer.Argument(help="The run of production, in any format that ringtrue score reads.")
-    ] = None,
+    control: Annotated[str | None, typer.Argument(help="The run of production, as ringtrue score reads it.")] = None,
     treatment: Annotated[str | None, typer.Argument(help="The run of the candidate.")] = None,
     query: Annotated[str | None, typer.Option("--query", "-q", help="Show the list of this query, place by place.")] = None,
-    clicks: Annotated[
-        Path | None,
-        typer.Option(help="CSV, TSV, JSON lines or Parquet with query_id, doc_id and, if lists were drawn anew, impression."),
-    ] = None,
-    feature: Annotated[
-        str | None, typer.Option(help="Instead of runs: weigh the logged impressions of this feature in its test.")
-    ] = None,
+    clicks: Annotated[Path | None, typer.Option(help="A table with query_id, doc_id and, if known, impression.")] = None,
+    feature: Annotated[str | None, typer.Option(help="Instead of runs: weigh the logged impressions of this feature.")] = None,
     lists: Lists,
     by: Annotated[str, typer.Option(help="What decides: confidence-sequence or sprt.")] = "confidence-sequence",
     delta: Annotated[float, typer.Option(help="The smallest mean credit worth finding.")] = 0.05,
-    alpha: Annotated[
-        float, typer.Option(help="Significance level: the chance of declaring a winner between equal rankings.")
-    ] = 0.05,
+    alpha: Annotated[float, typer.Option(help="Significance level: chance of a winner between equal rankings.")] = 0.05,
     settle: Annotated[float, typer.Option(help="Minutes an impression waits for its clicks, with --feature.")] = 30.0,
     options: StoreOptions,
 ) -> None:

@@ -22,10 +22,7 @@ app = command_group("Create, list and revoke API keys.")
 def create(
     *,
     name: Annotated[str, typer.Argument(help="Who or what the key is for, such as ci or ada's laptop.")],
-    scope: Annotated[
-        list[str],
-        typer.Option("--scope", "-s", help="What the key allows: read, write, review or admin (everything). Repeatable."),
-    ],
+    scope: Annotated[list[str], typer.Option("--scope", "-s", help="What it allows: read, write, review or admin (all).")],
     days: Annotated[int, typer.Option(min=1, max=3650, help="Days until the key expires.")] = 90,
     who: Who = None,
     options: StoreOptions,

@@ -14,12 +14,8 @@ from ringtrue.cli.options import Json
 
 def learn_command(
     golden: Annotated[str, typer.Argument(help="A golden set with judgments: a shipped name, a file or a BEIR folder.")],
-    channels: Annotated[
-        list[str] | None, typer.Option("--channel", "-c", help="A retriever to weigh; repeatable. bm25 and dense when none.")
-    ] = None,
-    folder: Annotated[
-        Path, typer.Option("--in", help="Folder made by ringtrue ingest, with the set's documents.")
-    ] = DEFAULT_FOLDER,
+    channels: Annotated[list[str] | None, typer.Option("--channel", "-c", help="A retriever; default: bm25 and dense.")] = None,
+    folder: Annotated[Path, typer.Option("--in", help="Folder made by ringtrue ingest.")] = DEFAULT_FOLDER,
     held_out: Annotated[float, typer.Option(help="Share of the queries kept for confirmation.")] = 0.3,
     seed: Annotated[int, typer.Option(help="Which queries are held out.")] = 0,
     json: Json = False,

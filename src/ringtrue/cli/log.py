@@ -26,25 +26,10 @@ OVERLAP = 15
 PAUSE = 0.5
 Whose = Annotated[str, typer.Option("--traffic", help="Whose searches: user, evaluation, gate, shadow, test, or all.")]
 Tool = Annotated[str | None, typer.Option("--tool", help="Only searches of this tool or surface.")]
-Files = Annotated[
-    list[str],
-    typer.Argument(help="JSON records or lists of queries (.csv, .tsv, .txt), also .gz; - is standard input."),
-]
-Kind = Annotated[
-    str,
-    typer.Option(
-        "--from",
-        help="spans (OTLP/JSON, OpenInference), ubi, ringtrue, queries (a plain list); detected by default.",
-    ),
-]
-Actions = Annotated[
-    list[str] | None,
-    typer.Option("--action", help="Map an action of UBI to a feedback type: sample_order=selection. Repeatable."),
-]
-Columns = Annotated[
-    str,
-    typer.Option("--columns", help="Map the columns of a query list: query=term,count=hits,time=day."),
-]
+Files = Annotated[list[str], typer.Argument(help="JSON records or query lists (.csv, .tsv, .txt), also .gz; - is stdin.")]
+Kind = Annotated[str, typer.Option("--from", help="spans (OTLP/JSON, OpenInference), ubi, ringtrue or queries (a list).")]
+Actions = Annotated[list[str] | None, typer.Option("--action", help="Map an action of UBI to a type: sample_order=selection.")]
+Columns = Annotated[str, typer.Option("--columns", help="Map columns of a query list: query=term,count=hits,time=day.")]
 
 
 @app.command()
@@ -157,9 +142,7 @@ def import_command(
     source: Kind = "auto",
     action: Actions = None,
     columns: Columns = "",
-    raw: Annotated[
-        bool, typer.Option("--no-redact", help="Store texts as they are; else secrets and personal data go.")
-    ] = False,
+    raw: Annotated[bool, typer.Option("--no-redact", help="Store texts as they are, with secrets and personal data.")] = False,
     options: StoreOptions,
 ) -> None:
     """Import searches and feedback logged by other systems, or a plain list of queries. Repeating an import adds nothing.

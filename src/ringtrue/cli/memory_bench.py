@@ -28,10 +28,7 @@ def bench_command(
         typer.Option("--golden", "-g", help="A judged set of memories: a name or a path; the two shipped ones unless given."),
     ] = None,
     root: Root = None,
-    strategy: Annotated[
-        list[str] | None,
-        typer.Option(help="title_tags, fts5_bm25 or hybrid; repeatable, all by default."),
-    ] = None,
+    strategy: Annotated[list[str] | None, typer.Option(help="title_tags, fts5_bm25 or hybrid; default: all.")] = None,
     json: Json = False,
 ) -> None:
     """Measure the memory: what the hook shows unasked, what a search finds, and what M-9 asks of an agent's memory.

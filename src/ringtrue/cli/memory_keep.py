@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")]
 Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", "-s", metavar="FIELD=VALUE", help="Set a field; repeatable. An empty value removes it."),
+    list[str] | None, typer.Option("--set", "-s", metavar="FIELD=VALUE", help="Set a field. An empty value removes it.")
 ]
 
 
@@ -31,9 +30,9 @@ def add_command(
     title: Annotated[str | None, typer.Argument(help="What was learned, in one line of at most 120 characters.")] = None,
     text: Annotated[str | None, typer.Argument(help="The memory itself; - reads it from standard input.")] = None,
     set_: Set = None,
-    tag: Annotated[list[str] | None, typer.Option(help="A tag; repeatable.")] = None,
-    trigger: Annotated[list[str] | None, typer.Option(help="A phrase that should bring it up; repeatable.")] = None,
-    file: Annotated[list[str] | None, typer.Option(help="A file of the project it is about; repeatable.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="A tag.")] = None,
+    trigger: Annotated[list[str] | None, typer.Option(help="A phrase that should bring it up.")] = None,
+    file: Annotated[list[str] | None, typer.Option(help="A file of the project it is about.")] = None,
     tier: Annotated[str | None, typer.Option(help="constitutional, critical, important, normal or temporary.")] = None,
     memory_id: Annotated[str | None, typer.Option("--id", help="Its id, kebab-case; made from the title unless given.")] = None,
     record: Annotated[

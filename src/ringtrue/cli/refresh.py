@@ -24,19 +24,12 @@ if TYPE_CHECKING:
 def refresh_command(
     *,
     source: Annotated[str, typer.Argument(metavar="SET", help="A file, a folder, or a shipped name such as hotel.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Finish a refresh that people have judged: write the next version.")
-    ] = None,
-    first: Annotated[
-        bool, typer.Option("--first", help="First harvest: the 50 most varied questions become a regression set of their own.")
-    ] = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Finish a judged refresh: write the next version.")] = None,
+    first: Annotated[bool, typer.Option("--first", help="Make a new regression set of the 50 most varied questions.")] = False,
     weeks: Annotated[int, typer.Option(min=1, help="Weeks of logged searches to look at.")] = 4,
     count: Annotated[int | None, typer.Option(min=1, help="New queries (20; 50 with --first).")] = None,
     reviewers: Annotated[int, typer.Option(min=2, help="How many people judge each pair, blind.")] = 2,
-    retriever: Annotated[
-        str | None,
-        typer.Option(help="Ask the questions again with this, over the set's documents; else what the log shows."),
-    ] = None,
+    retriever: Annotated[str | None, typer.Option(help="Ask questions again with this; default: use the log.")] = None,
     depth: Annotated[int, typer.Option("--depth", "-k", min=1, help="Documents to judge per question.")] = 20,
     rule: Annotated[str, typer.Option(help="How several grades become one: majority, max, newest, adjudicated.")] = "majority",
     adjudicator: Annotated[str | None, typer.Option(help="Who decides disputes with --rule adjudicated; no rater.")] = None,

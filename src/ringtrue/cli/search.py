@@ -31,9 +31,7 @@ def search_command(
         typer.Option("--retriever", "-r", help="Like bm25, 'rrf(bm25, dense)', \"connect('shop')\" or 'hybrid >> mmr(0.7)'."),
     ] = "hybrid",
     k: Annotated[int, typer.Option("-k", min=1, help="Number of hits.")] = 10,
-    scope: Annotated[
-        list[str] | None, typer.Option(help="Only documents with this metadata value: city=Bath. Repeatable.")
-    ] = None,
+    scope: Annotated[list[str] | None, typer.Option(help="Only documents with this metadata value: city=Bath.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show every stage's rank and score for every hit.")] = False,
     queries: Annotated[str | None, typer.Option(help="Answer every query of a golden set or BEIR folder; needs --run.")] = None,
     run: Annotated[Path | None, typer.Option(help="Write the answers to --queries as a run file.")] = None,

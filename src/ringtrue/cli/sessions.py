@@ -26,13 +26,8 @@ def sessions_command(
     *,
     since: Since = None,
     until: Until = None,
-    outcomes: Annotated[
-        Path | None,
-        typer.Option(help="How tasks ended: JSON lines with session_id, knowledge_delta, learning_index …"),
-    ] = None,
-    source: Annotated[
-        list[str] | None, typer.Option(help="Judgments behind the mean RR; repeatable. manual when none.")
-    ] = None,
+    outcomes: Annotated[Path | None, typer.Option(help="How tasks ended, JSON lines: session_id, learning_index …")] = None,
+    source: Annotated[list[str] | None, typer.Option(help="Judgments behind the mean RR; default: manual.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap behind the intervals.")] = 0,
     options: StoreOptions,
 ) -> None:

@@ -28,30 +28,21 @@ app = command_group("Run a candidate beside production, unseen by users.")
 def start(
     *,
     name: Flagged,
-    candidate: Annotated[
-        str | None, typer.Option("--candidate", "-c", help="The candidate's expression; as it was last unless given.")
-    ] = None,
+    candidate: Annotated[str | None, typer.Option("--candidate", "-c", help="The candidate; default: the last one.")] = None,
     production: Annotated[
-        str | None, typer.Option("--production", "-p", help="Production's expression; as it was last, else hybrid.")
+        str | None, typer.Option("--production", "-p", help="Production's expression; default: its last, else hybrid.")
     ] = None,
     folder: Annotated[Path, typer.Option("--in", help="Folder made by ringtrue ingest.")] = DEFAULT_FOLDER,
-    golden: Annotated[
-        str | None, typer.Option(help="Ask both every question of this set now: evidence for graduation.")
-    ] = None,
+    golden: Annotated[str | None, typer.Option(help="Ask both every question of this set now, for graduation.")] = None,
     log: Annotated[bool, typer.Option("--log", help="Ask both a sample of the logged searches now.")] = False,
     since: Annotated[str | None, typer.Option(help="With --log: only searches from this time on, like 7d.")] = None,
     sample: Annotated[float, typer.Option(min=0, max=100, help="Percent of the searches, by their id.")] = 10.0,
     timeout: Annotated[float, typer.Option(help="Seconds for one answer of the candidate.")] = 5.0,
-    memory: Annotated[
-        int | None, typer.Option(min=1, help="Megabytes the candidate may take up; with --isolate process.")
-    ] = None,
+    memory: Annotated[int | None, typer.Option(min=1, help="Most megabytes for the candidate, with --isolate process.")] = None,
     isolate: Annotated[str, typer.Option(help="thread, or process for hard limits.")] = "thread",
     keep: Annotated[str, typer.Option(help="lists, or difference: only the ids that one side lacks.")] = "lists",
     k: Annotated[int, typer.Option("-k", min=1, help="Hits asked for, with --log.")] = 10,
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(help="With --golden: a precondition that may fail, as in ringtrue eval. Repeatable."),
-    ] = None,
+    allow: Annotated[list[str] | None, typer.Option(help="With --golden: a precondition that may fail, as in eval.")] = None,
     feed: Annotated[bool, typer.Option("--test", help="Feed the sequential test with queries judged by now.")] = False,
     who: Who = None,
     options: StoreOptions,

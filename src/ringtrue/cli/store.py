@@ -166,9 +166,7 @@ def prune(
 def forget(
     *,
     user: Annotated[str, typer.Argument(help="The user's id as the log has it.")],
-    hashed: Annotated[
-        bool, typer.Option("--hashed", help="The log has the keyed hash of the id (hash_users); made with RINGTRUE_LOG_SALT.")
-    ] = False,
+    hashed: Annotated[bool, typer.Option("--hashed", help="The log has the id's hash, made with RINGTRUE_LOG_SALT.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how much would go.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete; it cannot be undone.")] = False,
     options: StoreOptions,

@@ -48,10 +48,7 @@ class ResultOptions:
     ] = None
     no_store: Annotated[bool, typer.Option("--no-store", help="Add the result to no store.")] = False
     project: Project = "default"
-    feature: Annotated[
-        str | None,
-        typer.Option(help="In the store: the flag whose candidate was evaluated; else it is production."),
-    ] = None
+    feature: Annotated[str | None, typer.Option(help="The flag whose candidate was evaluated; default: production.")] = None
 
     def destination(self, *, create: bool = False) -> str | None:
         """Return where the result will go; a store that was named is opened, so that a wrong name fails at once.
