@@ -59,11 +59,11 @@ def test_with_yes_in_an_empty_folder_the_commands_it_prints_work(ringtrue, folde
 
 
 def test_the_pipeline_installs_ringtrue_from_where_it_came_or_asks_for_a_source(ringtrue, folder, monkeypatch) -> None:
-    monkeypatch.setattr("ringtrue.extras.installed_source", lambda: InstallSource("/src/ringtrue", editable=True))
+    monkeypatch.setattr("ringtrue.cli.init.installed_source", lambda: InstallSource("/src/ringtrue", editable=True))
     outcome = ringtrue("init", "--yes", "--ci", "gitlab", "--dir", "local")
     assert "cannot install Ringtrue from /src/ringtrue; set its variable RINGTRUE_SOURCE to a Git URL" in outcome.err
     assert 'RINGTRUE_SOURCE: ""' in Path("local/.gitlab/ringtrue.yml").read_text()
-    monkeypatch.setattr("ringtrue.extras.installed_source", lambda: InstallSource("git+https://git.example.com/r@4f2a"))
+    monkeypatch.setattr("ringtrue.cli.init.installed_source", lambda: InstallSource("git+https://git.example.com/r@4f2a"))
     outcome = ringtrue("init", "--yes", "--ci", "gitlab", "--dir", "git")
     assert "RINGTRUE_SOURCE" not in outcome.err
     assert 'RINGTRUE_SOURCE: "git+https://git.example.com/r@4f2a"' in Path("git/.gitlab/ringtrue.yml").read_text()

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
 Forges = Literal["github", "gitlab", "both", "none"]
 FORGES: tuple[Forges, ...] = ("github", "gitlab", "both", "none")
+TEMPLATES = files("ringtrue.ci") / "templates"
 SAMPLE = "documents"
 """The folder of the sample documents."""
 KNOWN_ITEMS = 40
@@ -35,25 +35,12 @@ ACCESS = ("headers", "token_env", "token_header", "token_prefix", "user_env", "p
 """Settings of a connection that an endpoint may need before it answers at all."""
 PLACEHOLDER = "# Complete these settings, or run this again once it answers:"
 """How the comment on a connection begins of which nothing is known."""
-_SECRET = "  # the name of a variable, never the value"
-_ELASTIC = 'url = "{where}"\nindex = "my-index"\nfields = ["title^2", "body"]'
-_ARGUMENTS = '{{query = "{{text}}", limit = "{{k}}"}}'
-SYSTEMS: Mapping[str, tuple[str, str]] = {
-    "http": ("http", ""),
-    "opensearch": ("http", _ELASTIC),
-    "elasticsearch": ("http", _ELASTIC),
-    "postgres": ("postgres", f'dsn_env = "{{where}}"{_SECRET}\ntable = "documents"\ncolumns = ["title", "body"]'),
-    "pgvector": ("postgres,dense", f'dsn_env = "{{where}}"{_SECRET}\ntable = "documents"\nvector = "embedding"'),
-    "qdrant": ("qdrant,dense", 'url = "{where}"\ncollection = "documents"'),
-    "milvus": ("milvus,dense", 'uri = "{where}"\ncollection = "documents"'),
-    "chroma": ("http,dense", 'url = "{where}"\ncollection = "documents"'),
-    "sqlite": ("", 'file = "{where}"\ntable = "documents"\nid = "id"'),
-    "mcp": ("mcp", f'url = "{{where}}"\ntool = "search"\narguments = {_ARGUMENTS}'),
-    "command": ("", "command = {command}"),
-    "langchain": ("", 'object = "{where}"  # package.module:name\ndocument = "source"'),
-    "llamaindex": ("", 'object = "{where}"  # package.module:name'),
-}
-"""Kind of connection → the extras it needs, and its settings with the one answer a user gave."""
+SYSTEMS = {
+    "http": "http", "opensearch": "http", "elasticsearch": "http", "postgres": "postgres", "pgvector": "postgres,dense",
+    "qdrant": "qdrant,dense", "milvus": "milvus,dense", "chroma": "http,dense", "sqlite": "", "mcp": "mcp", "command": "",
+    "langchain": "", "llamaindex": "",
+}  # fmt: skip
+"""Kind of connection → the extras it needs."""
 EXTRAS = {
     "bm25": "search", "rm3": "search", "dense": "dense", "splade": "dense", "mmr": "dense", "memory": "search,dense",
 }  # fmt: skip
@@ -169,7 +156,7 @@ def starter(
     elif start.search == "python" and function == "missing":
         found |= {start.module: _stub(start, samples), **_samples(start, samples)}
     else:
-        found[start.golden] = _filled(_template("golden.yaml"), name=start.name, try_it=try_command(start))
+        found[start.golden] = _filled("golden.yaml", name=start.name, try_it=try_command(start))
     if start.forges in ("github", "both"):
         found[".github/workflows/ringtrue.yml"] = _ci("github.yml", start, source)
     if start.forges in ("gitlab", "both"):
@@ -181,13 +168,10 @@ def starter(
 
 def _samples(start: Start, folder: str) -> dict[str, str]:
     """Return documents to try, and the golden set that belongs to them."""
-    kept = sorted((files("ringtrue.ci") / "templates" / "documents").iterdir(), key=lambda file: file.name)
+    kept = sorted((TEMPLATES / "documents").iterdir(), key=lambda file: file.name)
     found = {f"{folder}/{file.name}": file.read_text(encoding="utf-8") for file in kept}
-    text = (
-        _template("start.yaml").replace("doc_id: documents/", f"doc_id: {folder}/").replace("id: start", f"id: {start.name}", 1)
-    )
-    after = f"\n# After every change of a document: {ingest_command(start)}" if start.search == "documents" else ""
-    return {**found, start.golden: _filled(text, folder=folder, after=after)}
+    ingest = ingest_command(start) if start.search == "documents" else ""
+    return {**found, start.golden: _filled("start.yaml", folder=folder, name=start.name, ingest=ingest)}
 
 
 def _stub(start: Start, samples: str) -> str:
@@ -197,7 +181,7 @@ def _stub(start: Start, samples: str) -> str:
         raise InputError(f"{start.module}: is not there, and lies outside this folder; start above it with --dir")
     if not name.isidentifier():
         raise InputError(f"{start.module}: is not there, and '{name}' is no function that can be written; name one like find")
-    return _filled(_template("search.py.txt"), name=name, documents=samples, golden=start.golden)
+    return _filled("search.py.txt", name=name, documents=samples, golden=start.golden)
 
 
 def try_command(start: Start) -> str:
@@ -255,13 +239,14 @@ def complete(file: Path, block: str) -> bool:
     return done != text
 
 
-def _template(name: str) -> str:
-    return (files("ringtrue.ci") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _filled(text: str, **values: str) -> str:
+def _filled(template: str, **values: Any) -> str:
     """Return a template with its ``<<names>>`` filled in; GitHub's own ``${{ … }}`` stay as they are."""
-    return re.sub(r"<<(\w+)>>", lambda found: values[found[1]], text)
+    from jinja2 import Environment, StrictUndefined
+
+    marks = {"variable_start_string": "<<", "variable_end_string": ">>", "block_start_string": "<%", "block_end_string": "%>"}
+    whitespace = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
+    made = Environment(**marks, comment_start_string="<#", undefined=StrictUndefined, **whitespace)  # type: ignore[arg-type]
+    return made.from_string((TEMPLATES / template).read_text(encoding="utf-8")).render(values)
 
 
 def extras_of(retrievers: Iterable[str], connections: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -281,87 +266,30 @@ def extras_of(retrievers: Iterable[str], connections: Mapping[str, Mapping[str, 
             needed.add("dense")
         elif connection in connections:
             kind = str(connections[str(connection)].get("kind"))
-            needed |= set(("http" if kind in RERANKERS else SYSTEMS.get(kind, ("",))[0]).split(","))
+            needed |= set(("http" if kind in RERANKERS else SYSTEMS.get(kind, "")).split(","))
     return sorted(needed - {""})
 
 
 def _ci(name: str, start: Start, source: str) -> str:
-    return _filled(
-        _template(name),
-        paths=_paths(start, github=name == "github.yml"),
-        source=source,
-        install=indent(_template("install.sh").rstrip(), " " * {"github.yml": 10, "gitlab.yml": 6}[name]),
-    )
-
-
-def _paths(start: Start, *, github: bool) -> str:
-    """Return the path filter of a pipeline; none if any file may belong to the search."""
-    if start.search not in ("documents", "sqlite"):
-        return ""
-    searched = f"{PurePosixPath(start.place)}/**" if start.search == "documents" else start.place
-    own = ".github/workflows/ringtrue.yml" if github else ".gitlab/ringtrue.yml"
-    watched = ["ringtrue.toml", "ringtrue-baseline.json", "golden/**", searched, own]
-    said = (
-        "\n    # Only files that can change an answer; remove `paths` to run on every change.\n    paths:"
-        if github
-        else "\n      changes:"
-    )
-    return said + "".join(f"\n{' ' * (6 if github else 8)}- {json.dumps(path)}" for path in watched)
+    """Return a pipeline; it runs for every change if any file may belong to the search."""
+    own = {"github.yml": ".github/workflows/ringtrue.yml", "gitlab.yml": ".gitlab/ringtrue.yml"}[name]
+    searched = {"documents": f"{PurePosixPath(start.place)}/**", "sqlite": start.place}.get(start.search)
+    watched = ["ringtrue.toml", "ringtrue-baseline.json", "golden/**", searched, own] if searched else []
+    install = _filled("install.sh").rstrip()
+    return _filled(name, paths=[json.dumps(path) for path in watched], source=source, install=install)
 
 
 def _settings(start: Start, function: str, samples: str, probed: Mapping[str, Any] | str) -> str:
     """Return ringtrue.toml."""
-    setup, connection = (
-        '# Runs before each evaluation in CI: install what the search needs, build its index.\n# setup = "…"\n',
-        "",
-    )
-    gate = (
-        "# latency_increase = 0.20          # p95 must grow by less than this share; inf: no rule\n"
-        "# It decides only with 200 timed answers on each side (passes under [eval]); with fewer, it is advisory.\n"
-    )
-    if start.search == "documents":
-        gate = (
-            "same_corpus = false                # the documents are part of a change; true: compare only over the same ones\n"
-            "latency_increase = inf             # answers take a fraction of a millisecond, where 20 % more is noise\n"
-        )
-        about = (
-            f"# The documents in {start.place}/ are searched. Whenever they change: {ingest_command(start)}\n"
-            'retriever = "bm25"                # others: hybrid, rrf(bm25, dense) >> mmr(0.7) …\n'
-            'folder = ".ringtrue/documents"    # made by ringtrue ingest; not for git'
-        )
-        setup = f'setup = "{ingest_command(start)}"    # runs before each evaluation in CI\n'
-    elif start.search == "python":
-        about = (
-            "# A function (text, k) of yours that returns ids, best first, or (id, score) pairs.\n"
-            f'python = "{start.place}"\n'
-            "# Files that decide its answers; a run that was made before one of them changed is no longer of this search.\n"
-            + {
-                "missing": f'watch = ["{start.module}", "{samples}/*"]\n'
-                'allow = ["depth"]                  # measures look deeper than the few samples reach; leave it out later',
-                "here": f'watch = ["{start.module}"]',
-                "installed": '# watch = ["search/*.py"]',
-            }[function]
-        )
-    else:
-        about = "# Described at the end of this file.\nretriever = \"connect('search')\""
-        said = SYSTEMS[start.search][1].format(where=start.place, command=json.dumps(start.place.split()))
-        if start.search == "http":
-            setup += _serve(start)
-            said = _http(start, probed)
-        connection = (
-            '\n# Your search. Every setting: docs/connect.md of Ringtrue. Secrets stay in variables: token_env = "TOKEN".\n'
-            f'[connections.search]\nkind = "{start.search}"\n{said}\n'
-        )
-    return _filled(_template("ringtrue.toml"), golden=start.golden, about=about, gate=gate, setup=setup, connection=connection)
-
-
-def _serve(start: Start) -> str:
-    """Return how the pipeline starts a service."""
-    mark, command = ("", _toml(start.serve)) if start.serve else ("# ", '"python -m my_service --port {port}"')
-    return (
-        "# Starts the search service of each side from its own checkout; {port} is a free port.\n"
-        f"{mark}serve = {command}\n"
-        '# ready = "http://localhost:{port}/healthz"   # a URL or a command; unless given, ready once the port listens\n'
+    return _filled(
+        "ringtrue.toml",
+        start=start,
+        function=function,
+        samples=samples,
+        ingest=ingest_command(start),
+        serve=f"serve = {_toml(start.serve)}" if start.serve else '# serve = "python -m my_service --port {port}"',
+        connection=_http(start, probed) if start.search == "http" else "",
+        command=json.dumps(start.place.split()),
     )
 
 
@@ -408,7 +336,7 @@ def _known_items(documents: Sequence[Document], name: str) -> str:
     with TemporaryDirectory() as scratch:
         target = Path(scratch) / f"{name}.yaml"
         save(made, target)
-        return _template("known-items.txt") + target.read_text(encoding="utf-8")
+        return _filled("known-items.txt") + target.read_text(encoding="utf-8")
 
 
 def _name_of(document: Document) -> str:

@@ -6,9 +6,7 @@ Nothing is computed here, and nothing below here prints or exits. Heavy imports 
 
 from __future__ import annotations
 
-import contextlib
 import os
-import select
 import sys
 import traceback
 from collections.abc import Mapping
@@ -25,7 +23,7 @@ GROUPS = {
         "init": "init:init_command",
         "demo": "demo:demo",
         "golden": "golden:app",
-        "ingest": "ingest:ingest_command",
+        "ingest": "search:ingest_command",
         "search": "search:search_command",
         "eval": "eval:eval_command",
         "score": "score:score_command",
@@ -40,7 +38,7 @@ GROUPS = {
         "comment": "comment:comment_command",
         "experiment": "experiment:app",
         "sweep": "sweep:sweep_command",
-        "learn": "learn:learn_command",
+        "learn": "sweep:learn_command",
         "review": "review:app",
     },
     "Live": {
@@ -48,17 +46,17 @@ GROUPS = {
         "feedback": "feedback:app",
         "sessions": "sessions:sessions_command",
         "shadow": "shadow:app",
-        "interleave": "interleave:interleave_command",
+        "interleave": "abtest:interleave_command",
         "test": "abtest:app",
         "flag": "flag:app",
     },
     "Operate": {
         "serve": "serve:serve_command",
-        "health": "health:health_command",
+        "health": "serve:health_command",
         "store": "store:app",
-        "keys": "keys:app",
-        "self-test": "selftest:self_test",
-        "bench": "bench:app",
+        "keys": "serve:app",
+        "self-test": "check:self_test",
+        "bench": "check:app",
     },
     "Memory": {"memory": "memory:app"},
 }
@@ -104,35 +102,20 @@ def common(
 
 
 def script() -> None:
-    """The installed program: like other tools it ends quietly when the reader of its output goes away.
-
-    A closed pipe is an error like any other and not a signal (SIGPIPE), which would also end the program when a caller of the
-    service or a search that it asks closes its connection.
-    """
+    """The installed program: like other tools it ends quietly when the reader of its output goes away."""
     try:
         main()
     except BrokenPipeError:
         pass
     except SystemExit as end:
-        # The parser of commands ends with 1 for it, which stands for a check that failed here.
-        if not (isinstance(end.__context__, BrokenPipeError) and _unread()):
+        # The parser of commands ends with 1 for a closed pipe; here, 1 stands for a check that failed.
+        if not isinstance(end.__context__, BrokenPipeError):
             raise
     # What is left in the buffers goes nowhere, as it would anyway, but without an error at the very end.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(nowhere, stream.fileno())
     sys.exit(UNREAD)
-
-
-def _unread() -> bool:
-    """Return whether the reader of the output has gone."""
-    if not hasattr(select, "poll"):  # Windows
-        return False
-    watched = select.poll()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or no file at all
-            watched.register(stream.fileno(), 0)
-    return any(event & select.POLLERR for _, event in watched.poll(0))
 
 
 def main() -> None:
@@ -151,11 +134,11 @@ def main() -> None:
             default_map=_defaults(settings),
         )
         sys.stdout.flush()
+    except BrokenPipeError:
+        raise
     except Exception as problem:
         if debug:
             traceback.print_exc()
-        if isinstance(problem, BrokenPipeError) and _unread():
-            raise
         code, message = _explain(problem)
         if message:
             from ringtrue.cli.show import harmless

@@ -11,6 +11,7 @@ import typer
 from ringtrue.cli import show
 from ringtrue.cli.gate import BASELINE, BaselineFile
 from ringtrue.cli.options import Json, command_group
+from ringtrue.config import load_config
 from ringtrue.errors import REGRESSION, InputError
 
 if TYPE_CHECKING:
@@ -82,7 +83,6 @@ def update(
     Example: ringtrue baseline update --run runs/today
     Example: ringtrue baseline update --run runs/today --force --reason "smaller model, half the cost"
     """
-    from ringtrue.config import load_config
     from ringtrue.run import newest_run, open_run
     from ringtrue.verdict import Policy, baseline_of, read_baseline, write_baseline
     from ringtrue.verdict.reachable import with_measures

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.evaluating import Asked, Named, settled
-from ringtrue.cli.gate import PolicyOptions, committed
+from ringtrue.cli.comment import posted_comment
+from ringtrue.cli.eval import Asked, Named, settled
+from ringtrue.cli.gate import BASELINE, PolicyOptions, committed
 from ringtrue.cli.options import Json
-from ringtrue.errors import OK, UNDECIDED, InputError, RingtrueError
+from ringtrue.config import environment_without_tokens, github, load_config
+from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError, RingtrueError
 
 if TYPE_CHECKING:
     from ringtrue.ci import ServiceCommands, Side
@@ -167,7 +169,6 @@ def _flags(job: CiJob) -> list[str]:
 
 def _judged(job: CiJob, *, run: Path | None, baseline: Path | None, base_ref: str | None) -> Outcome:
     """Evaluate what has to be, gate it and write the reports; raises RingtrueError if there is no verdict."""
-    from ringtrue.cli.gate import BASELINE
     from ringtrue.run import open_run
     from ringtrue.verdict import find_baseline
 
@@ -193,7 +194,6 @@ def _judged(job: CiJob, *, run: Path | None, baseline: Path | None, base_ref: st
 def _compared(job: CiJob, ref: str) -> Outcome:
     """Evaluate the change and the commit it builds on, one after the other, and gate the one against the other."""
     from ringtrue.ci import check_code, check_servers, checkout, repository_root
-    from ringtrue.errors import CannotDecide
     from ringtrue.run import open_run
     from ringtrue.verdict import baseline_of
     from ringtrue.verdict.reachable import with_measures
@@ -230,7 +230,6 @@ def _base_job(job: CiJob, folder: Path) -> tuple[CiJob, list[str]]:
     A base that cannot start its service yet, because the change brings ``serve``, gets the settings of the change.
     """
     from ringtrue.ci import ServiceCommands
-    from ringtrue.config import load_config
 
     head, base = load_config(), load_config(folder)
     own = base.commands.get("ci", {})
@@ -257,7 +256,6 @@ def _base_job(job: CiJob, folder: Path) -> tuple[CiJob, list[str]]:
 
 def _check_addresses(job: CiJob, base: CiJob | None = None, folder: Path = Path()) -> None:
     from ringtrue.ci import AskedServers, check_addresses
-    from ringtrue.config import load_config
     from ringtrue.retrieve import parts_of
 
     def servers(side: CiJob, place: Path) -> AskedServers:
@@ -277,14 +275,12 @@ def _expressions(asked: Asked) -> list[str]:
 
 def _extras(asked: Asked) -> list[str]:
     from ringtrue.ci import extras_of
-    from ringtrue.config import load_config
 
     return extras_of(_expressions(asked), load_config().connections)
 
 
 def _evaluated(job: CiJob, folder: Path, name: str, *more: str) -> Side:
     from ringtrue.ci import evaluate_in
-    from ringtrue.config import environment_without_tokens
     from ringtrue.run import usual_measures
 
     measures = [
@@ -365,7 +361,6 @@ def _without(code: int, reason: str, key: str) -> Outcome:
 def _handed_out(outcome: Outcome, out: Path) -> list[str]:
     """Hand the results to the pipeline; returns what could not be."""
     from ringtrue.ci import add_outputs, add_summary
-    from ringtrue.config import github
 
     if not outcome.files:
         (out / "comment.md").write_text(outcome.comment, encoding="utf-8")
@@ -384,8 +379,6 @@ def _handed_out(outcome: Outcome, out: Path) -> list[str]:
 
 def _commented(text: str, key: str) -> list[str]:
     """Keep the comment up to date; returns what there is to say about it. Nothing here changes the verdict."""
-    from ringtrue.cli.comment import posted_comment
-
     try:
         posted = posted_comment(text, key=key)
     except RingtrueError as problem:

@@ -10,6 +10,7 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.options import Json
+from ringtrue.config import github, gitlab
 from ringtrue.errors import InputError, MissingInput
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ def posted_comment(
 ) -> Posted | None:
     """Post where the environment says this runs, unless told otherwise; None if there is no pull request."""
     from ringtrue.ci import marker_in, post_comment, post_note, pull_request_number
-    from ringtrue.config import github, gitlab
     from ringtrue.report import marker
 
     if forge not in (None, "github", "gitlab"):

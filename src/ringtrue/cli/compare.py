@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ringtrue.cli import show
+from ringtrue.cli.eval import count_look
 from ringtrue.cli.options import Json
+from ringtrue.cli.score import judgments_in
 from ringtrue.errors import UNDECIDED, InputError, nearest
 
 if TYPE_CHECKING:
@@ -104,9 +106,6 @@ def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str]) -> l
     if golden is None:
         found: list[Arm] = [_opened(run, measures) for run in runs]
     else:
-        from ringtrue.cli.held_out import count_look
-        from ringtrue.cli.score import judgments_in
-
         judgments = judgments_in(golden)
         count_look(judgments, golden, who="ringtrue compare", what=" ".join(runs))
         found = [_scored(run, judgments, measures) for run in runs]

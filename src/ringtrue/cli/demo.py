@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringtrue.cli import show
+from ringtrue.cli.eval import record
 from ringtrue.cli.options import Json
+from ringtrue.cli.search import progress_bar
 
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet
@@ -68,7 +70,6 @@ def demo(
 
 
 def _ingested(golden: GoldenSet, folder: Path, *, quiet: bool) -> Collection:
-    from ringtrue.cli.ingest import progress_bar
     from ringtrue.retrieve import Collection, build, indexes_of
 
     collection = Collection.create(folder)
@@ -149,8 +150,6 @@ def _conclude(folder: Path, golden: GoldenSet, hybrid: Evaluation, report: Repor
 
 
 def _as_json(folder: Path, found: dict[str, Evaluation], comparison: Comparison, verdict: Verdict, refused: Verdict) -> None:
-    from ringtrue.cli.eval import record
-
     def judged(one: Verdict) -> dict[str, Any]:
         failures = [{"measure": check.measure, "message": check.message, "queries": check.queries} for check in one.failures]
         return {"verdict": one.word, "exit_code": one.exit_code, "failures": failures}

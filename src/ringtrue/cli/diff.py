@@ -11,6 +11,7 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.options import Json
+from ringtrue.cli.score import judgments_in
 from ringtrue.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ def diff_command(
 
 def scored(one: Run, other: Run, qrels: str, *, k: int) -> Values:
     """Return RR and nDCG of both runs by these judgments."""
-    from ringtrue.cli.score import judgments_in
     from ringtrue.measures import score
 
     judgments = judgments_in(qrels)

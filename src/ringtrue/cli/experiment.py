@@ -12,6 +12,7 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.options import Json, Overwrite, check_new, command_group
+from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, SpecError
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ def add(
     Example: ringtrue experiment add runs/small-chunks --baseline runs/before -d "Reduce chunk size to 256 tokens"
     Example: ringtrue experiment add runs/rerank --verdict "REJECTED (twice the latency)"
     """
-    from ringtrue.config import load_config
     from ringtrue.experiment import ExperimentFile, check_verdict, experiment_of, given_change, open_arm
     from ringtrue.run import commit_of, open_run
     from ringtrue.verdict import Policy

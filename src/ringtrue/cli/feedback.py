@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.options import Since, StoreOptions, Until, Who, command_group, moment, person
+from ringtrue.cli.search import opened
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -233,8 +235,6 @@ def learn(
     Example: ringtrue feedback learn --since 7d --dry-run
     Example: ringtrue feedback learn --since 7d --in .ringtrue/index
     """
-    from collections import Counter
-
     from ringtrue.feedback import learn_from_log
 
     now = datetime.now(UTC)
@@ -355,8 +355,6 @@ def _worded(detail: Mapping[str, Any]) -> str:
 def _facts(folder: Path | None) -> Mapping[str, Mapping[str, Any]]:
     if folder is None:
         return {}
-    from ringtrue.cli.search import opened
-
     return opened(folder).metadata()
 
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.evaluating import Asked, evaluated, settled
+from ringtrue.cli.eval import Asked, ResultOptions, evaluated, settled
 from ringtrue.cli.options import Json
-from ringtrue.cli.store_results import ResultOptions
+from ringtrue.cli.search import opened
+from ringtrue.config import load_config
+from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
     from ringtrue.run import Evaluation
@@ -56,7 +58,6 @@ class PolicyOptions:
 
     def policy(self) -> Policy:
         """Return the policy of ringtrue.toml with the given options in place of its settings; raises InputError."""
-        from ringtrue.config import load_config
         from ringtrue.verdict import Policy
 
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "floor"}
@@ -92,7 +93,6 @@ def gate_command(
     from ringtrue.cli.show_verdict import print_verdict, record
     from ringtrue.report import report_on, report_writer
     from ringtrue.run import new_run_folder, open_run, save, usual_measures
-    from ringtrue.traffic import marked
     from ringtrue.verdict import find_baseline, gate, with_checks
 
     policy = rules.policy()
@@ -141,7 +141,6 @@ def _given(context: typer.Context, name: str) -> bool:
 
 def committed(evaluation: Evaluation, asked: Asked) -> tuple[list[Check], list[str]]:
     """Return what speaks against judging a run that was made earlier, and what could not be checked."""
-    from ringtrue.cli.search import opened
     from ringtrue.golden import load
     from ringtrue.run.named import subjects_named
     from ringtrue.verdict.committed import committed_checks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,12 +11,12 @@ import typer
 
 from ringtrue.brief import shell_word
 from ringtrue.cli import show
-from ringtrue.cli.bootstrap import bootstrap_command
-from ringtrue.cli.columns import columns_of
-from ringtrue.cli.options import Json, Overwrite, Source, check_new, command_group
-from ringtrue.cli.refresh import refresh_command
+from ringtrue.cli.golden_make import bootstrap_command, refresh_command
+from ringtrue.cli.options import Json, Overwrite, Source, check_new, columns_of, command_group
+from ringtrue.cli.score import judgments_in
+from ringtrue.cli.search import progress_bar
 from ringtrue.cli.validate import validate_command
-from ringtrue.errors import REGRESSION, CannotDecide, InputError
+from ringtrue.errors import REGRESSION, CannotDecide, InputError, nearest
 
 if TYPE_CHECKING:
     from ringtrue.retrieve.connectors.base import Connector
@@ -60,7 +61,6 @@ def show_set(
 
     Example: ringtrue golden show hotel --query q001
     """
-    from ringtrue.errors import nearest
     from ringtrue.golden import content_hash, load, slice_fields, version_name
 
     if query is not None and document is not None:
@@ -110,8 +110,6 @@ def show_set(
 
 
 def _count(queries: Any, field: str) -> dict[str, int]:
-    from collections import Counter
-
     from ringtrue.golden import slice_of
 
     return dict(sorted(Counter(slice_of(query, field) for query in queries).items()))
@@ -308,7 +306,6 @@ def ingest(
     Example: ringtrue golden ingest hotel --into "connect('shop')" --tenant test
     Example: ringtrue golden ingest hotel --into "connect('shop')" --tenant test --remove
     """
-    from ringtrue.cli.ingest import progress_bar
     from ringtrue.golden import load
     from ringtrue.run import plant, remove_planted
 
@@ -362,7 +359,6 @@ def pool(
 
     Example: ringtrue golden pool a.run b.run --qrels qrels.txt --depth 20 --out to-judge.csv
     """
-    from ringtrue.cli.score import judgments_in
     from ringtrue.formats import read_named_runs
     from ringtrue.formats.table import write_rows
     from ringtrue.golden import pool as pool_of
@@ -402,7 +398,6 @@ def agreement(
 
     Example: ringtrue golden agreement rater-a.qrels rater-b.qrels --check
     """
-    from ringtrue.cli.score import judgments_in
     from ringtrue.measures import as_qrels
     from ringtrue.stats import cohen_kappa, krippendorff_alpha
 

@@ -14,7 +14,10 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.options import Overwrite
+from ringtrue.cli.search import DEFAULT_FOLDER
+from ringtrue.config import load_config, with_port
 from ringtrue.errors import AccessDenied, InputError, RingtrueError
+from ringtrue.extras import installed_source
 
 if TYPE_CHECKING:
     from ringtrue.ci import Start
@@ -46,7 +49,6 @@ def init_command(
     Example: ringtrue init --yes --search http --where http://localhost:8000/search --serve 'python app.py {port}'
     """
     from ringtrue.ci import SAMPLE, Start, complete, connection_in, starter, write_new
-    from ringtrue.extras import installed_source
 
     said = Start()
     if not (yes or json):
@@ -116,7 +118,6 @@ def _missing_lines(left: Sequence[str]) -> list[str]:
 
 def _probed(start: Start) -> Mapping[str, Any] | str:
     """Return the settings that an HTTP endpoint answers, or why none were found; says what it is."""
-    from ringtrue.config import with_port
     from ringtrue.retrieve.connectors.probe import probe
 
     try:
@@ -141,7 +142,6 @@ def _probed(start: Start) -> Mapping[str, Any] | str:
 def _access(start: Start) -> dict[str, Any]:
     """Return the credentials with which ringtrue.toml in this folder asks the host of a start."""
     from ringtrue.ci import ACCESS
-    from ringtrue.config import load_config
 
     config = load_config()
     settings = config.connections.get("search", {}) if config.file and config.file.parent == Path.cwd() else {}
@@ -222,7 +222,6 @@ def _function_at(start: Start) -> Literal["missing", "here", "installed"]:
 
 def _ingest(start: Start) -> int:
     """Index the documents as ``ringtrue ingest`` does, and return how many there are."""
-    from ringtrue.cli.ingest import DEFAULT_FOLDER
     from ringtrue.retrieve import Collection, build, indexes_of
     from ringtrue.retrieve.sources import read_documents
 

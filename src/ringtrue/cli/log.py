@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 import typer
 
 from ringtrue.cli import show
-from ringtrue.cli.options import AGO, UNITS, Json, Since, StoreOptions, StoreUrl, Until, command_group, moment
+from ringtrue.cli.options import AGO, UNITS, Json, Since, StoreOptions, StoreUrl, Until, columns_of, command_group, moment
+from ringtrue.cli.store import prune as prune_store
 from ringtrue.errors import InputError, nearest
+from ringtrue.traffic import KINDS, kind_of
 
 if TYPE_CHECKING:
     from ringtrue.answers import EventType
@@ -155,7 +157,6 @@ def import_command(
     Example: ringtrue log import ubi_queries.jsonl ubi_events.jsonl --action sample_order=selection
     Example: ringtrue log import top-searches.csv --columns query=term,count=hits
     """
-    from ringtrue.cli.columns import columns_of
     from ringtrue.log import ACTIONS, SOURCES, Redactor, Unredacted, import_files
 
     if source not in SOURCES:
@@ -224,14 +225,10 @@ def prune(
 
     Example: ringtrue log prune --dry-run
     """
-    from ringtrue.cli.store import prune as prune_store
-
     prune_store(store=store, archive=archive, dry_run=dry_run, forget=None, json=json)
 
 
 def _traffic(text: str) -> Traffic | Literal["all"]:
-    from ringtrue.traffic import KINDS, kind_of
-
     if text == "all":
         return "all"
     try:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ringtrue.cli import show
+from ringtrue.cli.gate import BASELINE
+from ringtrue.config import load_config
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -85,7 +87,6 @@ def _formats(given: list[str] | None, *, json: bool) -> list[str]:
 
 def _usual(evaluation: Evaluation) -> Path | None:
     """Return the baseline of this folder, as the gate takes it; one of another golden set says nothing about this run."""
-    from ringtrue.cli.gate import BASELINE
     from ringtrue.verdict import read_baseline
 
     if not BASELINE.is_file():
@@ -98,7 +99,6 @@ def _usual(evaluation: Evaluation) -> Path | None:
 
 
 def _report(evaluation: Evaluation, against: Path | None, baseline: Path | None, title: str, *, alone: bool) -> Report:
-    from ringtrue.config import load_config
     from ringtrue.report import report_on
     from ringtrue.run import open_run
     from ringtrue.verdict import Policy, read_baseline

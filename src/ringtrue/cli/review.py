@@ -12,8 +12,9 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.options import Overwrite, StoreOptions, check_new, command_group, utc_now
+from ringtrue.cli.search import documents_in
 from ringtrue.cli.show import harmless
-from ringtrue.errors import InputError
+from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from ringtrue.answers import Dispute
@@ -99,7 +100,6 @@ def texts(
 
 def _passages(source: str, *, documents: bool = False) -> dict[str, tuple[str, str]]:
     """Return title and text of documents by id, from a run folder or documents; a plain run has none."""
-    from ringtrue.cli.ingest import documents_in
     from ringtrue.run import open_run
 
     place = Path(source)
@@ -122,7 +122,6 @@ def list_items(
 
     Example: ringtrue review list --state pending_review
     """
-    from ringtrue.errors import nearest
     from ringtrue.review.queue import STATES
 
     if state is not None and state not in STATES:

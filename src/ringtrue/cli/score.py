@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ringtrue.cli import show
+from ringtrue.cli.eval import count_look
 from ringtrue.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ def score_command(
 
     Example: ringtrue score qrels.txt run.txt nDCG@10 R@100 AP -q
     """
-    from ringtrue.cli.held_out import count_look
     from ringtrue.formats import BULK, read_run
     from ringtrue.measures import check_documents, score
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -11,9 +12,11 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.flag import Flagged
-from ringtrue.cli.ingest import DEFAULT_FOLDER
 from ringtrue.cli.options import StoreOptions, Who, command_group, moment, person
+from ringtrue.cli.search import DEFAULT_FOLDER
+from ringtrue.cli.search import opened as documents
 from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
     from ringtrue.answers import ShadowSummary
@@ -245,7 +248,6 @@ def _golden(
     allow: Sequence[str] = (),
 ) -> OnGolden:
     """Evaluate both sides on a golden set; its own documents are searched if it has some, else those in the folder."""
-    from ringtrue.cli.search import opened as documents
     from ringtrue.golden import load
     from ringtrue.retrieve import names_documents
     from ringtrue.rollout import change_flag, measures_for, record_on_golden, without_constitutional
@@ -278,7 +280,6 @@ def _log(
     """Ask both sides a sample of the logged searches, each once."""
     from ringtrue.rollout import Described, Shadow, grades_by_words, scorer
     from ringtrue.rollout.evidence import SINCE
-    from ringtrue.traffic import marked
 
     logged = store.queries(project=project, since=moment(since, now))
     flag = store.flag(name, project=project)
@@ -302,8 +303,6 @@ def _log(
 
 
 def _status(flag: Flag, found: ShadowSummary) -> dict[str, Any]:
-    from dataclasses import asdict
-
     facts = {part: flag.metadata.get(part) for part in ("candidate", "production", "candidate_since")}
     return {"on": flag.shadow, **facts, **asdict(found)}
 

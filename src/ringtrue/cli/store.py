@@ -9,6 +9,7 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.options import Json, Overwrite, StoreOptions, StoreUrl, command_group, existing, utc_now
+from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput
 
 if TYPE_CHECKING:
@@ -129,7 +130,6 @@ def prune(
 
     Example: ringtrue store prune --dry-run
     """
-    from ringtrue.config import load_config
     from ringtrue.store import Retention
 
     config = load_config()

@@ -202,9 +202,7 @@ def test_every_extra_and_every_kind_of_connection_is_known(root) -> None:
     from ringtrue.retrieve.expression import ALL
 
     declared = set(tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"])
-    assert {
-        extra for text in (*EXTRAS.values(), *(row[0] for row in SYSTEMS.values())) for extra in text.split(",")
-    } <= declared | {""}
+    assert {extra for text in (*EXTRAS.values(), *SYSTEMS.values()) for extra in text.split(",")} <= declared | {""}
     assert set(KINDS) == {*SYSTEMS, "run"}
     assert set(EXTRAS) <= set(ALL)
 
