@@ -93,7 +93,9 @@ class Envelope:
             if service is not None:
                 route = getattr(scope.get("route"), "path", "other")
                 spent = time.perf_counter() - began
-                service.telemetry.observe_request(scope["method"], route, status, spent, project=scope["state"].get("project"))
+                service.telemetry.durations.request(
+                    scope["method"], route, status, spent, project=scope["state"].get("project")
+                )
 
 
 class BrowserSessions:

@@ -14,7 +14,7 @@ import pytest
 
 import ringtrue
 from ringtrue import Client
-from ringtrue.client.jobs import Job
+from ringtrue.client import Job
 from ringtrue.extras import install_command
 from scripted_service import Answer, Cut, Scripted, refusal, scripted
 

@@ -21,9 +21,9 @@ from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, refused
 from ringtrue.service.jobs import STOPPING, Progress
-from ringtrue.service.models import Cursor, paged
+from ringtrue.service.models import Cursor, paged, wrong_cursor
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
-from ringtrue.service.routes.jobs import job_text, wrong_cursor
+from ringtrue.service.routes.jobs import job_text
 from ringtrue.service.work.evaluating import Plan, Wanted, evaluated, kept, planned, summary
 from ringtrue.service.work.gating import gated, verdict_record
 from ringtrue.service.work.library import (
@@ -214,7 +214,7 @@ def job_list(
     try:
         rows = service.of(caller).jobs(project=caller.project, limit=JOBS + 1, before=cursor, state=chosen)
     except MissingInput:
-        raise wrong_cursor(cursor) from None
+        raise wrong_cursor() from None
     shown, after = paged(rows, JOBS, "job_id")
     return page(
         request, caller, "jobs.html.jinja", active="evaluate", jobs=shown, next=after, cursor=cursor, state=chosen or "",

@@ -14,8 +14,8 @@ from ringtrue.golden import Rule, rater_name
 from ringtrue.review import Rater, ReviewQueue
 from ringtrue.review.agreement import require, said_by_raters
 from ringtrue.review.queue import Standing, publish_entry
+from ringtrue.service.models import wrong_cursor
 from ringtrue.service.work.library import golden_named, keep_golden
-from ringtrue.service.work.logging_in import bad_cursor
 from ringtrue.store import ReviewItem
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def _place(cursor: str) -> tuple[float, str, str]:
     try:
         number = float(priority)
     except ValueError:
-        raise bad_cursor() from None
+        raise wrong_cursor() from None
     if not mark or not math.isfinite(number):
-        raise bad_cursor()
+        raise wrong_cursor()
     return number, created_at, key
 
 
