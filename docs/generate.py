@@ -306,6 +306,17 @@ def requirements() -> str:
     return "\n".join(lines) + "\n"
 
 
+def shape() -> tuple[Path, str]:
+    """The page of the architecture with the table of figures of tests/shape.py."""
+    sys.path.append(str(ROOT / "tests"))
+    from shape import markdown
+
+    path = ROOT / "docs" / "architecture.md"
+    begin, end = "<!-- figures of tests/shape.py -->\n", "<!-- end of figures -->"
+    head, _, rest = path.read_text(encoding="utf-8").partition(begin)
+    return path, head + begin + markdown() + "\n" + end + rest.partition(end)[2]
+
+
 def pages() -> Iterator[tuple[Path, str]]:
     """Yield every generated file with the content it should have."""
     yield ROOT / "docs" / "reference" / "measures.md", measures()
@@ -314,6 +325,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs" / "reference" / "rest.md", rest()
     yield ROOT / "docs" / "conformance.md", conformance()
     yield ROOT / "docs" / "requirements.md", requirements()
+    yield shape()
     for name in shipped():
         yield set_readme(name)
 
