@@ -31,10 +31,10 @@ class Durations:
         self._requests = _histogram(REQUESTS, REQUEST_BUCKETS)
         self._routes: set[str] = {OTHER}
 
-    def request(self, method: str, route: str, status: int, seconds: float, *, project: str | None) -> None:
+    def request(self, method: str, route: str, status: int, seconds: float, *, project: str | None = None) -> None:
         """Count a request; ``route`` is the template of its address, ``project`` that of its caller, None without a key."""
         if route not in self._routes:
-            if len(self._routes) < MOST_ROUTES:
+            if len(self._routes) <= MOST_ROUTES:
                 self._routes.add(route)
             else:
                 route = OTHER

@@ -24,6 +24,11 @@ from ringtrue.store import timestamp
 
 router = APIRouter(prefix="/v1", responses=ERRORS)
 PACKAGES = ("ringtrue", "fastapi", "starlette", "uvicorn", "pydantic", "SQLAlchemy", "psycopg", "prometheus_client")
+SHOWN = (
+    "host", "port", "project", "https", "hosts", "proxies", "retriever", "prefix", "gauges", "history_seconds", "body_limit",
+    "time_limit", "at_once", "jobs", "rates", "demo",
+)  # fmt: skip
+"""Settings that whoever runs the server may see: none holds a secret or a path."""
 JOBS = 200
 """The newest jobs that are counted."""
 
@@ -71,7 +76,7 @@ def runs_the_server(service: Service, caller: Caller) -> bool:
 def diagnostics(service: Here, caller: Admin) -> Diagnostics:
     """Return what whoever runs this server wants to know of it."""
     # The intake serves all projects, and its figures would tell one project how much the others log.
-    settings = service.settings
+    settings, shown = service.settings, asdict(service.settings)
     if not runs_the_server(service, caller):
         raise Refused(
             403, "forbidden", "this tells of all projects; it needs a key of the one that the server was started with"
@@ -86,26 +91,11 @@ def diagnostics(service: Here, caller: Admin) -> Diagnostics:
         uptime_s=(service.now() - service.started_at).total_seconds(),
         intake=service.intake.figures,
         jobs=dict(sorted(jobs.items())),
-        settings={
-            "host": settings.host,
-            "port": settings.port,
-            "project": settings.project,
+        settings={name: shown[name] for name in SHOWN}
+        | {
             "keys": not settings.open,
-            "https": settings.https,
-            "hosts": list(settings.hosts),
-            "proxies": list(settings.proxies),
-            "retriever": settings.retriever,
             "serves_folder": settings.folder is not None,
             "serves_golden": settings.golden is not None,
-            "prefix": settings.prefix,
-            "gauges": dict(settings.gauges),
-            "history_seconds": settings.history_seconds,
-            "body_limit": settings.body_limit,
-            "time_limit": settings.time_limit,
-            "at_once": settings.at_once,
-            "jobs": settings.jobs,
-            "rates": asdict(settings.rates),
-            "demo": settings.demo,
         },
         backlog=known["backlog"],
         evaluation=known["evaluation"],
