@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.records import Floats, Hit, Stage
-from ringtrue.retrieve.collection import scope_values
+from ringtrue.retrieve.documents import scope_values
 from ringtrue.retrieve.fuse import floor_of, scored
 from ringtrue.retrieve.protocol import check_k, ranked, whole_number
 
