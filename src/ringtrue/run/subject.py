@@ -133,7 +133,7 @@ def subject_of(
     called = name or getattr(found, "name", None) or getattr(retriever, "__name__", None) or type(retriever).__name__
     what = retriever.deciding() if isinstance(retriever, Connector) else {"source": _source_of(retriever)}
     kept = indexes_of(retriever)
-    documents = kept[0].collection if kept else None
+    indexed = kept[0].collection if kept else None
     return Subject(
         str(called),
         str(called),
@@ -142,7 +142,7 @@ def subject_of(
         _hash({"name": str(called), "what": what, "version": version, "watched": seen}),
         # What a function calls, and what a connected system holds, cannot be seen from here.
         complete=bool(version) or _replays(found),
-        collection=documents,
+        collection=indexed,
         in_process=not own,
         replays=_replays(found),
         given=retriever,

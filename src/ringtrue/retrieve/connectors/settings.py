@@ -43,7 +43,8 @@ _MEANS = {str: "a text", bool: "true or false", int: "a whole number", float: "a
 
 def check_settings(who: str, settings: Any) -> None:
     """Raise InputError naming the first field whose value its type does not allow."""
-    hints = _hints(type(settings))
+    kind: Any = type(settings)
+    hints = _hints(kind)
     for item in fields(settings):
         value, hint = getattr(settings, item.name), hints[item.name]
         if not _fits(value, hint):
