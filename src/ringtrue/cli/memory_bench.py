@@ -14,7 +14,7 @@ from ringtrue.errors import InputError, nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ringtrue.memory.bench import Row
+    from ringtrue.memory.bench import BenchRow
 
 COLUMNS = (
     ("SetP@3", "SetP@3"), ("P@3", "P@3"), ("answered", "answered"), ("off-topic silent", "off-topic silent"),
@@ -71,6 +71,6 @@ def bench_command(
     )
 
 
-def measured(rows: Sequence[Row], name: str) -> bool:
+def measured(rows: Sequence[BenchRow], name: str) -> bool:
     """True if any row has the measure; a set without constitutional memories, say, has nothing to show for them."""
     return any(name in row.measures for row in rows)

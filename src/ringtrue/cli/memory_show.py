@@ -13,9 +13,10 @@ from ringtrue.cli.options import Json
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
+    from ringtrue.memory.engine import MemoryAnswer
+    from ringtrue.memory.hook.index import MemoryHit
     from ringtrue.memory.hook.memory import Memory
     from ringtrue.memory.hook.settings import Settings
-    from ringtrue.memory.search import Answer, MemoryHit
 
 
 def show_command(
@@ -141,7 +142,7 @@ def search_command(
     Example: ringtrue memory search "how do we sign tokens"
     Example: ringtrue memory search "refund twice" --strategy hybrid --explain
     """
-    from ringtrue.memory.search import search_memories
+    from ringtrue.memory.engine import search_memories
 
     folder = found_root(root)
     settings = settings_of(folder)
@@ -169,9 +170,9 @@ def _row(hit: MemoryHit, root: str) -> list[str]:
     return [memory.category, title_of(memory), tags, day, place_of(memory, root), show.score(hit.score)]
 
 
-def _explained(root: str, text: str, answer: Answer, settings: Settings, *, now: float) -> dict[str, Any]:
+def _explained(root: str, text: str, answer: MemoryAnswer, settings: Settings, *, now: float) -> dict[str, Any]:
+    from ringtrue.memory.explain import hook_view
     from ringtrue.memory.hook.words import match_expression, query_words
-    from ringtrue.memory.search import hook_view
 
     limit = settings.search.query_max_tokens
     words = query_words(text, limit)
@@ -195,8 +196,8 @@ def _explained(root: str, text: str, answer: Answer, settings: Settings, *, now:
 
 def _found_in(words: list[str], memory: Memory, most: int) -> dict[str, list[str]]:
     """Return the words of a question that title, tags, trigger phrases and body have, as stems or beginnings."""
-    from ringtrue.memory.hook.evidence import stem
-    from ringtrue.memory.hook.points import words_of
+    from ringtrue.memory.hook.rarity import stem
+    from ringtrue.memory.hook.title_tags import words_of
 
     found: dict[str, list[str]] = {}
     parts = {"title": memory.title, "tags": " ".join(memory.tags), "triggers": " ".join(memory.trigger_phrases)}
@@ -209,7 +210,7 @@ def _found_in(words: list[str], memory: Memory, most: int) -> dict[str, list[str
     return found
 
 
-def _print_reasons(answer: Answer, reasons: dict[str, Any]) -> None:
+def _print_reasons(answer: MemoryAnswer, reasons: dict[str, Any]) -> None:
     print(f"\nstrategy {answer.strategy}; words: {', '.join(reasons['words']) or 'none that tell something'}")
     rows = []
     for hit in answer.hits:

@@ -12,7 +12,7 @@ import pytest
 
 import ringtrue
 from ringtrue import Client
-from ringtrue.client.jobs import Job
+from ringtrue.client import Job
 from scripted_service import Answer, Cut, Scripted, refusal, scripted
 
 KEY = "rt_nobody-may-read-this-0123456789"
