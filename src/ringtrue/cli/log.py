@@ -174,7 +174,7 @@ def import_command(
     Example: ringtrue log import top-searches.csv --columns query=term,count=hits
     """
     from ringtrue.cli.columns import columns_of
-    from ringtrue.log import ACTIONS, SOURCES, Redactor, Unredacted, import_files
+    from ringtrue.log import ACTIONS, SOURCES, Redactor, import_files
 
     if source not in SOURCES:
         raise InputError(f"there is no kind of log '{source}'; did you mean {nearest(source, SOURCES)}?")
@@ -183,7 +183,7 @@ def import_command(
         found = import_files(
             opened,
             files,
-            cleaner=Unredacted() if raw else Redactor(),
+            cleaner=Redactor(kinds=()) if raw else Redactor(),
             project=options.project,
             source=source,
             actions=actions,
