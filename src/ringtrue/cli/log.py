@@ -157,7 +157,7 @@ def import_command(
     Example: ringtrue log import ubi_queries.jsonl ubi_events.jsonl --action sample_order=selection
     Example: ringtrue log import top-searches.csv --columns query=term,count=hits
     """
-    from ringtrue.log import ACTIONS, SOURCES, Redactor, Unredacted, import_files
+    from ringtrue.log import ACTIONS, SOURCES, Redactor, import_files
 
     if source not in SOURCES:
         raise InputError(f"there is no kind of log '{source}'; did you mean {nearest(source, SOURCES)}?")
@@ -166,7 +166,7 @@ def import_command(
         found = import_files(
             opened,
             files,
-            cleaner=Unredacted() if raw else Redactor(),
+            cleaner=Redactor(kinds=()) if raw else Redactor(),
             project=options.project,
             source=source,
             actions=actions,

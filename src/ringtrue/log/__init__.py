@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
-    from ringtrue.log.counters import Counts as Counts, living as living
+    from ringtrue.log.counters import Counts as Counts, Recovered as Recovered, living as living
     from ringtrue.log.exchange import (
         Imported as Imported,
         SOURCES as SOURCES,
@@ -38,10 +38,9 @@ if TYPE_CHECKING:
         Watched as Watched,
         log_folder as log_folder,
     )
-    from ringtrue.log.redact import Redactor as Redactor, Unredacted as Unredacted
+    from ringtrue.log.redact import Redactor as Redactor
     from ringtrue.log.spans import queries_in_spans as queries_in_spans
     from ringtrue.log.ubi import ACTIONS as ACTIONS, rows_in_ubi as rows_in_ubi
-    from ringtrue.log.writer import Recovered as Recovered
     from ringtrue.store import FeedbackEvent as FeedbackEvent, LoggedQuery as LoggedQuery
     from ringtrue.traffic import TrafficMiddleware as TrafficMiddleware
 else:

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ringtrue.store import DEFAULT_PROJECT
+
 try:
     import fcntl
 except ImportError:  # Windows: no way to tell a dead process from a living one, so counts end with their process
@@ -93,6 +95,23 @@ class Counts:
         return max(0, self.accepted - self.acknowledged - self.refused - self.lost - self.forgotten)
 
 
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What became of the events of a process that ended without closing its log."""
+
+    run: str
+    accepted: int
+    replayed: int
+    """From its spool into the database, now."""
+    lost: int
+    """Accepted and never acknowledged, or damaged in its spool."""
+    dropped: int
+    refused: int
+    project: str = DEFAULT_PROJECT
+    forgotten: int = 0
+    """Left out of the database, because their user was deleted while they were in the spool."""
+
+
 class Tally:
     """The counts of a log; with a folder also in a file that others can read while and after its process lives."""
 
@@ -125,19 +144,19 @@ class Tally:
         self.path, self._file, self._page = new.with_suffix(ENDING), file, page
         self._values = memoryview(page)[:_NUMBERS].cast("Q")
 
-    def add(self, field: int, count: int = 1) -> None:
-        """Count events; ``field`` is one of the constants below."""
-        self._values[field] += count
+    def add(self, field: str, count: int = 1) -> None:
+        """Count events; ``field`` is one of ``FIELDS``."""
+        self._values[_PLACES[field]] += count
 
     def refuse(self, reason: str, count: int = 1) -> None:
         """Count refused events."""
-        self._values[REFUSED] += count
+        self.add("refused", count)
         self._values[_WHY + REASONS.index(reason)] += count
 
     def tell_refused(self, reasons: Mapping[str, int]) -> None:
         """Note of how many refused events the audit trail tells now."""
         for reason, count in reasons.items():
-            self._values[TOLD_REFUSED] += count
+            self.add("told_refused", count)
             self._values[_TOLD_WHY + REASONS.index(reason)] += count
 
     @property
@@ -148,12 +167,13 @@ class Tally:
     def begin(self, batch: Mapping[str, Any]) -> None:
         """Note which batch goes into the database now, so that after a crash one row tells whether all of it arrived."""
         if self._page is not None:
-            text = json.dumps({**batch, "written": self._values[WRITTEN], "spooled": self._values[SPOOLED]}).encode()
+            done = {name: self._values[_PLACES[name]] for name in ("written", "spooled")}
+            text = json.dumps({**batch, **done}, default=str).encode()
             if len(text) < SIZE - _TEXT:
                 self._page[_TEXT : _TEXT + len(text) + 1] = text + b"\0"
 
     def close(self, *, remove: bool = False) -> None:
-        """Let go of the file; ``remove`` it where nothing is left to tell. A forked child leaves the file to its parent."""
+        """Let go of the file; ``remove`` it if nothing is left to tell. A forked child leaves the file to its parent."""
         last = list(self._values)
         self._values.release()
         self._values = _in_memory()
@@ -167,9 +187,7 @@ class Tally:
             os.close(self._file)
 
 
-(
-    ACCEPTED, WRITTEN, SPOOLED, DROPPED, REFUSED, TOLD_DROPPED, TOLD_REFUSED, UNSPOOLED, LOST_ROWS, TOLD_LOST, FORGOTTEN,
-) = range(len(FIELDS))  # fmt: skip
+_PLACES = {name: place for place, name in enumerate(FIELDS)}
 _WHY, _TOLD_WHY = len(FIELDS), len(FIELDS) + len(REASONS)
 """Where the counts of the refused by their reason begin, and of those that the audit trail tells of."""
 _NUMBERS = 8 * (_TOLD_WHY + len(REASONS))
@@ -194,7 +212,7 @@ def read(path: Path) -> tuple[str, Counts, dict[str, Any]]:
     page = path.read_bytes()
     counts = _counts(memoryview(page)[:_NUMBERS].cast("Q"))
     project = _json(page[_PROJECT:_TEXT])
-    batch = _json(page[_TEXT:])  # unreadable where it was killed while the batch was noted, so before that was sent
+    batch = _json(page[_TEXT:])  # unreadable if it was killed while the batch was noted, so before that was sent
     return project if isinstance(project, str) else "", counts, batch if isinstance(batch, dict) else {}
 
 
@@ -234,7 +252,7 @@ def sweep(folder: Path) -> None:
 
 @contextlib.contextmanager
 def of_the_dead(path: Path) -> Iterator[bool]:
-    """Hold the tally of a process that is no more; yields False where it lives, or another process looks after it."""
+    """Hold the tally of a process that is no more; yields False if it lives, or another process looks after it."""
     try:
         file = os.open(path, os.O_RDWR)
     except OSError:

@@ -21,9 +21,9 @@ from ringtrue.formats.queries import ListedQuery, is_query_list, queries_in, rea
 from ringtrue.formats.text import Place, read_jsonl, write_text
 from ringtrue.log.identify import imported_id
 from ringtrue.log.lines import Row, data_of, line_of, row_of
+from ringtrue.log.redact import Redactor
 from ringtrue.log.spans import is_spans, queries_in_spans
 from ringtrue.log.ubi import ACTIONS, is_ubi, rows_in_ubi
-from ringtrue.log.writer import Cleaner
 from ringtrue.store import DEFAULT_PROJECT, QUERY_LIST, FeedbackEvent, LoggedQuery, timestamp
 from ringtrue.traffic import Traffic
 
@@ -60,7 +60,7 @@ def import_files(
     store: Store,
     paths: Sequence[str | Path],
     *,
-    cleaner: Cleaner,
+    cleaner: Redactor,
     project: str = DEFAULT_PROJECT,
     source: Source = "auto",
     actions: Mapping[str, EventType] = ACTIONS,

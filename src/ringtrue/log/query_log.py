@@ -37,15 +37,14 @@ from ringtrue.answers import EventType
 from ringtrue.config import cache_folder, store_url
 from ringtrue.config import project as configured_project
 from ringtrue.errors import InputError, nearest
-from ringtrue.log.capture import Answered, read_answer, stages_of
-from ringtrue.log.counters import Counts
+from ringtrue.log.capture import Answered, answer_weight, fields_weight, read_answer, stages_of, weight
+from ringtrue.log.counters import Counts, Recovered
 from ringtrue.log.health_figure import Relevance, as_given, quality_proxy
 from ringtrue.log.identify import event_name, iso, query_name
 from ringtrue.log.linking import check_event
-from ringtrue.log.memory_size import answer_weight, fields_weight, weight
 from ringtrue.log.redact import ERROR as ERROR
 from ringtrue.log.redact import Redactor, redactor_of
-from ringtrue.log.writer import AT_EXIT, Recovered, Writer
+from ringtrue.log.writer import AT_EXIT, Writer
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery
 from ringtrue.traffic import current, kind_of
 

@@ -1,4 +1,4 @@
-"""What may not be stored is taken out before it is stored (L-3), in the writer's thread and so off the caller's path."""
+"""What may not be stored is taken out before it is stored, in the writer's thread and so off the caller's path."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 from ringtrue.config import secret
@@ -15,13 +16,14 @@ from ringtrue.store import FeedbackEvent, LoggedQuery
 
 SALT_VARIABLE = "RINGTRUE_LOG_SALT"
 ERROR = "error: "
-"""How a reason begins where the search raised; the type of the error follows."""
+"""How a reason begins if the search raised; the type of the error follows."""
 DEPTH = 8
 """Lists and objects that may lie in each other; those that lie deeper are left out, not stored unread."""
 SWITCHES = frozenset(["on", "off", "control", "treatment"])
-"""What a flag says where it is no plain yes or no; it tells nothing about a question."""
+"""What a flag says if it is no plain yes or no; it tells nothing about a question."""
 ID_NAMES = frozenset(["repeats", "opened_below", "linked_by", "retriever", "feature", "items", "action"])
 """Names in flags and metadata under which Ringtrue itself keeps ids and its own words."""
+_LABELS = ("mode", "mode_override", "token_pressure_level", "eval_category")
 _LABEL = re.compile(r"[A-Za-z0-9_.:/@+-]{1,64}")
 _HASH = re.compile(r"h_[0-9a-f]{32}")
 _TYPE = re.compile(r"[A-Z][A-Za-z0-9_]*")
@@ -71,50 +73,25 @@ class Redactor:
         return take_out(text, self.kinds)
 
     def query(self, row: LoggedQuery) -> LoggedQuery:
-        """Return a logged query that may be stored."""
-        if self.hash_only:
-            return self._hashed_query(row)
-        text = self.text(row.query)
-        labels = (row.mode, row.mode_override, row.token_pressure_level, row.eval_category)
-        plain = row.fallback is None and row.intent is None and not row.flags and (row.user_id is None or not self.hash_users)
-        if plain and text == row.query and not any(labels):
-            return row  # as most are
-        mode, override, level, category = map(self._maybe, labels)
-        return replace(
-            row,
-            query=text,
-            fallback=self._maybe(row.fallback),
-            intent=self._maybe(row.intent),
-            flags=self._data(row.flags),
-            mode=mode,
-            mode_override=override,
-            token_pressure_level=level,
-            eval_category=category,
-            user_id=self.user(row.user_id, row.project),
-        )
-
-    def _maybe(self, text: str | None) -> str | None:
-        return None if text is None else self.text(text)
-
-    def _hashed_query(self, row: LoggedQuery) -> LoggedQuery:
-        """Return a logged query without a word of the question."""
-
-        def label(text: str | None) -> str | None:
-            """A plain name out of a program's own list stays; anything that could be a sentence does not."""
-            return text if text is None or _LABEL.fullmatch(text) else self.hashed(text, row.project)
-
-        return replace(
-            row,
-            query=self.hashed(row.query, row.project),
-            fallback=None if row.fallback is None else self._hashed_reason(row.fallback, row),
-            intent=None if row.intent is None else self.hashed(row.intent, row.project),
-            flags=self._hashed_data(row.flags, row.project, frozenset(row.result_ids)),
-            mode=label(row.mode),
-            mode_override=label(row.mode_override),
-            token_pressure_level=label(row.token_pressure_level),
-            eval_category=label(row.eval_category),
-            user_id=self.user(row.user_id, row.project),
-        )
+        """Return a logged query that may be stored; with ``hash_only`` without a word of the question."""
+        if self._inactive:
+            return row
+        hide = partial(self.hashed, project=row.project) if self.hash_only else self.text
+        ids = frozenset(row.result_ids) if self.hash_only and row.flags else frozenset()
+        new: dict[str, Any] = {"query": hide(row.query), "user_id": self.user(row.user_id, row.project)}
+        if row.flags:
+            new["flags"] = self._data(row.flags, row.project, ids)
+        if row.intent is not None:
+            new["intent"] = hide(row.intent)
+        if row.fallback is not None:
+            new["fallback"] = self._hashed_reason(row.fallback, row) if self.hash_only else self.text(row.fallback)
+        for name in _LABELS:
+            label = getattr(row, name)
+            # A plain name out of a program's own list need not be hashed; anything that could be a sentence must.
+            if label is not None and not (self.hash_only and _LABEL.fullmatch(label)):
+                new[name] = hide(label)
+        changed = {name: value for name, value in new.items() if value != getattr(row, name)}
+        return replace(row, **changed) if changed else row
 
     def _hashed_reason(self, reason: str, row: LoggedQuery) -> str:
         if not reason.startswith(ERROR):
@@ -127,12 +104,10 @@ class Redactor:
 
     def feedback(self, row: FeedbackEvent) -> FeedbackEvent:
         """Return a feedback event that may be stored."""
-        if self.hash_only:
-            ids = frozenset(one for one in (row.query_id, row.item_id, row.session_id) if one is not None)
-            metadata = self._hashed_data(row.metadata, row.project, ids)
-        else:
-            metadata = self._data(row.metadata)
-        return replace(row, metadata=metadata, user_id=self.user(row.user_id, row.project))
+        if self._inactive:
+            return row
+        ids = frozenset(one for one in (row.query_id, row.item_id, row.session_id) if one is not None)
+        return replace(row, metadata=self._data(row.metadata, row.project, ids), user_id=self.user(row.user_id, row.project))
 
     def failure(self, said: str, kind: str | None) -> str:
         """Return what may be stored of an error: its message without secrets; with ``hash_only`` no more than its type."""
@@ -150,68 +125,45 @@ class Redactor:
         plain = " ".join(text.casefold().split()).encode("utf-8", "surrogatepass")
         return "h_" + hashlib.blake2b(plain, key=key, digest_size=16).hexdigest()
 
-    def _data(self, value: Any, depth: int = 0) -> Any:
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, bool | int | float) or value is None:
-            return value
-        if depth >= DEPTH:
+    def _data(self, value: Any, project: str, ids: frozenset[str], *, named: str = "", depth: int = 0) -> Any:
+        """Return a structure as it may be stored; with ``hash_only`` with hashes in the place of its texts, ``ids`` aside."""
+        if isinstance(value, Mapping | list | tuple | set | frozenset) and depth >= DEPTH:
             return None
         if isinstance(value, Mapping):
-            return {self.text(str(name)): self._named(name, item, depth) for name, item in value.items()}
-        if isinstance(value, list | tuple | set | frozenset):
-            return [self._data(item, depth + 1) for item in value]
-        return self.text(str(value))
-
-    def _named(self, name: object, item: Any, depth: int) -> Any:
-        """Return a value as its name makes it: under ``password`` a plain word is a secret, too."""
-        if isinstance(item, str | int) and not isinstance(item, bool) and "key" in self.kinds:
-            told = f"{name}={item}"
-            if take_out(told, ("key",)).startswith(f"{name}=[key]"):
-                return "[key]"
-        return self._data(item, depth + 1)
-
-    def _hashed_data(self, value: Any, project: str, ids: frozenset[str], *, named: str = "", depth: int = 0) -> Any:
-        """Return a structure with its numbers and ids, and with hashes in the place of its texts."""
-        if isinstance(value, bool | int | float) or value is None:
-            return value
-        if depth >= DEPTH and not isinstance(value, str):
-            return None
-        if isinstance(value, Mapping):
+            items = ((str(name), item) for name, item in value.items())
             return {
-                name if _LABEL.fullmatch(name) else self.hashed(name, project): self._hashed_data(
-                    item, project, ids, named=name, depth=depth + 1
-                )
-                for name, item in ((str(name), item) for name, item in value.items())
+                self._key(name, project): self._data(item, project, ids, named=name, depth=depth + 1) for name, item in items
             }
         if isinstance(value, list | tuple | set | frozenset):
-            return [self._hashed_data(item, project, ids, named=named, depth=depth + 1) for item in value]
+            return [self._data(item, project, ids, named=named, depth=depth + 1) for item in value]
+        if not self.hash_only and self._is_secret(named, value):
+            return "[key]"
+        if isinstance(value, bool | int | float) or value is None:
+            return value
         text = str(value)
+        if not self.hash_only:
+            return self.text(text)
         is_id = named in ID_NAMES or named == "id" or named.endswith(("_id", "_ids"))
         return text if is_id or text in SWITCHES or text in ids else self.hashed(text, project)
 
+    def _key(self, name: str, project: str) -> str:
+        if not self.hash_only:
+            return self.text(name)
+        return name if _LABEL.fullmatch(name) else self.hashed(name, project)
 
-class Unredacted:
-    """Stores everything as it is; for logs that hold nothing that needs protection."""
+    def _is_secret(self, name: str, value: Any) -> bool:
+        """True if a value is one by its name: under ``password`` a plain word is a secret, too."""
+        if not name or "key" not in self.kinds or isinstance(value, bool) or not isinstance(value, str | int):
+            return False
+        return take_out(f"{name}={value}", ("key",)).startswith(f"{name}=[key]")
 
-    def text(self, text: str) -> str:
-        return text
-
-    def query(self, row: LoggedQuery) -> LoggedQuery:
-        return row
-
-    def feedback(self, row: FeedbackEvent) -> FeedbackEvent:
-        return row
-
-    def failure(self, said: str, kind: str | None) -> str:
-        return said
-
-    def user(self, user_id: str | None, project: str) -> str | None:
-        return user_id
+    @cached_property
+    def _inactive(self) -> bool:
+        return not (self.kinds or self.patterns or self.functions or self.hash_only or self.hash_users)
 
 
-def redactor_of(given: Redactor | Unredacted | Callable[[str], str] | None) -> Redactor | Unredacted:
+def redactor_of(given: Redactor | Callable[[str], str] | None) -> Redactor:
     """Return what redacts: as given, with a function of one's own, or nothing for None."""
-    if given is None:
-        return Unredacted()
-    return given if isinstance(given, Redactor | Unredacted) else Redactor(kinds=(), functions=(given,))
+    if isinstance(given, Redactor):
+        return given
+    return Redactor(kinds=(), functions=() if given is None else (given,))

@@ -36,6 +36,8 @@ class Spool:
         self.path, self.limit = path, limit
         self._size = path.stat().st_size if path.exists() else 0
         self._read = 0
+        self.kept: str | None = None
+        """The name of the file with the lines that could not be read."""
 
     def __bool__(self) -> bool:
         return self._read < self._size
@@ -117,12 +119,17 @@ class Spool:
                     damaged.append(line + b"\n")
         return Peeked(rows, damaged, used)
 
-    def put_by(self, damaged: Sequence[bytes]) -> Path:
-        """Keep lines that cannot be read in a file beside the spool, and return its path; raises OSError."""
+    def put_by(self, damaged: Sequence[bytes]) -> str:
+        """Keep lines that cannot be read in a file beside the spool; return what became of them, in words."""
+        what = f"{len(damaged)} lines of the spool {self.path.name} cannot be read"
         path = self.path.with_suffix(DAMAGED)
-        with contextlib.closing(os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")) as file:
-            file.writelines(damaged)
-        return path
+        try:
+            with open(path, "ab", opener=_private) as file:
+                file.writelines(damaged)
+        except OSError as problem:
+            return f"{what}, nor be kept: {problem}"
+        self.kept = path.name
+        return f"{what} and are lost; they are kept in {path}"
 
     def done(self, used: int) -> None:
         """Go on after these bytes; a spool that has been read to its end is removed."""
@@ -130,3 +137,7 @@ class Spool:
         if self._read >= self._size:
             self.path.unlink(missing_ok=True)  # also an empty file: its process was killed before the first write
             self._size = self._read = 0
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -15,44 +15,27 @@ import sys
 import threading
 import time
 import weakref
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ringtrue.batching import BatchQueue
 from ringtrue.errors import RingtrueError, SearchFailed
 from ringtrue.log.batch import without_deleted_users, write_apart
-from ringtrue.log.counters import (
-    ACCEPTED,
-    DROPPED,
-    ENDING,
-    FORGOTTEN,
-    LOST_ROWS,
-    SPOOL,
-    SPOOLED,
-    TOLD_DROPPED,
-    TOLD_LOST,
-    UNSPOOLED,
-    WRITTEN,
-    Counts,
-    Tally,
-    of_the_dead,
-    read,
-    sweep,
-)
+from ringtrue.log.counters import ENDING, SPOOL, Counts, Recovered, Tally, of_the_dead, read, sweep
 from ringtrue.log.lines import Row, storable
 from ringtrue.log.linking import link_named
 from ringtrue.log.spool import Spool
 from ringtrue.store import DEFAULT_PROJECT, AuditEntry, FeedbackEvent, LoggedQuery, timestamp
 
 if TYPE_CHECKING:
+    from ringtrue.log.redact import Redactor
     from ringtrue.store import Store
 
-LINGER = 0.1
-"""Seconds that the thread waits for a batch to fill."""
+EVERY = 0.1
+"""Seconds from the beginning of one batch to that of the next, unless a full one waits."""
 PAUSES = (0.1, 0.3, 1.0, 2.0, 5.0)
 """Seconds before the database is tried again, the last for ever after."""
 AT_EXIT = 5.0
@@ -61,58 +44,17 @@ LOST = "log.lost"
 """What the audit trail calls events that are not in the log."""
 LONGEST_EXAMPLE = 200
 DATABASE = "refused by the database"
+AWAY = (SearchFailed, OSError, MemoryError)
+"""What is the database's fault and not a row's."""
 
 
-class Unmade(Protocol):
-    """An event that the caller left to be made into a row."""
+class PendingRow(Protocol):
+    """An event that the caller left to be made into a row by the writing thread."""
 
     def row(self) -> Row: ...
 
 
-Event = Row | Unmade
-
-
-class Cleaner(Protocol):
-    """What is done to rows before they are stored."""
-
-    def query(self, row: LoggedQuery) -> LoggedQuery: ...
-
-    def feedback(self, row: FeedbackEvent) -> FeedbackEvent: ...
-
-    def failure(self, said: str, kind: str | None) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """What became of the events of a process that ended without closing its log."""
-
-    run: str
-    accepted: int
-    replayed: int
-    """From its spool into the database, now."""
-    lost: int
-    """Accepted and never acknowledged, or damaged in its spool."""
-    dropped: int
-    refused: int
-    project: str = DEFAULT_PROJECT
-    forgotten: int = 0
-    """Left out of the database, because their user was deleted while they were in the spool."""
-
-
-@dataclass(slots=True)
-class _Bill:
-    """What became of spooled events, and of refused ones, and whom the audit trail charges with them."""
-
-    run: str
-    project: str
-    replayed: int = 0
-    refused: int = 0
-    told: int = 0
-    """Of the refused, those that the audit trail already tells of."""
-    lost: int = 0
-    forgotten: int = 0
-    kept: str | None = None
-    """The file with the lines that could not be read."""
+Event = Row | PendingRow
 
 
 class Writer:
@@ -123,7 +65,7 @@ class Writer:
         open_store: Callable[[], Store],
         *,
         owns_store: bool,
-        cleaner: Cleaner,
+        cleaner: Redactor,
         folder: Path | None,
         project: str = DEFAULT_PROJECT,
         queue_bytes: int,
@@ -132,58 +74,47 @@ class Writer:
     ) -> None:
         self._open_store, self._owns_store = open_store, owns_store
         self._cleaner, self._folder, self._project = cleaner, folder, project
-        self._queue_bytes, self._batch, self._spool_bytes = queue_bytes, batch, spool_bytes
+        self._batch, self._spool_bytes = batch, spool_bytes
+        self._queue: BatchQueue[Event | None] = BatchQueue(
+            "ringtrue-log", self._write,
+            most_rows=sys.maxsize, most_bytes=queue_bytes, batch=batch, every=EVERY, idle=self._idle,
+        )  # fmt: skip
         self.problem: str | None = None
-        """What last went wrong, though it may have passed; None where nothing did."""
+        """What last went wrong, though it may have passed; None if nothing did."""
         self.examples: dict[str, str] = {}
         """Of each reason for refusing the first case, as it may be shown."""
-        self.recovered: tuple[Recovered, ...] = ()
         self._begin()
         _ALL.add(self)
 
     def _begin(self) -> None:
         """Begin with nothing: as a new writer, and as a forked child, whose parent writes what is in the queue."""
-        self._queue: deque[tuple[int, Event]] = deque()
-        self._given = self._taken = 0
+        self._queue.reset()
+        self.recovered: tuple[Recovered, ...] = ()
         self._held: list[Row] = []
-        self._held_bytes = 0
         self._lock = threading.Lock()
-        self._progress = threading.Condition(threading.Lock())
-        self._wake, self._now = threading.Event(), threading.Event()
-        self._thread: threading.Thread | None = None
-        self._closed = self._abandoned = False
+        self._abandoned = self._ready = self._looked_after = False
         self._store: Store | None = None
         self._failures, self._retry_at = 0, 0.0
-        self._looked_after = False
         self._tally = Tally(None)
         self._spool: Spool | None = None
-        self._ready = False
 
     # ── the caller's side ────────────────────────────────────────────────────────────────────────────────────────────
 
     def put(self, event: Event, size: int) -> bool:
-        """Take an event of so many bytes; False where it was dropped, because the queue is full or the log closed."""
+        """Take an event of so many bytes; False if it was dropped, because the queue is full or the log closed."""
         with self._lock:
-            if not self._ready:
-                self._prepare()
-            if self._closed or self._given - self._taken + size > self._queue_bytes:
-                self._tally.add(DROPPED)
-                return False
-            self._given += size
-            self._tally.add(ACCEPTED)
-            self._queue.append((size, event))
-            if self._thread is None:
-                self._start()
-        if not self._wake.is_set():
-            self._wake.set()
-        return True
+            self._prepare()
+            taken = self._queue.put(event, size=size)
+            self._tally.add("accepted" if taken else "dropped")
+        if taken and not self._queue.started:
+            self._start()
+        return taken
 
     def refuse(self, reason: str, problem: str | Exception, *, name: str = "") -> None:
         """Count an event that could not even be made into a row; ``name`` is its id, or who searched."""
         with self._lock:
-            if not self._ready:
-                self._prepare()
-            self._tally.add(ACCEPTED)
+            self._prepare()
+            self._tally.add("accepted")
             self._tally.refuse(reason)
         said = type(problem).__name__
         with contextlib.suppress(Exception):  # not every error can be printed
@@ -205,16 +136,15 @@ class Writer:
 
     def _prepare(self) -> None:
         """Make the files of this process with its first event: a child that logs nothing needs none."""
+        if self._ready:
+            return
         self._ready = True
         self._tally = Tally(self._folder, project=self._project)
         if self._tally.path is not None:
             self._spool = Spool(self._tally.path.with_suffix(SPOOL), limit=self._spool_bytes)
 
     def _start(self) -> None:
-        thread = threading.Thread(target=self._work, name="ringtrue-log", daemon=True)
-        with contextlib.suppress(RuntimeError):  # no threads any more: the interpreter is ending, and close() writes
-            thread.start()
-            self._thread = thread
+        self._queue.start()
         if "multiprocessing" in sys.modules and sys.modules["multiprocessing"].parent_process() is not None:
             from multiprocessing.util import Finalize  # such a child ends without running what atexit knows
 
@@ -228,55 +158,28 @@ class Writer:
     @property
     def queued_bytes(self) -> int:
         """Memory that waiting events take."""
-        return self._given - self._taken
+        return self._queue.bytes
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until every event accepted so far is acknowledged or refused; False where that took longer than ``timeout``.
+        """Wait until every event accepted so far is acknowledged or refused; False if that took longer than ``timeout``.
 
         The counts tell how many were refused.
         """
-        target = self.counts.accepted
-        end = None if timeout is None else time.monotonic() + timeout
-        self._now.set()
-        self._wake.set()
-        with self._progress:
-            while self._settled() < target:
-                if self._thread is None or not self._thread.is_alive():
-                    return False
-                patience = None if end is None else end - time.monotonic()
-                if patience is not None and patience <= 0:
-                    return False
-                self._progress.wait(patience)
-        return True
-
-    def _settled(self) -> int:
-        counts = self.counts
-        return counts.accepted - counts.waiting
+        return self._queue.flush(timeout)
 
     def close(self, timeout: float = AT_EXIT) -> bool:
-        """Write what is left and end; False where something had to stay behind, which the counts then tell.
+        """Write what is left and end; False if something had to stay behind, which the counts then tell.
 
-        Where the database does not take it in time, the rest goes to the spool, and the next start brings it in.
+        If the database does not take it in time, the rest goes to the spool, and the next start brings it in.
         """
-        with self._lock:
-            if self._closed:
-                return self.counts.waiting == 0
-            self._closed = True
-        thread = self._thread
-        if thread is None:
-            self._drain()
-        else:
-            self._now.set()
-            self._wake.set()
-            thread.join(timeout)
-        left = self.counts.waiting > 0
-        if left:
+        if not self._queue.put(None, size=0):  # the last batch, if only to report what was lost
+            return self.counts.waiting == 0
+        hangs = not self._queue.close(timeout)
+        if hangs:
             # The thread hangs in the database. Should its batch arrive after all: the store takes an id once.
             self._abandoned = True
-            left = not self._spool_rest()
-        counts = self.counts
-        hangs = thread is not None and thread.is_alive()
-        told = not any(counts.untold.values())
+        left = self.counts.waiting > 0 and not self._spool_rest()
+        told = not any(self.counts.untold.values())
         self._tally.close(remove=told and not left and not self._spool and not hangs)
         if self._store is not None and self._owns_store and not hangs:
             with contextlib.suppress(Exception):
@@ -285,22 +188,19 @@ class Writer:
         return not left
 
     def _spool_rest(self) -> bool:
-        """Put everything that waits into the spool, from the thread that closes; True where it is there."""
-        rows = [*self._held, *self._clean(event for _, event in self._queue)]
-        if rows and (self._spool is None or not self._put_aside(self._spool, rows)):
-            return False
-        self._queue.clear()
-        return True
+        """Put everything that waits into the spool, from the thread that closes; True if it is there."""
+        rows = [*self._held, *self._clean(self._queue.remaining())]
+        return not rows or (self._spool is not None and self._put_aside(self._spool, rows))
 
     def _put_aside(self, spool: Spool, rows: Sequence[Row]) -> bool:
-        """Put rows into the spool, refusing those that could not be read again; False where it has no room."""
+        """Put rows into the spool, refusing those that could not be read again; False if it has no room."""
         self._tally.begin({**_mark(rows), "size": spool.size})
         try:
             refused = spool.append(rows)
         except OSError as problem:
             self.problem = str(problem)
             return False
-        self._tally.add(SPOOLED, len(rows) - len(refused))
+        self._tally.add("spooled", len(rows) - len(refused))
         if refused:
             self.problem = "an event holds what cannot be written to the spool, and was refused"
             self._count_refused("not spoolable", len(refused))
@@ -309,62 +209,39 @@ class Writer:
 
     # ── the thread's side ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _work(self) -> None:
+    def _write(self, batch: Sequence[Event | None]) -> None:
+        """Bring a batch into the database or the spool; if neither takes it, try until one does or the log is closed."""
+        if "ringtrue.store.store" not in sys.modules:
+            self._queue.pause(EVERY)  # a program that forks after its first search should not do so while this thread imports
+        self._held = self._clean(batch)
         while True:
-            self._wake.wait(self._patience())
-            if not self._closed:
-                self._now.wait(LINGER)
-            self._wake.clear()
-            self._now.clear()
-            closing = self._closed
-            self._drain()
+            closing = self._queue.closed
             if closing:
-                return
-
-    def _drain(self) -> None:
-        """Move on whatever can be moved on."""
-        if self._closed:
-            self._retry_at = 0.0  # the last chance
-        try:
-            while self._step():
-                pass
-        except Exception as problem:  # the thread must live on, whatever a database thinks of
-            self._failed(problem)
-
-    def _patience(self) -> float | None:
-        """Return how long to wait for something to do; None for ever."""
-        if self._held or self._spool or not self._looked_after:
-            return max(0.0, self._retry_at - time.monotonic())
-        return None
-
-    def _step(self) -> bool:
-        """Move one batch on; False where nothing can be done now."""
-        if self._abandoned:
-            return False
-        if not self._held and self._queue:
-            taken = [self._queue.popleft() for _ in islice(iter(int, 1), min(self._batch, len(self._queue)))]
-            self._held_bytes = sum(size for size, _ in taken)
-            self._held = self._clean(event for _, event in taken)
-            if not self._held:
-                self._let_go()
-        up = self._may_try()
-        if self._held and up:
-            self._write_held()
-        if self._held and self._spool is not None and not self._abandoned:
-            if not self._put_aside(self._spool, self._held):
-                return False
-            self._held = []
-            self._let_go()
-        if self._held:
-            return False
-        if up and self._may_try() and not self._abandoned:
+                self._retry_at = 0.0  # the last chance
+            if self._held and self._may_try():
+                self._write_held()
+            if self._held and self._spool is not None and not self._abandoned and self._put_aside(self._spool, self._held):
+                self._held = []
+            if not self._held or closing or self._abandoned:
+                break
+            self._queue.pause(self._retry_at - time.monotonic())
+        if not self._held and not self._abandoned and self._may_try():
             self._tidy()
-        return bool(self._queue) or (bool(self._spool) and self._may_try())
+            while closing and self._spool and self._may_try():
+                self._tidy()
 
-    def _clean(self, events: Iterable[Event]) -> list[Row]:
+    def _idle(self) -> float | None:
+        """Bring in what waits in spools while nothing else is to do; return when to look again, None for never."""
+        if (self._spool or not self._looked_after) and self._may_try():
+            self._tidy()
+        return max(0.0, self._retry_at - time.monotonic()) if self._spool or not self._looked_after else None
+
+    def _clean(self, events: Iterable[Event | None]) -> list[Row]:
         """Return rows that may be stored; one that cannot be redacted is refused, never stored as it came."""
         cleaned: list[Row] = []
         for event in events:
+            if event is None:
+                continue
             reason = "not storable"
             try:
                 row = event if isinstance(event, LoggedQuery | FeedbackEvent) else event.row()
@@ -383,13 +260,6 @@ class Writer:
         with self._lock:  # callers count there, too
             self._tally.refuse(reason, count)
 
-    def _let_go(self) -> None:
-        """Give the memory of the held batch back to the queue, and tell those who wait."""
-        self._taken += self._held_bytes
-        self._held_bytes = 0
-        with self._progress:
-            self._progress.notify_all()
-
     def _may_try(self) -> bool:
         return time.monotonic() >= self._retry_at
 
@@ -400,83 +270,61 @@ class Writer:
 
     def _write_held(self) -> None:
         """Write the held rows to the database; what it does not take now stays held."""
-        bill = self._bill()
+
+        def let_go(part: Sequence[Row]) -> None:
+            gone = set(map(id, part))
+            self._held = [row for row in self._held if id(row) not in gone]
+
+        def wrote(part: Sequence[Row]) -> None:
+            self._tally.add("written", len(part))
+            let_go(part)
+
+        def refused(row: Row) -> None:
+            self._count_refused(DATABASE)
+            let_go([row])
+
         try:
-            for kind in (LoggedQuery, FeedbackEvent):
-                self._write([row for row in self._held if isinstance(row, kind)], bill, held=True)
+            self._store_rows(self._held, about_to=lambda part: self._tally.begin(_mark(part)), wrote=wrote, refused=refused)
             self._failures = 0
         except Exception as problem:
             self._failed(problem)
-        self._book(bill)
-        if not self._held:
-            self._let_go()
 
-    def _write(self, rows: Sequence[Row], bill: _Bill, *, held: bool = False) -> None:
-        """Write rows of one kind; those that the database refuses are charged to the bill, the others are written.
-
-        Raises what the database says where it takes no row at all. Rows that are ``held`` are let go of one by one, so that
-        what follows a failure is still there.
-        """
-        self._opened()  # what cannot be opened refuses no row
+    def _store_rows(
+        self,
+        rows: Sequence[Row],
+        *,
+        refused: Callable[[Row], None],
+        about_to: Callable[[Sequence[Row]], None] = lambda part: None,
+        wrote: Callable[[Sequence[Row]], None] = lambda part: None,
+    ) -> None:
+        """Write rows, and call ``refused`` with those that the database refuses; raises its complaint if it takes no row."""
+        store = self._opened()
         proven = False
 
         def write(part: Sequence[Row]) -> None:
             nonlocal proven
-            self._send(part, count=held)
+            about_to(part)
+            if isinstance(part[0], LoggedQuery):
+                store.add_queries(part)  # type: ignore[arg-type]
+            else:
+                store.add_feedback(link_named(store, part))  # type: ignore[arg-type]
             proven = True
-            let_go(part)
+            wrote(part)
 
         def refuse(row: Row, problem: Exception) -> None:
             nonlocal proven
             if not proven:
-                self._prove(row, problem, bill)
+                try:
+                    store.check_writable()  # then the row is to blame
+                except Exception:
+                    raise problem from None
                 proven = True
-            bill.refused += 1
             self.problem = f"the database refuses an event: {type(problem).__name__}"
             self._exemplify(DATABASE, problem, _name(row))
-            let_go([row])
+            refused(row)
 
-        def let_go(part: Sequence[Row]) -> None:
-            if held:
-                gone = set(map(id, part))
-                self._held = [row for row in self._held if id(row) not in gone]
-
-        write_apart(rows, write, away=(SearchFailed, OSError, MemoryError), refuse=refuse)
-
-    def _prove(self, row: Row, problem: Exception, bill: _Bill) -> None:
-        """Return where the database reads and writes all the same, so that the row is to blame; raises its complaint if not."""
-        store = self._opened()
-        try:
-            if isinstance(row, LoggedQuery):
-                store.queries(project=row.project, query_ids=[row.query_id])
-            else:
-                store.feedback(project=row.project, query_ids=[], limit=1)
-            self._exemplify(DATABASE, problem, _name(row))
-            self._audit(bill, {"refused": 1, **self._why({DATABASE: 1})})
-        except Exception:
-            raise problem from None
-        bill.told += 1
-
-    def _bill(self) -> _Bill:
-        """Return an empty bill of this log."""
-        return _Bill(f"process {os.getpid()}" if self._tally.path is None else self._tally.path.stem, self._project)
-
-    def _book(self, bill: _Bill) -> None:
-        """Count what a bill of this log holds."""
-        if bill.refused:
-            self._count_refused(DATABASE, bill.refused)
-        self._tally.tell_refused({DATABASE: bill.told})
-
-    def _send(self, rows: Sequence[Row], *, count: bool = True) -> None:
-        store = self._opened()
-        if count:
-            self._tally.begin(_mark(rows))
-        if isinstance(rows[0], LoggedQuery):
-            store.add_queries(rows)  # type: ignore[arg-type]
-        else:
-            store.add_feedback(link_named(store, rows))  # type: ignore[arg-type]
-        if count:
-            self._tally.add(WRITTEN, len(rows))
+        for kind in (LoggedQuery, FeedbackEvent):
+            write_apart([row for row in rows if isinstance(row, kind)], write, away=AWAY, refuse=refuse)
 
     def _opened(self) -> Store:
         if self._store is None:
@@ -497,53 +345,34 @@ class Writer:
                         self._look_after(path)
                 sweep(self._folder)
             self._looked_after = True
-        except Exception as problem:
+        except Exception as problem:  # the thread must live on, whatever a database thinks of
             self._failed(problem)
 
     def _bring_in(self, spool: Spool) -> None:
         """Bring in the next batch of this log's own spool."""
-        bill = self._bill()
-        try:
-            self._replay(spool, bill)
-        except Exception:
-            self._tally.tell_refused({DATABASE: bill.told})  # the batch stays in the spool, and is counted when it is through
-            raise
-        self._book(bill)
-        self._tally.add(LOST_ROWS, bill.lost)
-        self._tally.add(FORGOTTEN, bill.forgotten)
-        self._tally.add(UNSPOOLED, bill.refused + bill.lost + bill.forgotten)
-        if bill.lost or bill.forgotten:
-            self._audit(bill, _facts(bill, lost=bill.lost))
-            self._tally.add(TOLD_LOST, bill.lost)
+        found = self._replay(spool)
+        if found["refused"]:
+            self._count_refused(DATABASE, found["refused"])
+        self._tally.add("lost", found["damaged"])
+        self._tally.add("forgotten", found["forgotten"])
+        self._tally.add("unspooled", found["refused"] + found["damaged"] + found["forgotten"])
+        if found["damaged"] or found["forgotten"]:
+            self._audit(self._run, self._project, {"lost": found["damaged"], **_not_replayed(found, spool)})
+            self._tally.add("told_lost", found["damaged"])
 
-    def _replay(self, spool: Spool, bill: _Bill, *, whole: bool = False, cut: bool = False) -> None:
-        """Bring spooled rows into the database, one batch or all, and write on the bill what became of them."""
-        while spool:
-            found = spool.peek(self._batch, cut=cut)
-            rows = without_deleted_users(self._opened(), found.rows)
-            bill.forgotten += len(found.rows) - len(rows)
-            bill.replayed += len(rows)
-            refused = bill.refused
-            for kind in (LoggedQuery, FeedbackEvent):
-                self._write([row for row in rows if isinstance(row, kind)], bill)
-            bill.replayed -= bill.refused - refused
-            if found.damaged:
-                bill.lost += len(found.damaged)
-                bill.kept = self._put_by(spool, found.damaged)
-            spool.done(found.used)
-            if not whole:
-                break
-
-    def _put_by(self, spool: Spool, damaged: Sequence[bytes]) -> str | None:
-        """Keep lines that cannot be read, say so, and return the name of the file."""
-        what = f"{len(damaged)} lines of the spool {spool.path.name} cannot be read"
-        try:
-            path = spool.put_by(damaged)
-        except OSError as problem:
-            self.problem = f"{what}, nor be kept: {problem}"
-            return None
-        self.problem = f"{what} and are lost; they are kept in {path}"
-        return path.name
+    def _replay(self, spool: Spool, *, cut: bool = False) -> Counter[str]:
+        """Bring the next batch of a spool into the database, and return what became of it."""
+        peeked = spool.peek(self._batch, cut=cut)
+        rows = without_deleted_users(self._opened(), peeked.rows)
+        refused: list[Row] = []
+        self._store_rows(rows, refused=refused.append)
+        if peeked.damaged:
+            self.problem = spool.put_by(peeked.damaged)
+        spool.done(peeked.used)
+        forgotten = len(peeked.rows) - len(rows)
+        return Counter(
+            replayed=len(rows) - len(refused), refused=len(refused), damaged=len(peeked.damaged), forgotten=forgotten
+        )
 
     def _report(self) -> None:
         """Tell the audit trail of events that this process lost, dropped or refused since it last did."""
@@ -552,21 +381,20 @@ class Writer:
         reasons = counts.untold_reasons
         untold = {**counts.untold, "refused": sum(reasons.values())}
         if any(count > 0 for count in untold.values()):
-            self._audit(self._bill(), {**untold, **self._why(reasons)})
-            self._tally.add(TOLD_LOST, untold["lost"])
-            self._tally.add(TOLD_DROPPED, untold["dropped"])
+            examples = {reason: self.examples[reason] for reason in reasons if reason in self.examples}
+            why = {"reasons": reasons, "examples": examples} if reasons else {}
+            self._audit(self._run, self._project, {**untold, **why})
+            self._tally.add("told_lost", untold["lost"])
+            self._tally.add("told_dropped", untold["dropped"])
             self._tally.tell_refused(reasons)
 
-    def _why(self, reasons: Mapping[str, int]) -> dict[str, Any]:
-        """Return what the audit trail says of refused events beside their number; nothing where none was refused."""
-        if not reasons:
-            return {}
-        examples = {reason: self.examples[reason] for reason in reasons if reason in self.examples}
-        return {"reasons": dict(reasons), "examples": examples}
+    @property
+    def _run(self) -> str:
+        """How the audit trail names this log."""
+        return f"process {os.getpid()}" if self._tally.path is None else self._tally.path.stem
 
-    def _audit(self, bill: _Bill, detail: Mapping[str, Any]) -> None:
-        at = timestamp(datetime.now(UTC))
-        self._opened().add_audit(AuditEntry(at, "query log", LOST, bill.run, detail, bill.project))
+    def _audit(self, run: str, project: str, detail: Mapping[str, Any]) -> None:
+        self._opened().add_audit(AuditEntry(timestamp(datetime.now(UTC)), "query log", LOST, run, detail, project))
 
     def _look_after(self, path: Path) -> None:
         """Settle the accounts of a log that was not closed, whosever it is."""
@@ -574,37 +402,38 @@ class Writer:
             if not dead:
                 return
             project, counts, batch = read(path)
-            bill = _Bill(path.stem, project or self._project)
+            project = project or self._project
             spool = Spool(path.with_suffix(SPOOL), limit=self._spool_bytes)
             lost = counts.waiting
             cut = bool(batch) and (batch["written"], batch["spooled"]) == (counts.written, counts.spooled)
             if cut:
                 # It was killed with a batch on its way, perhaps after the batch had arrived.
                 lost = max(0, lost - max(spool.rows_from(batch.get("size", spool.size)), self._arrived(batch)))
-            self._replay(spool, bill, whole=True, cut=cut)
+            total: Counter[str] = Counter()
+            while spool:
+                total += self._replay(spool, cut=cut)
             spool.done(0)
             missing = {
-                "lost": lost + bill.lost + counts.untold["lost"],
+                "lost": lost + total["damaged"] + counts.untold["lost"],
                 "dropped": counts.untold["dropped"],
-                "refused": counts.untold["refused"] + bill.refused - bill.told,
+                "refused": counts.untold["refused"] + total["refused"],
             }
-            reasons = Counter(counts.untold_reasons)
-            reasons[DATABASE] += bill.refused - bill.told
-            why = {"reasons": {reason: count for reason, count in reasons.items() if count}} if any(reasons.values()) else {}
-            told = any(entry.detail.get("settled") for entry in self._opened().audit(project=bill.project, subject=path.stem))
-            if (any(missing.values()) or bill.forgotten) and not told:
+            reasons = Counter(counts.untold_reasons) + Counter({DATABASE: total["refused"]})
+            why = {"reasons": dict(reasons)} if reasons else {}
+            told = any(entry.detail.get("settled") for entry in self._opened().audit(project=project, subject=path.stem))
+            if (any(missing.values()) or total["forgotten"]) and not told:
                 # One that was killed while it settled this may have told already.
-                self._audit(bill, {**_facts(bill, **missing), **why, "settled": True})
+                self._audit(path.stem, project, {**missing, **_not_replayed(total, spool), **why, "settled": True})
             self.recovered += (
                 Recovered(
                     run=path.stem,
                     accepted=counts.accepted,
-                    replayed=bill.replayed,
-                    lost=lost + counts.lost + bill.lost,
+                    replayed=total["replayed"],
+                    lost=lost + counts.lost + total["damaged"],
                     dropped=counts.dropped,
-                    refused=counts.refused + bill.refused,
-                    project=bill.project,
-                    forgotten=counts.forgotten + bill.forgotten,
+                    refused=counts.refused + total["refused"],
+                    project=project,
+                    forgotten=counts.forgotten + total["forgotten"],
                 ),
             )
             path.unlink(missing_ok=True)
@@ -621,7 +450,6 @@ class Writer:
 
     def after_fork(self) -> None:
         """Begin anew in a child."""
-        self.recovered = ()
         self._tally.close()
         self._begin()
 
@@ -634,7 +462,7 @@ def _mark(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _name(event: object) -> str:
-    """Return the id by which an event can be found where it came from; '' where it has none."""
+    """Return the id by which an event can be found where it came from; '' if it has none."""
     try:
         found = getattr(event, "event_id" if isinstance(event, FeedbackEvent) else "query_id", "")
     except Exception:  # it is made of the text, which may be none
@@ -642,14 +470,10 @@ def _name(event: object) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _facts(bill: _Bill, **missing: int) -> dict[str, Any]:
-    """Return what the audit trail says of a bill; events that were forgotten on purpose are not missing."""
-    facts: dict[str, Any] = dict(missing)
-    if bill.forgotten:
-        facts["forgotten"] = bill.forgotten
-    if bill.lost:
-        facts |= {"damaged": bill.lost, "kept_in": bill.kept}
-    return facts
+def _not_replayed(found: Counter[str], spool: Spool) -> dict[str, Any]:
+    """Return what the audit trail says of spooled events that did not come back; those forgotten on purpose are not missing."""
+    facts: dict[str, Any] = {"forgotten": found["forgotten"]} if found["forgotten"] else {}
+    return {**facts, "damaged": found["damaged"], "kept_in": spool.kept} if found["damaged"] else facts
 
 
 _ALL: weakref.WeakSet[Writer] = weakref.WeakSet()

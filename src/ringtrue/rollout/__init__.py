@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         set_status as set_status,
         standing as standing,
     )
-    from ringtrue.rollout.buckets import bucket as bucket
+    from ringtrue.rollout.flags import bucket as bucket
     from ringtrue.rollout.candidate import Described as Described
     from ringtrue.rollout.evidence import Evidence as Evidence, gather as gather, shadow_of as shadow_of
     from ringtrue.rollout.flags import (
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
         count_log as count_log,
         judge_credits as judge_credits,
     )
-    from ringtrue.rollout.missing import Missing as Missing, missing_of as missing_of
-    from ringtrue.rollout.on_golden import (
+    from ringtrue.rollout.shadow_summary import Missing as Missing, missing_of as missing_of
+    from ringtrue.rollout.results import (
         OnGolden as OnGolden,
         measures_for as measures_for,
         record_on_golden as record_on_golden,
@@ -69,6 +69,6 @@ if TYPE_CHECKING:
     )
     from ringtrue.rollout.shadow import Shadow as Shadow, ShadowCounts as ShadowCounts
     from ringtrue.rollout.shadow_summary import summarise as summarise
-    from ringtrue.rollout.stored_results import record_evaluation as record_evaluation
+    from ringtrue.rollout.results import record_evaluation as record_evaluation
 else:
     __getattr__, __dir__ = on_first_use(__name__)

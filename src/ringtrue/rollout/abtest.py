@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from ringtrue.answers import Status
 from ringtrue.errors import InputError, MissingInput, nearest
@@ -17,6 +17,7 @@ from ringtrue.store import DEFAULT_PROJECT, ABTest, AuditEntry, TestPoint
 
 if TYPE_CHECKING:
     from ringtrue.stats import BetaBinomial, ConfidenceSequence, Sprt
+    from ringtrue.store import Store
 
     State: TypeAlias = Sprt | ConfidenceSequence | BetaBinomial
 
@@ -28,26 +29,6 @@ BEGUN_ANEW = "test begun anew"
 """What the audit trail says of it, with the start of the test before."""
 MEASURE = "mrr"
 """What the scores are unless said otherwise; mrr and ndcg have columns of their own in the store."""
-
-
-class TrialStore(Protocol):
-    """What a sequential test needs of the store."""
-
-    def create_test(self, state: ABTest) -> None: ...
-
-    def test(self, feature_id: str, *, project: str = ...) -> ABTest | None: ...
-
-    def update_test(
-        self,
-        feature_id: str,
-        query_id: str,
-        change: Callable[[ABTest], ABTest],
-        *,
-        project: str = ...,
-        point: Callable[[ABTest], TestPoint | None] | None = ...,
-    ) -> ABTest | None: ...
-
-    def add_audit(self, entry: AuditEntry) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +80,7 @@ class Standing:
 
 
 def create_test(
-    store: TrialStore,
+    store: Store,
     feature_id: str,
     *,
     now: str,
@@ -167,7 +148,7 @@ def create_test(
 
 
 def record_scores(
-    store: TrialStore,
+    store: Store,
     feature_id: str,
     query_id: str,
     *,
@@ -217,7 +198,7 @@ def counted_as(test: ABTest, question: str) -> str:
 
 
 def record_difference(
-    store: TrialStore, feature_id: str, query_id: str, difference: float, *, now: str, project: str = DEFAULT_PROJECT
+    store: Store, feature_id: str, query_id: str, difference: float, *, now: str, project: str = DEFAULT_PROJECT
 ) -> Recorded:
     """Count one difference, such as the credit of an interleaved list; the same query id is counted once.
 
@@ -229,7 +210,7 @@ def record_difference(
 
 
 def set_status(
-    store: TrialStore, feature_id: str, status: Status, *, now: str, who: str, why: str = "", project: str = DEFAULT_PROJECT
+    store: Store, feature_id: str, status: Status, *, now: str, who: str, why: str = "", project: str = DEFAULT_PROJECT
 ) -> ABTest:
     """Pause, resume, graduate or reject a test and write down who did it; return it. Raises MissingInput where there is none.
 
@@ -248,7 +229,7 @@ def set_status(
     return changed
 
 
-def begin_now(store: TrialStore, feature_id: str, *, now: str, project: str = DEFAULT_PROJECT) -> bool:
+def begin_now(store: Store, feature_id: str, *, now: str, project: str = DEFAULT_PROJECT) -> bool:
     """Let a test that has counted nothing begin now, as when its candidate is named after it; True where there is such a test.
 
     A test that has counted something stays as it is, and so does one of a feature that has none: False.
@@ -262,7 +243,7 @@ def begin_now(store: TrialStore, feature_id: str, *, now: str, project: str = DE
     return _changed(store, feature_id, f"status:begin:{now}", change, project=project).sample_count == 0
 
 
-def found_test(store: TrialStore, feature_id: str, *, project: str = DEFAULT_PROJECT) -> ABTest:
+def found_test(store: Store, feature_id: str, *, project: str = DEFAULT_PROJECT) -> ABTest:
     """Return a feature's test; raises MissingInput where there is none."""
     test = store.test(feature_id, project=project)
     if test is None:
@@ -312,7 +293,7 @@ def measure_of(test: ABTest) -> str | None:
     return next((name.removeprefix("control_") for name in test.sums if name.startswith("control_")), None)
 
 
-def _changed(store: TrialStore, feature_id: str, name: str, change: Callable[[ABTest], ABTest], *, project: str) -> ABTest:
+def _changed(store: Store, feature_id: str, name: str, change: Callable[[ABTest], ABTest], *, project: str) -> ABTest:
     """Change a test through the same door as a query, so that none is counted half before and half after.
 
     The door lets each id in once. Two changes may have one name, such as two pauses in one moment, and each must take place.
@@ -334,7 +315,7 @@ class _NotCounted(Exception):
 
 
 def _record(
-    store: TrialStore,
+    store: Store,
     feature_id: str,
     query_id: str,
     difference: float,

@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ringtrue.answers import ShadowSummary
-from ringtrue.rollout.missing import AuditStore, missing_of
-from ringtrue.rollout.shadow_summary import percentile, summarise
-from ringtrue.store import DEFAULT_PROJECT, ABTest, Flag, LoggedQuery, ShadowRun, StoredResult, timestamp
+from ringtrue.rollout.shadow_summary import missing_of, percentile, summarise
+from ringtrue.store import DEFAULT_PROJECT, ABTest, Flag, LoggedQuery, StoredResult, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.store import Store
@@ -66,35 +65,7 @@ class Evidence:
     """What a watch outside Ringtrue says is wrong."""
 
 
-class ShadowRows(AuditStore, Protocol):
-    """What the figures of a shadow need of the store."""
-
-    def shadow_runs(
-        self, *, feature_id: str, project: str = ..., since: Any = ..., limit: int | None = ..., newest: bool = ...
-    ) -> list[ShadowRun]: ...
-
-
-class EvidenceStore(ShadowRows, Protocol):
-    """What gathering needs of the store."""
-
-    def results(
-        self,
-        *,
-        project: str = ...,
-        run_type: Any = ...,
-        feature_id: str | None = ...,
-        since: Any = ...,
-        limit: int | None = ...,
-    ) -> list[StoredResult]: ...
-
-    def test(self, feature_id: str, *, project: str = ...) -> ABTest | None: ...
-
-    def queries(
-        self, *, project: str = ..., since: Any = ..., until: Any = ..., limit: int | None = ..., newest: bool = ...
-    ) -> list[LoggedQuery]: ...
-
-
-def gather(store: EvidenceStore, flag: Flag, *, now: datetime, breaches: Sequence[str] = ()) -> Evidence:
+def gather(store: Store, flag: Flag, *, now: datetime, breaches: Sequence[str] = ()) -> Evidence:
     """Return what the store knows about a flag's feature, of the candidate as it is now and of the present stage."""
     since = flag.metadata.get(SINCE)
     results = store.results(project=flag.project, feature_id=flag.name, since=since, limit=200)
@@ -129,7 +100,7 @@ def shadowed(store: Store, *, project: str = DEFAULT_PROJECT) -> list[tuple[Flag
     return [*((flag, True) for flag in flags), *((Flag(name, project=project), False) for name in others)]
 
 
-def shadow_of(store: ShadowRows, flag: Flag) -> ShadowSummary:
+def shadow_of(store: Store, flag: Flag) -> ShadowSummary:
     """Return what the shadow of a flag's candidate, as it is now, has shown, and how much of its sample is missing."""
     since = flag.metadata.get(SINCE)
     rows = store.shadow_runs(project=flag.project, feature_id=flag.name, since=since, limit=NEWEST, newest=True)
@@ -138,7 +109,7 @@ def shadow_of(store: ShadowRows, flag: Flag) -> ShadowSummary:
     return summarise(rows, missing=gone.total, enough_timed=flag.min_samples)
 
 
-def _sides(store: EvidenceStore, flag: Flag, *, now: datetime) -> tuple[Side | None, Side | None]:
+def _sides(store: Store, flag: Flag, *, now: datetime) -> tuple[Side | None, Side | None]:
     """Return the live searches of this stage with the feature and without; None before there is a stage."""
     if flag.rollout <= 0 or flag.stage_since is None:
         return None, None
@@ -151,7 +122,7 @@ def _sides(store: EvidenceStore, flag: Flag, *, now: datetime) -> tuple[Side | N
     return on, _last_control(store, flag) or off if flag.rollout >= 100 else off
 
 
-def _last_control(store: EvidenceStore, flag: Flag) -> Side | None:
+def _last_control(store: Store, flag: Flag) -> Side | None:
     """Return those without the feature as they were last, when there are none left: kept with the flag, or from the log.
 
     What is kept is of the step to everybody; where a person set the percentage by hand, those of the log before it stand in.

@@ -10,13 +10,16 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from ringtrue.answers import Condition, ShadowSummary
-from ringtrue.rollout.abtest import TrialStore, decided_after, set_status
-from ringtrue.rollout.evidence import LAST_CONTROL, Evidence, EvidenceStore, Side, gather
-from ringtrue.rollout.flags import FlagStore, existing_flag
+from ringtrue.rollout.abtest import decided_after, set_status
+from ringtrue.rollout.evidence import LAST_CONTROL, Evidence, Side, gather
+from ringtrue.rollout.flags import existing_flag
 from ringtrue.store import DEFAULT_PROJECT, Flag, timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.store import Store
 
 STAGES = (1.0, 5.0, 10.0, 25.0, 50.0, 100.0)
 MEASURE = "RR@10"
@@ -60,10 +63,6 @@ class Decision:
         return self.flag != self.before
 
 
-class GraduationStore(EvidenceStore, FlagStore, TrialStore, Protocol):
-    """What a step needs of the store."""
-
-
 def decide(flag: Flag, evidence: Evidence, now: datetime) -> Decision:
     """Return what the evidence allows: one stage further, wait, roll back, reject or graduate. Pure.
 
@@ -102,7 +101,7 @@ def decide(flag: Flag, evidence: Evidence, now: datetime) -> Decision:
 
 
 def step(
-    store: GraduationStore,
+    store: Store,
     name: str,
     *,
     now: datetime,
@@ -128,7 +127,7 @@ def step(
     return decision
 
 
-def roll_back(store: FlagStore, name: str, *, now: datetime, who: str, why: str, project: str = DEFAULT_PROJECT) -> Flag:
+def roll_back(store: Store, name: str, *, now: datetime, who: str, why: str, project: str = DEFAULT_PROJECT) -> Flag:
     """Take a feature away from everybody and pause it; return the flag. Raises MissingInput where there is none."""
     from ringtrue.rollout.flags import change_flag
 

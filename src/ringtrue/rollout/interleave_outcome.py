@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ringtrue.answers import EventType
 from ringtrue.errors import InputError, nearest
 from ringtrue.log.linking import WINDOW, instant, link_all
-from ringtrue.rollout.abtest import TrialStore, found_test, record_difference
+from ringtrue.rollout.abtest import found_test, record_difference
 from ringtrue.rollout.interleave import Interleaved, from_flags
-from ringtrue.store import DEFAULT_PROJECT, ABTest, FeedbackEvent, LoggedQuery
+from ringtrue.store import DEFAULT_PROJECT, ABTest
+
+if TYPE_CHECKING:
+    from ringtrue.store import Store
 
 CHOSEN: tuple[EventType, ...] = ("click", "selection", "read_after_search", "reference", "cite", "validate_useful")
 """Events that say a result was chosen."""
@@ -78,16 +81,6 @@ def judge_credits(
     )
 
 
-class InterleavingStore(TrialStore, Protocol):
-    """What weighing logged impressions needs of the store."""
-
-    def queries(self, *, project: str = ..., since: str | None = ..., until: str | None = ...) -> list[LoggedQuery]: ...
-
-    def feedback(
-        self, *, project: str = ..., since: str | None = ..., kinds: Sequence[EventType] | None = ...
-    ) -> list[FeedbackEvent]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Counted:
     """What one pass over the log found."""
@@ -105,7 +98,7 @@ class Counted:
 
 
 def count_log(
-    store: InterleavingStore,
+    store: Store,
     feature_id: str,
     *,
     now: datetime,

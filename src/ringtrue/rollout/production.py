@@ -8,29 +8,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ringtrue.errors import InputError
 from ringtrue.golden import parse_version
 from ringtrue.store import DEFAULT_PROJECT, StoredResult
 
 if TYPE_CHECKING:
-    from ringtrue.store.records import KeptVersion, StoredBaseline
+    from ringtrue.store import Store
+    from ringtrue.store.records import KeptVersion
 
 LOOKED_AT = 100
 """Newest results among which the pair is looked for."""
 STANDARDS = 5
 """Baselines that are looked at, by name, the last saved first."""
-
-
-class Results(Protocol):
-    """What is read of the store."""
-
-    def results(self, *, project: str = ..., limit: int | None = ...) -> list[StoredResult]: ...
-
-    def baselines(self, *, project: str = ...) -> list[KeptVersion]: ...
-
-    def baseline(self, name: str, version: str | None = ..., *, project: str = ...) -> StoredBaseline | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +44,7 @@ def of_production(one: StoredResult) -> bool:
     return not one.uploaded and (one.feature_id is None or (one.run_type == "shadow" and one.control_run_id is None))
 
 
-def production_pair(store: Results, *, project: str = DEFAULT_PROJECT, served: str | None = None) -> Pair | None:
+def production_pair(store: Store, *, project: str = DEFAULT_PROJECT, served: str | None = None) -> Pair | None:
     """Return what a project's quality is told of; None where nothing was evaluated.
 
     That is the search that is ``served``, else that of the baseline, on the golden set of the baseline; without a baseline the
@@ -77,7 +68,7 @@ def production_pair(store: Results, *, project: str = DEFAULT_PROJECT, served: s
     return _most_evaluated(ours or rows)
 
 
-def _standards(store: Results, project: str) -> Iterator[Pair]:
+def _standards(store: Store, project: str) -> Iterator[Pair]:
     newest: dict[str, KeptVersion] = {}
     for one in sorted(store.baselines(project=project), key=lambda one: one.created_at, reverse=True):
         newest.setdefault(one.name, one)

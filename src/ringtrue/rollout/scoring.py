@@ -7,15 +7,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
-from ringtrue.answers import JudgmentSource
 from ringtrue.errors import InputError
 from ringtrue.store import DEFAULT_PROJECT, LoggedQuery, ShadowRun, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet
-    from ringtrue.rollout.abtest import TrialStore
+    from ringtrue.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def grades_by_words(
 
 
 def feed_for_test(
-    store: TrialStore,
+    store: Store,
     feature_id: str,
     *,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -128,22 +127,8 @@ def feed_for_test(
     return feed
 
 
-class JudgedStore(Protocol):
-    """What scoring after the fact needs of the store."""
-
-    def shadow_runs(
-        self, *, project: str = ..., feature_id: str, since: str | None = ..., limit: int | None = ...
-    ) -> list[ShadowRun]: ...
-
-    def judgments(
-        self, *, project: str = ..., query_ids: Sequence[str] | None = ..., source: JudgmentSource | None = ...
-    ) -> list[StoredJudgment]: ...
-
-    def queries(self, *, project: str = ..., query_ids: Sequence[str] | None = ...) -> list[LoggedQuery]: ...
-
-
 def feed_judged(
-    store: JudgedStore,
+    store: Store,
     feature_id: str,
     feed: Feed,
     *,

@@ -1,4 +1,4 @@
-"""A candidate beside production (S-1): production answers as if nobody watched, a sample is answered again off its path.
+"""A candidate beside production: production answers as if nobody watched, a sample is answered again off its path.
 
 Nothing of the candidate can reach the caller: production's own object is returned without waiting for it, a queue that is full
 drops and counts, which the audit trail tells (``missing_of``), and what crashes, hangs or returns rubbish becomes a stored
@@ -7,7 +7,6 @@ error. A candidate that keeps hanging or dying pauses the shadow run, which says
 
 from __future__ import annotations
 
-import contextlib
 import os
 import queue
 import threading
@@ -16,24 +15,26 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from ringtrue import traffic
 from ringtrue.answers import ShadowSource
+from ringtrue.batching import BatchQueue
 from ringtrue.config import project as configured_project
 from ringtrue.errors import InputError
 from ringtrue.log.identify import query_name
 from ringtrue.log.query_log import LATEST_SEARCH, LoggedSearch
-from ringtrue.log.redact import Redactor, Unredacted, redactor_of
-from ringtrue.rollout.buckets import bucket
+from ringtrue.log.redact import Redactor, redactor_of
 from ringtrue.rollout.candidate import DEFAULT_MEMORY, Asker, Hanging, InProcess, InThread, ids_of, said, searching
 from ringtrue.rollout.evidence import SINCE
-from ringtrue.rollout.missing import missing_entry
-from ringtrue.store import AuditEntry, Flag, ShadowRun, timestamp
+from ringtrue.rollout.flags import bucket
+from ringtrue.rollout.shadow_summary import missing_entry
+from ringtrue.store import ShadowRun, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.records import Hit
     from ringtrue.rollout.scoring import Scored
+    from ringtrue.store import Store
 
 MOST_GONE = 8
 """So many hanging threads, or hung or dead candidates in a row, and shadowing pauses."""
@@ -49,16 +50,6 @@ Keep = Literal["lists", "difference"]
 Isolate = Literal["thread", "process"]
 Scorer = Callable[[str, Sequence[str]], "Scored | None"]
 Feed = Callable[[str, "Scored", "Scored"], object]
-
-
-class ShadowStore(Protocol):
-    """What a shadow run needs of the store."""
-
-    def add_shadow_runs(self, rows: Sequence[ShadowRun]) -> int: ...
-
-    def flag(self, name: str, *, project: str = ...) -> Flag | None: ...
-
-    def add_audit(self, entry: AuditEntry) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +122,7 @@ class Shadow:
         self,
         production: Any,
         candidate: Any,
-        store: ShadowStore,
+        store: Store,
         feature_id: str,
         *,
         sample: float = 0.10,
@@ -143,7 +134,7 @@ class Shadow:
         keep: Keep = "lists",
         scorer: Scorer | None = None,
         feed: Feed | None = None,
-        redact: Redactor | Unredacted | Callable[[str], str] | None = Redactor(),  # noqa: B008  # frozen
+        redact: Redactor | Callable[[str], str] | None = Redactor(),  # noqa: B008  # frozen
         project: str | None = None,
         source: ShadowSource = "live",
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -164,7 +155,10 @@ class Shadow:
         )
         self._jobs: queue.Queue[_Job | None] = queue.Queue(waiting)
         # Larger than what can come back while one batch is being saved; a store that stalls longer costs rows, not memory.
-        self._rows: queue.Queue[ShadowRun | None] = queue.Queue(waiting + 10 * BATCH)
+        self._rows: BatchQueue[ShadowRun | None] = BatchQueue(
+            "ringtrue-shadow-save", self._save,
+            most_rows=waiting + 10 * BATCH, most_bytes=1, batch=BATCH, every=SAVE_SECONDS, idle=self._idle,
+        )  # fmt: skip
         self._lock = threading.Lock()
         self._tally: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
@@ -175,12 +169,13 @@ class Shadow:
         """Since when the flag's candidate is what it is; stored with each row."""
         self._problem: str | None = None
         self._closed = False
+        self._looked_at = self._told_at = float("-inf")
         self._process = os.getpid()
-        self._saver = threading.Thread(target=self._save, name="ringtrue-shadow-save", daemon=True)
+        self._rows.start()
         self._workers = [
             threading.Thread(target=self._work, args=(asker,), name="ringtrue-shadow", daemon=True) for asker in self._askers
         ]
-        for thread in (self._saver, *self._workers):
+        for thread in self._workers:
             thread.start()
 
     def search(
@@ -288,9 +283,8 @@ class Shadow:
             if thread.is_alive():
                 asker.abort()
                 thread.join(0.5)
-        with contextlib.suppress(queue.Full):  # a store that stands still must not keep the program from ending
-            self._rows.put(None, timeout=max(0.1, patience - time.monotonic()))
-        self._saver.join(max(1.0, patience - time.monotonic()))
+        self._rows.put(None, size=0)  # the last batch, if only to tell what is missing
+        self._rows.close(max(1.0, patience - time.monotonic()))  # a store that hangs must not hold up the end
         return self.counts
 
     def __enter__(self) -> Shadow:
@@ -333,11 +327,7 @@ class Shadow:
         )
         if error is None:
             row = self._compared(row, job.text, k=job.options["k"])
-        try:
-            self._rows.put_nowait(row)
-            kept = 1
-        except queue.Full:
-            kept = 0
+        kept = int(self._rows.put(row, size=0))
         with self._lock:
             name = "gone" if reply.gone else "failed" if error is not None else "answered"
             self._tally.update({"waiting": -1, "unsaved": 1 - kept, name: 1})
@@ -366,44 +356,34 @@ class Shadow:
                 self._add(problem=self._said(problem))
         return compared(row, k=k, scores=scores, keep=self._keep)
 
-    def _save(self) -> None:
-        looked, told = time.monotonic() - LOOK_SECONDS, time.monotonic() - TELL_SECONDS
-        open_ = True
-        while open_:
-            rows: list[ShadowRun] = []
-            try:
-                row = self._rows.get(timeout=SAVE_SECONDS)
-                while row is not None:
-                    rows.append(row)
-                    if len(rows) == BATCH:
-                        break
-                    row = self._rows.get_nowait()
-                open_ = row is not None
-            except queue.Empty:
-                pass
-            if time.monotonic() - looked >= LOOK_SECONDS:  # before rows are stored: the first ones name their candidate too
-                looked = time.monotonic()
-                self._look()
-            if rows:
-                self._store_rows([replace(row, candidate=self._since) for row in rows])
-            if self._missing and (not open_ or time.monotonic() - told >= TELL_SECONDS):
-                told = time.monotonic()
-                self._tell()
+    def _save(self, batch: Sequence[ShadowRun | None]) -> None:
+        self._look()  # before rows are stored: the first ones name their candidate too
+        rows = [replace(row, candidate=self._since) for row in batch if row is not None]
+        if rows and not self._stored(rows):
+            self._rows.pause(SAVE_SECONDS)
+            if not self._stored(rows):
+                self._miss(unsaved=len(rows))
+        self._tell()
 
-    def _store_rows(self, rows: list[ShadowRun]) -> None:
-        for attempt in (1, 2):
-            try:
-                self._store.add_shadow_runs(rows)
-                self._add(saved=len(rows))
-                return
-            except Exception as problem:
-                self._add(problem=self._said(problem))
-                if attempt == 1:
-                    time.sleep(SAVE_SECONDS)
-        self._miss(unsaved=len(rows))
+    def _idle(self) -> float:
+        self._look()
+        self._tell()
+        return LOOK_SECONDS
+
+    def _stored(self, rows: list[ShadowRun]) -> bool:
+        try:
+            self._store.add_shadow_runs(rows)
+        except Exception as problem:
+            self._add(problem=self._said(problem))
+            return False
+        self._add(saved=len(rows))
+        return True
 
     def _tell(self) -> None:
-        """Tell the audit trail what is missing of the sample since it was last told."""
+        """Tell the audit trail what is missing of the sample since it was last told, if that is due."""
+        if not self._missing or not (self._rows.closed or time.monotonic() - self._told_at >= TELL_SECONDS):
+            return
+        self._told_at = time.monotonic()
         with self._lock:
             found, self._missing = self._missing, Counter()
         try:
@@ -414,7 +394,10 @@ class Shadow:
             self._add(problem=self._said(problem))
 
     def _look(self) -> None:
-        """Stop or go on as the flag of that name says; without one, go on."""
+        """Stop or go on as the flag of that name says, if it is time to look; without one, go on."""
+        if time.monotonic() - self._looked_at < LOOK_SECONDS:
+            return
+        self._looked_at = time.monotonic()
         try:
             flag = self._store.flag(self.feature_id, project=self.project)
         except Exception as problem:

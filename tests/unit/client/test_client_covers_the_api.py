@@ -48,7 +48,7 @@ def driven(served: Served) -> Drive:
     with pytest.MonkeyPatch.context() as patched, Client(served.url) as service:
         for kind, name in methods():
             patched.setattr(kind, name, _noted(drive, f"{kind.__name__}.{name}", getattr(kind, name)))
-        http = service._wire._http
+        http = service._wire._http._pool
         http.event_hooks = {"request": [lambda request: drive.requests.add((request.method.lower(), request.url.path))]}
         for part in (_sets, _runs, _log, _reviews, _rollout, _monitoring, _keys):
             part(service, drive.found)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ringtrue.errors import InputError
-from ringtrue.log import Redactor, Unredacted, export_rows, import_files, log_figures, queries_of
+from ringtrue.log import Redactor, export_rows, import_files, log_figures, queries_of
 from ringtrue.store import QUERY_LIST, FeedbackEvent, LoggedQuery, Store, timestamp
 
 START = 1_772_366_400_000_000_000  # 2026-03-01T12:00:00Z
@@ -235,7 +235,7 @@ def test_l1_what_is_exported_as_lines_comes_in_again_as_it_was(store: Store, tmp
     events = [FeedbackEvent("ef_1", "click", "s", AT, query_id="eq_1", item_id="a", rank_in_results=1, metadata={"x": 1})]
     assert export_rows(rows(), tmp_path / "out" / "queries.jsonl") == 5
     assert export_rows(events, tmp_path / "feedback.jsonl") == 1
-    found = import_files(store, [tmp_path / "out" / "queries.jsonl", tmp_path / "feedback.jsonl"], cleaner=Unredacted())
+    found = import_files(store, [tmp_path / "out" / "queries.jsonl", tmp_path / "feedback.jsonl"], cleaner=Redactor(kinds=()))
     assert (found.new_queries, found.new_feedback) == (5, 1)
     assert list(queries_of(store)) == rows()
     assert store.feedback() == events

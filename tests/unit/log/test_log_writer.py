@@ -19,8 +19,8 @@ import pytest
 
 from ringtrue.errors import InputError, Unreachable
 from ringtrue.log import QueryLog, Redactor, living, losses, query_name
-from ringtrue.log.counters import ACCEPTED, SIZE, Tally
-from ringtrue.log.memory_size import answer_weight, weight
+from ringtrue.log.capture import answer_weight, weight
+from ringtrue.log.counters import SIZE, Tally
 from ringtrue.log.spool import Spool
 from ringtrue.store import AuditEntry, FeedbackEvent, LoggedQuery, Store
 
@@ -75,6 +75,10 @@ class Memory:
 
     def queries(self, *, project: str, query_ids: Sequence[str]) -> list[Any]:
         return [self.rows[name] for name in query_ids if name in self.rows]
+
+    def check_writable(self) -> None:
+        if self.problem is not None:
+            raise self.problem
 
     def close(self) -> None:
         pass
@@ -333,7 +337,7 @@ def test_l1_damaged_lines_of_a_spool_are_counted_as_lost_and_kept_aside(tmp_path
 
 def test_l1_losses_are_charged_to_the_project_whose_log_lost_them(tmp_path: Path) -> None:
     killed = Tally(tmp_path, project="alpha")
-    killed.add(ACCEPTED, 7)
+    killed.add("accepted", 7)
     killed.close()  # as the end of its process would
     assert [[one.accepted for one in some] for some in living(tmp_path, project="alpha")] == [[], [7]]
     assert living(tmp_path, project="beta") == ([], [])
@@ -456,7 +460,7 @@ def test_l1_refused_events_are_counted_by_reason_and_the_first_of_each_is_shown_
 
 def test_l1_the_reasons_outlive_a_process_that_was_killed(tmp_path: Path) -> None:
     killed = Tally(tmp_path, project="default")
-    killed.add(ACCEPTED, 3)
+    killed.add("accepted", 3)
     killed.refuse("no answer", 2)
     killed.refuse("no record")
     killed.tell_refused({"no answer": 1})
@@ -603,7 +607,7 @@ def test_a_spool_gives_back_whole_batches_only(tmp_path: Path) -> None:
 
 def test_the_empty_spool_of_a_killed_process_is_removed_and_its_events_are_counted_as_lost(tmp_path: Path) -> None:
     killed = Tally(tmp_path, project="default")
-    killed.add(ACCEPTED, 5)
+    killed.add("accepted", 5)
     killed.begin({"kind": "query", "id": "eq_1", "project": "default", "at": NOW, "count": 5, "size": 0})
     assert killed.path is not None
     killed.path.with_suffix(".spool").touch()  # created, and nothing written yet

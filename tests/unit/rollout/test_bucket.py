@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ringtrue.rollout.buckets import bucket
+from ringtrue.rollout.flags import bucket
 
 # Written down once. A change of any of them would move people from one side of every running rollout to the other.
 PINNED = {
@@ -31,7 +31,7 @@ def test_s4_buckets_are_the_same_in_every_version(identity: str, flag: str) -> N
 
 
 def test_s4_buckets_are_the_same_in_every_process() -> None:
-    program = "from ringtrue.rollout.buckets import bucket; print(*(repr(bucket(f'user-{n}', 'f')) for n in range(50)))"
+    program = "from ringtrue.rollout.flags import bucket; print(*(repr(bucket(f'user-{n}', 'f')) for n in range(50)))"
     printed = [
         subprocess.run(
             [sys.executable, "-c", program],

@@ -8,7 +8,7 @@ from pathlib import Path
 from ringtrue.feedback.derive import question_id
 from ringtrue.records import GoldenSet, Judgment, Query
 from ringtrue.rollout.abtest import create_test
-from ringtrue.rollout.on_golden import record_on_golden
+from ringtrue.rollout.results import record_on_golden
 from ringtrue.rollout.scoring import Feed, Scored, drawn_order, feed_for_test, feed_judged
 from ringtrue.run import evaluate
 from ringtrue.store import LoggedQuery, ShadowRun, Store, StoredJudgment
