@@ -217,8 +217,7 @@ def _compared(job: CiJob, ref: str) -> Outcome:
     from ringtrue.ci import check_code, check_servers, checkout, repository_root
     from ringtrue.errors import CannotDecide
     from ringtrue.run import open_run
-    from ringtrue.verdict import baseline_of
-    from ringtrue.verdict.reachable import with_measures
+    from ringtrue.verdict import baseline_of, with_measures
 
     with checkout(ref, say=_say) as (folder, commit):
         try:

@@ -168,7 +168,7 @@ def committed(evaluation: Evaluation, asked: Asked) -> tuple[list[Check], list[s
     from ringtrue.cli.search import opened
     from ringtrue.golden import load
     from ringtrue.run.named import subjects_named
-    from ringtrue.verdict.committed import committed_checks
+    from ringtrue.verdict import committed_checks
 
     folder, search = asked.folder, None
     if asked.names_search:
