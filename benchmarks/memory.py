@@ -178,7 +178,7 @@ def _hook(folder: Path, sizes: Sequence[int], prompts: int, others: list[float |
 
 def _inside(root: str, texts: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return the times of opening the index and of the query, in a process that has everything imported."""
-    from ringtrue.memory.hook.index import open_index
+    from ringtrue.memory.hook.cache import open_index
     from ringtrue.memory.hook.respond import CANDIDATES
     from ringtrue.memory.hook.settings import Settings
     from ringtrue.memory.hook.threshold import decide
@@ -300,7 +300,7 @@ def parts(options: argparse.Namespace) -> dict[str, Any]:
     from concurrent.futures import ThreadPoolExecutor
 
     from ringtrue.golden import load
-    from ringtrue.memory.engine import open_engine
+    from ringtrue.memory.engine import Engine
     from ringtrue.memory.hook.settings import Settings
     from ringtrue.retrieve import Collection, build
     from ringtrue.retrieve.channels.memory import Held, Linked, holding
@@ -335,7 +335,7 @@ def parts(options: argparse.Namespace) -> dict[str, Any]:
             boost.append(time.perf_counter() - start)
     root = Path(options.root) / "at-once" / "memory"
     write_memories(root, 500)
-    engine = open_engine(str(root), Settings())
+    engine = Engine(str(root), Settings())
     prompts = _prompts(100)
 
     def ask(place: int) -> list[str]:
@@ -351,7 +351,7 @@ def parts(options: argparse.Namespace) -> dict[str, Any]:
 
 
 _ONE_PROMPT = (
-    "import sys; from ringtrue.memory.search import search_memories; "
+    "import sys; from ringtrue.memory.engine import search_memories; "
     "print(len(search_memories(sys.argv[1], sys.argv[2], now=0.0, strategy='hybrid', k=10).hits))"
 )
 

@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _hybrid() -> str:
-    from ringtrue.retrieve.expression import HYBRID
+    from ringtrue.retrieve.names import HYBRID
 
     return HYBRID
 

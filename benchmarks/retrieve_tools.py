@@ -128,8 +128,7 @@ class Ringtrue(Contender):
 
     def make(self, corpus: str) -> dict[str, float]:
         from ringtrue.records import Document
-        from ringtrue.retrieve.collection import Collection
-        from ringtrue.retrieve.expression import build
+        from ringtrue.retrieve import Collection, build
 
         start = time.perf_counter()
         collection = Collection.create(self.folder)
@@ -140,8 +139,7 @@ class Ringtrue(Contender):
         return {"ingest_s": ingested - start, "index_s": time.perf_counter() - ingested, "documents_mb": size / 1e6}
 
     def load(self) -> None:
-        from ringtrue.retrieve.collection import Collection
-        from ringtrue.retrieve.expression import build
+        from ringtrue.retrieve import Collection, build
 
         retriever = build("bm25", Collection(self.folder))
         self.search = lambda query: retriever.search(query, k=K)  # type: ignore[method-assign]
@@ -277,7 +275,7 @@ class Fts5Channel(Contender):
 
     def prepare(self, corpus: str, queries: str) -> int:
         from ringtrue.records import Document
-        from ringtrue.retrieve.collection import Collection
+        from ringtrue.retrieve import Collection
 
         self.queries = json.loads(Path(queries).read_text(encoding="utf-8"))["queries"]
         entries = [entry for entry, _ in zip(documents(corpus), range(FTS5_DOCUMENTS))]
@@ -302,8 +300,7 @@ class Fts5Channel(Contender):
 
     def first(self) -> float:
         """Return the milliseconds of opening, building and one query, in a process that has everything imported."""
-        from ringtrue.retrieve.collection import Collection
-        from ringtrue.retrieve.expression import build
+        from ringtrue.retrieve import Collection, build
 
         shutil.rmtree(self.folder / "indexes", ignore_errors=True)
         start = time.perf_counter_ns()
@@ -326,7 +323,7 @@ class DenseChannel(Contender):
         if (self.folder / "done").is_file():
             return
         from ringtrue.records import Document
-        from ringtrue.retrieve.collection import Collection
+        from ringtrue.retrieve import Collection
 
         shutil.rmtree(self.folder, ignore_errors=True)
         collection = Collection.create(self.folder, chunks="none")
@@ -348,9 +345,8 @@ class DenseChannel(Contender):
         (self.folder / "done").touch()
 
     def _channel(self) -> Any:
+        from ringtrue.retrieve import Collection, build
         from ringtrue.retrieve.channels import dense
-        from ringtrue.retrieve.collection import Collection
-        from ringtrue.retrieve.expression import build
 
         dense.encoder = lambda *_, **__: Prepared()  # type: ignore[attr-defined]
         return build("dense", Collection(self.folder))

@@ -23,8 +23,8 @@ from ringtrue.measures import CATALOGUE, DEFINITIONS, Definition, Measure
 from ringtrue.retrieve.chunk import FORMS as CHUNKERS
 from ringtrue.retrieve.connectors import KINDS
 from ringtrue.retrieve.connectors import kind as connector_kind
-from ringtrue.retrieve.expression import ALL as RETRIEVERS
-from ringtrue.retrieve.expression import HYBRID
+from ringtrue.retrieve.names import ALL as RETRIEVERS
+from ringtrue.retrieve.names import HYBRID
 from ringtrue.spec import show_value
 from ringtrue.testing import against_reference, against_trec_eval_files
 from ringtrue.testing.conformance import TREC_EVAL_CASES

@@ -15,7 +15,7 @@
         ├── AccessDenied          3   it refused the credentials
         └── BadAnswer             3   it answered something that is no list of hits
 
-Exit codes follow B-3: 0 pass, 1 regression or failed check, 2 usage or bad input, 3 could not decide.
+Exit codes: 0 pass, 1 regression or failed check, 2 usage or bad input, 3 could not decide.
 A message is one line that names the value, its place and the cure, so that a command can print it as it is.
 """
 

@@ -277,7 +277,7 @@ class TestChroma(ConnectorSuite):
 def test_vectors_of_another_model_are_refused() -> None:
     with (
         answering([{"id": "c1", "configuration_json": {"hnsw": {"space": "l2"}}, "dimension": 768}]) as server,
-        pytest.raises(InputError, match=r"768 numbers.*makes 384; name the model"),
+        pytest.raises(InputError, match=r"768 dimensions and those of .* 384; name the model"),
     ):
         Chroma(url=server.url, collection="c").search("pool")
 

@@ -448,12 +448,12 @@ def test_repr_shows_no_argument() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"command": "python search.py"}, "command is no list of texts; write it like"),
+        ({"command": "python search.py"}, "invalid command; write a list of texts"),
         ({"command": []}, "command is empty"),
         ({"command": [" "]}, "command is empty"),
-        ({"command": ["python", 3]}, "command is no list of texts"),
-        ({"mode": "twice"}, "mode='twice' is not known"),
-        ({"env": "SHOP_KEY"}, "env is no list of texts"),
+        ({"command": ["python", 3]}, "invalid command; write a list of texts"),
+        ({"mode": "twice"}, "invalid mode='twice'"),
+        ({"env": "SHOP_KEY"}, "invalid env='SHOP_KEY'; write a list of texts"),
         ({"folder": "/no/such/folder"}, "no folder /no/such/folder"),
     ],
     ids=range(7),

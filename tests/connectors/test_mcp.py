@@ -560,7 +560,7 @@ def test_a_blank_question_is_not_asked(make: Made) -> None:
         ({"url": "http://x", "env": ["A"]}, "belong to a command"),
         ({"command": ["x"], "tool": ""}, "tool"),
         ({"command": ["x"], "arguments": {"query": "pool"}}, "{text}"),
-        ({"command": ["x"], "id": ""}, "id is empty"),
+        ({"command": ["x"], "id": ""}, "invalid id=''"),
         ({"command": ["x"], "start_timeout": 0}, "start_timeout"),
         ({"command": ["x"], "start_timeout": float("inf")}, "start_timeout"),
         ({"command": ["x"], "folder": "/no/such/folder"}, "no folder /no/such/folder"),

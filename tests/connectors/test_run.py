@@ -186,7 +186,7 @@ def test_a_queries_file_without_texts_says_which_field_is_missing(tmp_path: Path
 
 @pytest.mark.parametrize("settings", [{"path": ""}, {"path": None}, {"path": "a", "queries": 5}], ids=range(3))
 def test_wrong_settings_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="is no path; name a file"):
+    with pytest.raises(InputError, match="write a text that is not blank or a path"):
         RunFile(**settings)
 
 

@@ -151,7 +151,7 @@ def test_a_broken_compression_is_a_bad_answer_and_a_sound_one_is_read() -> None:
 
 
 def test_an_answer_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ringtrue.retrieve.connectors.web.LARGEST", 1_000_000)
+    monkeypatch.setattr("ringtrue.http_client.LARGEST", 1_000_000)
     with answering([Answer(b" " * 3_000_000)]) as server, pytest.raises(BadAnswer, match="more than 1 MB"):
         call("shop", "GET", server.url)
 

@@ -187,7 +187,7 @@ def test_people_without_the_tool_judge_in_a_table(ringtrue, queued, tmp_path) ->
     Path("bad.csv").write_text(f"key,grade\n{queued[1]},2\n{queued[2]},5\n")
     refused = ringtrue("review", "import", "bad.csv", "--reviewer", "cy")
     assert refused.code == 2
-    assert "bad.csv:3: field 'grade': '5' is no grade" in refused.err
+    assert "bad.csv:3: field 'grade': '5' is not a grade" in refused.err
     with Store.open() as store:
         assert not [row for row in store.ratings() if row.reviewer == "cy"], "all rows are checked before any is kept"
 
@@ -235,7 +235,7 @@ def test_g8_stats_say_what_was_settled_on_the_page(ringtrue, queued, place) -> N
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["judge", "{key}", "5", "--reviewer", "ada"], 2, "'5' is no grade; write 0, 1, 2, 3 or reject"),
+        (["judge", "{key}", "5", "--reviewer", "ada"], 2, "'5' is not a grade; write 0, 1, 2, 3 or reject"),
         (["judge", "nokey", "1", "--reviewer", "ada"], 2, "the review queue has no pair 'nokey'"),
         (["judge", "{key}", "1", "--reviewer", " "], 2, "a reviewer needs a name"),
         (["next"], 2, "--reviewer"),

@@ -6,13 +6,11 @@ import json
 import resource
 import select
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
@@ -34,7 +32,7 @@ Connect = Callable[[], socket.socket]
 @contextmanager
 def server(folder: Path, **limits: int) -> Iterator[Connect]:
     """Serve with connections as ``ringtrue serve`` has them; yields what makes one."""
-    with running(folder, connections=partial(for_server, **limits)) as found, ExitStack() as opened:  # type: ignore[arg-type]
+    with running(folder, connections=lambda _: for_server(**limits)) as found, ExitStack() as opened:  # type: ignore[arg-type]
         port = int(found.url.rpartition(":")[2])
         yield lambda: opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=PROMPT_S))
 
@@ -132,7 +130,7 @@ def test_a_request_that_is_whole_may_take_longer_than_its_head(tmp_path: Path, m
 
 
 def test_silent_connections_give_way_to_those_that_ask(tmp_path: Path) -> None:
-    with server(tmp_path, most_connections=20) as connect:
+    with server(tmp_path, most=20) as connect:
         asking = connect()
         assert ask(asking) == 200
         silent = [connect() for _ in range(60)]
@@ -143,38 +141,13 @@ def test_silent_connections_give_way_to_those_that_ask(tmp_path: Path) -> None:
 
 
 def test_requests_that_do_not_arrive_give_way_to_those_that_do(tmp_path: Path) -> None:
-    with server(tmp_path, most_at_once=5) as connect:
+    with server(tmp_path, most=5) as connect:
         slow = [connect() for _ in range(20)]
         for one in slow:
             one.sendall(BODY_TO_COME)
         assert eventually(lambda: sum(map(over, slow)) >= 14)
         assert ask(connect()) == 200
         assert ask(slow[-1], b'{"a": 1 }') == 422, "the newest goes on"
-
-
-def test_more_requests_than_can_be_under_way_are_told_to_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    go_on = threading.Event()
-    monkeypatch.setattr(Store, "flags", lambda self, **given: go_on.wait(PROMPT_S) and [])
-    with server(tmp_path, most_at_once=5) as connect:
-        working = [connect() for _ in range(5)]
-        idle = [connect() for _ in range(20)]
-        for one in working:
-            one.sendall(HEALTH.replace(b"/healthz", b"/v1/flags"))
-        refused: list[Any] = []
-
-        def full() -> bool:
-            idle[0].sendall(HEALTH)
-            refused[:] = answered(idle[0])
-            return refused[0] != 200
-
-        try:
-            assert eventually(full)
-            told(tuple(refused), 503, "busy")
-            assert refused[1]["retry-after"] == "1"
-        finally:
-            go_on.set()
-        assert [answered(one)[0] for one in working] == [200] * 5, "what was under way is carried out"
-        assert ask(idle[0]) == 200
 
 
 @pytest.mark.parametrize("garbage", [b"\x16\x03\x01\x02\x00", b"GET / HTTP/9\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n"])

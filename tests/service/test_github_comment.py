@@ -130,7 +130,7 @@ def test_a_read_only_token_is_said_and_is_no_error(forge, clock) -> None:
         ({"repository": "shop/search/../../orgs"}, InputError, "owner/name"),
         ({"number": 0}, InputError, "number of a pull request"),
         ({"markdown": "   ", "marker": ""}, InputError, "422"),
-        ({"token": "ghs_broken\nin-two"}, InputError, "check the address of the API and the token"),
+        ({"token": "ghs_broken\nin-two"}, InputError, "check the address, the token"),
     ],
 )
 def test_refusals_name_their_cure_and_never_the_token(forge, clock, changes, error, says) -> None:

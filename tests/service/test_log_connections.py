@@ -109,7 +109,7 @@ class Running:
 def serving(folder: Path, **settings: Any) -> Iterator[Running]:
     chosen = Settings(store=str(folder / "store.sqlite"), **settings)
     app = create_app(chosen)
-    server = uvicorn.Server(uvicorn.Config(app, http=for_server(app), port=0, log_level="error", server_header=False))
+    server = uvicorn.Server(uvicorn.Config(app, http=for_server(), port=0, log_level="error", server_header=False))
     ready = threading.Event()
     startup = server.startup
 

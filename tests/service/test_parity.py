@@ -24,10 +24,10 @@ from rest_service import serving
 from ringtrue.formats import read_run
 from ringtrue.golden import load
 from ringtrue.memory.documents import documents_of
+from ringtrue.memory.engine import search_memories
 from ringtrue.memory.hook.files import load as load_memories
 from ringtrue.memory.hook.files import read_one
 from ringtrue.memory.hook.settings import Settings
-from ringtrue.memory.search import search_memories
 from ringtrue.retrieve import Collection, build
 from ringtrue.retrieve.answers import answer_all
 from ringtrue.run import evaluate, open_run

@@ -4,131 +4,45 @@ Comes in: what the rooms above have found. Goes out: frozen records. May not: ne
 program that only calls a service loads nothing else.
 """
 
-from ringtrue.answers.evaluations import (
-    Check,
-    Compared,
-    Component,
-    Details,
-    Evaluated,
-    Figures,
-    Gated,
-    LatencyDifference,
-    MeasureDifference,
-    Outcome,
-    Word,
-)
-from ringtrue.answers.library import (
-    BaselineItem,
-    BaselineUpdate,
-    BaselineVersion,
-    Changes,
-    ExperimentRow,
-    GoldenDifference,
-    GoldenItem,
-    GoldenProblem,
-    GoldenVersion,
-    JudgmentChange,
-    Movement,
-)
-from ringtrue.answers.log import (
-    Actor,
-    Deleted,
-    Event,
-    EventType,
-    JudgmentSource,
-    KeptJudgment,
-    LinkedEvent,
-    Logged,
-    LoggedSearch,
-    LogStats,
-    LogStep,
-    SearchFacts,
-    StageLogged,
-    Step,
-    Taken,
-)
-from ringtrue.answers.record import Record
-from ringtrue.answers.reviews import (
-    AddedPairs,
-    Agreement,
-    Backlog,
-    Dispute,
-    NextPair,
-    Pair,
-    Published,
-    Reviewer,
-    ReviewState,
-    Standing,
-    Undone,
-)
-from ringtrue.answers.rollout import (
-    Action,
-    Condition,
-    CountedQuery,
-    EvidencePoint,
-    FlagChange,
-    FlagDecision,
-    FlagPage,
-    FlagState,
-    ListedFlag,
-    RecordedScores,
-    SequentialTest,
-    SequentialTestPath,
-    ShadowFeature,
-    ShadowFeatureRuns,
-    ShadowRecorded,
-    ShadowRun,
-    ShadowSource,
-    ShadowSummary,
-    Status,
-    Variant,
-)
-from ringtrue.answers.runs import (
-    Found,
-    FoundDocument,
-    Judged,
-    Lost,
-    QueryItem,
-    QueryOfRun,
-    RunFigures,
-    RunHit,
-    RunItem,
-    StageRank,
-)
-from ringtrue.answers.server import (
-    ENDED,
-    Alert,
-    AlertRule,
-    Alerts,
-    AuditEntry,
-    Diagnostics,
-    HealthPart,
-    HealthState,
-    History,
-    IntakeState,
-    Job,
-    JobError,
-    JobStarted,
-    JobState,
-    KeyState,
-    Line,
-    MadeKey,
-    PartState,
-    Point,
-    Scope,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ENDED", "Action", "Actor", "AddedPairs", "Agreement", "Alert", "AlertRule", "Alerts", "AuditEntry", "Backlog",
-    "BaselineItem", "BaselineUpdate", "BaselineVersion", "Changes", "Check", "Compared", "Component", "Condition",
-    "CountedQuery", "Deleted", "Details", "Diagnostics", "Dispute", "Evaluated", "Event", "EventType", "EvidencePoint",
-    "ExperimentRow", "Figures", "FlagChange", "FlagDecision", "FlagPage", "FlagState", "Found", "FoundDocument", "Gated",
-    "GoldenDifference", "GoldenItem", "GoldenProblem", "GoldenVersion", "HealthPart", "HealthState", "History",
-    "IntakeState", "Job", "JobError", "JobStarted", "JobState", "Judged", "JudgmentChange", "JudgmentSource",
-    "KeptJudgment", "KeyState", "LatencyDifference", "Line", "LinkedEvent", "ListedFlag", "LogStats", "LogStep", "Logged",
-    "LoggedSearch", "Lost", "MadeKey", "MeasureDifference", "Movement", "NextPair", "Outcome", "Pair", "PartState", "Point",
-    "Published", "QueryItem", "QueryOfRun", "Record", "RecordedScores", "ReviewState", "Reviewer", "RunFigures", "RunHit",
-    "RunItem", "Scope", "SearchFacts", "SequentialTest", "SequentialTestPath", "ShadowFeature", "ShadowFeatureRuns",
-    "ShadowRecorded", "ShadowRun", "ShadowSource", "ShadowSummary", "StageLogged", "StageRank", "Standing", "Status",
-    "Step", "Taken", "Undone", "Variant", "Word",
-]  # fmt: skip
+from ringtrue.exports import on_first_use
+
+if TYPE_CHECKING:
+    from ringtrue.answers.evaluations import Check as Check, Compared as Compared, Component as Component, Details as Details
+    from ringtrue.answers.evaluations import Evaluated as Evaluated, Figures as Figures, Gated as Gated
+    from ringtrue.answers.evaluations import LatencyDifference as LatencyDifference, MeasureDifference as MeasureDifference
+    from ringtrue.answers.evaluations import Outcome as Outcome, Word as Word
+    from ringtrue.answers.library import BaselineItem as BaselineItem, BaselineUpdate as BaselineUpdate
+    from ringtrue.answers.library import BaselineVersion as BaselineVersion, Changes as Changes, ExperimentRow as ExperimentRow
+    from ringtrue.answers.library import GoldenDifference as GoldenDifference, GoldenItem as GoldenItem
+    from ringtrue.answers.library import GoldenProblem as GoldenProblem, GoldenVersion as GoldenVersion
+    from ringtrue.answers.library import JudgmentChange as JudgmentChange, Movement as Movement
+    from ringtrue.answers.log import Actor as Actor, Deleted as Deleted, Event as Event, EventType as EventType
+    from ringtrue.answers.log import JudgmentSource as JudgmentSource, KeptJudgment as KeptJudgment, LinkedEvent as LinkedEvent
+    from ringtrue.answers.log import Logged as Logged, LoggedSearch as LoggedSearch, LogStats as LogStats, LogStep as LogStep
+    from ringtrue.answers.log import SearchFacts as SearchFacts, StageLogged as StageLogged, Step as Step, Taken as Taken
+    from ringtrue.answers.record import Record as Record
+    from ringtrue.answers.reviews import AddedPairs as AddedPairs, Agreement as Agreement, Backlog as Backlog
+    from ringtrue.answers.reviews import Dispute as Dispute, NextPair as NextPair, Pair as Pair, Published as Published
+    from ringtrue.answers.reviews import Reviewer as Reviewer, ReviewState as ReviewState, Standing as Standing
+    from ringtrue.answers.reviews import Undone as Undone
+    from ringtrue.answers.rollout import Action as Action, Condition as Condition, CountedQuery as CountedQuery
+    from ringtrue.answers.rollout import EvidencePoint as EvidencePoint, FlagChange as FlagChange, FlagDecision as FlagDecision
+    from ringtrue.answers.rollout import FlagPage as FlagPage, FlagState as FlagState, ListedFlag as ListedFlag
+    from ringtrue.answers.rollout import RecordedScores as RecordedScores, SequentialTest as SequentialTest
+    from ringtrue.answers.rollout import SequentialTestPath as SequentialTestPath, ShadowFeature as ShadowFeature
+    from ringtrue.answers.rollout import ShadowFeatureRuns as ShadowFeatureRuns, ShadowRecorded as ShadowRecorded
+    from ringtrue.answers.rollout import ShadowRun as ShadowRun, ShadowSource as ShadowSource, ShadowSummary as ShadowSummary
+    from ringtrue.answers.rollout import Status as Status, Variant as Variant
+    from ringtrue.answers.runs import Found as Found, FoundDocument as FoundDocument, Judged as Judged, Lost as Lost
+    from ringtrue.answers.runs import QueryItem as QueryItem, QueryOfRun as QueryOfRun, RunFigures as RunFigures
+    from ringtrue.answers.runs import RunHit as RunHit, RunItem as RunItem, StageRank as StageRank
+    from ringtrue.answers.server import ENDED as ENDED, Alert as Alert, AlertRule as AlertRule, Alerts as Alerts
+    from ringtrue.answers.server import AuditEntry as AuditEntry, Diagnostics as Diagnostics, HealthPart as HealthPart
+    from ringtrue.answers.server import HealthState as HealthState, History as History, IntakeState as IntakeState, Job as Job
+    from ringtrue.answers.server import JobError as JobError, JobStarted as JobStarted, JobState as JobState
+    from ringtrue.answers.server import KeyState as KeyState, Line as Line, MadeKey as MadeKey, PartState as PartState
+    from ringtrue.answers.server import Point as Point, Scope as Scope
+else:
+    __getattr__, __dir__ = on_first_use(__name__)

@@ -1,7 +1,7 @@
-"""Where the gate runs: evaluations and the service under test, files for GitHub and GitLab, the comment (B-4, B-5).
+"""Where the gate runs: evaluations and the service under test, files for GitHub and GitLab, the comment.
 
 Reports come in as texts; comments, summaries and outputs go out, and the files of a start. May not: decide, print, read the
-environment. Requests go out with the standard library alone, so that a job in CI needs no extra.
+environment.
 """
 
 from ringtrue.ci.addresses import AskedServers as AskedServers, check_addresses as check_addresses

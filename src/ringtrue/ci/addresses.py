@@ -1,4 +1,4 @@
-"""Which server each side asks: one address on both sides would compare a running search with itself (B-5)."""
+"""Which server each side asks: one address on both sides would compare a running search with itself."""
 
 from __future__ import annotations
 

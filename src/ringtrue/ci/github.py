@@ -1,4 +1,4 @@
-"""GitHub: the one comment on a pull request, the step summary and the outputs of a step (B-4)."""
+"""GitHub: the one comment on a pull request, the step summary and the outputs of a step."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PullRequest:
         """Return the login behind the token. GET /user is closed to the tokens of apps and workflows; this is not."""
         graphql = Api(_graphql(self._api.address), self._api.headers, self._api.secret, self._api.sleep)
         try:
-            found = graphql.change("POST", "graphql", {"query": "query { viewer { login } }"}).body  # it changes nothing
+            found = graphql.change("POST", "graphql", {"query": "query { viewer { login } }"})  # it changes nothing
             return str(found["data"]["viewer"]["login"])
         except (InputError, NotAllowed, KeyError, TypeError):  # a server or a token without GraphQL
             return ACTIONS
@@ -51,11 +51,11 @@ class PullRequest:
 
     def create(self, body: str) -> Comment:
         """Write a comment."""
-        return _comment(self._api.create(f"{self._issue}/comments", {"body": body}).body)
+        return _comment(self._api.create(f"{self._issue}/comments", {"body": body}))
 
     def update(self, comment_id: int, body: str) -> Comment:
         """Replace the text of a comment."""
-        return _comment(self._api.change("PATCH", f"{self._place}/comments/{comment_id}", {"body": body}).body)
+        return _comment(self._api.change("PATCH", f"{self._place}/comments/{comment_id}", {"body": body}))
 
 
 def post_comment(

@@ -1,4 +1,4 @@
-"""GitLab: the one note on a merge request (B-4)."""
+"""GitLab: the one note on a merge request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class MergeRequest:
 
     def me(self) -> str:
         """Return the user behind the token; a project's token has a user of its own."""
-        return str(_record(self._api.get("user").body)["username"])
+        return str(_record(self._api.get("user"))["username"])
 
     def comments(self) -> Iterator[Comment]:
         """Yield every note that somebody wrote, the oldest first."""
@@ -38,11 +38,11 @@ class MergeRequest:
 
     def create(self, body: str) -> Comment:
         """Write a note."""
-        return _note(self._api.create(self._notes, {"body": body}).body)
+        return _note(self._api.create(self._notes, {"body": body}))
 
     def update(self, comment_id: int, body: str) -> Comment:
         """Replace the text of a note."""
-        return _note(self._api.change("PUT", f"{self._notes}/{comment_id}", {"body": body}).body)
+        return _note(self._api.change("PUT", f"{self._notes}/{comment_id}", {"body": body}))
 
 
 def post_note(

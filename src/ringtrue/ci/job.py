@@ -1,4 +1,4 @@
-"""The evaluations behind a gate in CI: of the change, and where asked of the commit it builds on, each in its own folder (B-4).
+"""The evaluations behind a gate in CI: of the change, and where asked of the commit it builds on, each in its own folder.
 
 The search under test may be the repository's own code, so each side is a process of its own that starts in its own checkout.
 It runs with this very Ringtrue, and without the tokens that may write comments.

@@ -1,4 +1,4 @@
-"""The service under test: started from the checkout of its side, waited for, and stopped with its children (B-5).
+"""The service under test: started from the checkout of its side, waited for, and stopped with its children.
 
 Each side has a port of its own: ``{port}`` in ``serve``, ``ready`` and ``stop``, and ``PORT`` and ``RINGTRUE_PORT`` in the
 environment of everything that runs for this side. Whatever makes it unclear which server answered raises CannotDecide.

@@ -1,4 +1,4 @@
-"""One comment that is kept up to date, whatever forge it stands on: found by its marker and its author, else made (B-4)."""
+"""One comment that is kept up to date, whatever forge it stands on: found by its marker and its author, else made."""
 
 from __future__ import annotations
 

@@ -98,9 +98,7 @@ def common(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the whole traceback of an error (anywhere on the line).")
-    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error (anywhere on the line).")] = False,
 ) -> None:
     """Common options."""
 

@@ -29,22 +29,15 @@ Delta = Annotated[float, typer.Option("--delta", help="The smallest gain worth f
 def create(
     *,
     feature: Feature,
-    method: Annotated[str, typer.Option("--method", help="sprt, confidence-sequence, or beta-binomial (0/1 scores).")] = "sprt",
-    measure: Annotated[
-        str, typer.Option("--measure", "-m", help="What the scores are: mrr, ndcg, …; 'credit' for interleaving.")
-    ] = "mrr",
+    method: Annotated[str, typer.Option(help="sprt, confidence-sequence, or beta-binomial (0/1 scores).")] = "sprt",
+    measure: Annotated[str, typer.Option("--measure", "-m", help="Like mrr, ndcg; 'credit' for interleaving.")] = "mrr",
     alpha: Alpha = 0.05,
     beta: Beta = 0.20,
     delta: Delta = 0.05,
-    sigma: Annotated[
-        float | None,
-        typer.Option("--sigma", help="Standard deviation of the differences, if known; estimated otherwise."),
-    ] = None,
-    min_samples: Annotated[int, typer.Option("--min-samples", min=1, help="Queries before the feature may graduate.")] = 100,
+    sigma: Annotated[float | None, typer.Option(help="Standard deviation of the differences; by default estimated.")] = None,
+    min_samples: Annotated[int, typer.Option(min=1, help="Queries before the feature may graduate.")] = 100,
     threshold: Annotated[float, typer.Option("--graduation-threshold", help="Gain that graduation asks for.")] = 0.03,
-    again: Annotated[
-        bool, typer.Option("--again", help="Start again if the feature has a test already; its counts are lost.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Replace the feature's test; its counts are lost.")] = False,
     who: Who = "",
     options: StoreOptions,
 ) -> None:
@@ -74,8 +67,7 @@ def create(
             project=options.project,
         )
     if options.json:
-        show.as_json(standing(made))
-        return
+        show.end_with_json(standing(made))
     print(f"{feature}: {method} test started; accepted at {made.upper_bound:+.2f}, rejected at {made.lower_bound:+.2f}")
     if method == "beta-binomial":
         show.note("beta-binomial is not error-controlled when looked at often; decide by sprt or confidence-sequence")
@@ -101,8 +93,7 @@ def status(
         )
     found = [standing(test) for test in tests]
     if options.json:
-        show.as_json(found[0] if feature is not None else {"tests": found})
-        return
+        show.end_with_json(found[0] if feature is not None else {"tests": found})
     if not found:
         show.note("there is no test yet; start one: ringtrue test create FEATURE")
         return
@@ -117,12 +108,11 @@ def update(
     *,
     feature: Feature,
     file: Annotated[
-        Path | None,
-        typer.Argument(help="CSV, TSV, JSON lines or Parquet with query_id, control and treatment; - is standard input (CSV)."),
+        Path | None, typer.Argument(help="A table with query_id, control and treatment; - is CSV from standard input.")
     ] = None,
     query: Annotated[str | None, typer.Option("--query", "-q", help="One query instead of a file: its id,")] = None,
-    control: Annotated[float | None, typer.Option("--control", help="the control's score")] = None,
-    treatment: Annotated[float | None, typer.Option("--treatment", help="and the treatment's, in 0 to 1.")] = None,
+    control: Annotated[float | None, typer.Option(help="the control's score")] = None,
+    treatment: Annotated[float | None, typer.Option(help="and the treatment's, in 0 to 1.")] = None,
     options: StoreOptions,
 ) -> None:
     """Count the scores of both sides; a query counts once, however often it is reported.
@@ -161,8 +151,7 @@ def update(
             refused = recorded.why_not or refused
     stands = standing(test)
     if options.json:
-        show.as_json({"counted": counted, "passed_over": passed_over, "why_not": refused or None, "test": stands})
-        return
+        show.end_with_json({"counted": counted, "passed_over": passed_over, "why_not": refused or None, "test": stands})
     print(f"{feature}: {counted} queries counted" + (f", {passed_over} passed over ({refused})" if passed_over else ""))
     print(stands.reason)
 
@@ -171,7 +160,7 @@ def update(
 def pause(
     *,
     feature: Feature,
-    why: Annotated[str, typer.Option("--why", help="The reason, for the audit trail.")] = "",
+    why: Annotated[str, typer.Option(help="The reason, for the audit trail.")] = "",
     who: Who = "",
     options: StoreOptions,
 ) -> None:
@@ -186,7 +175,7 @@ def pause(
 def resume(
     *,
     feature: Feature,
-    why: Annotated[str, typer.Option("--why", help="The reason, for the audit trail.")] = "",
+    why: Annotated[str, typer.Option(help="The reason, for the audit trail.")] = "",
     who: Who = "",
     options: StoreOptions,
 ) -> None:
@@ -199,13 +188,13 @@ def resume(
 
 @app.command()
 def simulate(
-    simulations: Annotated[int, typer.Option("--simulations", min=1, help="Simulated tests per row.")] = 2_000,
-    queries: Annotated[int, typer.Option("--queries", min=1, help="The most queries a test may take.")] = 2_000,
+    simulations: Annotated[int, typer.Option(min=1, help="Simulated tests per row.")] = 2_000,
+    queries: Annotated[int, typer.Option(min=1, help="The most queries a test may take.")] = 2_000,
     alpha: Alpha = 0.05,
     beta: Beta = 0.20,
     delta: Delta = 0.05,
-    sd: Annotated[float, typer.Option("--sd", help="Standard deviation of the differences.")] = 0.2,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same table.")] = 0,
+    sd: Annotated[float, typer.Option(help="Standard deviation of the differences.")] = 0.2,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same table.")] = 0,
     check: Annotated[bool, typer.Option("--check", help="Exit 1 if sprt or confidence-sequence break alpha or beta.")] = False,
     json: Json = False,
 ) -> None:
@@ -256,8 +245,7 @@ def _set(feature: str, status: Status, why: str, who: str, store: str | None, pr
     with existing(store) as opened:
         stands = standing(set_status(opened, feature, status, now=utc_now().isoformat(), who=who, why=why, project=project))
     if json:
-        show.as_json(stands)
-        return
+        show.end_with_json(stands)
     print(f"{feature}: {stands.status}, {stands.samples} queries counted")
 
 

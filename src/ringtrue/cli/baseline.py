@@ -44,8 +44,7 @@ def show_baseline(baseline: BaselineFile = BASELINE, json: Json = False) -> None
             "metrics",
         )
         more = {"latency_ms": found.latency, "queries": len(found.per_query)}
-        show.as_json({"file": baseline, **show.pick(found, *names), **more})
-        return
+        show.end_with_json({"file": baseline, **show.pick(found, *names), **more})
     print(f"baseline {found.version} ({baseline})")
     facts = {
         "recorded": found.recorded_at,
@@ -67,15 +66,12 @@ def show_baseline(baseline: BaselineFile = BASELINE, json: Json = False) -> None
 
 @app.command()
 def update(
-    run: Annotated[
-        Path | None, typer.Option("--run", help="The run to take, a folder or a name; default: the newest in .ringtrue/runs.")
-    ] = None,
+    run: Annotated[Path | None, typer.Option(help="The run, a folder or name; default: newest in .ringtrue/runs.")] = None,
     baseline: BaselineFile = BASELINE,
     force: Annotated[bool, typer.Option("--force", help="Take a worse run; needs --reason.")] = False,
-    reason: Annotated[str, typer.Option("--reason", help="Why a worse run is right; kept in the file.")] = "",
+    reason: Annotated[str, typer.Option(help="Why a worse run is right; kept in the file.")] = "",
     version: Annotated[
-        str | None,
-        typer.Option("--version", help="The new version; unless given, the next minor, or the next patch if nothing moved."),
+        str | None, typer.Option(help="The new version; default: next minor, or patch if nothing moved.")
     ] = None,
     json: Json = False,
 ) -> None:

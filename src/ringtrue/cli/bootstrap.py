@@ -25,18 +25,9 @@ Method = Annotated[
         "without judgments).",
     ),
 ]
-Queries = Annotated[
-    Path | None,
-    typer.Option("--queries", help='With --from queries: text lines, CSV query[,count], or JSON lines with "query".'),
-]
-Citations = Annotated[
-    Path | None,
-    typer.Option("--citations", help="CSV or JSON lines: doc_id and, if known, cited_at, query_id, session_id, cited_by."),
-]
-Form = Annotated[
-    str | None,
-    typer.Option("--format", "-f", help="The format to write; by default, from the file's ending (.jsonl means gold-jsonl)."),
-]
+Queries = Annotated[Path | None, typer.Option("--queries", help="For --from queries: text, CSV, or JSON lines.")]
+Citations = Annotated[Path | None, typer.Option("--citations", help="CSV or JSON lines: doc_id and, if known, cited_at …")]
+Form = Annotated[str | None, typer.Option("--format", "-f", help="The format to write; default: by the file's ending.")]
 METHODS = {
     "names": ("bootstrap", "known"),
     "citations": ("citation", "cited"),
@@ -49,18 +40,13 @@ METHODS = {
 
 def bootstrap_command(
     *,
-    source: Annotated[
-        str,
-        typer.Argument(metavar="CORPUS", help="The documents: a golden set, a BEIR folder, or whatever ringtrue ingest reads."),
-    ],
+    source: Annotated[str, typer.Argument(metavar="CORPUS", help="A golden set, a BEIR folder, or files for ringtrue ingest.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The set to write; rows a person confirmed in it are kept.")],
     method: Method = "names",
     queries: Queries = None,
     citations: Citations = None,
-    llm: Annotated[
-        str | None, typer.Option("--llm", help="A connection of kind 'llm' that writes the queries; offline unless given.")
-    ] = None,
-    count: Annotated[int, typer.Option("--count", min=1, help="Queries to generate per document.")] = 1,
+    llm: Annotated[str | None, typer.Option(help="A connection of kind 'llm' that writes the queries.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="Queries to generate per document.")] = 1,
     to: Form = None,
     options: StoreOptions,
 ) -> None:
@@ -178,10 +164,9 @@ def _bootstrap_names(
     made = known_item(documents, existing=existing, created_at=today)
     notes = _keep(made.golden, out, form)
     if json:
-        show.as_json(
+        show.end_with_json(
             {"written": out, "queries": made.written, "kept": made.kept, "unnamed": made.unnamed, "shared": made.shared}
         )
-        return
     provisional = "; provisional until reviewed" if made.golden.provisional else ""
     print(f"{made.written} known-item queries written to {out}, {made.kept} other queries kept{provisional}")
     if made.unnamed:
@@ -270,8 +255,7 @@ def _bootstrap_rows(
     if json:
         record = {"written": out, "source": source, "queries": made.written, "judgments": made.judgments, "kept": made.kept}
         more = {"confirmed": made.confirmed, "unknown_documents": strange, "provisional": made.golden.provisional}
-        show.as_json({**record, **more, **facts})
-        return
+        show.end_with_json({**record, **more, **facts})
     provisional = "; provisional until reviewed" if made.golden.provisional else ""
     judged = f"with {made.judgments} judgments ({source})" if source else "without judgments"
     print(f"{made.written} queries {judged} written to {out}, {made.kept} kept{provisional}")

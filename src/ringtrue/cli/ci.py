@@ -68,45 +68,23 @@ def ci_command(
     *,
     context: typer.Context,
     named: Named,
-    run: Annotated[
-        Path | None, typer.Option("--run", help="Judge this committed run: for a search that CI cannot reach.")
-    ] = None,
-    baseline: Annotated[
-        Path | None, typer.Option("--baseline", "-b", help="The baseline's file; ringtrue-baseline.json unless given.")
-    ] = None,
-    base_ref: Annotated[
-        str | None, typer.Option("--base-ref", help="Evaluate this commit, too, and compare with it instead of a baseline.")
-    ] = None,
-    mode: Annotated[str | None, typer.Option("--mode", help="relative or statistical; [gate] says more.")] = None,
-    setup: Annotated[
-        str, typer.Option("--setup", help="Shell command before each evaluation: 'pip install -e . && make index'.")
-    ] = "",
-    serve: Annotated[
-        str, typer.Option("--serve", help="Shell command that starts the search service: 'python app.py {port}'.")
-    ] = "",
+    run: Annotated[Path | None, typer.Option(help="Judge this committed run: for a search that CI cannot reach.")] = None,
+    baseline: Annotated[Path | None, typer.Option("--baseline", "-b", help="Default: ringtrue-baseline.json.")] = None,
+    base_ref: Annotated[str | None, typer.Option(help="Evaluate this commit, too, instead of using a baseline.")] = None,
+    mode: Annotated[str | None, typer.Option(help="relative or statistical; [gate] says more.")] = None,
+    setup: Annotated[str, typer.Option(help="Shell command before each evaluation: 'pip install -e . && make index'.")] = "",
+    serve: Annotated[str, typer.Option(help="Shell command that starts the search service: 'python app.py {port}'.")] = "",
     ready: Annotated[
-        str,
-        typer.Option(
-            "--ready",
-            help="URL or shell command that succeeds once the service is ready; by default, its port must accept connections.",
-        ),
+        str, typer.Option(help="URL or command that succeeds once it is ready; default: its port accepts connections.")
     ] = "",
-    stop: Annotated[str, typer.Option("--stop", help="Shell command that stops the service; SIGTERM follows.")] = "",
-    port: Annotated[
-        int | None, typer.Option("--port", min=1, max=65535, help="Fixed port of the service; by default, a free one.")
-    ] = None,
-    ready_timeout: Annotated[
-        float, typer.Option("--ready-timeout", min=0.1, help="Seconds to wait until the service is ready.")
-    ] = 60.0,
-    shared: Annotated[
-        bool, typer.Option("--shared", help="With --base-ref, both sides may ask the same running system.")
-    ] = False,
+    stop: Annotated[str, typer.Option(help="Shell command that stops the service; SIGTERM follows.")] = "",
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Port of the service; default: a free one.")] = None,
+    ready_timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait until the service is ready.")] = 60.0,
+    shared: Annotated[bool, typer.Option("--shared", help="With --base-ref: both sides may ask one running system.")] = False,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for runs and reports.")] = OUT,
     comment: Annotated[bool, typer.Option("--comment/--no-comment", help="Keep a comment on the pull request.")] = True,
-    extras: Annotated[
-        bool, typer.Option("--extras", help="Only print the extras that this search needs, like search,http.")
-    ] = False,
-    key: Annotated[str, typer.Option("--key", help="Tells the comments of several gates on one pull request apart.")] = "",
+    extras: Annotated[bool, typer.Option("--extras", help="Only print the extras that this search needs.")] = False,
+    key: Annotated[str, typer.Option(help="Tells the comments of several gates on one pull request apart.")] = "",
     json: Json = False,
 ) -> None:
     """Run the gate in CI, with reports and a pull-request comment. Ends with the exit code of the gate.

@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 def comment_command(
     report: Annotated[str, typer.Argument(metavar="FILE", help="The Markdown to post; - for standard input.")],
     forge: Annotated[str | None, typer.Option("--on", help="github or gitlab; seen from the environment unless given.")] = None,
-    repository: Annotated[
-        str | None, typer.Option("--repository", help="owner/name on GitHub, id or path of the project on GitLab.")
-    ] = None,
-    number: Annotated[int | None, typer.Option("--number", min=1, help="Of the pull request or merge request.")] = None,
-    key: Annotated[str, typer.Option("--key", help="Tells several comments on one pull request apart.")] = "",
-    api: Annotated[str | None, typer.Option("--api", help="Address of the API, for a server of your own.")] = None,
+    repository: Annotated[str | None, typer.Option(help="owner/name on GitHub, id or path of the project on GitLab.")] = None,
+    number: Annotated[int | None, typer.Option(min=1, help="Of the pull request or merge request.")] = None,
+    key: Annotated[str, typer.Option(help="Tells several comments on one pull request apart.")] = "",
+    api: Annotated[str | None, typer.Option(help="Address of the API, for a server of your own.")] = None,
     json: Json = False,
 ) -> None:
     """Post a report on a pull request, or update it. The token is GITHUB_TOKEN or GITLAB_TOKEN.

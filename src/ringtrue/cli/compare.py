@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 
 def compare_command(
-    runs: Annotated[
-        list[str],
-        typer.Argument(help="Two or more: runs made by ringtrue eval (folders or names), or run files with --golden."),
-    ],
+    runs: Annotated[list[str], typer.Argument(help="Two or more run folders or names; or run files, with --golden.")],
     golden: Annotated[
         str | None,
         typer.Option("--golden", "--qrels", "-g", help="Score the runs against this golden set or file of judgments."),
@@ -37,29 +34,20 @@ def compare_command(
             help="Compare and decide by this measure, like nDCG@10; repeatable. By default, compare all that both runs have.",
         ),
     ] = None,
-    primary: Annotated[
-        str | None, typer.Option("--primary", help="The measure that decides (the first -m, else nDCG@10).")
-    ] = None,
+    primary: Annotated[str | None, typer.Option(help="The measure that decides (the first -m, else nDCG@10).")] = None,
     correction: Annotated[
         str | None,
         typer.Option(
-            "--correction",
-            help="Let all measures decide, with this correction: holm (default for several -m), benjamini-hochberg or none.",
+            help="Let all measures decide, with this correction: holm (default for several -m), benjamini-hochberg or none."
         ),
     ] = None,
-    by: Annotated[list[str] | None, typer.Option("--by", help="Also per value of this query field; repeatable.")] = None,
-    alpha: Annotated[
-        float, typer.Option("--alpha", help="Significance level: the chance of declaring a winner between equal rankings.")
-    ] = 0.05,
-    resamples: Annotated[int, typer.Option("--resamples", help="Draws of the randomisation test and the bootstrap.")] = 10_000,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same answer.")] = 0,
-    queries: Annotated[int, typer.Option("--queries", min=0, help="List the N queries that moved most.")] = 5,
-    allow_different_sets: Annotated[
-        bool, typer.Option("--allow-different-sets", help="Compare runs that were scored on different golden sets.")
-    ] = False,
-    tests: Annotated[
-        bool, typer.Option("--tests", help="Also show other tests and the smallest difference that these queries can detect.")
-    ] = False,
+    by: Annotated[list[str] | None, typer.Option(help="Also per value of this query field.")] = None,
+    alpha: Annotated[float, typer.Option(help="Significance level: chance of a winner between equal rankings.")] = 0.05,
+    resamples: Annotated[int, typer.Option(help="Draws of the randomisation test and the bootstrap.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same answer.")] = 0,
+    queries: Annotated[int, typer.Option(min=0, help="List the N queries that moved most.")] = 5,
+    allow_different_sets: Annotated[bool, typer.Option("--allow-different-sets", help="Compare across golden sets.")] = False,
+    tests: Annotated[bool, typer.Option("--tests", help="Also show other tests and what is detectable.")] = False,
     json: Json = False,
 ) -> None:
     """Tell whether later runs are better or worse than the first. Without enough evidence it says so.

@@ -25,9 +25,7 @@ KINDS: tuple[RankingDifferenceKind, ...] = ("identical", "minor", "major", "inco
 def diff_command(
     before: Annotated[str, typer.Argument(help="The run before: its folder, its name, or a file that ringtrue score reads.")],
     after: Annotated[str, typer.Argument(help="The run after.")],
-    qrels: Annotated[
-        str | None, typer.Option("--qrels", help="Judgments or a golden set, for RR and nDCG; run folders bring their own.")
-    ] = None,
+    qrels: Annotated[str | None, typer.Option(help="Judgments or golden set for RR and nDCG; run folders have them.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Compare the first k documents.")] = 10,
     show_all: Annotated[bool, typer.Option("--all", help="List every query, not only the ten most different.")] = False,
     json: Json = False,
@@ -49,8 +47,7 @@ def diff_command(
     found, missing = differences(one, other, values, k=k)
     counts = Counter(difference.kind for difference in found.values())
     if json:
-        show.as_json({"kinds": {kind: counts[kind] for kind in KINDS}, "queries": found, "missing": missing, "k": k})
-        return
+        show.end_with_json({"kinds": {kind: counts[kind] for kind in KINDS}, "queries": found, "missing": missing, "k": k})
     print_differences(found, k=k, limit=None if show_all else 10)
     for remark in remarks:
         show.note(remark)

@@ -24,27 +24,17 @@ def eval_command(
     *,
     context: typer.Context,
     asked: Asked,
-    measure: Annotated[
-        list[str] | None, typer.Option("--measure", "-m", help="Like nDCG@10; repeatable. Defaults: the usual eight.")
-    ] = None,
-    components: Annotated[
-        bool, typer.Option("--components", "-c", help="Also every channel alone, each left out, and every step.")
-    ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume an interrupted evaluation of a system that Ringtrue cannot inspect.")
-    ] = False,
-    name: Annotated[
-        str, typer.Option("--name", help="Name of the run; default: branch@commit or, outside git, the search.")
-    ] = "",
+    measure: Annotated[list[str] | None, typer.Option("--measure", "-m", help="Like nDCG@10; default: usual eight.")] = None,
+    components: Annotated[bool, typer.Option("--components", "-c", help="Also score each channel and step.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted evaluation of a connected system.")] = False,
+    name: Annotated[str, typer.Option(help="Name of the run; default: branch@commit or, outside git, the search.")] = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; .ringtrue/runs/… unless given.")] = None,
-    reports: Annotated[Path, typer.Option("--reports", help="Folder for the Markdown report.")] = REPORTS,
+    reports: Annotated[Path, typer.Option(help="Folder for the Markdown report.")] = REPORTS,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no Markdown report.")] = False,
-    html: Annotated[Path | None, typer.Option("--html", help="Also write an HTML report to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write an HTML report to this file.")] = None,
     result: ResultOptions,
     no_advice: Annotated[bool, typer.Option("--no-advice", hidden=True, help="Print no next steps.")] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also print notes on how the numbers were computed.")
-    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also print how the numbers were computed.")] = False,
     json: Json = False,
 ) -> None:
     """Measure a search on a golden set.

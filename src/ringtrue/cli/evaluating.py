@@ -30,74 +30,42 @@ SEARCHES = ("retriever", "python", "route")
 class Named:
     """The golden set and the search."""
 
-    golden: Annotated[
-        str | None, typer.Option("--golden", "-g", help="A golden set: a file, a folder or a shipped name (hotel).")
-    ] = None
+    golden: Annotated[str | None, typer.Option("--golden", "-g", help="A golden set: a file, folder or shipped name.")] = None
     retriever: Annotated[
         str | None,
         typer.Option("--retriever", "-r", help="Like bm25, 'rrf(bm25, dense)', \"connect('shop')\"; hybrid unless given."),
     ] = None
-    python: Annotated[
-        str | None, typer.Option("--python", help="A Python function search(text, k): module:name or path/to/file.py:name.")
-    ] = None
+    python: Annotated[str | None, typer.Option(help="A function search(text, k): module:name or path/to/file.py:name.")] = None
 
 
 @dataclass(frozen=True)
 class Asked(Named):
     """What a user wants evaluated, and how it is asked."""
 
-    route: Annotated[
-        list[str] | None,
-        typer.Option("--route", help="Queries of one corpus go to a retriever of their own: laws=bm25. Repeatable."),
-    ] = None
-    route_by: Annotated[str, typer.Option("--route-by", help="The query field that --route goes by.")] = "corpus"
-    folder: Annotated[
-        Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; the set's own documents unless given.")
-    ] = None
-    chunk: Annotated[
-        str | None, typer.Option("--chunk", help="How the set's own documents are cut: fixed(tokens=256, overlap=25).")
-    ] = None
+    route: Annotated[list[str] | None, typer.Option(help="Send queries of a corpus to another retriever: laws=bm25.")] = None
+    route_by: Annotated[str, typer.Option(help="The query field that --route goes by.")] = "corpus"
+    folder: Annotated[Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; default: the set's own.")] = None
+    chunk: Annotated[str | None, typer.Option(help="How the set's own documents are cut: fixed(tokens=256, overlap=25).")] = (
+        None
+    )
     k: Annotated[int | None, typer.Option("-k", min=1, help="Hits to ask for (own search 100, connected ones as needed).")] = (
         None
     )
-    split: Annotated[str, typer.Option("--split", help="all, tuning or held_out (80 to 20, by kind of query).")] = "all"
-    sample: Annotated[float, typer.Option("--sample", help="Share of the queries to ask.")] = 1.0
-    session: Annotated[
-        bool, typer.Option("--session", help="Pass on the conversation before a question, if the set has one.")
-    ] = False
-    scope: Annotated[
-        str | None, typer.Option("--scope", help="Each query only among documents with the same value of this field.")
-    ] = None
-    workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Questions at once (own search 1, connected ones 4).")
-    ] = None
-    timeout: Annotated[float, typer.Option("--timeout", min=0.001, help="Seconds that one search may take.")] = 30.0
-    retries: Annotated[
-        int,
-        typer.Option(
-            "--retries", min=0, help="Further attempts after a lost connection or a timeout; connections use their own setting."
-        ),
-    ] = 1
-    passes: Annotated[
-        int, typer.Option("--passes", min=1, help="Ask every query this many times, to time more answers; the first is scored.")
-    ] = 1
-    id_pattern: Annotated[
-        str | None, typer.Option("--id-pattern", help="Regular expression; its first group is the judged id: '^mem:(.+)$'.")
-    ] = None
+    split: Annotated[str, typer.Option(help="all, tuning or held_out (80 to 20, by kind of query).")] = "all"
+    sample: Annotated[float, typer.Option(help="Share of the queries to ask.")] = 1.0
+    session: Annotated[bool, typer.Option("--session", help="Pass on the conversation before a question.")] = False
+    scope: Annotated[str | None, typer.Option(help="Each query only among documents with the same value of this field.")] = None
+    workers: Annotated[int | None, typer.Option(min=1, help="Questions at once (own search 1, connected ones 4).")] = None
+    timeout: Annotated[float, typer.Option(min=0.001, help="Seconds that one search may take.")] = 30.0
+    retries: Annotated[int, typer.Option(min=0, help="Retries after a lost connection or timeout (own search).")] = 1
+    passes: Annotated[int, typer.Option(min=1, help="Ask every query so often, for timing; the first answer is scored.")] = 1
+    id_pattern: Annotated[str | None, typer.Option(help="Regular expression; its group is the judged id: '^mem:(.+)$'.")] = None
     allow: Annotated[
-        list[str] | None,
-        typer.Option("--allow", help="A precondition that may fail: index, documents, cut-off, ids or depth. Repeatable."),
+        list[str] | None, typer.Option(help="A precondition that may fail: index, documents, cut-off, ids, depth.")
     ] = None
-    failed: Annotated[
-        str, typer.Option("--failed", help="Queries without an answer: list (exit 3), exclude, or zero (count as empty).")
-    ] = "list"
-    version: Annotated[
-        str, typer.Option("--version", help="A version of your own for a system that Ringtrue cannot inspect; allows caching.")
-    ] = ""
-    watch: Annotated[
-        list[str] | None,
-        typer.Option("--watch", help="Files that are part of the retriever's fingerprint: 'search/*.py'. Repeatable."),
-    ] = None
+    failed: Annotated[str, typer.Option(help="Queries without an answer: list (exit 3), exclude, or zero.")] = "list"
+    version: Annotated[str, typer.Option(help="Your own version of a connected system; allows caching.")] = ""
+    watch: Annotated[list[str] | None, typer.Option(help="Files that are part of the fingerprint: 'search/*.py'.")] = None
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Ask again, even if nothing changed.")] = False
 
     @property

@@ -30,17 +30,12 @@ def add(
     baseline: Annotated[
         Path | None,
         typer.Option(
-            "--baseline", "-b", help="Run folder or baseline file before the change; ringtrue-baseline.json if there."
+            "--baseline", "-b", help="Run folder or baseline file before the change; default: ringtrue-baseline.json."
         ),
     ] = None,
     description: Annotated[str, typer.Option("--description", "-d", help="What was tried; the changes unless given.")] = "",
-    change: Annotated[
-        list[str] | None,
-        typer.Option("--change", help="A change, chunking.max_tokens=256, instead of those found. Repeatable."),
-    ] = None,
-    verdict: Annotated[
-        str, typer.Option("--verdict", help="Your own: 'REJECTED (too slow)'. From gate and test unless given.")
-    ] = "",
+    change: Annotated[list[str] | None, typer.Option(help="A change: chunking.max_tokens=256; default: those found.")] = None,
+    verdict: Annotated[str, typer.Option(help="Your own: 'REJECTED (too slow)'. From gate and test unless given.")] = "",
     measure: Annotated[str | None, typer.Option("--measure", "-m", help="The measure whose test decides.")] = None,
     day: Annotated[str | None, typer.Option("--date", help="The day, like 2026-01-04; today unless given.")] = None,
     file: File = FILE,
@@ -82,8 +77,7 @@ def add(
     if commit is not None:
         show.note(f"a run does not say which commit it was made with; written is the one checked out now, {_commit(commit)}")
     if json:
-        show.as_json({"file": file, **added.as_dict()})
-        return
+        show.end_with_json({"file": file, **added.as_dict()})
     print(f"{added.id} written to {file}: {added.description}")
     print(added.verdict)
 
@@ -100,8 +94,7 @@ def list_experiments(
     """
     found = [one for one in _opened(file).all() if not accepted or one.decision == "ACCEPTED"]
     if json:
-        show.as_json({"file": file, "experiments": [one.as_dict() for one in found]})
-        return
+        show.end_with_json({"file": file, "experiments": [one.as_dict() for one in found]})
     if not found:
         show.note("no experiment was accepted yet" if accepted else "there is no experiment yet")
         return
@@ -133,8 +126,7 @@ def show_experiment(
 
     found = find(_opened(file), experiment)
     if json:
-        show.as_json(found.as_dict())
-        return
+        show.end_with_json(found.as_dict())
     print(f"{found.id}  {found.date}  {found.description}")
     print(found.verdict or "no verdict yet")
     told = {
@@ -180,7 +172,7 @@ def compare_experiments(
         for name in dict.fromkeys([*one.config_changes, *other.config_changes])
     }
     if json:
-        show.as_json(
+        show.end_with_json(
             {
                 "a": one.as_dict(),
                 "b": other.as_dict(),
@@ -190,7 +182,6 @@ def compare_experiments(
                 "measures": None if tested is None else _tests(tested),
             }
         )
-        return
     for side in (one, other):
         print(f"{side.id}  {side.date}  {side.description}\n  {side.verdict or 'no verdict yet'}")
     if changed:
@@ -245,8 +236,7 @@ def import_experiments(
         raise InputError(f"{source}: '{taken[0]}' is another experiment in {file}; import with --renumber to give it a new id")
     added = ledger.add([replace(one, id="") if one.id in here else one for one in fresh])
     if json:
-        show.as_json({"file": file, "added": [one.id for one in added], "known": known})
-        return
+        show.end_with_json({"file": file, "added": [one.id for one in added], "known": known})
     print(f"{len(added)} experiments added to {file}" + (f", {len(known)} were there already" if known else ""))
 
 
@@ -267,8 +257,7 @@ def export_experiments(
     found = _opened(file).all()
     write_experiments(found, target)
     if json:
-        show.as_json({"written": target, "experiments": len(found)})
-        return
+        show.end_with_json({"written": target, "experiments": len(found)})
     print(f"{len(found)} experiments written to {target}")
 
 

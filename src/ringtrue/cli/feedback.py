@@ -24,20 +24,16 @@ def add(
     *,
     event_type: Annotated[str, typer.Option("--type", "-t", help="click, selection, read_after_search, validate_useful …")],
     session: Annotated[str, typer.Option("--session", "-s", help="The session it happened in.")],
-    item: Annotated[
-        str | None, typer.Option("--item", "-i", help="The result it is about; every type but re_search needs one.")
-    ] = None,
+    item: Annotated[str | None, typer.Option("--item", "-i", help="The result; every type but re_search needs one.")] = None,
     query: Annotated[str | None, typer.Option("--query", "-q", help="Id of the search, eq_…; found unless given.")] = None,
-    prompt: Annotated[str | None, typer.Option("--prompt", help="Prompt id that the search was logged with.")] = None,
-    trace: Annotated[str | None, typer.Option("--trace", help="Trace id that the search was logged with.")] = None,
-    actor: Annotated[str, typer.Option("--actor", help="Who did it: person, agent or unknown.")] = "unknown",
-    user: Annotated[str | None, typer.Option("--user", help="The user, as in the log.")] = None,
-    at: Annotated[str | None, typer.Option("--at", help="When; now unless given.")] = None,
-    seconds: Annotated[float | None, typer.Option("--seconds", help="How long a dwell took.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="Prompt id that the search was logged with.")] = None,
+    trace: Annotated[str | None, typer.Option(help="Trace id that the search was logged with.")] = None,
+    actor: Annotated[str, typer.Option(help="Who did it: person, agent or unknown.")] = "unknown",
+    user: Annotated[str | None, typer.Option(help="The user, as in the log.")] = None,
+    at: Annotated[str | None, typer.Option(help="When; now unless given.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="How long a dwell took.")] = None,
     event_id: Annotated[str | None, typer.Option("--id", help="An id of your own: the same event is then kept once.")] = None,
-    window: Annotated[
-        float, typer.Option("--window", help="How long after a search an event still counts towards it, in minutes.")
-    ] = 30.0,
+    window: Annotated[float, typer.Option(help="How long after a search an event still counts towards it, in minutes.")] = 30.0,
     options: StoreOptions,
 ) -> None:
     """Add one event and link it to the search that showed the item.
@@ -70,8 +66,7 @@ def add(
             )
         (added,) = record_feedback(opened, [event], window=timedelta(minutes=window))
     if options.json:
-        show.as_json({"event": added})
-        return
+        show.end_with_json({"event": added})
     if added.query_id is None:
         print(f"{added.event_id} added, without a search")
         if added.item_id is not None:
@@ -87,9 +82,9 @@ def list_events(
     count: Annotated[int, typer.Option("-n", min=1, help="How many, the newest.")] = 20,
     since: Since = None,
     until: Until = None,
-    event_type: Annotated[list[str] | None, typer.Option("--type", "-t", help="Only of this type. Repeatable.")] = None,
+    event_type: Annotated[list[str] | None, typer.Option("--type", "-t", help="Only of this type.")] = None,
     session: Annotated[str | None, typer.Option("--session", "-s", help="Only of this session.")] = None,
-    query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only of the search of this id. Repeatable.")] = None,
+    query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only of the search of this id.")] = None,
     options: StoreOptions,
 ) -> None:
     """Show the last events, the newest at the end.
@@ -116,8 +111,7 @@ def list_events(
             newest=True,
         )
     if options.json:
-        show.as_json({"project": options.project, "events": found})
-        return
+        show.end_with_json({"project": options.project, "events": found})
     rows = [
         [
             one.created_at[:19].replace("T", " "), one.event_type, one.actor, one.session_id, one.item_id or "—",
@@ -132,8 +126,8 @@ def list_events(
 def judgments(
     *,
     count: Annotated[int, typer.Option("-n", min=1, help="How many, the newest.")] = 20,
-    source: Annotated[str | None, typer.Option("--source", help="Only of: manual, validated, implicit, bootstrapped.")] = None,
-    query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only under this query id. Repeatable.")] = None,
+    source: Annotated[str | None, typer.Option(help="Only of: manual, validated, implicit, bootstrapped.")] = None,
+    query: Annotated[list[str] | None, typer.Option("--query", "-q", help="Only under this query id.")] = None,
     item: Annotated[str | None, typer.Option("--item", "-i", help="Only of this item.")] = None,
     options: StoreOptions,
 ) -> None:
@@ -152,8 +146,7 @@ def judgments(
     wanted = [one for one in found if item is None or one.item_id == item]
     shown = sorted(wanted, key=lambda one: (one.created_at, one.query_id, one.item_id))[-count:]
     if options.json:
-        show.as_json({"project": options.project, "total": len(wanted), "judgments": shown})
-        return
+        show.end_with_json({"project": options.project, "total": len(wanted), "judgments": shown})
     rows = [
         [
             one.created_at[:19].replace("T", " "), one.source, one.annotator or "—", one.query_id,
@@ -171,16 +164,9 @@ def derive(
     *,
     since: Since = None,
     until: Until = None,
-    retriever: Annotated[
-        str | None,
-        typer.Option("--retriever", help="Only searches answered by this retriever (a prefix of its name), or newest."),
-    ] = None,
-    mixed: Annotated[
-        str, typer.Option("--mixed", help="If several retrievers or flag settings answered: refuse, separate or pool.")
-    ] = "refuse",
-    window: Annotated[
-        float, typer.Option("--window", help="How long after a search an event still counts towards it, in minutes.")
-    ] = 30.0,
+    retriever: Annotated[str | None, typer.Option(help="Only searches answered by this one (a prefix), or newest.")] = None,
+    mixed: Annotated[str, typer.Option(help="If several retrievers or settings answered: refuse, separate, pool.")] = "refuse",
+    window: Annotated[float, typer.Option(help="How long after a search an event still counts towards it, in minutes.")] = 30.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
     options: StoreOptions,
 ) -> None:
@@ -209,8 +195,7 @@ def derive(
             dry_run=dry_run,
         )
     if options.json:
-        show.as_json(as_record(found, dry_run=dry_run))
-        return
+        show.end_with_json(as_record(found, dry_run=dry_run))
     done = "would be written" if dry_run else "written"
     print(f"{len(found.judgments)} judgments {done}, from {found.searches} searches of {found.queries} different queries")
     if found.judgments:
@@ -234,10 +219,7 @@ def learn(
     since: Since = None,
     until: Until = None,
     folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--in", help="Folder made by ringtrue ingest: its created_at tells the items' age, its triggers are known."
-        ),
+        Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; its created_at tells the items' age.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learned, and write nothing.")] = False,
     options: StoreOptions,
@@ -271,8 +253,7 @@ def learn(
     entries = [entry for _, lesson in lessons for entry in lesson.entries]
     refused = Counter(lesson.refused for _, lesson in lessons if lesson.refused)
     if options.json:
-        show.as_json({"dry_run": dry_run, "selections": len(lessons), "entries": entries, "refused": dict(refused)})
-        return
+        show.end_with_json({"dry_run": dry_run, "selections": len(lessons), "entries": entries, "refused": dict(refused)})
     done = "would be learned or confirmed" if dry_run else "learned or confirmed"
     print(f"{len(entries)} phrases {done}, from {len(lessons)} selections")
     if entries:
@@ -304,19 +285,17 @@ def phrases(
             found = standing_phrases(opened, now=datetime.now(UTC), project=options.project)
     if history:
         if options.json:
-            show.as_json({"entries": entries})
-            return
+            show.end_with_json({"entries": entries})
         cells = [[e.at[:19], e.what.removeprefix("trigger "), e.subject, _worded(e.detail), e.who] for e in entries]
         show.table(["time (UTC)", "", "item", "phrases", "who"], cells, text_columns=5)
         return
     if options.json:
-        show.as_json({
+        show.end_with_json({
             "phrases": [
                 {**show.plain(one.phrase), "state": one.state, "called": one.rehearsal.called, "chosen": one.rehearsal.chosen}
                 for one in found
             ]
         })  # fmt: skip
-        return
     rows = [
         [one.phrase.item_id, one.phrase.phrase, one.state, one.phrase.learned_at[:10], one.phrase.confirmed_at[:10],
          str(one.rehearsal.called), str(one.rehearsal.chosen)]
@@ -328,10 +307,10 @@ def phrases(
 @app.command()
 def rollback(
     *,
-    why: Annotated[str, typer.Option("--why", help="The reason, for the audit trail.")],
+    why: Annotated[str, typer.Option(help="The reason, for the audit trail.")],
     item: Annotated[str | None, typer.Option("--item", "-i", help="Only phrases of this item.")] = None,
-    phrase: Annotated[str | None, typer.Option("--phrase", help="Only this phrase.")] = None,
-    since: Annotated[str | None, typer.Option("--since", help="Only what was learned from this time on.")] = None,
+    phrase: Annotated[str | None, typer.Option(help="Only this phrase.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only what was learned from this time on.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All that was learned.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be taken back, and write nothing.")] = False,
     who: Who = None,
@@ -362,8 +341,7 @@ def rollback(
         for entry in () if dry_run else entries:
             opened.add_audit(entry)
     if options.json:
-        show.as_json({"dry_run": dry_run, "entries": entries})
-        return
+        show.end_with_json({"dry_run": dry_run, "entries": entries})
     count = sum(len(entry.detail["phrases"]) for entry in entries)
     print(f"{count} phrases of {len(entries)} items {'would be ' if dry_run else ''}taken back")
     for entry in entries:

@@ -22,15 +22,15 @@ Flagged = Annotated[str, typer.Argument(metavar="NAME", help="The feature, like 
 def set_flag(
     *,
     name: Flagged,
-    rollout: Annotated[float | None, typer.Option("--rollout", help="Percent of identities that get it.")] = None,
-    state: Annotated[str | None, typer.Option("--state", help="running, paused, graduated or rejected.")] = None,
+    rollout: Annotated[float | None, typer.Option(help="Percent of identities that get it.")] = None,
+    state: Annotated[str | None, typer.Option(help="running, paused, graduated or rejected.")] = None,
     shadow: Annotated[bool | None, typer.Option("--shadow/--no-shadow", help="Run in the shadow.", show_default=False)] = None,
-    min_samples: Annotated[int | None, typer.Option("--min-samples", help="Queries that a decision needs.")] = None,
-    threshold: Annotated[float | None, typer.Option("--threshold", help="Improvement that graduation needs.")] = None,
-    measure: Annotated[str | None, typer.Option("--measure", help="Measure of the improvement; RR@10 at first.")] = None,
-    stage_hours: Annotated[float | None, typer.Option("--stage-hours", help="Least time of a stage; 24 at first.")] = None,
-    description: Annotated[str | None, typer.Option("--description", help="What the feature does.")] = None,
-    why: Annotated[str, typer.Option("--why", help="Why; kept in the audit trail.")] = "",
+    min_samples: Annotated[int | None, typer.Option(help="Queries that a decision needs.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Improvement that graduation needs.")] = None,
+    measure: Annotated[str | None, typer.Option(help="Measure of the improvement; RR@10 at first.")] = None,
+    stage_hours: Annotated[float | None, typer.Option(help="Least time of a stage; 24 at first.")] = None,
+    description: Annotated[str | None, typer.Option(help="What the feature does.")] = None,
+    why: Annotated[str, typer.Option(help="Why; kept in the audit trail.")] = "",
     who: Who = None,
     options: StoreOptions,
 ) -> None:
@@ -60,8 +60,7 @@ def set_flag(
             changes["metadata"] = {**(old.metadata if old is not None else {}), **chosen}
         flag = change_flag(opened, name, who=person(who), now=datetime.now(UTC), why=why, project=options.project, **changes)
     if options.json:
-        show.as_json({"flag": flag, "before": old})
-        return
+        show.end_with_json({"flag": flag, "before": old})
     before = f" (was {old.rollout:g} %, {old.state})" if old is not None else ""
     print(f"{name}: {flag.rollout:g} %, {flag.state}, shadow {'on' if flag.shadow else 'off'}{before}")
     _note_override(name)
@@ -70,9 +69,7 @@ def set_flag(
 @app.command("list")
 def list_flags(
     *,
-    audit: Annotated[
-        str | None, typer.Option("--audit", metavar="NAME", help="Who changed this flag, the newest first.")
-    ] = None,
+    audit: Annotated[str | None, typer.Option(metavar="NAME", help="Who changed this flag, the newest first.")] = None,
     options: StoreOptions,
 ) -> None:
     """List the flags and what the environment overrides.
@@ -100,8 +97,7 @@ def list_flags(
             flag.name: {**show.plain(flag), "preset": flag.name not in known, "override": forced.get(flag.name)}
             for flag in shown
         }
-        show.as_json({"flags": listed, **({"audit": trail} if audit is not None else {})})
-        return
+        show.end_with_json({"flags": listed, **({"audit": trail} if audit is not None else {})})
     if audit is not None:
         rows = [[entry.at, entry.who, _change(entry.detail), str(entry.detail.get("why", ""))] for entry in trail]
         show.table(["at", "who", "change", "why"], rows, text_columns=4)
@@ -129,9 +125,7 @@ def graduate(
     name: Annotated[str | None, typer.Argument(help="The feature.")] = None,
     everyone: Annotated[bool, typer.Option("--all", help="Every flag that is running or paused; for a timer.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")] = False,
-    breach: Annotated[
-        list[str] | None, typer.Option("--breach", help="Something a watch of your own found; rolls back. Repeatable.")
-    ] = None,
+    breach: Annotated[list[str] | None, typer.Option(help="A breach that your own monitoring found; rolls back.")] = None,
     who: Who = None,
     options: StoreOptions,
 ) -> None:
@@ -176,7 +170,7 @@ def graduate(
 def rollback(
     *,
     name: Flagged,
-    why: Annotated[str, typer.Option("--why", help="Why; kept in the audit trail.")],
+    why: Annotated[str, typer.Option(help="Why; kept in the audit trail.")],
     who: Who = None,
     options: StoreOptions,
 ) -> None:
@@ -191,8 +185,7 @@ def rollback(
     with options.existing() as opened:
         flag = roll_back(opened, name, now=datetime.now(UTC), who=person(who), why=why.strip(), project=options.project)
     if options.json:
-        show.as_json({"flag": flag})
-        return
+        show.end_with_json({"flag": flag})
     print(f"{name}: 0 %, paused; go on with `ringtrue flag set {name} --state running`")
     _note_override(name)
 

@@ -30,41 +30,26 @@ class PolicyOptions:
         bool | None,
         typer.Option(
             "--require-baseline/--no-baseline",
-            help="--no-baseline: decide by floors and ceilings alone. Otherwise, a gate without a baseline is undecided.",
+            help="Without a baseline: stay undecided, or decide by floors and ceilings alone.",
         ),
     ] = None
-    mode: Annotated[
-        str | None, typer.Option("--mode", help="relative (fail on any drop beyond --max-drop) or statistical.")
-    ] = None
-    floor: Annotated[
-        list[str] | None,
-        typer.Option("--floor", help="A floor to add or change, R@5=0.8, or to take out, R@5=off. Repeatable."),
-    ] = None
-    max_drop: Annotated[
-        float | None, typer.Option("--max-drop", help="Largest relative drop allowed (relative mode); 0.05 is 5 %.")
-    ] = None
+    mode: Annotated[str | None, typer.Option(help="relative (fail on any drop beyond --max-drop) or statistical.")] = None
+    floor: Annotated[list[str] | None, typer.Option(help="A floor to add or change, R@5=0.8, or to remove, R@5=off.")] = None
+    max_drop: Annotated[float | None, typer.Option(help="Largest relative drop allowed (relative mode); 0.05 is 5 %.")] = None
     drop_measures: Annotated[
-        list[str] | None, typer.Option("--drop-measure", help="A measure to compare with the baseline. Repeatable.")
+        list[str] | None, typer.Option("--drop-measure", help="A measure to compare with the baseline.")
     ] = None
-    min_effect: Annotated[
-        float | None, typer.Option("--min-effect", help="Ignore drops smaller than this (statistical mode).")
-    ] = None
-    alpha: Annotated[
-        float | None, typer.Option("--alpha", help="Significance level: the chance of a false alarm (statistical mode).")
-    ] = None
-    latency_increase: Annotated[
-        float | None, typer.Option("--latency-increase", help="p95 may grow by less than this share; inf turns the rule off.")
-    ] = None
-    latency_slack: Annotated[
-        float | None, typer.Option("--latency-slack", help="Milliseconds by which p95 may always grow.")
-    ] = None
+    min_effect: Annotated[float | None, typer.Option(help="Ignore drops smaller than this (statistical mode).")] = None
+    alpha: Annotated[float | None, typer.Option(help="Significance level: the chance of a false alarm (statistical mode).")] = (
+        None
+    )
+    latency_increase: Annotated[float | None, typer.Option(help="p95 may grow by less than this share; inf: no rule.")] = None
+    latency_slack: Annotated[float | None, typer.Option(help="Milliseconds by which p95 may always grow.")] = None
     slice_drop: Annotated[
         bool | None, typer.Option("--slice-drop/--no-slice-drop", help="Compare every slice with the baseline, too.")
     ] = None
-    minimum_queries: Annotated[
-        int | None, typer.Option("--minimum-queries", help="Fewest scored queries a verdict may rest on.")
-    ] = None
-    slice_minimum: Annotated[int | None, typer.Option("--slice-minimum", help="Fewest queries of a slice compared.")] = None
+    minimum_queries: Annotated[int | None, typer.Option(help="Fewest scored queries a verdict may rest on.")] = None
+    slice_minimum: Annotated[int | None, typer.Option(help="Fewest queries of a slice compared.")] = None
     same_corpus: Annotated[
         bool | None, typer.Option("--same-corpus/--any-corpus", help="Whether the documents must be the baseline's.")
     ] = None
@@ -82,23 +67,14 @@ class PolicyOptions:
 def gate_command(
     *,
     context: typer.Context,
-    run: Annotated[
-        Path | None, typer.Option("--run", help="Judge this run, a folder or a name, instead of evaluating.")
-    ] = None,
+    run: Annotated[Path | None, typer.Option(help="Judge this run, a folder or a name, instead of evaluating.")] = None,
     asked: Asked,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder to write; .ringtrue/runs/… unless given.")] = None,
     baseline: BaselineFile = BASELINE,
     rules: PolicyOptions,
-    report: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--report", help="Write a report, its kind by the ending: .md .html .json .xml (JUnit) .sarif. Repeatable."
-        ),
-    ] = None,
+    report: Annotated[list[Path] | None, typer.Option(help="Write a report: .md .html .json .xml (JUnit) .sarif.")] = None,
     result: ResultOptions,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Also show informational checks and every query behind a failure.")
-    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Also show informational checks and all failed queries.")] = False,
     json: Json = False,
 ) -> None:
     """Check a search against floors and its baseline, for CI. Never changes the baseline.

@@ -35,14 +35,13 @@ def list_sets(json: Json = False) -> None:
 
     sets = [load(name) for name in shipped()]
     if json:
-        show.as_json(
+        show.end_with_json(
             {
                 "sets": [
                     {"id": s.id, "version": s.version, "documents": len(s.documents), "queries": len(s.queries)} for s in sets
                 ]
             }
         )
-        return
     rows = [[s.id, s.version, s.profile, str(len(s.documents)), str(len(s.queries)), str(len(s.judgments))] for s in sets]
     show.table(["set", "version", "profile", "documents", "queries", "judgments"], rows, text_columns=3)
 
@@ -81,8 +80,7 @@ def show_set(
         asked = golden.query(query)
         judged = sorted((j for j in golden.judgments if j.query_id == query), key=lambda j: (-j.grade, j.doc_id))
         if json:
-            show.as_json({"query": asked, "judgments": judged})
-            return
+            show.end_with_json({"query": asked, "judgments": judged})
         print(f"{asked.query_id}  {asked.text}\n{dict(asked.metadata)}")
         titles = [
             [str(j.grade), j.doc_id, by_id[j.doc_id].title if j.doc_id in by_id else "(not in the corpus)"] for j in judged
@@ -105,8 +103,7 @@ def show_set(
         "reviewed": golden.reviewed,
     }
     if json:
-        show.as_json(facts)
-        return
+        show.end_with_json(facts)
     for key, value in facts.items():
         if value not in (None, "", {}):
             print(f"{key.replace('_', ' '):<20} {_facts_line(value)}")
@@ -143,8 +140,7 @@ def diff(
 
     found = difference_of(load(old), load(new))
     if json:
-        show.as_json(found)
-        return
+        show.end_with_json(found)
     for what, changes in (("queries", found.queries), ("documents", found.documents)):
         for kind in ("added", "removed", "changed"):
             ids = getattr(changes, kind)
@@ -176,8 +172,8 @@ def _grade(value: int | None) -> str:
 def split(
     source: Source,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for tuning.json and held-out.json.")],
-    held_out: Annotated[float, typer.Option("--held-out", help="Share of the queries to hold out.")] = 0.2,
-    by: Annotated[str | None, typer.Option("--by", help="Query field to stratify by (default: the set's first slice).")] = None,
+    held_out: Annotated[float, typer.Option(help="Share of the queries to hold out.")] = 0.2,
+    by: Annotated[str | None, typer.Option(help="Query field to stratify by (default: the set's first slice).")] = None,
     seed: Annotated[int, typer.Option(help="Another seed gives another division.")] = 0,
     overwrite: Overwrite = False,
     json: Json = False,
@@ -198,8 +194,7 @@ def split(
     looked = looks(ledger) if ledger.exists() else 0
     if json:
         sizes = {"tuning": len(tuning.queries), "held_out": len(held.queries)}
-        show.as_json({"files": files, "queries": sizes, "leaks": leaks, "lost": lost, "looks_at_held_out": looked})
-        return
+        show.end_with_json({"files": files, "queries": sizes, "leaks": leaks, "lost": lost, "looks_at_held_out": looked})
     print(f"{len(tuning.queries)} queries to tune on: {files['tuning']}")
     print(f"{len(held.queries)} queries held out:   {files['held_out']} (looked at {looked} times)")
     if not held.queries:
@@ -213,11 +208,11 @@ def split(
 @app.command()
 def plan(
     source: Source,
-    sd: Annotated[float, typer.Option("--sd", help="Standard deviation of the paired differences.")] = 0.15,
-    difference: Annotated[float, typer.Option("--difference", help="Difference in the measure that matters to you.")] = 0.05,
+    sd: Annotated[float, typer.Option(help="Standard deviation of the paired differences.")] = 0.15,
+    difference: Annotated[float, typer.Option(help="Difference in the measure that matters to you.")] = 0.05,
     alpha: Annotated[float, typer.Option(help="Accepted risk of a false alarm.")] = 0.05,
     power: Annotated[float, typer.Option(help="Wanted chance of seeing a true difference.")] = 0.80,
-    runs: Annotated[list[str] | None, typer.Option("--run", help="Runs of rival systems; repeat to name several.")] = None,
+    runs: Annotated[list[str] | None, typer.Option("--run", help="Runs of rival systems.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Depth to look for unjudged documents.")] = 10,
     json: Json = False,
 ) -> None:
@@ -237,8 +232,7 @@ def plan(
             raise InputError(f"run '{rival.name}' answers no query of '{golden.id}'; check that both use the same query ids")
     found = plan_of(golden, sd=sd, difference=difference, alpha=alpha, power=power, runs=rivals, k=k)
     if json:
-        show.as_json(found)
-        return
+        show.end_with_json(found)
     print(
         f"For a difference of {difference:g} (sd {sd:g}, alpha {alpha:g}, power {power:g}, paired t test) "
         f"{found.overall.needed} queries are needed."
@@ -272,9 +266,7 @@ def convert(
             "csv or parquet.",
         ),
     ] = None,
-    columns: Annotated[
-        str, typer.Option("--columns", help="Map the columns of a table: query=question,doc_id=sku,grade=stars.")
-    ] = "",
+    columns: Annotated[str, typer.Option(help="Map the columns of a table: query=question,doc_id=sku,grade=stars.")] = "",
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -288,8 +280,7 @@ def convert(
 
     lost = save(load(source, columns=columns_of(columns)), target, format=to, overwrite=overwrite)
     if json:
-        show.as_json({"written": target, "lost": lost})
-        return
+        show.end_with_json({"written": target, "lost": lost})
     print(f"written: {target}")
     for loss in lost:
         show.note(f"the format cannot hold: {loss}")
@@ -302,13 +293,11 @@ app.command("refresh")(refresh_command)
 @app.command()
 def ingest(
     source: Source,
-    into: Annotated[str, typer.Option("--into", help="The system to write into, like \"connect('shop')\".")],
-    tenant: Annotated[str | None, typer.Option("--tenant", help="Whose the documents are there.")] = None,
-    prefix: Annotated[str, typer.Option("--prefix", help="Begins the ids of the documents there.")] = "golden",
-    wait: Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait until all are searchable.")] = 60.0,
-    remove: Annotated[
-        bool, typer.Option("--remove/--keep", help="Remove what was ingested; otherwise it is written and kept.")
-    ] = False,
+    into: Annotated[str, typer.Option(help="The system to write into, like \"connect('shop')\".")],
+    tenant: Annotated[str | None, typer.Option(help="Whose the documents are there.")] = None,
+    prefix: Annotated[str, typer.Option(help="Begins the ids of the documents there.")] = "golden",
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until all are searchable.")] = 60.0,
+    remove: Annotated[bool, typer.Option("--remove/--keep", help="Remove what was ingested, instead of writing it.")] = False,
     json: Json = False,
 ) -> None:
     """Write a set's documents into a connected system, wait until they can be found, and remove them again with --remove.
@@ -336,8 +325,7 @@ def ingest(
     with progress_bar("writing", len(golden.documents)) as step:
         done = plant(system, golden, tenant=tenant, prefix=prefix, timeout=wait, progress=step)
     if json:
-        show.as_json({**show.plain(done), "removed": 0})
-        return
+        show.end_with_json({**show.plain(done), "removed": 0})
     print(f"{done.system}: {done.written} documents written, {done.unchanged} unchanged, {done.searchable} searchable")
     options = [f"--into {shell_word(into)}"]
     options += [f"--tenant {shell_word(tenant)}"] if tenant is not None else []
@@ -364,7 +352,7 @@ def _connected(text: str) -> Connector:
 @app.command()
 def pool(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run files of the systems to pool.")],
-    qrels: Annotated[str | None, typer.Option("--qrels", help="Judgments so far, for the unjudged share.")] = None,
+    qrels: Annotated[str | None, typer.Option(help="Judgments so far, for the unjudged share.")] = None,
     depth: Annotated[int, typer.Option("--depth", "-k", min=1, help="Take the first k documents of each run.")] = 100,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the pairs to judge (query, document) as CSV.")] = None,
     overwrite: Overwrite = False,
@@ -395,8 +383,7 @@ def pool(
         write_rows(("query_id", "doc_id"), pairs, out, "csv")
     if json:
         record = {"depth": depth, "pairs": len(found), "to_judge": len(pairs), "written": out}
-        show.as_json({**record, "contributions": found.contributions, "warnings": found.warnings})
-        return
+        show.end_with_json({**record, "contributions": found.contributions, "warnings": found.warnings})
     print(f"{len(found)} pairs in the pool of depth {depth}, {len(pairs)} of them to judge" + (f": {out}" if out else ""))
     rows = [[c.run, str(c.total), str(c.unique), show.number(c.unjudged_share, 3)] for c in found.contributions]
     show.table(["run", "documents", "only here", "unjudged share"], rows)

@@ -14,9 +14,7 @@ from ringtrue.cli.options import StoreOptions
 
 def health_command(
     *,
-    index: Annotated[
-        Path | None, typer.Option("--index", help="Folder made by ringtrue ingest, whose indexes must be up to date.")
-    ] = None,
+    index: Annotated[Path | None, typer.Option(help="Folder made by ringtrue ingest whose indexes are checked.")] = None,
     retriever: Annotated[str, typer.Option("--retriever", "-r", help="With --index: what searches there.")] = "hybrid",
     options: StoreOptions,
 ) -> None:

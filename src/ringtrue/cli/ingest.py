@@ -31,22 +31,15 @@ def ingest_command(
             help="Files or folders (JSON, JSONL, CSV, TSV, Markdown, text, HTML, PDF, .gz), a BEIR folder, or a golden set.",
         ),
     ],
-    into: Annotated[Path, typer.Option("--into", help="Folder for documents and indexes.")] = DEFAULT_FOLDER,
-    retriever: Annotated[
-        str, typer.Option("--retriever", "-r", help="Make the indexes this retriever needs; '' makes none yet.")
-    ] = "hybrid",
+    into: Annotated[Path, typer.Option(help="Folder for documents and indexes.")] = DEFAULT_FOLDER,
+    retriever: Annotated[str, typer.Option("--retriever", "-r", help="Make indexes for this retriever; '': none.")] = "hybrid",
     chunk: Annotated[
-        str | None,
-        typer.Option(
-            "--chunk", help="fixed(tokens=512, overlap=50), sentence, markdown, semantic or none; set once per folder."
-        ),
+        str | None, typer.Option(help="fixed(tokens=512, overlap=50), sentence, markdown, semantic or none; once per folder.")
     ] = None,
-    remove_missing: Annotated[
-        bool, typer.Option("--remove-missing", help="Remove documents that are in the folder but not among PATH.")
-    ] = False,
-    id_field: Annotated[str | None, typer.Option("--id-field", help="Field or column with the document id.")] = None,
-    title_field: Annotated[str | None, typer.Option("--title-field", help="Field or column with the title.")] = None,
-    text_field: Annotated[str | None, typer.Option("--text-field", help="Field or column with the text.")] = None,
+    remove_missing: Annotated[bool, typer.Option("--remove-missing", help="Remove documents that PATH does not have.")] = False,
+    id_field: Annotated[str | None, typer.Option(help="Field or column with the document id.")] = None,
+    title_field: Annotated[str | None, typer.Option(help="Field or column with the title.")] = None,
+    text_field: Annotated[str | None, typer.Option(help="Field or column with the text.")] = None,
     json: Json = False,
 ) -> None:
     """Index documents for search; only changes are processed.
@@ -87,7 +80,7 @@ def ingest_command(
             made[index.folder.name] = len(index.ids)
     coverage = _coverage(collection, retriever) if retriever else None
     if json:
-        show.as_json(
+        show.end_with_json(
             {
                 "folder": into,
                 "documents": len(collection),
@@ -98,7 +91,6 @@ def ingest_command(
                 "skipped": [str(item) for item in skipped],
             }
         )
-        return
     counts = ", ".join(f"{count} {what}" for what, count in vars(done).items())
     print(f"{into}: {len(collection)} documents ({counts})")
     if coverage is not None:

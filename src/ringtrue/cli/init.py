@@ -25,19 +25,12 @@ BM25 = "bm25"
 
 def init_command(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults for what is not given.")] = False,
-    search: Annotated[
-        str | None,
-        typer.Option("--search", help="What is searched: documents (a folder), http, python, opensearch, postgres, qdrant …"),
-    ] = None,
-    where: Annotated[str | None, typer.Option("--where", help="The folder, the address, or the function file.py:name.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Name of the golden set.")] = None,
-    serve: Annotated[
-        str | None, typer.Option("--serve", help="How CI starts an HTTP search, with {port}: 'python app.py {port}'.")
-    ] = None,
-    question: Annotated[
-        str | None, typer.Option("--question", help="A query that has results, used to detect the settings of an HTTP search.")
-    ] = None,
-    ci: Annotated[str | None, typer.Option("--ci", help="CI files: github, gitlab, both or none.")] = None,
+    search: Annotated[str | None, typer.Option(help="What is searched: documents, http, python, opensearch …")] = None,
+    where: Annotated[str | None, typer.Option(help="The folder, the address, or the function file.py:name.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the golden set.")] = None,
+    serve: Annotated[str | None, typer.Option(help="How CI starts an HTTP search: 'python app.py {port}'.")] = None,
+    question: Annotated[str | None, typer.Option(help="A query with results, to detect settings of an HTTP search.")] = None,
+    ci: Annotated[str | None, typer.Option(help="CI files: github, gitlab, both or none.")] = None,
     folder: Annotated[Path, typer.Option("--dir", help="Where to start; the current folder unless given.")] = Path(),
     overwrite: Overwrite = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object; asks nothing.")] = False,
@@ -80,8 +73,7 @@ def init_command(
     commands = _next(start, function)
     if json:
         record = {"folder": folder, "written": done.written, "left": done.left, "completed": completed, "paste": block}
-        show.as_json(record | {"indexed": indexed, "next": commands})
-        return
+        show.end_with_json(record | {"indexed": indexed, "next": commands})
     for file in done.written:
         print(f"wrote {folder / file}")
     for file in done.left:

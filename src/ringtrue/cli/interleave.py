@@ -25,11 +25,9 @@ Rankings = tuple[dict[str, list[str]], dict[str, list[str]]]
 class Lists:
     """How the lists of two rankings are drawn."""
 
-    method: Annotated[str, typer.Option("--method", help="team-draft or optimised.")] = "team-draft"
+    method: Annotated[str, typer.Option(help="team-draft or optimised.")] = "team-draft"
     k: Annotated[int, typer.Option("-k", min=1, help="Results in a list; at most 10 for optimised.")] = 10
-    seed: Annotated[
-        int, typer.Option("--seed", help="The lists are drawn from it: clicks need the seed they were shown with.")
-    ] = 0
+    seed: Annotated[int, typer.Option(help="The lists are drawn from it: clicks need the seed they were shown with.")] = 0
 
     def draw(self, rankings: Rankings, query_id: str, impression: str) -> Interleaved:
         """Return the list of a query as this impression of it was shown; raises MissingInput for an unknown query."""
@@ -43,29 +41,16 @@ class Lists:
 
 def interleave_command(
     *,
-    control: Annotated[
-        str | None, typer.Argument(help="The run of production, in any format that ringtrue score reads.")
-    ] = None,
+    control: Annotated[str | None, typer.Argument(help="The run of production, as ringtrue score reads it.")] = None,
     treatment: Annotated[str | None, typer.Argument(help="The run of the candidate.")] = None,
     query: Annotated[str | None, typer.Option("--query", "-q", help="Show the list of this query, place by place.")] = None,
-    clicks: Annotated[
-        Path | None,
-        typer.Option(
-            "--clicks", help="CSV, TSV, JSON lines or Parquet with query_id, doc_id and, if lists were drawn anew, impression."
-        ),
-    ] = None,
-    feature: Annotated[
-        str | None, typer.Option("--feature", help="Instead of runs: weigh the logged impressions of this feature in its test.")
-    ] = None,
+    clicks: Annotated[Path | None, typer.Option(help="A table with query_id, doc_id and, if known, impression.")] = None,
+    feature: Annotated[str | None, typer.Option(help="Instead of runs: weigh the logged impressions of this feature.")] = None,
     lists: Lists,
-    by: Annotated[str, typer.Option("--by", help="What decides: confidence-sequence or sprt.")] = "confidence-sequence",
-    delta: Annotated[float, typer.Option("--delta", help="The smallest mean credit worth finding.")] = 0.05,
-    alpha: Annotated[
-        float, typer.Option("--alpha", help="Significance level: the chance of declaring a winner between equal rankings.")
-    ] = 0.05,
-    settle: Annotated[
-        float, typer.Option("--settle", help="Minutes an impression waits for its clicks, with --feature.")
-    ] = 30.0,
+    by: Annotated[str, typer.Option(help="What decides: confidence-sequence or sprt.")] = "confidence-sequence",
+    delta: Annotated[float, typer.Option(help="The smallest mean credit worth finding.")] = 0.05,
+    alpha: Annotated[float, typer.Option(help="Significance level: chance of a winner between equal rankings.")] = 0.05,
+    settle: Annotated[float, typer.Option(help="Minutes an impression waits for its clicks, with --feature.")] = 30.0,
     options: StoreOptions,
 ) -> None:
     """Merge two rankings and learn which one users prefer.
@@ -99,8 +84,7 @@ def interleave_command(
             )
         if options.json:
             drawn = {"interleaving": lists.method, "k": lists.k, "seed": lists.seed}
-            show.as_json({**drawn, "by": by, "clicks_outside": outside, "outcome": found})
-            return
+            show.end_with_json({**drawn, "by": by, "clicks_outside": outside, "outcome": found})
         _print_outcome(found)
         return
     _show_lists(rankings, query, lists, json=options.json)
@@ -122,8 +106,7 @@ def _show_lists(rankings: Rankings, query: str | None, how: Lists, *, json: bool
     wanted = list(rankings[0]) if query is None else [query]
     lists = {query_id: how.draw(rankings, query_id, query_id) for query_id in wanted}
     if json:
-        show.as_json({"method": how.method, "k": how.k, "seed": how.seed, "lists": lists})
-        return
+        show.end_with_json({"method": how.method, "k": how.k, "seed": how.seed, "lists": lists})
     if query is not None:
         one = lists[query]
         rows = [
@@ -178,8 +161,7 @@ def _weigh_log(feature: str, settle: float, options: StoreOptions) -> None:
     if options.json:
         left = {"waiting": counted.waiting, "before_the_test": counted.before}
         record = {"impressions": counted.impressions, "clicked": counted.clicked, "counted": counted.new, **left}
-        show.as_json({**record, "test": stands})
-        return
+        show.end_with_json({**record, "test": stands})
     print(f"{feature}: {counted.impressions} interleaved lists, {counted.clicked} with a click, {counted.new} newly counted")
     print(stands.reason)
     if counted.waiting:

@@ -22,11 +22,8 @@ app = command_group("Create, list and revoke API keys.")
 def create(
     *,
     name: Annotated[str, typer.Argument(help="Who or what the key is for, such as ci or ada's laptop.")],
-    scope: Annotated[
-        list[str],
-        typer.Option("--scope", "-s", help="What the key allows: read, write, review or admin (everything). Repeatable."),
-    ],
-    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="Days until the key expires.")] = 90,
+    scope: Annotated[list[str], typer.Option("--scope", "-s", help="What it allows: read, write, review or admin (all).")],
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Days until the key expires.")] = 90,
     who: Who = None,
     options: StoreOptions,
 ) -> None:
@@ -64,8 +61,9 @@ def list_keys(*, options: StoreOptions) -> None:
     with options.existing() as opened:
         keys = opened.keys(project=options.project)
     if options.json:
-        show.as_json({"project": options.project, "keys": [{**show.plain(key), "state": _state(key, now)} for key in keys]})
-        return
+        show.end_with_json(
+            {"project": options.project, "keys": [{**show.plain(key), "state": _state(key, now)} for key in keys]}
+        )
     if not keys:
         print(f"project '{options.project}' has no key; make one: ringtrue keys create NAME --scope read")
         return

@@ -90,9 +90,12 @@ def spread(function: Callable[..., None]) -> Callable[..., None]:
 def _in_project(command: Any) -> Any:
     """Return a command whose --project, and those of its subcommands, are what is set once for all commands.
 
-    Lists of subcommands show their whole first sentences, which would otherwise be cut off after one line.
+    Help says which options may be repeated. Lists of subcommands show their whole first sentences, which would otherwise be
+    cut off after one line.
     """
     for option in command.params:
+        if getattr(option, "multiple", False) and "epeatable" not in option.help:
+            option.help = f"{option.help.removesuffix('.')}; repeatable."
         # Another command may call a folder --project; the store's is the one that is 'default' unless given.
         if option.name == "project" and option.default == "default":
             option.envvar, option.default, option.show_default = PROJECT_VARIABLE, project, "as configured"

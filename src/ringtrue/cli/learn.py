@@ -14,14 +14,10 @@ from ringtrue.cli.options import Json
 
 def learn_command(
     golden: Annotated[str, typer.Argument(help="A golden set with judgments: a shipped name, a file or a BEIR folder.")],
-    channels: Annotated[
-        list[str] | None, typer.Option("--channel", "-c", help="A retriever to weigh; repeatable. bm25 and dense when none.")
-    ] = None,
-    folder: Annotated[
-        Path, typer.Option("--in", help="Folder made by ringtrue ingest, with the set's documents.")
-    ] = DEFAULT_FOLDER,
-    held_out: Annotated[float, typer.Option("--held-out", help="Share of the queries kept for confirmation.")] = 0.3,
-    seed: Annotated[int, typer.Option("--seed", help="Which queries are held out.")] = 0,
+    channels: Annotated[list[str] | None, typer.Option("--channel", "-c", help="A retriever; default: bm25 and dense.")] = None,
+    folder: Annotated[Path, typer.Option("--in", help="Folder made by ringtrue ingest.")] = DEFAULT_FOLDER,
+    held_out: Annotated[float, typer.Option(help="Share of the queries kept for confirmation.")] = 0.3,
+    seed: Annotated[int, typer.Option(help="Which queries are held out.")] = 0,
     json: Json = False,
 ) -> None:
     """Learn channel weights and confirm them on held-out queries.
@@ -53,10 +49,9 @@ def learn_command(
     values = {name: {side: reached(parts[side], sides[side], weights) for side in sides} for name, weights in rows.items()}
     better = values["learned"]["held_out"] >= values["rrf"]["held_out"]
     if json:
-        show.as_json(
+        show.end_with_json(
             {"expression": str(learned.expression), "measure": MEASURE, "values": values, "not_worse_than_rrf": better}
         )
-        return
     table = [(name, show.number(value["tuning"]), show.number(value["held_out"])) for name, value in values.items()]
     counts = [f"{side.replace('_', ' ')} ({len(part)} queries)" for side, part in parts.items()]
     show.table([MEASURE, *counts], table)

@@ -26,25 +26,10 @@ OVERLAP = 15
 PAUSE = 0.5
 Whose = Annotated[str, typer.Option("--traffic", help="Whose searches: user, evaluation, gate, shadow, test, or all.")]
 Tool = Annotated[str | None, typer.Option("--tool", help="Only searches of this tool or surface.")]
-Files = Annotated[
-    list[str],
-    typer.Argument(help="JSON records or lists of queries (.csv, .tsv, .txt), also .gz; - is standard input."),
-]
-Kind = Annotated[
-    str,
-    typer.Option(
-        "--from",
-        help="spans (OTLP/JSON, OpenInference), ubi, ringtrue, queries (a plain list); detected by default.",
-    ),
-]
-Actions = Annotated[
-    list[str] | None,
-    typer.Option("--action", help="Map an action of UBI to a feedback type: sample_order=selection. Repeatable."),
-]
-Columns = Annotated[
-    str,
-    typer.Option("--columns", help="Map the columns of a query list: query=term,count=hits,time=day."),
-]
+Files = Annotated[list[str], typer.Argument(help="JSON records or query lists (.csv, .tsv, .txt), also .gz; - is stdin.")]
+Kind = Annotated[str, typer.Option("--from", help="spans (OTLP/JSON, OpenInference), ubi, ringtrue or queries (a list).")]
+Actions = Annotated[list[str] | None, typer.Option("--action", help="Map an action of UBI to a type: sample_order=selection.")]
+Columns = Annotated[str, typer.Option("--columns", help="Map columns of a query list: query=term,count=hits,time=day.")]
 
 
 @app.command()
@@ -53,7 +38,7 @@ def tail(
     count: Annotated[int, typer.Option("-n", min=1, help="How many searches.")] = 20,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones until stopped.")] = False,
     tool: Tool = None,
-    session: Annotated[str | None, typer.Option("--session", help="Only searches of this session.")] = None,
+    session: Annotated[str | None, typer.Option(help="Only searches of this session.")] = None,
     traffic: Whose = "user",
     options: StoreOptions,
 ) -> None:
@@ -114,7 +99,7 @@ def stats(
     waiting, unsettled = (sum(counts.waiting for counts in some) for some in (now, ended))
     unreported = sum(sum(counts.untold.values()) for counts in now)
     if options.json:
-        show.as_json({
+        show.end_with_json({
             "project": options.project, "traffic": traffic, "since": start, "until": end,
             "first": found.first, "last": found.last, "total": found.total, "tools": found.tools, "intents": found.intents,
             "missing": missing,
@@ -123,7 +108,6 @@ def stats(
                 "ended_unsettled": len(ended), "unsettled": unsettled,
             },
         })  # fmt: skip
-        return
     more = "; --since takes a longer time" if found.total.searches < ever else ""
     print(f"{_span(since, start, end)}: {found.total.searches:,} of {ever:,} searches{more}")
     table = [["all", *_cells(found.total)], *([name, *_cells(part)] for name, part in found.tools.items())]
@@ -158,9 +142,7 @@ def import_command(
     source: Kind = "auto",
     action: Actions = None,
     columns: Columns = "",
-    raw: Annotated[
-        bool, typer.Option("--no-redact", help="Store texts as they are; else secrets and personal data go.")
-    ] = False,
+    raw: Annotated[bool, typer.Option("--no-redact", help="Store texts as they are, with secrets and personal data.")] = False,
     options: StoreOptions,
 ) -> None:
     """Import searches and feedback logged by other systems, or a plain list of queries. Repeating an import adds nothing.
@@ -190,8 +172,7 @@ def import_command(
             columns=columns_of(columns),
         )
     if options.json:
-        show.as_json({"project": options.project, **show.plain(found)})
-        return
+        show.end_with_json({"project": options.project, **show.plain(found)})
     print(f"{found.new_queries:,} new searches of {found.queries:,}, {found.new_feedback:,} new events of {found.feedback:,}")
     for text in found.notes:
         show.note(text)
@@ -203,7 +184,7 @@ def import_command(
 def export(
     *,
     file: Annotated[Path, typer.Argument(help="The file to write: .jsonl, .csv or .parquet.")],
-    what: Annotated[str, typer.Option("--what", help="queries or feedback.")] = "queries",
+    what: Annotated[str, typer.Option(help="queries or feedback.")] = "queries",
     since: Since = None,
     until: Until = None,
     tool: Tool = None,
@@ -228,16 +209,13 @@ def export(
         else:
             count = export_rows(opened.feedback(project=options.project, since=start, until=end), file)
     if options.json:
-        show.as_json({"file": file, "rows": count})
-        return
+        show.end_with_json({"file": file, "rows": count})
     print(f"{count:,} rows written to {file}")
 
 
 @app.command()
 def prune(
-    archive: Annotated[
-        Path | None, typer.Option("--archive", help="Folder for archived searches; 'archive' beside a SQLite store.")
-    ] = None,
+    archive: Annotated[Path | None, typer.Option(help="Folder for archived searches; 'archive' beside a SQLite store.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     store: StoreUrl = None,
     json: Json = False,

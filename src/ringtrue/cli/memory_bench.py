@@ -14,7 +14,7 @@ from ringtrue.errors import InputError, nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ringtrue.memory.bench import Row
+    from ringtrue.memory.bench import BenchRow
 
 COLUMNS = (
     ("SetP@3", "SetP@3"), ("P@3", "P@3"), ("answered", "answered"), ("off-topic silent", "off-topic silent"),
@@ -28,10 +28,7 @@ def bench_command(
         typer.Option("--golden", "-g", help="A judged set of memories: a name or a path; the two shipped ones unless given."),
     ] = None,
     root: Root = None,
-    strategy: Annotated[
-        list[str] | None,
-        typer.Option("--strategy", help="title_tags, fts5_bm25 or hybrid; repeatable, all by default."),
-    ] = None,
+    strategy: Annotated[list[str] | None, typer.Option(help="title_tags, fts5_bm25 or hybrid; default: all.")] = None,
     json: Json = False,
 ) -> None:
     """Measure the memory: what the hook shows unasked, what a search finds, and what M-9 asks of an agent's memory.
@@ -55,14 +52,13 @@ def bench_command(
     sets = [one if one.documents else over_folder(one, found_root(root)) for one in sets]
     rows = [row for one in sets for row in bench(one, arms)]
     if json:
-        show.as_json({
+        show.end_with_json({
             "rows": [
                 {"golden": row.golden, "strategy": row.arm.strategy, "threshold": row.arm.threshold, "queries": row.queries,
                  "off_topic": row.off_topic, "measures": dict(row.measures)}
                 for row in rows
             ]
         })  # fmt: skip
-        return
     cells = [[row.golden, row.arm.name, *(show.number(row.measures.get(name), 3) for name, _ in COLUMNS)] for row in rows]
     show.table(["set", "strategy, threshold", *(title for _, title in COLUMNS)], cells, text_columns=2)
     more = [name for name in (*OF_MEMORY, "abstention F1", "cold-start ratio", "session lift") if measured(rows, name)]
@@ -75,6 +71,6 @@ def bench_command(
     )
 
 
-def measured(rows: Sequence[Row], name: str) -> bool:
+def measured(rows: Sequence[BenchRow], name: str) -> bool:
     """True if any row has the measure; a set without constitutional memories, say, has nothing to show for them."""
     return any(name in row.measures for row in rows)

@@ -23,13 +23,9 @@ LONGEST = 1000
 
 
 def doctor_command(
-    days: Annotated[int, typer.Option("--days", min=1, help="Window of the figures, in days.")] = 30,
-    stale_days: Annotated[
-        int, typer.Option("--stale-days", min=1, help="Days without a change or use that make a memory stale.")
-    ] = 365,
-    silent_after: Annotated[
-        int, typer.Option("--silent-after", min=1, help="Prompts without an injection that are worth a word.")
-    ] = 30,
+    days: Annotated[int, typer.Option(min=1, help="Window of the figures, in days.")] = 30,
+    stale_days: Annotated[int, typer.Option(min=1, help="Days without a change or use that make a memory stale.")] = 365,
+    silent_after: Annotated[int, typer.Option(min=1, help="Prompts without an injection that are worth a word.")] = 30,
     words_only: Annotated[
         bool, typer.Option("--words-only", help="Compare memories by words alone, without the encoder.")
     ] = False,

@@ -23,12 +23,12 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done,
 
 
 def install_command(
-    host: Annotated[str, typer.Option("--host", help="claude, codex, opencode, or all.")] = "claude",
+    host: Annotated[str, typer.Option(help="claude, codex, opencode, or all.")] = "claude",
     folder: Folder = None,
     user: User = False,
     dry_run: DryRun = False,
     python: Annotated[
-        Path | None, typer.Option("--python", help="The Python that runs the hook; 3.11 or newer, no packages needed.")
+        Path | None, typer.Option(help="The Python that runs the hook; 3.11 or newer, no packages needed.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -58,7 +58,7 @@ def install_command(
 
 
 def uninstall_command(
-    host: Annotated[str, typer.Option("--host", help="claude, codex, opencode, or all that have it.")] = "all",
+    host: Annotated[str, typer.Option(help="claude, codex, opencode, or all that have it.")] = "all",
     folder: Folder = None,
     user: User = False,
     dry_run: DryRun = False,
@@ -90,8 +90,7 @@ def _base(folder: Path | None, *, user: bool) -> Path:
 
 def _show(done: list[Done], what: str, *, dry_run: bool, json: bool) -> None:
     if json:
-        show.as_json({"dry_run": dry_run, what: [_record(one) for one in done]})
-        return
+        show.end_with_json({"dry_run": dry_run, what: [_record(one) for one in done]})
     if not done:
         print("it is not installed there; nothing was done")
     for one in done:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The memory's id.")]
 Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", "-s", metavar="FIELD=VALUE", help="Set a field; repeatable. An empty value removes it."),
+    list[str] | None, typer.Option("--set", "-s", metavar="FIELD=VALUE", help="Set a field. An empty value removes it.")
 ]
 
 
@@ -31,17 +30,13 @@ def add_command(
     title: Annotated[str | None, typer.Argument(help="What was learned, in one line of at most 120 characters.")] = None,
     text: Annotated[str | None, typer.Argument(help="The memory itself; - reads it from standard input.")] = None,
     set_: Set = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeatable.")] = None,
-    trigger: Annotated[
-        list[str] | None, typer.Option("--trigger", help="A phrase that should bring it up; repeatable.")
-    ] = None,
-    file: Annotated[list[str] | None, typer.Option("--file", help="A file of the project it is about; repeatable.")] = None,
-    tier: Annotated[
-        str | None, typer.Option("--tier", help="constitutional, critical, important, normal or temporary.")
-    ] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="A tag.")] = None,
+    trigger: Annotated[list[str] | None, typer.Option(help="A phrase that should bring it up.")] = None,
+    file: Annotated[list[str] | None, typer.Option(help="A file of the project it is about.")] = None,
+    tier: Annotated[str | None, typer.Option(help="constitutional, critical, important, normal or temporary.")] = None,
     memory_id: Annotated[str | None, typer.Option("--id", help="Its id, kebab-case; made from the title unless given.")] = None,
     record: Annotated[
-        str | None, typer.Option("--record", metavar="FILE", help="Take the whole JSON record from a file, or - for stdin.")
+        str | None, typer.Option(metavar="FILE", help="Take the whole JSON record from a file, or - for stdin.")
     ] = None,
     redact: Redact = False,
     root: Root = None,
@@ -190,8 +185,7 @@ def _show(
     if json:
         found = {"done": what, "memory": brief(memory, root)}
         more = {"alike": [name for _, name in others], "unreached_characters": unreached}
-        show.as_json(found if alike is None else {**found, **more})
-        return
+        show.end_with_json(found if alike is None else {**found, **more})
     print(f"{memory.id}: {what} ({place_of(memory, root)})")
     for pair, other in others:
         said = "say the same as" if pair.kind == "duplicate" else "contradict"

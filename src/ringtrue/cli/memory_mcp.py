@@ -16,20 +16,17 @@ from ringtrue.extras import install_command
 
 def mcp_command(
     http: Annotated[
-        str | None,
-        typer.Option("--http", metavar="HOST:PORT", help="Listen on a port; without it, speak over stdin and stdout."),
+        str | None, typer.Option(metavar="HOST:PORT", help="Listen on a port; without it, speak over stdin and stdout.")
     ] = None,
     root: Root = None,
     session: Annotated[
-        str | None, typer.Option("--session", help="The conversation of calls that name none; over stdio the host's own.")
+        str | None, typer.Option(help="The conversation of calls that name none; over stdio the host's own.")
     ] = None,
     token: Annotated[
-        str | None,
-        typer.Option("--token", help="What every HTTP request must carry as Bearer; better in RINGTRUE_MEMORY_MCP_TOKEN."),
+        str | None, typer.Option(help="What every HTTP request must carry as Bearer; better in RINGTRUE_MEMORY_MCP_TOKEN.")
     ] = None,
     name: Annotated[
-        list[str] | None,
-        typer.Option("--name", metavar="HOST", help="A further host name that HTTP requests may use; repeatable."),
+        list[str] | None, typer.Option(metavar="HOST", help="A further host name that HTTP requests may use.")
     ] = None,
 ) -> None:
     """Serve the memory to agents: search, context, save, load, validate, link, health and tasks.

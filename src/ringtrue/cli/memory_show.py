@@ -13,9 +13,10 @@ from ringtrue.cli.options import Json
 from ringtrue.errors import InputError, nearest
 
 if TYPE_CHECKING:
+    from ringtrue.memory.engine import MemoryAnswer
+    from ringtrue.memory.hook.index import MemoryHit
     from ringtrue.memory.hook.memory import Memory
     from ringtrue.memory.hook.settings import Settings
-    from ringtrue.memory.search import Answer, MemoryHit
 
 
 def show_command(
@@ -34,8 +35,9 @@ def show_command(
     memory = get(folder, memory_id, settings)
     expired = memory.status == "active" and time.time() > shown_until(memory, settings)
     if json:
-        show.as_json({"memory": as_record(memory), "path": memory.path, "source": memory.source, "past_retention": expired})
-        return
+        show.end_with_json(
+            {"memory": as_record(memory), "path": memory.path, "source": memory.source, "past_retention": expired}
+        )
     state = ", past its retention and not shown" if expired else ""
     print(f"{title_of(memory)}\n{memory.category}, {memory.tier}, {memory.status}{state}\n{printable(memory.path)}")
     facts = {
@@ -61,8 +63,8 @@ def show_command(
 
 def list_command(
     category: Annotated[str | None, typer.Option("--category", "-c", help="Only this category.")] = None,
-    tag: Annotated[str | None, typer.Option("--tag", help="Only memories with this tag.")] = None,
-    status: Annotated[str, typer.Option("--status", help="active, retired, archived or all.")] = "active",
+    tag: Annotated[str | None, typer.Option(help="Only memories with this tag.")] = None,
+    status: Annotated[str, typer.Option(help="active, retired, archived or all.")] = "active",
     write_index: Annotated[
         bool, typer.Option("--write-index", help="Also write all memories into index.md, for people.")
     ] = False,
@@ -99,8 +101,7 @@ def list_command(
     faults = [{"path": path, "fault": text} for path, text in loaded.faults]
     if json:
         found: dict[str, Any] = {"root": folder, "memories": [brief(memory, folder) for memory in chosen], "unreadable": faults}
-        show.as_json(found if page is None else {**found, "index": page})
-        return
+        show.end_with_json(found if page is None else {**found, "index": page})
     if chosen:
         headers = ["category", "id", "title", "tags", "changed"] + (["status"] if status == "all" else [])
         rows = [
@@ -123,7 +124,7 @@ def list_command(
 def search_command(
     text: Annotated[str, typer.Argument(help="What to look for.")],
     strategy: Annotated[
-        str | None, typer.Option("--strategy", help="fts5_bm25, title_tags or hybrid; unless given that of memory-config.json.")
+        str | None, typer.Option(help="fts5_bm25, title_tags or hybrid; unless given that of memory-config.json.")
     ] = None,
     k: Annotated[
         int | None, typer.Option("-k", min=1, help="Number of memories; unless given that of the settings, 10.")
@@ -141,7 +142,7 @@ def search_command(
     Example: ringtrue memory search "how do we sign tokens"
     Example: ringtrue memory search "refund twice" --strategy hybrid --explain
     """
-    from ringtrue.memory.search import search_memories
+    from ringtrue.memory.engine import search_memories
 
     folder = found_root(root)
     settings = settings_of(folder)
@@ -153,8 +154,7 @@ def search_command(
         if reasons is not None:
             hits = [{**hit, **reasons["hits"][hit["id"]]} for hit in hits]
         found: dict[str, Any] = {"query": text, "strategy": answer.strategy, "root": folder, "hits": hits}
-        show.as_json(found if reasons is None else {**found, "words": reasons["words"], "hook": reasons["hook"]})
-        return
+        show.end_with_json(found if reasons is None else {**found, "words": reasons["words"], "hook": reasons["hook"]})
     if not answer.hits:
         show.note("nothing was found; use other words for the same thing, or --strategy hybrid")
     else:
@@ -170,9 +170,9 @@ def _row(hit: MemoryHit, root: str) -> list[str]:
     return [memory.category, title_of(memory), tags, day, place_of(memory, root), show.score(hit.score)]
 
 
-def _explained(root: str, text: str, answer: Answer, settings: Settings, *, now: float) -> dict[str, Any]:
+def _explained(root: str, text: str, answer: MemoryAnswer, settings: Settings, *, now: float) -> dict[str, Any]:
+    from ringtrue.memory.explain import hook_view
     from ringtrue.memory.hook.words import match_expression, query_words
-    from ringtrue.memory.search import hook_view
 
     limit = settings.search.query_max_tokens
     words = query_words(text, limit)
@@ -196,8 +196,8 @@ def _explained(root: str, text: str, answer: Answer, settings: Settings, *, now:
 
 def _found_in(words: list[str], memory: Memory, most: int) -> dict[str, list[str]]:
     """Return the words of a question that title, tags, trigger phrases and body have, as stems or beginnings."""
-    from ringtrue.memory.hook.evidence import stem
-    from ringtrue.memory.hook.points import words_of
+    from ringtrue.memory.hook.rarity import stem
+    from ringtrue.memory.hook.title_tags import words_of
 
     found: dict[str, list[str]] = {}
     parts = {"title": memory.title, "tags": " ".join(memory.tags), "triggers": " ".join(memory.trigger_phrases)}
@@ -210,7 +210,7 @@ def _found_in(words: list[str], memory: Memory, most: int) -> dict[str, list[str
     return found
 
 
-def _print_reasons(answer: Answer, reasons: dict[str, Any]) -> None:
+def _print_reasons(answer: MemoryAnswer, reasons: dict[str, Any]) -> None:
     print(f"\nstrategy {answer.strategy}; words: {', '.join(reasons['words']) or 'none that tell something'}")
     rows = []
     for hit in answer.hits:

@@ -18,7 +18,7 @@ RETENTION = "90d"
 def sync_command(
     *,
     root: Root = None,
-    since: Annotated[str, typer.Option("--since", help="From a time on, or for so long: 24h, 7d.")] = RETENTION,
+    since: Annotated[str, typer.Option(help="From a time on, or for so long: 24h, 7d.")] = RETENTION,
     hash_only: Annotated[
         bool, typer.Option("--hash-only", help="Store no word of a prompt, only a keyed hash (needs RINGTRUE_LOG_SALT).")
     ] = False,
@@ -46,7 +46,7 @@ def sync_command(
         settings = {variant_of(row) for row in opened.queries(project=options.project, since=moment(since, datetime.now(UTC)))}
     found = figures(folder, since=start)
     if options.json:
-        show.as_json(
+        show.end_with_json(
             {
                 "root": folder,
                 "project": options.project,
@@ -55,7 +55,6 @@ def sync_command(
                 "settings": sorted(settings),
             }
         )
-        return
     counts = {
         "searches": (brought.queries, brought.new_queries),
         "reads, quotations, validations": (brought.feedback, brought.new_feedback),

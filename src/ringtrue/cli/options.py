@@ -33,13 +33,8 @@ StoreUrl = Annotated[
     ),
 ]
 Project = Annotated[str, typer.Option("--project", help="The project; unless given, project under [store].")]
-Who = Annotated[
-    str | None, typer.Option("--who", help="Who does this, for the audit trail; unless given, the user of this machine.")
-]
-Since = Annotated[
-    str | None,
-    typer.Option("--since", help="Start of the window: 2026-03-01, 2026-03-01T12:00Z, or an age such as 30m, 24h or 7d."),
-]
+Who = Annotated[str | None, typer.Option("--who", help="Who does this, for the audit trail; default: this machine's user.")]
+Since = Annotated[str | None, typer.Option("--since", help="Start of the window: 2026-03-01T12:00Z, or an age like 7d.")]
 Until = Annotated[str | None, typer.Option("--until", help="End of the window, written like --since.")]
 AGO = re.compile(r"(\d{1,6})\s*([mhdw])")
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -24,30 +24,17 @@ if TYPE_CHECKING:
 def refresh_command(
     *,
     source: Annotated[str, typer.Argument(metavar="SET", help="A file, a folder, or a shipped name such as hotel.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Finish a refresh that people have judged: write the next version.")
-    ] = None,
-    first: Annotated[
-        bool, typer.Option("--first", help="First harvest: the 50 most varied questions become a regression set of their own.")
-    ] = False,
-    weeks: Annotated[int, typer.Option("--weeks", min=1, help="Weeks of logged searches to look at.")] = 4,
-    count: Annotated[int | None, typer.Option("--count", min=1, help="New queries (20; 50 with --first).")] = None,
-    reviewers: Annotated[int, typer.Option("--reviewers", min=2, help="How many people judge each pair, blind.")] = 2,
-    retriever: Annotated[
-        str | None,
-        typer.Option(
-            "--retriever", help="Ask the questions again with this, over the set's documents; else what the log shows."
-        ),
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Finish a judged refresh: write the next version.")] = None,
+    first: Annotated[bool, typer.Option("--first", help="Make a new regression set of the 50 most varied questions.")] = False,
+    weeks: Annotated[int, typer.Option(min=1, help="Weeks of logged searches to look at.")] = 4,
+    count: Annotated[int | None, typer.Option(min=1, help="New queries (20; 50 with --first).")] = None,
+    reviewers: Annotated[int, typer.Option(min=2, help="How many people judge each pair, blind.")] = 2,
+    retriever: Annotated[str | None, typer.Option(help="Ask questions again with this; default: use the log.")] = None,
     depth: Annotated[int, typer.Option("--depth", "-k", min=1, help="Documents to judge per question.")] = 20,
-    rule: Annotated[
-        str, typer.Option("--rule", help="How several grades become one: majority, max, newest, adjudicated.")
-    ] = "majority",
-    adjudicator: Annotated[
-        str | None, typer.Option("--adjudicator", help="Who decides disputes with --rule adjudicated; no rater.")
-    ] = None,
-    minimum: Annotated[float, typer.Option("--minimum", min=-1, max=1, help="Agreement that must be exceeded.")] = 0.6,
-    who: Annotated[str, typer.Option("--who", help="Who proposes, for the audit trail.")] = "ringtrue",
+    rule: Annotated[str, typer.Option(help="How several grades become one: majority, max, newest, adjudicated.")] = "majority",
+    adjudicator: Annotated[str | None, typer.Option(help="Who decides disputes with --rule adjudicated; no rater.")] = None,
+    minimum: Annotated[float, typer.Option(min=-1, max=1, help="Agreement that must be exceeded.")] = 0.6,
+    who: Annotated[str, typer.Option(help="Who proposes, for the audit trail.")] = "ringtrue",
     overwrite: Overwrite = False,
     options: StoreOptions,
 ) -> None:
@@ -135,7 +122,7 @@ def _give_texts(store: Store, found: Situation, retriever: Retriever | None, pro
 def _show_situation(found: Situation, name: str, *, weeks: int, silent: int, json: bool) -> None:
     proposal, progress, asked, share = found.proposal, found.progress, found.asked, found.coverage
     if json:
-        show.as_json(
+        show.end_with_json(
             {
                 "proposal": proposal.id,
                 **show.pick(proposal, "golden", "retire"),
@@ -149,7 +136,6 @@ def _show_situation(found: Situation, name: str, *, weeks: int, silent: int, jso
                 "log": {**show.pick(asked, "searches", "screened", "empty"), "questions": len(asked.questions)},
             }
         )
-        return
     print(
         f"{asked.searches} searches in {weeks} weeks: {len(asked.questions)} questions; {asked.screened} searches screened out"
     )

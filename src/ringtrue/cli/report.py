@@ -25,20 +25,15 @@ def report_command(
     run: Annotated[Path, typer.Argument(help="A run folder, as ringtrue eval writes it, or the name of a run.")],
     against: Annotated[Path | None, typer.Option("--against", "-a", help="A run folder to compare with.")] = None,
     baseline: Annotated[
-        Path | None,
-        typer.Option("--baseline", "-b", help="A baseline file to judge by; ringtrue-baseline.json here unless given."),
+        Path | None, typer.Option("--baseline", "-b", help="The baseline to judge by; default: ringtrue-baseline.json.")
     ] = None,
-    no_baseline: Annotated[
-        bool, typer.Option("--no-baseline", help="Do not judge by a baseline; floors of [gate] still hold.")
-    ] = False,
+    no_baseline: Annotated[bool, typer.Option("--no-baseline", help="Judge by the floors of [gate] alone.")] = False,
     formats: Annotated[
         list[str] | None, typer.Option("--format", "-f", help=f"{', '.join(SUFFIX)}. Repeatable; md unless given.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="A file, or a folder for several formats. '-' is standard output.")
-    ] = None,
-    key: Annotated[str, typer.Option("--key", help="Tells apart the comments of several gates on one pull request.")] = "",
-    title: Annotated[str, typer.Option("--title", help="A heading of your own.")] = "",
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A file, or a folder for several; - is stdout.")] = None,
+    key: Annotated[str, typer.Option(help="Tells apart the comments of several gates on one pull request.")] = "",
+    title: Annotated[str, typer.Option(help="A heading of your own.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object: the report, or the files written.")] = False,
 ) -> None:
     """Write a report on a run, as Markdown, HTML, JSON and more.
@@ -73,8 +68,9 @@ def report_command(
         from ringtrue.report.story import headline
 
         word = made.verdict.word if made.verdict else None
-        show.as_json({"files": files, "verdict": word, "headline": headline(made), "recommendations": made.recommendations})
-        return
+        show.end_with_json(
+            {"files": files, "verdict": word, "headline": headline(made), "recommendations": made.recommendations}
+        )
     for name, path in files.items():
         print(f"{name}: {path}")
     _say(made)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -18,32 +19,37 @@ if TYPE_CHECKING:
     from ringtrue.answers import Dispute
     from ringtrue.golden import Rule
     from ringtrue.review.queue import ReviewQueue
-    from ringtrue.store import ReviewItem
+    from ringtrue.store import ReviewItem, Store
 
 app = command_group("Have people judge query-document pairs, independently.")
 Reviewer = Annotated[str, typer.Option("--reviewer", "-r", help="Who judges.")]
 RuleName = Annotated[str, typer.Option("--rule", help="How several grades become one: majority, max, newest or adjudicated.")]
-Adjudicator = Annotated[
-    str | None, typer.Option("--adjudicator", help="Who decides disputes with --rule adjudicated; no rater.")
-]
+Adjudicator = Annotated[str | None, typer.Option("--adjudicator", help="Who decides disputes with --rule adjudicated.")]
 KEYS = "0–3 grade   s skip   x reject   u undo   q quit"
 SHOWN = 1500
 """Characters of a document that are shown; --whole shows all."""
 COLUMNS = ("key", "query", "doc_id", "title", "text", "grade", "note")
+GRADES = ("0", "1", "2", "3")
+
+
+@contextmanager
+def opened_queue(options: StoreOptions, *, create: bool = False) -> Iterator[tuple[Store, ReviewQueue]]:
+    """Give the store and the review queue of the project in it; raises MissingInput without a store, unless ``create``."""
+    from ringtrue.review.queue import ReviewQueue
+
+    with options.open() if create else options.existing() as opened:
+        yield opened, ReviewQueue(opened, project=options.project)
 
 
 @app.command()
 def add(
     *,
     source: Annotated[str, typer.Argument(metavar="SET", help="A golden set: a path or a shipped name.")],
-    runs: Annotated[list[str], typer.Option("--run", help="Runs of rival systems; repeat to name several.")],
+    runs: Annotated[list[str], typer.Option("--run", help="Runs of rival systems.")],
     k: Annotated[int, typer.Option("-k", min=1, help="Depth to look for unjudged documents.")] = 10,
     wanted: Annotated[int, typer.Option("--reviewers", min=1, help="How many people judge each pair, blind.")] = 2,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many pairs, those worth most.")] = 100,
-    corpus: Annotated[
-        str | None,
-        typer.Option("--corpus", help="Documents for reviewers to read, if neither the set nor the runs hold their text."),
-    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many pairs, those worth most.")] = 100,
+    corpus: Annotated[str | None, typer.Option(help="Documents for reviewers to read, if set and runs have no text.")] = None,
     options: StoreOptions,
 ) -> None:
     """Put unjudged documents into the queue, those first that would change a comparison of the runs most.
@@ -56,20 +62,18 @@ def add(
     """
     from ringtrue.formats import read_named_runs
     from ringtrue.golden import load, worth_judging
-    from ringtrue.review.queue import ReviewQueue, pairs_of
+    from ringtrue.review.queue import pairs_of
 
     golden = load(source)
     found = worth_judging(golden, read_named_runs(runs), k=k)
     passages = {doc_id: one for run in runs for doc_id, one in _passages(run).items()}
     passages |= {} if corpus is None else _passages(corpus, documents=True)
     items = pairs_of(golden, found[:limit], now=utc_now(), wanted=wanted, project=options.project, passages=passages)
-    with options.open() as opened:
-        queue = ReviewQueue(opened, project=options.project)
+    with opened_queue(options, create=True) as (_, queue):
         new = queue.add(items)
         readable = {item.item_key for item in queue.items() if item.text}
     if options.json:
-        show.as_json({"unjudged": len(found), "queued": len(items), "new": new})
-        return
+        show.end_with_json({"unjudged": len(found), "queued": len(items), "new": new})
     print(f"{len(found)} unjudged documents in the top {k}; {len(items)} in the queue, {new} of them new")
     if silent := sum(item.item_key not in readable for item in items):
         show.note(f"{silent} pairs have no text for reviewers; add it: ringtrue review texts DOCUMENTS")
@@ -85,15 +89,11 @@ def texts(
 
     Example: ringtrue review texts documents.jsonl
     """
-    from ringtrue.review.queue import ReviewQueue
-
     passages = _passages(source, documents=True)
-    with options.existing() as opened:
-        queue = ReviewQueue(opened, project=options.project)
+    with opened_queue(options) as (_, queue):
         given, left = queue.fill(passages), sum(not item.text for item in queue.items())
     if options.json:
-        show.as_json({"given": given, "without": left})
-        return
+        show.end_with_json({"given": given, "without": left})
     print(f"text added to {given} pairs; {left} still have none")
 
 
@@ -114,10 +114,8 @@ def _passages(source: str, *, documents: bool = False) -> dict[str, tuple[str, s
 @app.command("list")
 def list_items(
     *,
-    state: Annotated[
-        str | None, typer.Option("--state", help="Only pending_review, approved, rejected or published ones.")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
+    state: Annotated[str | None, typer.Option(help="Only pending_review, approved, rejected or published ones.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
     options: StoreOptions,
 ) -> None:
     """List the pairs in the queue, the most urgent first. Grades are not shown: reviewers are blind.
@@ -125,18 +123,17 @@ def list_items(
     Example: ringtrue review list --state pending_review
     """
     from ringtrue.errors import nearest
-    from ringtrue.review.queue import STATES, ReviewQueue
+    from ringtrue.review.queue import STATES
 
     if state is not None and state not in STATES:
-        raise InputError(f"'{state}' is no state of a pair; write {nearest(state, STATES)}")
-    with options.existing() as opened:
+        raise InputError(f"'{state}' is not a state of a pair; write {nearest(state, STATES)}")
+    with opened_queue(options) as (opened, queue):
         items = opened.review_items(project=options.project, state=state, limit=limit)
-        counts = ReviewQueue(opened, project=options.project).counts()
+        counts = queue.counts()
         backlog = opened.backlog(project=options.project)
     if options.json:
         rows = [{**_facts(item), "ratings": counts.get(item.item_key, 0)} for item in items]
-        show.as_json({"backlog": backlog, "items": rows})
-        return
+        show.end_with_json({"backlog": backlog, "items": rows})
     if not items:
         show.note("the queue holds no such pair")
     table = [
@@ -152,11 +149,9 @@ def list_items(
 def next_pair(
     *,
     reviewer: Reviewer,
-    guidelines: Annotated[
-        Path | None, typer.Option("--guidelines", help="A text file with your own guidelines, shown in place of ours.")
-    ] = None,
-    minutes: Annotated[float, typer.Option("--minutes", min=0.1, help="How long the pair is kept for you.")] = 15,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed, another order.")] = 0,
+    guidelines: Annotated[Path | None, typer.Option(help="A text file with your own guidelines, instead of ours.")] = None,
+    minutes: Annotated[float, typer.Option(min=0.1, help="How long the pair is kept for you.")] = 15,
+    seed: Annotated[int, typer.Option(help="Another seed, another order.")] = 0,
     whole: Annotated[bool, typer.Option("--whole", help="Show long documents whole.")] = False,
     options: StoreOptions,
 ) -> None:
@@ -167,11 +162,10 @@ def next_pair(
 
     Example: ringtrue review next --reviewer ada
     """
-    from ringtrue.review.queue import GUIDELINES, ReviewQueue
+    from ringtrue.review.queue import GUIDELINES
 
     text = guidelines.read_text(encoding="utf-8").rstrip() if guidelines else GUIDELINES
-    with options.existing() as opened:
-        queue = ReviewQueue(opened, project=options.project)
+    with opened_queue(options) as (opened, queue):
         if not options.json and show.on_terminal():
             print(f"{text}\n\n{KEYS}")
             _judge_by_keys(queue, reviewer, minutes=minutes, seed=seed, whole=whole)
@@ -180,8 +174,7 @@ def next_pair(
         backlog = opened.backlog(project=options.project)
     if options.json:
         pair = None if item is None else {**_facts(item), "text": item.text, "reserved_until": item.reserved_until}
-        show.as_json({"pair": pair, "guidelines": text, "backlog": backlog})
-        return
+        show.end_with_json({"pair": pair, "guidelines": text, "backlog": backlog})
     if item is None:
         print(f"nothing is left for '{reviewer}' to judge")
         return
@@ -233,7 +226,7 @@ def judge(
     key: Annotated[str, typer.Argument(help="The pair's key, as shown by review next.")],
     grade: Annotated[str, typer.Argument(help="0, 1, 2 or 3; or reject, for a pair that nobody should judge.")],
     reviewer: Reviewer,
-    note: Annotated[str, typer.Option("--note", help="Why.")] = "",
+    note: Annotated[str, typer.Option(help="Why.")] = "",
     options: StoreOptions,
 ) -> None:
     """Judge one pair. Said again, the newest counts, until the pair is published.
@@ -242,20 +235,16 @@ def judge(
     Example: ringtrue review judge 3f9a1c77b2 3 --reviewer ada
     Example: ringtrue review judge 3f9a1c77b2 reject --reviewer ada --note "holds a guest's name"
     """
-    from ringtrue.review.queue import ReviewQueue
-
-    if grade != "reject" and grade not in ("0", "1", "2", "3"):
-        raise InputError(f"'{grade}' is no grade; write 0, 1, 2, 3 or reject")
-    with options.existing() as opened:
-        queue = ReviewQueue(opened, project=options.project)
+    if grade not in (*GRADES, "reject"):
+        raise InputError(f"'{grade}' is not a grade; write 0, 1, 2, 3 or reject")
+    with opened_queue(options) as (opened, queue):
         if grade == "reject":
             item = queue.reject(key, reviewer=reviewer, now=utc_now(), why=note)
         else:
             item = queue.judge(key, int(grade), reviewer=reviewer, now=utc_now(), note=note)
         backlog = opened.backlog(project=options.project)
     if options.json:
-        show.as_json({**_facts(item), "grade": None if grade == "reject" else int(grade), "backlog": backlog})
-        return
+        show.end_with_json({**_facts(item), "grade": None if grade == "reject" else int(grade), "backlog": backlog})
     print(f"{item.item_key}: {grade}, {item.state}")
     _print_backlog(backlog)
 
@@ -266,13 +255,10 @@ def undo(*, reviewer: Reviewer, options: StoreOptions) -> None:
 
     Example: ringtrue review undo --reviewer ada
     """
-    from ringtrue.review.queue import ReviewQueue
-
-    with options.existing() as opened:
-        item = ReviewQueue(opened, project=options.project).undo(reviewer)
+    with opened_queue(options) as (_, queue):
+        item = queue.undo(reviewer)
     if options.json:
-        show.as_json({"pair": None if item is None else _facts(item)})
-        return
+        show.end_with_json({"pair": None if item is None else _facts(item)})
     print("there is nothing to take back" if item is None else f"taken back: {item.item_key} is {item.state} again")
 
 
@@ -284,13 +270,10 @@ def stats(*, adjudicator: Adjudicator = None, options: StoreOptions) -> None:
 
     Example: ringtrue review stats
     """
-    from ringtrue.review.queue import ReviewQueue
-
-    with options.existing() as opened:
-        standing = ReviewQueue(opened, project=options.project).standing(adjudicator=adjudicator)
+    with opened_queue(options) as (_, queue):
+        standing = queue.standing(adjudicator=adjudicator)
     if options.json:
-        show.as_json(standing)
-        return
+        show.end_with_json(standing)
     _print_backlog(standing.backlog)
     rows = [
         [rater.name, str(rater.ratings), *(str(rater.grades.get(grade, 0)) for grade in range(4))] for rater in standing.raters
@@ -321,8 +304,8 @@ def export(
     *,
     reviewer: Reviewer,
     out: Annotated[Path, typer.Option("--out", "-o", help="The CSV file to write.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many pairs.")] = 200,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed, another order.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many pairs.")] = 200,
+    seed: Annotated[int, typer.Option(help="Another seed, another order.")] = 0,
     overwrite: Overwrite = False,
     options: StoreOptions,
 ) -> None:
@@ -333,16 +316,14 @@ def export(
     Example: ringtrue review export --reviewer ben --out for-ben.csv
     """
     from ringtrue.formats.table import write_rows
-    from ringtrue.review.queue import ReviewQueue
 
     check_new(out, overwrite=overwrite)
-    with options.existing() as opened:
-        waiting = ReviewQueue(opened, project=options.project).waiting(reviewer, seed=seed)[:limit]
+    with opened_queue(options) as (_, queue):
+        waiting = queue.waiting(reviewer, seed=seed)[:limit]
     rows = [(item.item_key, item.query, item.doc_id, item.title, item.text, "", "") for item in waiting]
     write_rows(COLUMNS, rows, out, "csv")
     if options.json:
-        show.as_json({"written": out, "pairs": len(rows)})
-        return
+        show.end_with_json({"written": out, "pairs": len(rows)})
     print(f"{len(rows)} pairs for '{reviewer}' written to {out}; read the grades back with ringtrue review import")
 
 
@@ -358,12 +339,10 @@ def import_grades(
     Example: ringtrue review import for-ben.csv --reviewer ben
     """
     from ringtrue.formats.table import csv_rows
-    from ringtrue.review.queue import ReviewQueue
 
     grades: list[tuple[str, int, str]] = []
     empty = 0
-    with options.existing() as opened:
-        queue = ReviewQueue(opened, project=options.project)
+    with opened_queue(options) as (opened, queue):
         states = {item.item_key: item.state for item in queue.items()}
         for place, row in csv_rows(file):
             if "key" not in row or "grade" not in row:
@@ -372,8 +351,8 @@ def import_grades(
             if not grade:
                 empty += 1
                 continue
-            if grade not in ("0", "1", "2", "3"):
-                raise place.at("grade").error(f"'{grade}' is no grade", "write 0, 1, 2 or 3, or leave it empty")
+            if grade not in GRADES:
+                raise place.at("grade").error(f"'{grade}' is not a grade", "write 0, 1, 2 or 3, or leave it empty")
             if states.get(key) not in ("pending_review", "approved"):
                 known = f"is {states[key]}" if key in states else "is not in the queue"
                 raise place.at("key").error(f"pair '{key}' {known}", "remove the row")
@@ -383,8 +362,7 @@ def import_grades(
             queue.judge(key, value, reviewer=reviewer, now=now, note=note)
         backlog = opened.backlog(project=options.project)
     if options.json:
-        show.as_json({"judged": len(grades), "empty": empty, "backlog": backlog})
-        return
+        show.end_with_json({"judged": len(grades), "empty": empty, "backlog": backlog})
     print(f"{len(grades)} grades of '{reviewer}' read" + (f", {empty} rows without a grade passed over" if empty else ""))
     _print_backlog(backlog)
 
@@ -396,13 +374,9 @@ def publish(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the next version.")],
     rule: RuleName = "majority",
     adjudicator: Adjudicator = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Publish although reviewers agree too little; needs --reason.")
-    ] = False,
-    reason: Annotated[
-        str, typer.Option("--reason", help="Why too little agreement is passed over; kept in the audit trail.")
-    ] = "",
-    who: Annotated[str, typer.Option("--who", help="Who publishes, for the audit trail.")] = "ringtrue",
+    force: Annotated[bool, typer.Option("--force", help="Publish despite too little agreement; needs --reason.")] = False,
+    reason: Annotated[str, typer.Option(help="Why too little agreement is passed over; kept in the audit trail.")] = "",
+    who: Annotated[str, typer.Option(help="Who publishes, for the audit trail.")] = "ringtrue",
     overwrite: Overwrite = False,
     options: StoreOptions,
 ) -> None:
@@ -415,11 +389,10 @@ def publish(
     """
     from ringtrue.golden import load, require_version, save, version_name
     from ringtrue.review.agreement import require
-    from ringtrue.review.queue import ReviewQueue, publish_entry
+    from ringtrue.review.queue import publish_entry
 
     require_version(out)
-    with options.existing() as opened:
-        queue = ReviewQueue(opened, project=options.project)
+    with opened_queue(options) as (opened, queue):
         by, now = cast("Rule", rule), utc_now()
         made = queue.publication(load(source), rule=by, adjudicator=adjudicator)
         forced = require(made.gate, force=force, reason=reason)
@@ -434,8 +407,7 @@ def publish(
         backlog = opened.backlog(project=options.project)
     if options.json:
         record = {"written": out, "version": version, "judgments": made.judgments, "published": published, "kept": made.kept}
-        show.as_json({**record, "agreement": made.gate, "forced": forced or None, "lost": lost, "backlog": backlog})
-        return
+        show.end_with_json({**record, "agreement": made.gate, "forced": forced or None, "lost": lost, "backlog": backlog})
     print(f"{version} written to {out}: {made.judgments} judgments of {published} pairs")
     show.note(f"{made.gate.says}; forced: {forced}" if forced else made.gate.says)
     if made.kept:

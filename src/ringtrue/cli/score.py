@@ -23,46 +23,26 @@ USUAL = (
 
 
 def score_command(
-    qrels: Annotated[
-        str, typer.Argument(help="Judgments: TREC qrels, BEIR, CSV, Parquet, JSON(L), YAML, .gz, '-', or a golden set.")
-    ],
-    run: Annotated[
-        str, typer.Argument(help="Answers: a TREC run, CSV, Parquet, JSON(L), YAML, .gz, or '-' for standard input.")
-    ],
+    qrels: Annotated[str, typer.Argument(help="Judgments: TREC, BEIR, CSV, Parquet, JSON(L), YAML, .gz, - or a golden set.")],
+    run: Annotated[str, typer.Argument(help="Answers: TREC, CSV, Parquet, JSON(L), YAML, .gz, or - for standard input.")],
     measures: Annotated[
         list[str] | None,
         typer.Argument(metavar="[MEASURE]...", help="Like nDCG@10 'P(rel=2)@5' map ndcg_cut_10; a usual set when none."),
     ] = None,
-    more: Annotated[
-        list[str] | None, typer.Option("-m", "--measure", help="A measure, as with trec_eval: -m map -m P.5,10")
-    ] = None,
+    more: Annotated[list[str] | None, typer.Option("-m", "--measure", help="Like trec_eval: -m map -m P.5,10")] = None,
     per_query: Annotated[bool, typer.Option("-q", "--per-query", help="Print every query, too.")] = False,
     complete: Annotated[
-        bool, typer.Option("-c", "--complete", help="Average over all judged queries; missing ones count 0.")
+        bool, typer.Option("-c", "--complete", help="Average over all judged queries; missing ones: 0.")
     ] = False,
-    depth: Annotated[
-        int | None, typer.Option("-M", "--depth", help="Look at the first N documents of each answer only.")
-    ] = None,
-    level: Annotated[
-        int | None, typer.Option("-l", "--level", help="Lowest grade that counts as relevant (default 1).")
-    ] = None,
-    zero_relevant: Annotated[
-        str, typer.Option("--zero-relevant", help="What a query without relevant documents counts: zero, exclude or one.")
-    ] = "zero",
-    bounds: Annotated[
-        bool, typer.Option("--bounds", help="Also show the value if every unjudged document had the top grade.")
-    ] = False,
-    by: Annotated[
-        list[str] | None, typer.Option("--by", help="Also per value of this query field of a golden set: --by query_type")
-    ] = None,
-    worst: Annotated[int, typer.Option("--worst", min=0, help="List the N queries with the lowest first measure.")] = 0,
-    judged_only: Annotated[
-        bool, typer.Option("-J", "--judged-only", help="Take unjudged documents out of the answers first.")
-    ] = False,
+    depth: Annotated[int | None, typer.Option("-M", "--depth", help="Only look at the first N documents of an answer.")] = None,
+    level: Annotated[int | None, typer.Option("-l", "--level", help="Lowest grade that is relevant (default 1).")] = None,
+    zero_relevant: Annotated[str, typer.Option(help="Queries without relevant documents: zero, exclude or one.")] = "zero",
+    bounds: Annotated[bool, typer.Option("--bounds", help="Also show values if unjudged documents had the top grade.")] = False,
+    by: Annotated[list[str] | None, typer.Option(help="Also per value of this query field: --by query_type")] = None,
+    worst: Annotated[int, typer.Option(min=0, help="List the N queries with the lowest first measure.")] = 0,
+    judged_only: Annotated[bool, typer.Option("-J", "--judged-only", help="Remove unjudged documents first.")] = False,
     no_summary: Annotated[bool, typer.Option("-n", "--no-summary", help="With -q: leave the means out.")] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object: aggregate, per_query (with -q), counted.")
-    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object: aggregate, per_query (-q), counted.")] = False,
 ) -> None:
     """Score a run file against judgments, as trec_eval does.
 
@@ -98,8 +78,7 @@ def score_command(
     record = _record(scores, per_query=per_query, bounds=bounds, by=by or [], worst=worst) | _origin(judgments)
     count_look(judgments, qrels, who="ringtrue score", what=run)
     if json:
-        show.as_json(record)
-        return
+        show.end_with_json(record)
     _print(scores, per_query=per_query, bounds=bounds, summary=not (no_summary and per_query))
     for field in by or []:
         _print_slices(scores, field)

@@ -31,14 +31,10 @@ def search_command(
         typer.Option("--retriever", "-r", help="Like bm25, 'rrf(bm25, dense)', \"connect('shop')\" or 'hybrid >> mmr(0.7)'."),
     ] = "hybrid",
     k: Annotated[int, typer.Option("-k", min=1, help="Number of hits.")] = 10,
-    scope: Annotated[
-        list[str] | None, typer.Option("--scope", help="Only documents with this metadata value: city=Bath. Repeatable.")
-    ] = None,
+    scope: Annotated[list[str] | None, typer.Option(help="Only documents with this metadata value: city=Bath.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show every stage's rank and score for every hit.")] = False,
-    queries: Annotated[
-        str | None, typer.Option("--queries", help="Answer every query of a golden set or BEIR folder; needs --run.")
-    ] = None,
-    run: Annotated[Path | None, typer.Option("--run", help="Write the answers to --queries as a run file.")] = None,
+    queries: Annotated[str | None, typer.Option(help="Answer every query of a golden set or BEIR folder; needs --run.")] = None,
+    run: Annotated[Path | None, typer.Option(help="Write the answers to --queries as a run file.")] = None,
     json: Json = False,
 ) -> None:
     """Search indexed documents or a connected system.
@@ -65,8 +61,9 @@ def search_command(
     assert text is not None
     hits = found.search(text, k=k, scope=wanted or None)
     if json:
-        show.as_json({"query": text, "retriever": str(canonical(retriever)), "k": k, "hits": [_as_dict(hit) for hit in hits]})
-        return
+        show.end_with_json(
+            {"query": text, "retriever": str(canonical(retriever)), "k": k, "hits": [_as_dict(hit) for hit in hits]}
+        )
     if not hits:
         show.note("nothing was found")
         return
@@ -173,8 +170,9 @@ def _answer_all(
         )
     write_run(run, target)
     if json:
-        show.as_json({"run": target, "queries": len(answers), "retriever": str(canonical(retriever)), "unanswered": unanswered})
-        return
+        show.end_with_json(
+            {"run": target, "queries": len(answers), "retriever": str(canonical(retriever)), "unanswered": unanswered}
+        )
     print(f"{target}: {len(answers)} queries answered by {retriever}; score it with: ringtrue score {queries} {target}{flag}")
 
 

@@ -13,13 +13,8 @@ from ringtrue.errors import REGRESSION
 
 
 def self_test(
-    conformance: Annotated[
-        bool, typer.Option("--conformance", help="Also compare every shared measure with trec_eval's values.")
-    ] = False,
-    trec_eval: Annotated[
-        Path | None,
-        typer.Option("--trec-eval", help="The test/ folder of trec_eval's source, to compare with its own outputs."),
-    ] = None,
+    conformance: Annotated[bool, typer.Option("--conformance", help="Also compare shared measures with trec_eval.")] = False,
+    trec_eval: Annotated[Path | None, typer.Option(help="The test/ folder of trec_eval's source, to compare with.")] = None,
     json: Json = False,
 ) -> None:
     """Check the measures against worked examples, offline. With --conformance also against trec_eval.

@@ -21,34 +21,22 @@ DEMO = Path(".ringtrue/demo")
 
 
 def serve_command(
-    host: Annotated[str, typer.Option("--host", help="Address to listen on; other machines need keys.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; other machines need keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 takes any that is free.")] = 8080,
     demo: Annotated[bool, typer.Option("--demo", help="Serve shipped data with a filled store of its own.")] = False,
     folder: Annotated[Path | None, typer.Option("--in", help="Folder made by ringtrue ingest, to be searched.")] = None,
-    golden: Annotated[
-        str | None, typer.Option("--golden", "-g", help="Search this set's own documents if there is no --in.")
-    ] = None,
+    golden: Annotated[str | None, typer.Option("--golden", "-g", help="Search this set's own documents, without --in.")] = None,
     retriever: Annotated[str, typer.Option("--retriever", "-r", help="The search that is served and evaluated.")] = "hybrid",
-    expression: Annotated[
-        list[str] | None,
-        typer.Option("--allow-retriever", help="A further retriever that requests may name as it is written. Repeatable."),
-    ] = None,
+    expression: Annotated[list[str] | None, typer.Option("--allow-retriever", help="A further retriever for requests.")] = None,
     keys: Annotated[bool, typer.Option("--keys", help="Callers need keys on this machine, too.")] = False,
-    allow_host: Annotated[
-        list[str] | None, typer.Option("--allow-host", help="A name under which the service is called. Repeatable.")
-    ] = None,
+    allow_host: Annotated[list[str] | None, typer.Option(help="A name under which the service is called.")] = None,
     trusted_proxy: Annotated[
-        list[str] | None,
-        typer.Option("--trusted-proxy", help="Address or network of a proxy whose X-Forwarded-For is believed. Repeatable."),
+        list[str] | None, typer.Option(help="Proxy whose X-Forwarded-For is trusted: address or network.")
     ] = None,
     https: Annotated[bool, typer.Option("--https", help="A proxy in front speaks TLS; cookies are for TLS only.")] = False,
-    secret: Annotated[
-        str, typer.Option("--secret", help="Signs browser sessions, so that they outlive a restart.", show_default=False)
-    ] = "",
+    secret: Annotated[str, typer.Option(help="Signs browser sessions, which then outlive a restart.", show_default=False)] = "",
     prefix: Annotated[str, typer.Option("--metric-prefix", help="How the names of metrics begin.")] = "ringtrue",
-    at_once: Annotated[
-        int, typer.Option("--at-once", min=0, help="Evaluations up to so many queries answer at once; larger ones are jobs.")
-    ] = 200,
+    at_once: Annotated[int, typer.Option(min=0, help="Evaluations with more queries than this become jobs.")] = 200,
     store: StoreUrl = None,
     project: Project = "default",
 ) -> None:

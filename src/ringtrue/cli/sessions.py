@@ -26,14 +26,9 @@ def sessions_command(
     *,
     since: Since = None,
     until: Until = None,
-    outcomes: Annotated[
-        Path | None,
-        typer.Option("--outcomes", help="How tasks ended: JSON lines with session_id, knowledge_delta, learning_index …"),
-    ] = None,
-    source: Annotated[
-        list[str] | None, typer.Option("--source", help="Judgments behind the mean RR; repeatable. manual when none.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the bootstrap behind the intervals.")] = 0,
+    outcomes: Annotated[Path | None, typer.Option(help="How tasks ended, JSON lines: session_id, learning_index …")] = None,
+    source: Annotated[list[str] | None, typer.Option(help="Judgments behind the mean RR; default: manual.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap behind the intervals.")] = 0,
     options: StoreOptions,
 ) -> None:
     """Summarise sessions and how their tasks ended.
@@ -69,8 +64,7 @@ def sessions_command(
     strangers = sorted({outcome.session_id for outcome in given} - {one.session_id for one in found})
     if options.json:
         record = {"sessions": [as_record(one) for one in found], "correlations": related, "outcomes_without_session": strangers}
-        show.as_json(record)
-        return
+        show.end_with_json(record)
     if not found:
         show.note(f"project '{options.project}' has no session in this window")
     else:

@@ -28,30 +28,21 @@ app = command_group("Run a candidate beside production, unseen by users.")
 def start(
     *,
     name: Flagged,
-    candidate: Annotated[
-        str | None, typer.Option("--candidate", "-c", help="The candidate's expression; as it was last unless given.")
-    ] = None,
+    candidate: Annotated[str | None, typer.Option("--candidate", "-c", help="The candidate; default: the last one.")] = None,
     production: Annotated[
-        str | None, typer.Option("--production", "-p", help="Production's expression; as it was last, else hybrid.")
+        str | None, typer.Option("--production", "-p", help="Production's expression; default: its last, else hybrid.")
     ] = None,
     folder: Annotated[Path, typer.Option("--in", help="Folder made by ringtrue ingest.")] = DEFAULT_FOLDER,
-    golden: Annotated[
-        str | None, typer.Option("--golden", help="Ask both every question of this set now: evidence for graduation.")
-    ] = None,
+    golden: Annotated[str | None, typer.Option(help="Ask both every question of this set now, for graduation.")] = None,
     log: Annotated[bool, typer.Option("--log", help="Ask both a sample of the logged searches now.")] = False,
-    since: Annotated[str | None, typer.Option("--since", help="With --log: only searches from this time on, like 7d.")] = None,
-    sample: Annotated[float, typer.Option("--sample", min=0, max=100, help="Percent of the searches, by their id.")] = 10.0,
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds for one answer of the candidate.")] = 5.0,
-    memory: Annotated[
-        int | None, typer.Option("--memory", min=1, help="Megabytes the candidate may take up; with --isolate process.")
-    ] = None,
-    isolate: Annotated[str, typer.Option("--isolate", help="thread, or process for hard limits.")] = "thread",
-    keep: Annotated[str, typer.Option("--keep", help="lists, or difference: only the ids that one side lacks.")] = "lists",
+    since: Annotated[str | None, typer.Option(help="With --log: only searches from this time on, like 7d.")] = None,
+    sample: Annotated[float, typer.Option(min=0, max=100, help="Percent of the searches, by their id.")] = 10.0,
+    timeout: Annotated[float, typer.Option(help="Seconds for one answer of the candidate.")] = 5.0,
+    memory: Annotated[int | None, typer.Option(min=1, help="Most megabytes for the candidate, with --isolate process.")] = None,
+    isolate: Annotated[str, typer.Option(help="thread, or process for hard limits.")] = "thread",
+    keep: Annotated[str, typer.Option(help="lists, or difference: only the ids that one side lacks.")] = "lists",
     k: Annotated[int, typer.Option("-k", min=1, help="Hits asked for, with --log.")] = 10,
-    allow: Annotated[
-        list[str] | None,
-        typer.Option("--allow", help="With --golden: a precondition that may fail, as in ringtrue eval. Repeatable."),
-    ] = None,
+    allow: Annotated[list[str] | None, typer.Option(help="With --golden: a precondition that may fail, as in eval.")] = None,
     feed: Annotated[bool, typer.Option("--test", help="Feed the sequential test with queries judged by now.")] = False,
     who: Who = None,
     options: StoreOptions,
@@ -122,7 +113,7 @@ def start(
             answered = _answered_since(opened, name, flag.metadata.get(SINCE), project=options.project)
             fed = feed_judged(opened, name, counting, since=answered, k=k, project=options.project)
     if options.json:
-        show.as_json(
+        show.end_with_json(
             {
                 "flag": flag,
                 "golden": None if on_golden is None else _golden_facts(on_golden),
@@ -132,7 +123,6 @@ def start(
                 "golden_counted": told.counted if feed and golden is not None else None,
             }
         )
-        return
     print(f"{name}: the candidate runs in the shadow")
     if on_golden is not None:
         _print_golden(on_golden)
@@ -170,8 +160,7 @@ def status(
         found = {flag.name: shadow_of(opened, flag) for flag in flags}
     if options.json:
         told = {flag.name: {"flag": flag.name not in unset, **_status(flag, found[flag.name])} for flag in flags}
-        show.as_json({"shadow": told})
-        return
+        show.end_with_json({"shadow": told})
     if not flags:
         show.note("no feature has a shadow run; start one: ringtrue shadow start NAME --candidate EXPRESSION --golden SET")
         return

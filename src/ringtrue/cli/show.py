@@ -9,7 +9,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+import typer
 
 
 def plain(value: Any) -> Any:
@@ -40,6 +42,12 @@ def as_json(value: Any) -> None:
     except UnicodeEncodeError:  # half of a character pair cannot be printed, but it has an escape
         text = json.dumps(plain(value), indent=2)
     print(text)
+
+
+def end_with_json(value: Any) -> NoReturn:
+    """Print one JSON object and end the command."""
+    as_json(value)
+    raise typer.Exit
 
 
 def number(value: float | None, digits: int = 4) -> str:

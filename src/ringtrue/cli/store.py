@@ -27,8 +27,7 @@ def info(store: StoreUrl = None, json: Json = False) -> None:
         counts, archives, version = opened.counts(), opened.archives(), opened.schema_version()
         place = str(opened.address)
     if json:
-        show.as_json({"store": place, "schema": version, "rows": counts, "archives": archives})
-        return
+        show.end_with_json({"store": place, "schema": version, "rows": counts, "archives": archives})
     print(f"store {place}, schema {version}")
     _print_rows(counts)
     for archive in archives:
@@ -66,8 +65,7 @@ def backup(
     with existing(store) as opened:
         counts = opened.backup(file, now=utc_now().isoformat(), overwrite=overwrite)
     if json:
-        show.as_json({"file": file, "rows": counts})
-        return
+        show.end_with_json({"file": file, "rows": counts})
     _print_rows(counts)
     print(f"{sum(counts.values()):,} rows are in {file}")
 
@@ -89,8 +87,7 @@ def restore(
     with Store.open(store) as opened:
         counts, place = opened.restore(file, replace=replace), str(opened.address)
     if json:
-        show.as_json({"file": file, "store": place, "rows": counts})
-        return
+        show.end_with_json({"file": file, "store": place, "rows": counts})
     _print_rows(counts)
     print(f"{sum(counts.values()):,} rows were restored to {place} and compared")
 
@@ -112,8 +109,7 @@ def migrate(
         counts = new.copy_from(old, replace=replace)
         places = {"from": str(old.address), "to": str(new.address)}
     if json:
-        show.as_json({**places, "rows": counts})
-        return
+        show.end_with_json({**places, "rows": counts})
     _print_rows(counts)
     print(f"{sum(counts.values()):,} rows were copied from {places['from']} to {places['to']} and compared")
 
@@ -121,13 +117,9 @@ def migrate(
 @app.command()
 def prune(
     store: StoreUrl = None,
-    archive: Annotated[
-        Path | None, typer.Option("--archive", help="Folder for archived searches; 'archive' beside a SQLite store.")
-    ] = None,
+    archive: Annotated[Path | None, typer.Option(help="Folder for archived searches; 'archive' beside a SQLite store.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    forget: Annotated[
-        Path | None, typer.Option("--forget", metavar="FILE", help="Only note that an archive no longer exists.")
-    ] = None,
+    forget: Annotated[Path | None, typer.Option(metavar="FILE", help="Only note that an archive no longer exists.")] = None,
     json: Json = False,
 ) -> None:
     """Archive old searches, then delete them; delete other rows that are old and need not be kept. All else is kept.
@@ -156,8 +148,7 @@ def prune(
                 raise InputError("PostgreSQL has no folder of its own for archives; name one: --archive DIR")
             found = opened.prune(now=utc_now().isoformat(), archive=folder, retention=retention, dry_run=dry_run)
     if json:
-        show.as_json({"dry_run": dry_run, "projects": {pruned.project: pruned for pruned in found}})
-        return
+        show.end_with_json({"dry_run": dry_run, "projects": {pruned.project: pruned for pruned in found}})
     if forget is not None:
         print(f"{forget} is no archive of this store any more")
         return
@@ -175,9 +166,7 @@ def prune(
 def forget(
     *,
     user: Annotated[str, typer.Argument(help="The user's id as the log has it.")],
-    hashed: Annotated[
-        bool, typer.Option("--hashed", help="The log has the keyed hash of the id (hash_users); made with RINGTRUE_LOG_SALT.")
-    ] = False,
+    hashed: Annotated[bool, typer.Option("--hashed", help="The log has the id's hash, made with RINGTRUE_LOG_SALT.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how much would go.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete; it cannot be undone.")] = False,
     options: StoreOptions,
@@ -205,8 +194,9 @@ def forget(
         )
         forgotten = 0 if dry_run else _settled(opened, options.project)
     if options.json:
-        show.as_json({"dry_run": dry_run, "project": options.project, "rows": count, "spooled": forgotten, "tables": counts})
-        return
+        show.end_with_json(
+            {"dry_run": dry_run, "project": options.project, "rows": count, "spooled": forgotten, "tables": counts}
+        )
     _print_rows(counts)
     print(f"{count:,} rows of the user {'would go' if dry_run else 'are gone'}")
     if forgotten:

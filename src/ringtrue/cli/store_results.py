@@ -41,7 +41,6 @@ class ResultOptions:
     store: Annotated[
         str | None,
         typer.Option(
-            "--store",
             metavar="URL",
             show_default=False,
             help="Add the result and its run to this store: a file or postgresql://…; default: the configured store.",
@@ -49,10 +48,7 @@ class ResultOptions:
     ] = None
     no_store: Annotated[bool, typer.Option("--no-store", help="Add the result to no store.")] = False
     project: Project = "default"
-    feature: Annotated[
-        str | None,
-        typer.Option("--feature", help="In the store: the flag whose candidate was evaluated; else it is production."),
-    ] = None
+    feature: Annotated[str | None, typer.Option(help="The flag whose candidate was evaluated; default: production.")] = None
 
     def destination(self, *, create: bool = False) -> str | None:
         """Return where the result will go; a store that was named is opened, so that a wrong name fails at once.

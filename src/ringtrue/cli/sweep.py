@@ -28,49 +28,23 @@ _WIDTH = 40
 
 def sweep_command(
     golden: Annotated[str, typer.Option("--golden", "-g", help="A golden set: a file, a folder or a shipped name (hotel).")],
-    retriever: Annotated[
-        str, typer.Option("--retriever", "-r", help="An expression with parameters: 'rrf(bm25(title={title}), dense, k={k})'.")
-    ],
+    retriever: Annotated[str, typer.Option("--retriever", "-r", help="Expression with parameters: 'rrf(bm25, dense, k={k})'.")],
     param: Annotated[
         list[str] | None,
-        typer.Option(
-            "--param",
-            "-p",
-            help="Values to try for a parameter: k=10,30,60 or w=0.1:0.9 or w=0:1:0.25 or k=1:500:log. Repeatable.",
-        ),
+        typer.Option("--param", "-p", help="Values to try: k=10,30,60 or w=0.1:0.9 or w=0:1:0.25 or k=1:500:log."),
     ] = None,
-    chunk: Annotated[
-        str | None,
-        typer.Option("--chunk", help="How documents are cut, with parameters: 'fixed(tokens={tokens}, overlap=25)'."),
-    ] = None,
-    folder: Annotated[
-        Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; the set's own documents unless given.")
-    ] = None,
-    method: Annotated[
-        str, typer.Option("--method", help="grid (every combination), random, or model (Optuna, guided by the trials before).")
-    ] = "grid",
-    trials: Annotated[
-        int | None, typer.Option("--trials", "-n", min=1, help="At most so many; 20 for random and model, all for grid.")
-    ] = None,
+    chunk: Annotated[str | None, typer.Option(help="How documents are cut: 'fixed(tokens={tokens}, overlap=25)'.")] = None,
+    folder: Annotated[Path | None, typer.Option("--in", help="Folder made by ringtrue ingest; default: the set's own.")] = None,
+    method: Annotated[str, typer.Option(help="grid (every combination), random, or model (Optuna).")] = "grid",
+    trials: Annotated[int | None, typer.Option("--trials", "-n", min=1, help="Most trials; default: 20, grid: all.")] = None,
     measure: Annotated[str, typer.Option("--measure", "-m", help="What is to be best.")] = "nDCG@10",
-    baseline: Annotated[
-        str | None, typer.Option("--baseline", "-b", help="The retriever to beat; the first of the listed values unless given.")
-    ] = None,
-    held_out: Annotated[
-        str | None, typer.Option("--held-out", help="The held-out part, for a set that is a tuning part already.")
-    ] = None,
-    share: Annotated[float, typer.Option("--share", help="Share of the queries to hold out.")] = 0.2,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of random and model; another seed tries other points.")] = 0,
-    alpha: Annotated[
-        float, typer.Option("--alpha", help="Significance level: the chance of confirming a search that is not better.")
-    ] = 0.05,
-    scope: Annotated[
-        str | None, typer.Option("--scope", help="Each query only among documents with the same value of this field.")
-    ] = None,
-    allow: Annotated[
-        list[str] | None,
-        typer.Option("--allow", help="A precondition that may fail, such as cut-off for thresholds. Repeatable."),
-    ] = None,
+    baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="Retriever to beat; default: first listed.")] = None,
+    held_out: Annotated[str | None, typer.Option(help="The held-out part, for a set that is a tuning part already.")] = None,
+    share: Annotated[float, typer.Option(help="Share of the queries to hold out.")] = 0.2,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of random and model; another seed tries other points.")] = 0,
+    alpha: Annotated[float, typer.Option(help="Significance level: the chance of a false confirmation.")] = 0.05,
+    scope: Annotated[str | None, typer.Option(help="Search only documents with the query's value of this field.")] = None,
+    allow: Annotated[list[str] | None, typer.Option(help="A precondition that may fail, like cut-off.")] = None,
     track: Annotated[bool, typer.Option("--track", help="Record every trial as an experiment.")] = False,
     file: Annotated[Path, typer.Option("--file", "-f", help="The file of experiments for --track.")] = FILE,
     fresh: Annotated[bool, typer.Option("--fresh", help="Make every trial again, even those of an interrupted sweep.")] = False,

@@ -5,10 +5,6 @@ errors for what the service refuses. May not: know anything of the rooms above, 
 loads none of them.
 """
 
-from ringtrue import answers
 from ringtrue.answers import *  # noqa: F403
-from ringtrue.client.background import BackgroundLog
-from ringtrue.client.client import Client
-
-__all__ = ["BackgroundLog", "Client"]
-__all__ += answers.__all__
+from ringtrue.client.background import BackgroundLog as BackgroundLog
+from ringtrue.client.client import Client as Client

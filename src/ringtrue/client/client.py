@@ -7,38 +7,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
-from ringtrue.answers import (
-    Alerts,
-    Compared,
-    Diagnostics,
-    Evaluated,
-    Found,
-    Gated,
-    HealthState,
-    History,
-    Job,
-    Logged,
-    QueryItem,
-    QueryOfRun,
-    RunFigures,
-    RunItem,
-)
-from ringtrue.client.baselines import Baselines
-from ringtrue.client.experiments import Experiments
-from ringtrue.client.flags import Flags
-from ringtrue.client.golden import Golden
-from ringtrue.client.jobs import Jobs, Watching
-from ringtrue.client.judgments import Judgments
-from ringtrue.client.keys import Keys
-from ringtrue.client.log import Feedback, Queries
+from ringtrue import answers
+from ringtrue.client.jobs import JobsResource, Watching
 from ringtrue.client.reading import read
-from ringtrue.client.reviews import Reviews
-from ringtrue.client.runs import Excuse, Runs
-from ringtrue.client.shadow import Shadow
-from ringtrue.client.tests import SequentialTests
-from ringtrue.client.wire import Reply, Wire, encoded, given, several
+from ringtrue.client.resources import (
+    BaselinesResource,
+    ExperimentsResource,
+    FeedbackResource,
+    FlagsResource,
+    GoldenResource,
+    JudgmentsResource,
+    KeysResource,
+    QueriesResource,
+    ReviewsResource,
+    ShadowResource,
+    TestsResource,
+)
+from ringtrue.client.wire import Wire, encoded, given, segment, several
 from ringtrue.errors import BadAnswer, InputError
+from ringtrue.http_client import Response
 
+Excuse = Literal["documents", "ids", "depth"]
+"""Preconditions that a run made elsewhere may fail."""
 TAKEN_ON = 202
 """The status of work that became a job."""
 HERE = "http://127.0.0.1:8080"
@@ -67,31 +57,30 @@ class Client:
 
     def __init__(self, url: str = HERE, key: str | None = None, *, timeout: float = TIMEOUT_S, retries: int = 2) -> None:
         self._wire = wire = Wire(url, key=key, timeout=timeout, retries=retries)
-        self.jobs = Jobs(wire)
+        self.jobs = JobsResource(wire)
         """Work that takes longer than a request: list, get, cancel, watch, wait."""
-        self.golden = Golden(wire)
+        self.golden = GoldenResource(wire)
         """Golden sets: list, versions, get, upload, keep_shipped, diff."""
-        self.baselines = Baselines(wire)
+        self.baselines = BaselinesResource(wire)
         """The standards of the gate: list, get, update."""
-        self.queries = Queries(wire)
+        self.queries = QueriesResource(wire)
         """Searches of the log: list, get, stats, background; ``log`` and ``log_many`` write them at once."""
-        self.feedback = Feedback(wire)
+        self.feedback = FeedbackResource(wire)
         """What people did with results: send, send_many, list."""
-        self.judgments = Judgments(wire)
+        self.judgments = JudgmentsResource(wire)
         """Which result answers which query: list, add, add_many, delete."""
-        self.reviews = Reviews(wire)
+        self.reviews = ReviewsResource(wire)
         """The review queue: next, judge, undo, skip, reject, add, list, backlog, standing, publish."""
-        self.shadow = Shadow(wire)
+        self.shadow = ShadowResource(wire)
         """Candidates beside production: list, get, record."""
-        self.tests = SequentialTests(wire)
+        self.tests = TestsResource(wire)
         """Sequential tests: list, get, start, record, set_status."""
-        self.flags = Flags(wire)
+        self.flags = FlagsResource(wire)
         """Which feature reaches whom: list, get, set, step, roll_back, variant."""
-        self.experiments = Experiments(wire)
+        self.experiments = ExperimentsResource(wire)
         """What was tried: list, get, add."""
-        self.keys = Keys(wire)
+        self.keys = KeysResource(wire)
         """Keys and the audit trail, for admins: list, create, revoke, audit."""
-        self._runs = Runs(wire)
 
     @classmethod
     def from_environment(
@@ -124,29 +113,11 @@ class Client:
 
     @overload
     def evaluate(
-        self,
-        test_set: Mapping[str, Any] | None = None,
-        *,
-        golden: str | None = None,
-        retriever: str | None = None,
-        components: str | Sequence[str] = (),
-        wait: Literal[True] = True,
-        on_progress: Watching | None = None,
-        **options: Any,
-    ) -> Evaluated: ...
+        self, test_set: Mapping[str, Any] | None = None, *, wait: Literal[True] = True, **options: Any
+    ) -> answers.Evaluated: ...
 
     @overload
-    def evaluate(
-        self,
-        test_set: Mapping[str, Any] | None = None,
-        *,
-        golden: str | None = None,
-        retriever: str | None = None,
-        components: str | Sequence[str] = (),
-        wait: Literal[False],
-        on_progress: Watching | None = None,
-        **options: Any,
-    ) -> Job: ...
+    def evaluate(self, test_set: Mapping[str, Any] | None = None, *, wait: Literal[False], **options: Any) -> answers.Job: ...
 
     def evaluate(
         self,
@@ -158,7 +129,7 @@ class Client:
         wait: bool = True,
         on_progress: Watching | None = None,
         **options: Any,
-    ) -> Evaluated | Job:
+    ) -> answers.Evaluated | answers.Job:
         """Evaluate a retriever on a golden set and return the evaluation; without ``wait`` a job, at once.
 
         The set is ``test_set``, sent along, or ``golden``, stored or shipped: ``name`` or ``name@version``; the server's own
@@ -175,21 +146,21 @@ class Client:
             "POST", "/v1/evaluate", params={"components": ",".join(several(components)) or None}, content=encoded(body)
         )
         if not wait:
-            return self._job(reply)
+            return self.jobs.get(_job_id(reply))
         if reply.status != TAKEN_ON:
-            return read(Evaluated, reply.json)
+            return read(answers.Evaluated, reply.json)
         job = self.jobs.wait(_job_id(reply), on_progress=on_progress)
         run_id = str((job.result or {}).get("run_id"))
-        found = self._runs.get(run_id).evaluation
+        found = self.run(run_id).evaluation
         if found is None:
             raise BadAnswer(f"job {job.job_id} is done, but run {run_id} has no answers; is this a service of another version?")
         return found
 
-    def job(self, job_id: str) -> Job:
+    def job(self, job_id: str) -> answers.Job:
         """Return a job as it stands; raises MissingInput where there is none of that id."""
         return self.jobs.get(job_id)
 
-    def cancel(self, job_id: str) -> Job:
+    def cancel(self, job_id: str) -> answers.Job:
         """Ask a job to stop and return it; it stops at its next step."""
         return self.jobs.cancel(job_id)
 
@@ -204,7 +175,7 @@ class Client:
         correction: Literal["holm", "benjamini-hochberg", "none"] | None = None,
         by: str | Sequence[str] = (),
         allow_different_sets: bool = False,
-    ) -> Compared:
+    ) -> answers.Compared:
         """Return whether run ``b`` is better than run ``a``, over the queries that both answered, and how certain that is.
 
         The primary measure decides alone, unless several ``measures`` or a ``correction`` are given.
@@ -216,7 +187,7 @@ class Client:
             "by": several(by),
             "allow_different_sets": allow_different_sets,
         }  # fmt: skip
-        return self._wire.write_as(Compared, "POST", "/v1/compare", body)
+        return self._wire.write_as(answers.Compared, "POST", "/v1/compare", body)
 
     def gate(
         self,
@@ -226,7 +197,7 @@ class Client:
         evaluate: Mapping[str, Any] | None = None,
         policy: Mapping[str, Any] | None = None,
         on_progress: Watching | None = None,
-    ) -> Gated:
+    ) -> answers.Gated:
         """Judge a run and return pass, fail or undecided with every check; nothing is raised for a run that fails.
 
         ``baseline`` is ``name`` or ``name@version``, None judges by floors and ceilings alone. In place of ``run``,
@@ -236,26 +207,28 @@ class Client:
         body = given({"run": run, "evaluate": evaluate, "policy": policy}) | {"baseline": baseline}
         reply = self._wire.send("POST", "/v1/gate", content=encoded(body))
         if reply.status != TAKEN_ON:
-            return read(Gated, reply.json)
-        return read(Gated, self.jobs.wait(_job_id(reply), on_progress=on_progress).result, place="result")
+            return read(answers.Gated, reply.json)
+        return read(answers.Gated, self.jobs.wait(_job_id(reply), on_progress=on_progress).result, place="result")
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def runs(self, *, golden: str | None = None, retriever: str | None = None, since: str | None = None) -> Iterator[RunItem]:
+    def runs(
+        self, *, golden: str | None = None, retriever: str | None = None, since: str | None = None
+    ) -> Iterator[answers.RunItem]:
         """Yield the runs of the project, the newest first; ``golden`` is a name or like hotel-v1.0.0, ``since`` ISO 8601."""
-        return self._runs.list(golden=golden, retriever=retriever, since=since)
+        return self._wire.items(answers.RunItem, "/v1/runs", golden=golden, retriever=retriever, since=since)
 
-    def run(self, run_id: str) -> RunFigures:
+    def run(self, run_id: str) -> answers.RunFigures:
         """Return a run: its figures, and the whole evaluation where its answers are kept; raises MissingInput."""
-        return self._runs.get(run_id)
+        return self._wire.get_as(answers.RunFigures, _run_path(run_id))
 
-    def run_queries(self, run_id: str, *, sort: Literal["id", "worst"] = "id") -> Iterator[QueryItem]:
+    def run_queries(self, run_id: str, *, sort: Literal["id", "worst"] = "id") -> Iterator[answers.QueryItem]:
         """Yield the queries of a run, by id or the worst first."""
-        return self._runs.queries(run_id, sort=sort)
+        return self._wire.items(answers.QueryItem, f"{_run_path(run_id)}/queries", sort=sort)
 
-    def query(self, run_id: str, query_id: str) -> QueryOfRun:
+    def query(self, run_id: str, query_id: str) -> answers.QueryOfRun:
         """Return one query of a run: every hit with its grade, and every relevant document that was lost."""
-        return self._runs.query(run_id, query_id)
+        return self._wire.get_as(answers.QueryOfRun, f"{_run_path(run_id)}/queries/{segment(query_id, 'query_id')}")
 
     def upload_run(
         self,
@@ -265,13 +238,19 @@ class Client:
         name: str | None = None,
         measures: str | Sequence[str] = (),
         allow: Excuse | Sequence[Excuse] = (),
-    ) -> Evaluated:
+    ) -> answers.Evaluated:
         """Score answers that were made elsewhere and return the evaluation, which is kept.
 
         ``run`` is ``{query: {document: score}}``, or the bytes of a run in TREC's format. Queries that it does not answer are
         listed as failures and left out of the means. Raises InputError naming line, value and cure.
         """
-        return self._runs.upload(run, golden=golden, name=name, measures=measures, allow=allow)
+        trec = isinstance(run, bytes)
+        params = {"golden": golden, "name": name, "measure": several(measures), "allow": several(allow)}
+        content = run if isinstance(run, bytes) else encoded({query: dict(hits) for query, hits in run.items()})
+        headers = {"Content-Type": "text/plain" if trec else "application/json"}
+        return read(
+            answers.Evaluated, self._wire.send("POST", "/v1/runs", params=params, content=content, headers=headers).json
+        )
 
     def report(
         self,
@@ -285,7 +264,7 @@ class Client:
 
         ``against`` is a run to compare with, ``baseline`` a baseline to judge by.
         """
-        return self._runs.report(run_id, format=format, against=against, baseline=baseline)
+        return self._text(f"{_run_path(run_id)}/report", format=format, against=against, baseline=baseline)
 
     # ── searching and logging ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -301,7 +280,7 @@ class Client:
         session_id: str | None = None,
         user_id: str | None = None,
         tool: str | None = None,
-    ) -> Found:
+    ) -> answers.Found:
         """Search the documents that the server serves and return the best ``k``.
 
         The search is in the log before it is answered, which needs a key with scope 'write'; ``log=False`` leaves it out.
@@ -313,7 +292,7 @@ class Client:
                 "explain": explain, "log": log, "session_id": session_id, "user_id": user_id, "tool": tool,
             }
         )  # fmt: skip
-        return self._wire.write_as(Found, "POST", "/v1/search", body)
+        return self._wire.write_as(answers.Found, "POST", "/v1/search", body)
 
     def log(self, query: str, *, tool_name: str, **search: Any) -> str:
         """Log a search that was made elsewhere and return its id, which feedback names; it is stored when this returns.
@@ -322,10 +301,12 @@ class Client:
         ``user_id``, ``query_id``, ``created_at``, ``stages``, ``flags``, ``degraded``, ``fallback``, ``retriever`` and the
         others of ``LoggedSearch``. Raises InputError for one that there is not.
         """
-        told = self._wire.write_as(Logged, "POST", "/v1/queries", given({"query": query, "tool_name": tool_name, **search}))
+        told = self._wire.write_as(
+            answers.Logged, "POST", "/v1/queries", given({"query": query, "tool_name": tool_name, **search})
+        )
         return told.query_ids[0]
 
-    def log_many(self, searches: Iterable[Mapping[str, Any]]) -> Logged:
+    def log_many(self, searches: Iterable[Mapping[str, Any]]) -> answers.Logged:
         """Log searches, any number of them, 1,000 in a request, and return what became of all.
 
         Each has ``query``, ``tool_name`` and whatever ``log`` takes; one with a ``query_id`` that is there already stays as
@@ -335,21 +316,21 @@ class Client:
 
     # ── watching ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def health(self) -> HealthState:
+    def health(self) -> answers.HealthState:
         """Return one look at everything that runs; nothing is raised for what is wrong."""
-        return self._wire.get_as(HealthState, "/v1/health")
+        return self._wire.get_as(answers.HealthState, "/v1/health")
 
-    def diagnostics(self) -> Diagnostics:
+    def diagnostics(self) -> answers.Diagnostics:
         """Return versions, schema, uptime, intake, jobs and settings of the server; needs 'admin'."""
-        return self._wire.get_as(Diagnostics, "/v1/diagnostics")
+        return self._wire.get_as(answers.Diagnostics, "/v1/diagnostics")
 
     def metrics_text(self) -> str:
         """Return what Prometheus reads at /metrics, in its text format."""
         return self._text("/metrics")
 
-    def alerts(self) -> Alerts:
+    def alerts(self) -> answers.Alerts:
         """Return the state of every alert rule over the stored history of the project."""
-        return self._wire.get_as(Alerts, "/v1/alerts")
+        return self._wire.get_as(answers.Alerts, "/v1/alerts")
 
     def alert_rules(self) -> str:
         """Return the alert rules as a file for Prometheus, with the metrics called as this service calls them."""
@@ -363,20 +344,23 @@ class Client:
         since: str | None = None,
         until: str | None = None,
         points: int | None = None,
-    ) -> History:
+    ) -> answers.History:
         """Return how a metric was over time, the last day unless given; raises InputError for one that there is not."""
         wanted = [f"{name}={value}" for name, value in (labels or {}).items()] or None
-        return self._wire.get_as(History, "/v1/history", series=series, label=wanted, since=since, until=until, points=points)
+        return self._wire.get_as(
+            answers.History, "/v1/history", series=series, label=wanted, since=since, until=until, points=points
+        )
 
     def openapi(self) -> Mapping[str, Any]:
         """Return the OpenAPI document of the service, which says everything that this client knows."""
         return dict(self._wire.get("/v1/openapi.json"))
 
-    def _text(self, path: str) -> str:
-        return self._wire.send("GET", path).body.decode("utf-8", "replace")
+    def _text(self, path: str, **params: Any) -> str:
+        return self._wire.send("GET", path, params=params).body.decode("utf-8", "replace")
 
-    def _job(self, reply: Reply) -> Job:
-        return self.jobs.get(_job_id(reply))
+
+def _run_path(run_id: str) -> str:
+    return f"/v1/runs/{segment(run_id, 'run_id')}"
 
 
 def _request(
@@ -389,7 +373,7 @@ def _request(
     return given({**said, **options, **listed})
 
 
-def _job_id(reply: Reply) -> str:
+def _job_id(reply: Response) -> str:
     try:
         return str(reply.json["job_id"])
     except (KeyError, TypeError):

@@ -9,7 +9,8 @@ from contextlib import closing
 from ringtrue.answers import Job, JobState
 from ringtrue.client.problems import failure
 from ringtrue.client.reading import read
-from ringtrue.client.wire import Wire, segment
+from ringtrue.client.resources import Resource
+from ringtrue.client.wire import segment
 from ringtrue.errors import BadAnswer, CannotDecide, TimedOut, Unreachable
 
 LOOKED_EVERY_S = 0.5
@@ -18,11 +19,8 @@ Watching = Callable[[Job], None]
 """Told of a job whenever it has changed."""
 
 
-class Jobs:
+class JobsResource(Resource):
     """The jobs of the project: ``/v1/jobs``."""
-
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
 
     def list(self, *, state: JobState | None = None) -> Iterator[Job]:
         """Yield the jobs, the newest first."""

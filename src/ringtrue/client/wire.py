@@ -1,26 +1,23 @@
-"""The way to a service: one connection pool, the key, tries again, and every refusal as one of Ringtrue's errors.
+"""Requests to one service: one connection pool, the key, retries, and every refusal as one of Ringtrue's errors.
 
-Redirects are not followed: they would carry the key to whoever was named. A write carries an ``Idempotency-Key`` that stays the
-same over all its tries, so that the service carries it out once however often it arrives.
+A write carries an ``Idempotency-Key`` that stays the same over all retries, so that the service carries it out once.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 import secrets
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 from ringtrue import traffic
 from ringtrue.client.problems import code_of, refusal
 from ringtrue.client.reading import read
-from ringtrue.errors import BadAnswer, InputError, RingtrueError, TimedOut, Unreachable
+from ringtrue.errors import BadAnswer, InputError, RingtrueError, Unreachable
+from ringtrue.http_client import HttpClient, Response, is_loopback
 
 Record = TypeVar("Record")
 LONGEST_WAIT_S = 60.0
@@ -32,23 +29,6 @@ BUSY = (429, 503)
 SAFE = ("GET", "HEAD")
 _KEY = re.compile(r"[\x21-\x7e]+")
 _EXAMPLE = "write it like https://search.example.org"
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A successful answer."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        """The answer as JSON; raises BadAnswer where it is none."""
-        try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
-            raise BadAnswer("the service answered no JSON; check the address and what stands in front of it") from None
 
 
 class Wire:
@@ -66,15 +46,7 @@ class Wire:
             raise InputError(f"retries {retries!r} is no number of tries; write 0 for none")
         self.timeout, self.retries = timeout, retries
         self._key = key
-        self._httpx = _httpx()
-        self._http = self._httpx.Client(
-            headers={} if key is None else {"Authorization": f"Bearer {key}"},
-            timeout=timeout,
-            follow_redirects=False,
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            # What goes to this machine must not pass a proxy, and no proxy must see its key.
-            trust_env=not _is_loopback(self.url),
-        )
+        self._http = HttpClient(proxies=not is_loopback(self.url), limit_size=False)
 
     @property
     def who(self) -> str:
@@ -128,33 +100,32 @@ class Wire:
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         again: bool = True,
-    ) -> Reply:
+    ) -> Response:
         """Send a request, again where that may help, and return the successful answer; without ``again`` it is sent once.
 
         Raises the exception of the service's refusal, Unreachable, TimedOut or BadAnswer.
         """
-        sent = traffic.headers() | ({} if content is None else {"Content-Type": "application/json"})
+        sent = {**self._key_header(), **traffic.headers(), **({} if content is None else {"Content-Type": "application/json"})}
         sent.update(headers or {})
         if again and method not in SAFE:
             sent["Idempotency-Key"] = secrets.token_hex(16)
-        request = {"params": given(params or {}), "content": content, "headers": sent}
+        parts: dict[str, Any] = {"params": given(params or {}), "content": content, "headers": sent}
         tries, until = 0, time.monotonic() + self.timeout
         while True:
+            error: RingtrueError
             try:
-                found = self._http.request(method, self.url + path, **request)
-            except self._httpx.HTTPError as problem:
-                error, wait = self._broken(problem), FIRST_WAIT_S * 2**tries
-                if not isinstance(error, Unreachable):
-                    raise error from None
+                found = self._http.request(self.who, method, self.url + path, timeout=self.timeout, **parts)
+            except Unreachable as problem:
+                error, wait = problem, FIRST_WAIT_S * 2**tries
             else:
-                if 200 <= found.status_code < 300:
-                    return Reply(found.status_code, found.headers, found.content)
+                if 200 <= found.status < 300:
+                    return found
                 error, wait = self._refused(found), _pause(found, tries)
                 if _at_work(found) and time.monotonic() + wait < until:
                     # The first try arrived after all; what it is answered is worth waiting for.
                     time.sleep(wait)
                     continue
-                if found.status_code not in BUSY or wait > LONGEST_WAIT_S:
+                if found.status not in BUSY or wait > LONGEST_WAIT_S:
                     raise error
             if not again or tries >= self.retries:
                 raise error from None
@@ -162,36 +133,22 @@ class Wire:
             time.sleep(wait)
 
     def events(self, path: str) -> Generator[Any, None, None]:
-        """Yield the data of a stream of events until it ends; raises Unreachable or TimedOut where it breaks."""
-        limits = self._httpx.Timeout(self.timeout, read=SILENCE_S)
-        try:
-            with self._http.stream("GET", self.url + path, headers={"Accept": "text/event-stream"}, timeout=limits) as found:
-                if found.status_code != 200:
-                    found.read()
-                    raise self._refused(found)
-                if not found.headers.get("content-type", "").startswith("text/event-stream"):
-                    raise BadAnswer(f"{self.who} answered no stream of events; check what stands in front of it")
-                yield from _data(found.iter_lines())
-        except self._httpx.HTTPError as problem:
-            raise self._broken(problem) from None
+        """Yield the data of a stream of events until it ends; raises Unreachable or TimedOut if it breaks."""
+        headers = {**self._key_header(), "Accept": "text/event-stream"}
+        where = self.url + path
+        with self._http.stream(self.who, where, headers=headers, timeout=self.timeout, silence=SILENCE_S) as (found, lines):
+            if found.status != 200:
+                raise self._refused(found)
+            if not found.headers.get("content-type", "").startswith("text/event-stream"):
+                raise BadAnswer(f"{self.who} answered no stream of events; check what stands in front of it")
+            yield from _data(lines)
 
-    # ── what goes wrong ─────────────────────────────────────────────────────────────────────────────────────────────
+    def _key_header(self) -> dict[str, str]:
+        return {} if self._key is None else {"Authorization": f"Bearer {self._key}"}
 
-    def _refused(self, found: Any) -> RingtrueError:
+    def _refused(self, found: Response) -> RingtrueError:
         request_id = found.headers.get("x-request-id")
-        return refusal(found.status_code, found.content, who=self.who, request_id=request_id, key=self._key)
-
-    def _broken(self, problem: Exception) -> RingtrueError:
-        """Return what to say of a request that got no answer; the kind of the failure only, for its words may hold anything."""
-        if isinstance(problem, self._httpx.TimeoutException):
-            return TimedOut(f"{self.who} did not answer within {self.timeout:g} s; raise timeout=, or send large work as a job")
-        if isinstance(problem, self._httpx.LocalProtocolError):
-            return InputError(f"{self.who}: the request cannot be sent; check the key and the names in it")
-        if isinstance(problem, self._httpx.DecodingError):
-            return BadAnswer(f"{self.who} answered bytes that are not compressed as it says; check what stands in front of it")
-        return Unreachable(
-            f"{self.who} cannot be reached ({type(problem).__name__}); check that it runs and that the address is right"
-        )
+        return refusal(found.status, found.body, who=self.who, request_id=request_id, key=self._key)
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,14 +193,14 @@ def _data(lines: Iterator[str]) -> Iterator[Any]:
                 raise BadAnswer("the service sent an event that is no JSON; is this a service of another version?") from None
 
 
-def _pause(found: Any, tries: int) -> float:
+def _pause(found: Response, tries: int) -> float:
     """Return the seconds to wait before the next try: what the service asks for, else longer each time."""
     asked = found.headers.get("retry-after", "")
     return float(asked) if asked.isascii() and asked.isdigit() else float(FIRST_WAIT_S * 2**tries)
 
 
-def _at_work(found: Any) -> bool:
-    return found.status_code == 409 and code_of(found.content) == "in_progress"
+def _at_work(found: Response) -> bool:
+    return found.status == 409 and code_of(found.body) == "in_progress"
 
 
 def _address(url: str) -> str:
@@ -259,23 +216,3 @@ def _address(url: str) -> str:
     if parts.query or parts.fragment:
         raise InputError(f"the address of the service ends with ?… or #…; {_EXAMPLE}")
     return url.rstrip("/")
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _httpx() -> Any:
-    try:
-        import httpx2
-    except ImportError as problem:
-        from ringtrue.extras import install_command
-
-        raise InputError(f"ringtrue.Client needs httpx2; {install_command('service')}") from problem
-    return httpx2

@@ -13,9 +13,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from ringtrue.records import Hit
-from ringtrue.retrieve import Collection, Retriever, build, canonical, search_many
-from ringtrue.retrieve.fuse import Fusion
-from ringtrue.retrieve.pipeline import Staged
+from ringtrue.retrieve import Collection, Fusion, Retriever, Staged, build, canonical, search_many
 from ringtrue.retrieve.protocol import Scope
 from ringtrue.retrieve.stages import Step
 from ringtrue.spec import Expression, Pipeline

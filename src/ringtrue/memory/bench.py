@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.memory.documents import documents_of
-from ringtrue.memory.engine import constitutional, guaranteed
+from ringtrue.memory.engine import HYBRID, constitutional, guaranteed
 from ringtrue.memory.hook.files import load
-from ringtrue.memory.hook.index import Found, Index
+from ringtrue.memory.hook.index import Index, MemoryHit
 from ringtrue.memory.hook.memory import Memory
+from ringtrue.memory.hook.null_level import null_level
 from ringtrue.memory.hook.respond import CANDIDATES, enriched
 from ringtrue.memory.hook.settings import Settings, read_settings
-from ringtrue.memory.hook.threshold import decide, null_level
-from ringtrue.memory.search import HYBRID, MemoryHit, answer_from
+from ringtrue.memory.hook.threshold import decide
 from ringtrue.memory.tasks import check_known
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ Answers = dict[str, list[str]]
 
 
 @dataclass(frozen=True)
-class Arm:
+class BenchArm:
     """One way of searching, and of deciding whether to speak."""
 
     strategy: str
@@ -62,16 +62,21 @@ class Arm:
         return f"{self.strategy}, {self.threshold}"
 
 
-ARMS = (Arm("title_tags", "fixed"), Arm("fts5_bm25", "fixed"), Arm("fts5_bm25", "null"), Arm(HYBRID, "null"))
+ARMS = (
+    BenchArm("title_tags", "fixed"),
+    BenchArm("fts5_bm25", "fixed"),
+    BenchArm("fts5_bm25", "null"),
+    BenchArm(HYBRID, "null"),
+)
 """The older points and the older cut, BM25 with that cut, what is shipped, and the hybrid's order under the same level."""
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchRow:
     """One way of searching on one set: its measures by name; what is not defined is left out."""
 
     golden: str
-    arm: Arm
+    arm: BenchArm
     measures: Mapping[str, float]
     queries: int
     off_topic: int
@@ -80,7 +85,7 @@ class Row:
     """What the hook showed, by question."""
 
 
-def bench(golden: GoldenSet, arms: Sequence[Arm] = ARMS, *, folder: Path | None = None) -> list[Row]:
+def bench(golden: GoldenSet, arms: Sequence[BenchArm] = ARMS, *, folder: Path | None = None) -> list[BenchRow]:
     """Return a row for each way of searching; ``folder`` keeps the vectors of the hybrid between calls.
 
     Raises InputError for a set without documents, and as the hybrid does where its packages or its model are missing.
@@ -118,7 +123,7 @@ def questions_of(golden: GoldenSet, settings: Settings) -> dict[str, str]:
     }
 
 
-def _row(golden: GoldenSet, arm: Arm, memories: Sequence[Memory], folder: Path) -> Row:
+def _row(golden: GoldenSet, arm: BenchArm, memories: Sequence[Memory], folder: Path) -> BenchRow:
     from ringtrue.measures import abstention, cold_queries, cold_start
 
     settings = Settings(match_strategy="fts5_bm25" if arm.strategy == HYBRID else arm.strategy, threshold=arm.threshold)
@@ -131,7 +136,7 @@ def _row(golden: GoldenSet, arm: Arm, memories: Sequence[Memory], folder: Path) 
     surfaced: Answers = {}
     prompts = {query.query_id: query.text for query in golden.queries}
     for query_id, text in questions_of(golden, settings).items():
-        hits = _candidates(arm, index, search, text)
+        hits = search(text, CANDIDATES) if arm.strategy == HYBRID else index.search(text, k=CANDIDATES, now=NOW)
         decision = decide(index, hits, text, settings, level=level, prompt=prompts[query_id])
         shown[query_id] = [hit.memory.id for hit in decision.inject]
         answer = search(text, 10)
@@ -155,20 +160,13 @@ def _row(golden: GoldenSet, arm: Arm, memories: Sequence[Memory], folder: Path) 
     index.close()
     defined = {name: value for name, value in measures.items() if value == value}
     frozen = {query_id: tuple(ids) for query_id, ids in shown.items()}
-    return Row(golden.id, arm, defined, len(golden.queries), len(negative), frozen)
+    return BenchRow(golden.id, arm, defined, len(golden.queries), len(negative), frozen)
 
 
-def _candidates(arm: Arm, index: Index, search: Search, text: str) -> list[Found]:
-    """Return what the hook decides about."""
-    if arm.strategy != HYBRID:
-        return index.search(text, k=CANDIDATES, now=NOW)
-    return [Found(hit.memory, hit.score, hit.rank) for hit in search(text, CANDIDATES)]
-
-
-def _search(arm: Arm, golden: GoldenSet, index: Index, folder: Path) -> Search:
+def _search(arm: BenchArm, golden: GoldenSet, index: Index, folder: Path) -> Search:
     """Return the search on demand."""
     if arm.strategy != HYBRID:
-        return lambda text, k: list(answer_from(index, text, now=NOW, strategy=arm.strategy, k=k).hits)
+        return lambda text, k: index.on_demand(text, k=k, now=NOW, strategy=arm.strategy)
     by_id = {memory.id: memory for memory in index.memories}
     retriever = _hybrid(folder, golden, by_id)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.memory.escaping import block, element, summary, tokens_of
+from ringtrue.memory.hook.index import MemoryHit
 from ringtrue.memory.hook.memory import LINKS, Memory
-from ringtrue.memory.search import MemoryHit
 from ringtrue.memory.sessions import Session
 
 

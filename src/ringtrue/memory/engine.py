@@ -1,7 +1,7 @@
-"""A search kept open (A-7): what ``search_memories`` answers, for a server that answers many times.
+"""Searching a memory folder on demand: once (``search_memories``), or again and again for a server (``Engine``).
 
-An engine follows the files: every search asks for their state first, and what changed is read again. It ranks as the hook's
-index and the retriever expression ``memory`` do, because it asks them (E-6).
+An engine follows the files: every search compares their state first, and reads what changed. It ranks as the hook's
+index and the retriever expression ``memory`` do, because it asks them.
 """
 
 from __future__ import annotations
@@ -9,149 +9,174 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.memory.hook.cache import COARSE, FINE
-from ringtrue.memory.hook.files import scan
-from ringtrue.memory.hook.index import Index, open_index, shown_until
+from ringtrue.memory.documents import documents_of
+from ringtrue.memory.hook.cache import COARSE, FINE, open_index
+from ringtrue.memory.hook.files import load, own_folder, scan
+from ringtrue.memory.hook.index import Index, MemoryHit, shown_until
 from ringtrue.memory.hook.memory import Memory, MemoryFault
-from ringtrue.memory.hook.settings import STRATEGIES, Settings
-from ringtrue.memory.search import HYBRID, Answer, MemoryHit, answer_from, collection_of
+from ringtrue.memory.hook.settings import STRATEGIES, Settings, read_settings
 
 if TYPE_CHECKING:
+    from ringtrue.retrieve import Collection
     from ringtrue.retrieve.channels.memory import Memory as Hybrid
 
-
-@dataclass
-class _Opened:
-    """The files as they were read last."""
-
-    state: tuple[str, ...]
-    settled: bool
-    index: Index
-    lock: threading.Lock = field(default_factory=threading.Lock)
+HYBRID = "hybrid"
+FOLDER = "collection"
+"""The folder of the hybrid's documents and vectors, under ``<root>/.ringtrue/``."""
 
 
-@dataclass
-class _Hybrid:
-    """The retriever, and the files and memories it was brought up to."""
+@dataclass(frozen=True)
+class MemoryAnswer:
+    """What a search found, and the strategy that found it."""
 
-    state: tuple[str, ...]
-    ids: tuple[str, ...]
-    settled: bool
-    retriever: Hybrid
+    strategy: str
+    hits: tuple[MemoryHit, ...]
+
+
+def search_memories(
+    root: str,
+    text: str,
+    *,
+    now: float,
+    strategy: str | None = None,
+    k: int | None = None,
+    session: Sequence[str] = (),
+    settings: Settings | None = None,
+) -> MemoryAnswer:
+    """Return the memories that answer a text, the best first; at most ``k``, else as many as the settings say.
+
+    ``strategy`` is that of the settings unless given. ``session`` is the paths that were used last. Raises InputError for an
+    unknown strategy and for ``k`` below 1.
+    """
+    rules = settings or read_settings(root)[0]
+    engine = Engine(root, rules, strategy)
+    most = rules.search.max_results if k is None else k
+    if most < 1:
+        raise InputError(f"k is {most}; ask for 1 memory at least")
+    return engine.search(text, k=most, now=now, files=session)
 
 
 class Engine:
-    """The memories of a folder, ready to be searched by one strategy; threads may share it."""
+    """The memories of a folder, ready to be searched by one strategy; threads may share it.
 
-    def __init__(self, root: str, settings: Settings, strategy: str) -> None:
-        self.root, self.settings, self.strategy = root, settings, strategy
+    Raises InputError for an unknown strategy. A folder that does not exist yet has no memories.
+
+    >>> Engine("/nowhere/memory", Settings()).search("why postgres", k=3, now=0.0).hits
+    ()
+    """
+
+    def __init__(self, root: str, settings: Settings, strategy: str | None = None) -> None:
+        self.root, self.settings, self.strategy = root, settings, strategy or settings.match_strategy
+        if self.strategy not in STRATEGIES:
+            raise InputError(f"there is no strategy '{self.strategy}'; did you mean {nearest(self.strategy, STRATEGIES)}?")
         self._lock, self._hybrid_lock = threading.Lock(), threading.Lock()
-        self._opened: _Opened | None = None
-        self._hybrid: _Hybrid | None = None
+        self._snapshot: Snapshot | None = None
+        self._retriever: Hybrid | None = None
+        self._collected: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
-    def search(self, text: str, *, k: int, now: float, session: Sequence[str] = (), files: Sequence[str] = ()) -> Answer:
-        """Return what ``View.search`` does, for the files as they are now."""
-        return self.view().search(text, k=k, now=now, session=session, files=files)
+    def search(self, text: str, *, k: int, now: float, session: Sequence[str] = (), files: Sequence[str] = ()) -> MemoryAnswer:
+        """Return what ``Snapshot.search`` does, for the files as they are now."""
+        return self.snapshot().search(text, k=k, now=now, session=session, files=files)
 
     def memories(self, now: float) -> list[Memory]:
-        """Return what ``View.memories`` does, for the files as they are now."""
-        return self.view().memories(now)
+        """Return what ``Snapshot.memories`` does, for the files as they are now."""
+        return self.snapshot().memories(now)
 
-    def view(self) -> View:
-        """Return the files as they are now, to be asked several times; raises InputError where the folder cannot be used."""
-        return View(self, self._current())
-
-    def _current(self) -> _Opened:
+    def snapshot(self) -> Snapshot:
+        """Return the files as they are now, to be asked several times; raises InputError if the folder cannot be used."""
         with self._lock:
             began = time.time_ns()
             state = tuple(sorted(scan(self.root, self.settings).lines))
-            opened = self._opened
-            if opened is None or not opened.settled or opened.state != state:
+            if self._snapshot is None or not self._snapshot.settled or self._snapshot.state != state:
                 try:
                     index = open_index(self.root, self.settings)
                 except (MemoryFault, OSError) as problem:
                     raise InputError(f"{self.root} cannot be searched: {problem}; check the folder") from problem
-                opened = self._opened = _Opened(state, _settled(state, began), index)
-            return opened
+                self._snapshot = Snapshot(self, state, _settled(state, began), index)
+            return self._snapshot
 
-    def retriever(self, opened: _Opened, ids: tuple[str, ...], now: float) -> Hybrid:
-        """Return the hybrid, brought up to the files where they, or what is past its retention, have changed."""
+    def hybrid(self, snapshot: Snapshot, memories: Sequence[Memory]) -> Hybrid:
+        """Return the retriever, brought up to these memories if the files, or what is past its retention, have changed."""
         with self._hybrid_lock:
-            kept = self._hybrid
-            if kept is not None and kept.settled and (kept.state, kept.ids) == (opened.state, ids):
-                return kept.retriever
-            try:
-                collection = collection_of(self.root, self.settings, now=now)
-            except OSError as problem:
-                raise InputError(f"{self.root}: the hybrid cannot keep its vectors ({problem}); make it writable") from problem
-            # The retriever follows its documents, whoever writes them; a new one would load its model again.
-            retriever = kept.retriever if kept is not None else collection.retriever("memory")
-            self._hybrid = _Hybrid(opened.state, ids, opened.settled, retriever)  # type: ignore[arg-type]
-            return self._hybrid.retriever
+            wanted = snapshot.state, tuple(memory.id for memory in memories)
+            if self._retriever is None or self._collected != wanted or not snapshot.settled:
+                try:
+                    collection = _collect(self.root, memories)
+                except OSError as problem:
+                    raise InputError(
+                        f"{self.root}: the hybrid cannot keep its vectors ({problem}); make it writable"
+                    ) from problem
+                # The retriever follows its documents, whoever writes them; a new one would load its model again.
+                self._retriever = self._retriever or collection.retriever("memory")  # type: ignore[assignment]
+                self._collected = wanted
+            assert self._retriever is not None
+            return self._retriever
 
 
-class View:
+class Snapshot:
     """The memories of a folder as they were at one moment."""
 
-    def __init__(self, engine: Engine, opened: _Opened) -> None:
-        self._engine, self._opened = engine, opened
+    def __init__(self, engine: Engine, state: tuple[str, ...], settled: bool, index: Index) -> None:
+        self.state, self.settled = state, settled
+        self._engine, self._index, self._lock = engine, index, threading.Lock()
 
-    def search(self, text: str, *, k: int, now: float, session: Sequence[str] = (), files: Sequence[str] = ()) -> Answer:
+    def search(self, text: str, *, k: int, now: float, session: Sequence[str] = (), files: Sequence[str] = ()) -> MemoryAnswer:
         """Return at most ``k`` memories for a text, the best first.
 
         ``session`` is what was said before (texts) or is in use (ids of memories) and counts for the hybrid; ``files`` is the
-        paths used last and counts where ``related_files_boost`` is on. Raises InputError where the model of the hybrid cannot
-        be used.
+        paths used last and counts if ``related_files_boost`` is on. Raises InputError if the hybrid's model cannot be used.
         """
         strategy = self._engine.strategy
-        if strategy == HYBRID:
-            return self._by_hybrid(text, k, now, session)
-        try:
-            with self._opened.lock:
-                return answer_from(self._opened.index, text, now=now, strategy=strategy, k=k, session=files)
-        except MemoryFault as fault:
-            raise InputError(str(fault)) from fault
+        if strategy != HYBRID:
+            try:
+                with self._lock:
+                    hits = self._index.on_demand(text, k=k, now=now, strategy=strategy, session=files)
+            except MemoryFault as fault:
+                raise InputError(str(fault)) from fault
+            return MemoryAnswer(strategy, tuple(hits))
+        memories = {memory.id: memory for memory in self.memories(now)}
+        if not memories:
+            return MemoryAnswer(HYBRID, ())
+        found = self._engine.hybrid(self, list(memories.values())).search(text, k=k, session=session)
+        known = [hit for hit in found if hit.doc_id in memories]
+        ranked = (MemoryHit(memories[hit.doc_id], hit.score, rank, hit.stages) for rank, hit in enumerate(known, 1))
+        return MemoryAnswer(HYBRID, tuple(ranked))
 
     def memories(self, now: float) -> list[Memory]:
         """Return what may be shown, in the order of the ids: active and inside its retention."""
-        with self._opened.lock:
-            found = self._opened.index.memories
+        with self._lock:
+            found = self._index.memories
         return [memory for memory in found if now <= shown_until(memory, self._engine.settings)]
-
-    def _by_hybrid(self, text: str, k: int, now: float, session: Sequence[str]) -> Answer:
-        memories = {memory.id: memory for memory in self.memories(now)}
-        if not memories:
-            return Answer(HYBRID, ())
-        hits = self._engine.retriever(self._opened, tuple(memories), now).search(text, k=k, session=session)
-        known = [hit for hit in hits if hit.doc_id in memories]
-        return Answer(
-            HYBRID,
-            tuple(MemoryHit(memories[hit.doc_id], hit.score, rank, tuple(hit.stages)) for rank, hit in enumerate(known, 1)),
-        )
 
 
 def _settled(state: Sequence[str], began: int) -> bool:
-    """True where every file had been at rest so long that a further change must show in its state."""
+    """Return whether every file had been at rest so long that a further change must show in its state."""
     changes = (max(map(int, line.rpartition("\0")[2].split(" ")[:2])) for line in state)
     return all(began - change > (FINE if change % 1_000_000_000 else COARSE) for change in changes)
 
 
-def open_engine(root: str, settings: Settings, strategy: str | None = None) -> Engine:
-    """Return the search over a memory folder; the strategy is that of the settings unless one is given.
+def collection_of(root: str, settings: Settings, *, now: float) -> Collection:
+    """Return the memories that may be shown as a collection under ``<root>/.ringtrue/``, brought up to the files."""
+    return _collect(root, shown(root, settings, now=now))
 
-    Raises InputError for a strategy that does not exist. A folder that is not there yet holds nothing.
 
-    >>> open_engine("/nowhere/memory", Settings()).search("why postgres", k=3, now=0.0).hits
-    ()
-    """
-    chosen = settings.match_strategy if strategy is None else strategy
-    if chosen not in STRATEGIES:
-        raise InputError(f"there is no strategy '{chosen}'; did you mean {nearest(chosen, STRATEGIES)}?")
-    return Engine(root, settings, chosen)
+def shown(root: str, settings: Settings, *, now: float) -> list[Memory]:
+    """Return the memories that may be shown at all: active and inside their retention."""
+    memories = load(root, settings).memories
+    return [memory for memory in memories if memory.status == "active" and now <= shown_until(memory, settings)]
+
+
+def _collect(root: str, memories: Sequence[Memory]) -> Collection:
+    from ringtrue.retrieve import Collection
+
+    collection = Collection.create(Path(own_folder(root)) / FOLDER)
+    collection.ingest(documents_of(memories), remove_missing=True)
+    return collection
 
 
 def constitutional(memories: Sequence[Memory]) -> list[Memory]:
@@ -160,7 +185,7 @@ def constitutional(memories: Sequence[Memory]) -> list[Memory]:
 
 
 def too_many_constitutional(count: int, k: int) -> str | None:
-    """Return what is wrong where there are more constitutional memories than places, with the cure; None where they fit.
+    """Return what is wrong if there are more constitutional memories than places, with the cure; None if they fit.
 
     >>> too_many_constitutional(6, 5)
     'there are 6 constitutional memories and k is 5; ask for k=6 or more, or give some of them a lower tier'
@@ -173,11 +198,11 @@ def too_many_constitutional(count: int, k: int) -> str | None:
 
 
 def guaranteed(found: Sequence[MemoryHit], always: Sequence[Memory], *, k: int) -> list[MemoryHit]:
-    """Return at most ``k`` hits with every constitutional memory among them (A-7).
+    """Return at most ``k`` hits with every constitutional memory among them.
 
     Those that the search found keep their places; the others come last, and the last hits that are not constitutional make
     room. What was added has the score of the hit before it, as the expression ``memory(constitutional=true)`` has it. Raises
-    InputError where there are more of them than ``k``.
+    InputError if there are more of them than ``k``.
     """
     fault = too_many_constitutional(len(always), k)
     if fault:
@@ -190,4 +215,4 @@ def guaranteed(found: Sequence[MemoryHit], always: Sequence[Memory], *, k: int) 
             del hits[place]
     for memory in missing:
         hits.append(MemoryHit(memory, hits[-1].score if hits else 0.0, 0))
-    return [replace(hit, rank=rank) for rank, hit in enumerate(hits, 1)]
+    return [hit if hit.rank == rank else MemoryHit(hit.memory, hit.score, rank, hit.stages) for rank, hit in enumerate(hits, 1)]

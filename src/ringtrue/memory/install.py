@@ -197,7 +197,7 @@ def _walk(folder: Any, before: str = "") -> Iterator[tuple[str, bytes]]:
 def library() -> list[tuple[str, bytes]]:
     """Return the files of ``ringtrue.memory.hook``, which is all that a hook runs on."""
     folder = resources.files("ringtrue.memory.hook")
-    return sorted((entry.name, entry.read_bytes()) for entry in folder.iterdir() if entry.name.endswith(".py"))
+    return sorted((entry.name, entry.read_bytes()) for entry in folder.iterdir() if entry.name.endswith((".py", ".txt")))
 
 
 def _filled(name: str, data: bytes, words: Mapping[str, str]) -> bytes:

@@ -12,12 +12,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import log
 from typing import TYPE_CHECKING, Literal
 
-from ringtrue.memory.hook.background import rarity
-from ringtrue.memory.hook.evidence import EVERYDAY, PRIOR, stem
+from ringtrue.memory.hook.evidence import in_store
 from ringtrue.memory.hook.memory import Memory
+from ringtrue.memory.hook.rarity import rarity, stem
 from ringtrue.memory.hook.words import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -214,8 +213,7 @@ def _weights(said: Sequence[_Said]) -> dict[str, float]:
     weights: dict[str, float] = {}
     for one in said:
         for name, word in one.word_of.items():
-            share = (counts[name] + 0.5) / (len(said) + PRIOR)
-            weights[name] = max(weights.get(name, 0.0), rarity(word, name) * min(1.0, -log(share) / EVERYDAY))
+            weights[name] = max(weights.get(name, 0.0), rarity(word) * in_store(counts[name], len(said)))
     return weights
 
 

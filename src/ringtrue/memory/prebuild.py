@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ringtrue.memory.hook.index import open_index
+from ringtrue.memory.hook.cache import open_index
 from ringtrue.memory.hook.memory import MemoryFault
+from ringtrue.memory.hook.null_level import null_level
 from ringtrue.memory.hook.settings import read_settings
-from ringtrue.memory.hook.threshold import null_level
 
 
 def make_ready(root: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError
-from ringtrue.memory.engine import Engine, open_engine
+from ringtrue.memory.engine import Engine
 from ringtrue.memory.hook.journal import record
 from ringtrue.memory.hook.settings import read_settings
 from ringtrue.memory.sessions import Session, Sessions
@@ -32,7 +32,7 @@ class Desk:
         with self._lock:
             engine = self._engines.get(chosen)
             if engine is None or engine.settings != settings:
-                engine = self._engines[chosen] = open_engine(self.root, settings, chosen)
+                engine = self._engines[chosen] = Engine(self.root, settings, chosen)
             return engine
 
     def session(self, session_id: str, fresh: bool) -> Session | None:

@@ -15,14 +15,14 @@ from ringtrue import traffic
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.memory import tool_results as answers
 from ringtrue.memory.context import MODES, build_context, choose_mode, linked
-from ringtrue.memory.engine import View, constitutional, guaranteed
+from ringtrue.memory.engine import Snapshot, constitutional, guaranteed
 from ringtrue.memory.escaping import NOTICE, block, element, lines_of, paths_of, summary, tags_of, title_of, tokens_of
 from ringtrue.memory.hook.files import load
 from ringtrue.memory.hook.guard import clean_title, hide_secrets, inside, visible_line
+from ringtrue.memory.hook.index import MemoryHit
 from ringtrue.memory.hook.intents import intent_of
 from ringtrue.memory.hook.memory import LINKS, Memory
 from ringtrue.memory.hook.settings import read_settings
-from ringtrue.memory.search import MemoryHit
 from ringtrue.memory.secrets import without_secrets
 from ringtrue.memory.sessions import Session
 from ringtrue.memory.tool_arguments import Count, Files, Fresh, Id, Places, SessionId, Strategy, Text
@@ -58,7 +58,7 @@ class Finding:
         began, now = time.perf_counter(), self.desk.clock()
         engine, session = self.desk.engine(strategy), self.desk.session(session_id, resend)
         most = engine.settings.search.max_results if k is None else k
-        hits, found = self._find(engine.view(), query, most, now, session, files)
+        hits, found = self._find(engine.snapshot(), query, most, now, session, files)
         results, saved = [], 0
         for hit in hits:
             text = summary(hit.memory) if summaries else None
@@ -103,7 +103,7 @@ class Finding:
         name, pressure = choose_mode(mode or "", used=tokens_used, window=tokens_window)
         chosen = MODES[name]
         engine, session = self.desk.engine(strategy), self.desk.session(session_id, resend)
-        view = engine.view()
+        view = engine.snapshot()
         hits, found = self._find(view, prompt, chosen.k, now, session, files)
         also = linked(hits, view.memories(now)) if chosen.linked else []
         made = build_context(self.desk.root, hits, found=found, also=also, budget=budget or chosen.budget, session=session)
@@ -203,7 +203,7 @@ class Finding:
         return answer(reply)
 
     def _find(
-        self, view: View, text: str, k: int, now: float, session: Session | None, files: Sequence[str]
+        self, view: Snapshot, text: str, k: int, now: float, session: Session | None, files: Sequence[str]
     ) -> tuple[list[MemoryHit], set[str]]:
         """Return at most ``k`` hits, the constitutional among them, and the ids that the search itself returned."""
         found = view.search(text, k=k, now=now, session=session.used() if session is not None else (), files=files)

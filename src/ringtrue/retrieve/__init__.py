@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
+    from ringtrue.retrieve.answers import answer_all as answer_all
+    from ringtrue.retrieve.builders import build as build
+    from ringtrue.retrieve.channels.trigger import words_of as words_of
     from ringtrue.retrieve.collection import Collection as Collection, Ingested as Ingested
+    from ringtrue.retrieve.documents import DocumentStore as DocumentStore, document_hash as document_hash
     from ringtrue.retrieve.expression import (
+        Source as Source,
         as_expression as as_expression,
-        build as build,
         canonical as canonical,
         expression_of as expression_of,
         key as key,
@@ -21,7 +25,8 @@ if TYPE_CHECKING:
         same_search as same_search,
     )
     from ringtrue.retrieve.fuse import Fusion as Fusion
-    from ringtrue.retrieve.kept import Kept as Kept, indexes_of as indexes_of
+    from ringtrue.retrieve.index import StoredIndex as StoredIndex, indexes_of as indexes_of
+    from ringtrue.retrieve.names import ALIASES as ALIASES, ALL as ALL
     from ringtrue.retrieve.observe import (
         Done as Done,
         Fused as Fused,
@@ -29,9 +34,20 @@ if TYPE_CHECKING:
         Observed as Observed,
         Seen as Seen,
         Stepped as Stepped,
+        notes as notes,
         observing as observing,
     )
     from ringtrue.retrieve.pipeline import Staged as Staged
-    from ringtrue.retrieve.protocol import Retriever as Retriever, as_retriever as as_retriever, search_many as search_many
+    from ringtrue.retrieve.protocol import (
+        Retriever as Retriever,
+        Scope as Scope,
+        as_hits as as_hits,
+        as_retriever as as_retriever,
+        check_k as check_k,
+        from_channel as from_channel,
+        plain as plain,
+        search_many as search_many,
+    )
+    from ringtrue.retrieve.stages import Step as Step, Threshold as Threshold, Top as Top
 else:
     __getattr__, __dir__ = on_first_use(__name__)

@@ -1,7 +1,7 @@
-"""Text or dict → retriever. ``rrf(bm25(title=2), dense, k=60) >> mmr(0.7)`` is a value; here it becomes a thing that searches.
+"""Text or configuration → the expression of a retriever: ``rrf(bm25(title=2), dense, k=60) >> mmr(0.7)`` is a value.
 
-Each name has one row in ``NAMES``: what it is, its options with their defaults, and what it builds. ``canonical`` writes every
-default out, so that two ways to say the same thing are equal and a changed default changes the key of caches and baselines.
+``canonical`` writes every default out, so that two ways to say the same thing are equal and a changed default changes the key
+of caches and baselines.
 """
 
 from __future__ import annotations
@@ -9,191 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from ringtrue.errors import InputError, RingtrueError, SpecError, nearest
-from ringtrue.retrieve import fuse
-from ringtrue.retrieve.collection import Collection
-from ringtrue.retrieve.names import Name, Use
-from ringtrue.retrieve.pipeline import STAGES, Staged
-from ringtrue.retrieve.protocol import Retriever
-from ringtrue.retrieve.stages import Step
+from ringtrue.retrieve.names import ALIASES, ALL, NAMES, Name
 from ringtrue.spec import Expression, Pipeline, parse, show_value
 
 Source = str | Expression | Pipeline | Mapping[str, Any]
-HYBRID = "weighted(bm25, dense, depth=50, norm='z', w=[0.5, 0.5])"
-"""Chosen on SciFact's training queries, LoCoMo's first half and the shipped sets: RRF falls behind its better channel where the
-two are far apart, see docs/benchmarks.md."""
-ALIASES = {"hybrid": HYBRID, "sparse": "splade"}
-_MOST = 1_000_000
-_NUMBERS = (0.0,)
-"""The default of an option that is a list of numbers."""
-
-
-def _bm25(use: Use) -> Retriever:
-    from ringtrue.retrieve.channels.bm25 import Bm25
-
-    return Bm25(use.documents, **use.options, name=use.text)
-
-
-def _fts5(use: Use) -> Retriever:
-    from ringtrue.retrieve.channels.fts5 import Fts5
-
-    return Fts5(use.documents, **use.options, name=use.text)
-
-
-def _rm3(use: Use) -> Retriever:
-    from ringtrue.retrieve.channels.bm25 import Bm25
-    from ringtrue.retrieve.channels.rm3 import Rm3
-
-    options = dict(use.options)
-    return Rm3(Bm25(use.documents, language=options.pop("language")), **options, name=use.text)
-
-
-def _dense(use: Use) -> Retriever:
-    from ringtrue.retrieve.channels.dense import Dense
-
-    return Dense(use.documents, **use.options, name=use.text)
-
-
-def _splade(use: Use) -> Retriever:
-    from ringtrue.retrieve.channels.splade import Splade
-
-    return Splade(use.documents, **use.options, name=use.text)
-
-
-def _graph(use: Use) -> Retriever:
-    from ringtrue.retrieve.channels.graph import Graph
-
-    options = {**use.options, "edges": use.options["edges"] or None}
-    return Graph(use.children[0][1], use.documents, **options, name=use.text)
-
-
-def _trigger(use: Use) -> Retriever:
-    from ringtrue.retrieve.channels.trigger import Trigger
-
-    return Trigger(use.documents, **use.options, name=use.text)
-
-
-def _memory(use: Use) -> Retriever:
-    from ringtrue.retrieve.channels.memory import open_memory
-
-    return open_memory(use.documents, **use.options, name=use.text)
-
-
-def _connect(use: Use) -> Retriever:
-    from ringtrue.retrieve.connectors import open_connection
-
-    return open_connection(use.options["name"])
-
-
-def _weights(use: Use) -> Sequence[float]:
-    weights = use.options["w"] or (1.0,) * len(use.children)
-    if len(weights) != len(use.children) or any(not 0 <= weight <= _MOST for weight in weights) or not any(weights):
-        raise SpecError(
-            f"w={show_value(weights)} does not weigh {len(use.children)} retrievers; write one number from 0 for each"
-        )
-    return tuple(map(float, weights))
-
-
-def _fusion(use: Use, rule: fuse.Rule) -> Retriever:
-    name = use.text.partition("(")[0]
-    if not 1 <= use.options["depth"] <= _MOST:
-        raise SpecError(f"{name} cannot have depth={use.options['depth']}; write a number of hits from 1, like depth=100")
-    if not 0 <= use.options.get("k", 0) <= _MOST:
-        raise SpecError(f"{name} cannot have k={use.options['k']}; write a number from 0 to {_MOST:,}, like k=60")
-    made = fuse.Fusion(use.children, rule, name=name, depth=use.options["depth"])
-    if "w" in use.options:
-        made.weights = dict(zip((child for child, _ in use.children), _weights(use), strict=True))
-    return made
-
-
-def _rrf(use: Use) -> Retriever:
-    rule = partial(fuse.rrf, k=use.options["k"], w=_weights(use))
-    return _fusion(use, lambda _, lists: rule(lists))
-
-
-def _weighted(use: Use) -> Retriever:
-    norm = use.options["norm"]
-    if norm not in fuse.NORMS:
-        raise SpecError(f"there is no norm '{norm}'; use {nearest(norm, fuse.NORMS)}")
-    rule = partial(fuse.weighted, w=_weights(use), norm=norm, depth=use.options["depth"])
-    return _fusion(use, lambda _, lists: rule(lists))
-
-
-def _combsum(use: Use) -> Retriever:
-    return _fusion(use, lambda _, lists: fuse.comb_sum(lists))
-
-
-def _combmnz(use: Use) -> Retriever:
-    return _fusion(use, lambda _, lists: fuse.comb_mnz(lists))
-
-
-def _adaptive(use: Use) -> Retriever:
-    return _fusion(use, partial(fuse.adaptive, k=use.options["k"]))
-
-
-_DEPTH = {"depth": fuse.DEPTH}
-NAMES: Mapping[str, Name] = {
-    "bm25": Name("channel", "BM25 on Tantivy", _bm25, {"title": 3, "tags": 1, "language": "english"}, documents=True),
-    "fts5": Name("channel", "BM25 on SQLite's FTS5", _fts5, {"title": 5.0, "tags": 3.0, "body": 1.0}, documents=True),
-    "dense": Name(
-        "channel",
-        "sentence vectors, exact search",
-        _dense,
-        {"model": "all-MiniLM-L6-v2", "fields": ("",), "int8": False, "store": "float32", "hnsw": 0},
-        first="model",
-        documents=True,
-    ),
-    "rm3": Name(
-        "channel",
-        "BM25 with pseudo-relevance feedback",
-        _rm3,
-        {"docs": 10, "terms": 20, "weight": 0.5, "language": "english"},
-        documents=True,
-    ),
-    "splade": Name(
-        "channel", "learned sparse vectors, from a model folder", _splade, {"model": ""}, first="model", documents=True
-    ),
-    "graph": Name(
-        "channel",
-        "neighbours of another retriever's hits along links",
-        _graph,
-        {"edges": ("",), "hops": 1, "decay": 0.5, "depth": 50, "direction": "both"},
-        of="one",
-        documents=True,
-    ),
-    "trigger": Name(
-        "channel", "documents whose trigger phrases stand in the query", _trigger, {"field": "triggers"}, documents=True
-    ),
-    "memory": Name(
-        "channel",
-        "an agent's memory: passages, trigger phrases, causal links and the session; or what the hook uses",
-        _memory,
-        {
-            "strategy": "hybrid",
-            "model": "all-MiniLM-L6-v2",
-            "language": "english",
-            "group": ("",),
-            "words": 1.0,
-            "meaning": 1.0,
-            "constitutional": False,
-        },
-        first="strategy",
-        documents=True,
-    ),
-    "connect": Name("channel", "a search system described in ringtrue.toml", _connect, {"name": ""}, first="name"),
-    "rrf": Name("fusion", "reciprocal rank fusion", _rrf, {"k": 60, "w": _NUMBERS, **_DEPTH}),
-    "weighted": Name("fusion", "weighted sum of normalised scores", _weighted, {"w": _NUMBERS, "norm": "minmax", **_DEPTH}),
-    "combsum": Name("fusion", "sum of normalised scores", _combsum, _DEPTH),
-    "combmnz": Name("fusion", "CombSUM times the lists that agree", _combmnz, _DEPTH),
-    "adaptive": Name("fusion", "RRF with weights by the kind of query", _adaptive, {"k": 60, **_DEPTH}),
-}
-
-ALL: Mapping[str, Name] = {**NAMES, **STAGES}
 LIKE = "bm25, rrf(bm25, dense) or hybrid >> mmr(0.5)"
 """Examples for who wrote a retriever that cannot be read."""
 
@@ -388,44 +213,10 @@ def _checked(name: str, option: str, value: Any, default: Any) -> Any:
     return value
 
 
-def build(source: Source, collection: Collection | None = None) -> Retriever:
-    """Return the retriever an expression names, over a collection; raises SpecError with the nearest names."""
-    full = canonical(source)
-    found = _build(full, as_expression(source), collection)
-    object.__setattr__(found, "expression", str(full))  # connectors are frozen
-    return found
-
-
 def expression_of(retriever: object) -> str | None:
     """Return the expression that a retriever was built from, with every default; None if no expression made it."""
     text = getattr(retriever, "expression", None)
     return str(canonical(text)) if isinstance(text, str) else None
-
-
-def _build(full: Expression | Pipeline, written: Expression | Pipeline, collection: Collection | None) -> Retriever:
-    if isinstance(written, Expression) and written.name in ALIASES and not written.args and not written.options:
-        written = as_expression(ALIASES[written.name])
-    if isinstance(full, Pipeline):
-        assert isinstance(written, Pipeline)
-        base = _build(full.stages[0], written.stages[0], collection)
-        steps: list[Step] = [
-            _known(stage).build(_use(stage, text, collection))
-            for stage, text in zip(full.stages[1:], written.stages[1:], strict=True)
-        ]
-        return Staged(base, steps)
-    assert isinstance(written, Expression)
-    found: Retriever = _known(full).build(_use(full, written, collection))
-    return found
-
-
-def _use(full: Expression, written: Expression, collection: Collection | None) -> Use:
-    texts = [child for child in written.args if isinstance(child, Expression | Pipeline)]
-    children = [
-        (str(text), _build(child, text, collection))
-        for child, text in zip(full.args, texts, strict=True)
-        if isinstance(child, Expression | Pipeline)
-    ]
-    return Use(str(written), dict(full.options), children, collection)
 
 
 def names_documents(source: Source) -> bool:

@@ -14,8 +14,8 @@ from ringtrue.measures import score
 from ringtrue.records import GoldenSet, Hit, Ranking
 from ringtrue.retrieve import fuse
 from ringtrue.retrieve.answers import answer_all
-from ringtrue.retrieve.collection import Collection
-from ringtrue.retrieve.expression import build
+from ringtrue.retrieve.builders import build
+from ringtrue.retrieve.documents import DocumentStore
 from ringtrue.spec import Expression, parse
 
 MEASURE = "nDCG@10"
@@ -33,7 +33,7 @@ class Learned:
 
 
 def answers_of(
-    channels: Sequence[str], collection: Collection, golden: GoldenSet, *, depth: int = 50
+    channels: Sequence[str], collection: DocumentStore, golden: GoldenSet, *, depth: int = 50
 ) -> dict[str, list[Sequence[Hit]]]:
     """Return every channel's answer to every query of a set that asks for something."""
     asking = replace(golden, queries=tuple(query for query in golden.queries if not query.negative))

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ringtrue.errors import SpecError
 from ringtrue.records import Hit
-from ringtrue.retrieve.kept import Followed
-from ringtrue.retrieve.names import Name, Use
 from ringtrue.retrieve.observe import ask, notes
 from ringtrue.retrieve.protocol import Retriever, Scope, check_k
-from ringtrue.retrieve.stages import Mmr, Recency, Step, Threshold, Tier, Top
+from ringtrue.retrieve.stages import Step
 
 
 class Staged:
@@ -54,73 +51,3 @@ class Staged:
         if noted is not None:
             noted.stepped(self, answers)
         return answers
-
-
-def _mmr(use: Use) -> Step:
-    from ringtrue.retrieve.channels.dense import Dense
-
-    options = dict(use.options)
-    dense = Dense(use.documents, model=options.pop("model"))
-    return Mmr(dense.document_vectors, **options, made_with=dense.encoder.key)
-
-
-def _rerank(use: Use) -> Step:
-    from ringtrue.retrieve.rerank import CrossEncoder, open_reranker
-
-    model, connection, depth = (use.options[name] for name in ("model", "connection", "depth"))
-    if bool(model) == bool(connection):
-        raise SpecError(
-            f"'{use.text}' names no one reranker; write rerank('folder of a cross-encoder') or rerank(connection='name')"
-        )
-    if connection:
-        return open_reranker(connection, texts=use.documents.texts, depth=depth)
-    return CrossEncoder(model, texts=use.documents.texts, depth=depth)
-
-
-def _recency(use: Use) -> Step:
-    options = dict(use.options)
-    return Recency(Followed(use.documents, use.documents.metadata), **{**options, "now": options["now"] or None})
-
-
-def _tier(use: Use) -> Step:
-    boosts = dict(use.options)
-    return Tier(Followed(use.documents, use.documents.metadata), field=boosts.pop("field"), boosts=boosts)
-
-
-def _threshold(use: Use) -> Step:
-    return Threshold(**use.options)
-
-
-def _top(use: Use) -> Step:
-    return Top(use.options["n"])
-
-
-_DEPTH = {"depth": 50}
-STAGES: Mapping[str, Name] = {
-    "rerank": Name(
-        "stage",
-        "a cross-encoder from a folder, or an endpoint described in ringtrue.toml, orders the first hits anew",
-        _rerank,
-        {"model": "", "connection": "", **_DEPTH},
-        first="model",
-        documents=True,
-    ),
-    "mmr": Name(
-        "stage",
-        "maximal marginal relevance: less of the same",
-        _mmr,
-        {"weight": 0.7, "model": "all-MiniLM-L6-v2", **_DEPTH},
-        first="weight",
-        documents=True,
-    ),
-    "recency": Name(
-        "stage",
-        "newer documents first",
-        _recency,
-        {"field": "date", "half_life": 30.0, "weight": 0.5, "now": "", **_DEPTH},
-        documents=True,
-    ),
-    "tier": Name("stage", "boosts by a metadata value: tier(core=1.5)", _tier, {"field": "tier"}, free=1.0, documents=True),
-    "threshold": Name("stage", "only hits that score enough", _threshold, dict.fromkeys(("min", "relative", "gap"))),
-    "top": Name("stage", "the first n hits", _top, {"n": 10}, first="n"),
-}

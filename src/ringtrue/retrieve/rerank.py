@@ -1,34 +1,31 @@
-"""Rerankers: the first hits of an answer are read again, slowly and well, and put into a better order (R-6).
+"""Rerankers: the first hits of an answer are read again, slowly and well, and put into a better order.
 
 Each is a stage: ``apply(text, hits, k=…)`` returns the hits in their new order, each with a further ``Stage``. Only the first
 ``depth`` hits are read; those beyond keep their order behind them, and their score is unknown (NaN), because the scores of
-two systems do not compare. Where a reranker does not answer as it should, an error is raised: the old order never passes for
+two systems do not compare. If a reranker does not answer as it should, an error is raised: the old order never passes for
 a new one.
 """
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal
 
-from ringtrue import config
-from ringtrue.errors import BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable, nearest
-from ringtrue.records import Hit, Stage
-from ringtrue.retrieve.connectors import from_folder
-from ringtrue.retrieve.connectors.base import PAUSE, check_seconds
-from ringtrue.retrieve.connectors.redact import redacted
+from ringtrue.errors import BadAnswer, InputError
+from ringtrue.records import Hit
+from ringtrue.retrieve.connectors import described, settings_of
+from ringtrue.retrieve.connectors.base import Remote
+from ringtrue.retrieve.connectors.settings import Count, Seconds, Text, Url
 from ringtrue.retrieve.connectors.web import call, keys_of
 from ringtrue.retrieve.encode.model import Model
-from ringtrue.retrieve.protocol import check_k, plain, ranked, whole_number
+from ringtrue.retrieve.protocol import plain, ranked
+from ringtrue.retrieve.stages import Reordering
 
 Texts = Callable[[Sequence[str]], Sequence[str]]
 """Document ids → their texts, in the same order."""
@@ -36,56 +33,35 @@ DEPTH = 50
 GRADES = (0, 1, 2, 3)
 
 
-class Reranker(ABC):
+class Reranker(Reordering):
     """What every reranker shares: which hits are read, and how the new order is made of the scores."""
 
-    name: str
-    """How its stage is called."""
-    connection: str = ""
-    """How ringtrue.toml calls it, where it is described there; errors then name it so."""
+    def __init__(self, *, texts: Texts, depth: int = DEPTH) -> None:
+        super().__init__(depth=depth)
+        self.texts = texts
 
     @property
     def who(self) -> str:
-        return self.connection or self.name
-
-    def __init__(self, *, texts: Texts, depth: int = DEPTH) -> None:
-        self.texts = texts
-        self.candidates = whole_number(self.who, "depth", depth)
-
-    def depth(self, k: int) -> int:
-        """Return how many hits it wants to see for an answer of ``k``."""
-        return max(k, self.candidates)
+        """How errors call it."""
+        return self.name
 
     @abstractmethod
     def scores(self, text: str, documents: Sequence[str]) -> Sequence[float]:
         """Return one score per document, higher is better; raises SearchFailed."""
 
-    def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
-        """Return the best ``k`` hits in the new order; ties by document id descending, as everywhere in Ringtrue."""
-        check_k(k)
-        if not hits:
-            return []
-        read = {hit.doc_id: hit for hit in hits[: self.candidates]}
-        scores = self._checked(self.scores(plain(text), self._documents(list(read))), len(read))
-        order = ranked(zip(read, scores, strict=True), k=len(read))
-        new = [(read[doc_id], score) for doc_id, score in order] + [(hit, math.nan) for hit in hits[self.candidates :]]
-        return [
-            replace(hit, score=score, stages=(*hit.stages, Stage(self.name, rank, score)))
-            for rank, (hit, score) in enumerate(new[:k], 1)
-        ]
-
-    def _documents(self, doc_ids: Sequence[str]) -> list[str]:
-        found = list(self.texts(doc_ids))
-        if len(found) != len(doc_ids) or not all(isinstance(text, str) for text in found):
-            said = f"{self.who}: texts() gave {len(found)} texts for {len(doc_ids)} documents"
+    def ordered(self, text: str, hits: Sequence[Hit], k: int) -> list[tuple[Hit, float]]:
+        read = {hit.doc_id: hit for hit in hits}
+        documents = list(self.texts(list(read)))
+        if len(documents) != len(read) or not all(isinstance(document, str) for document in documents):
+            said = f"{self.who}: texts() gave {len(documents)} texts for {len(read)} documents"
             raise InputError(f"{said}; return one text for each id")
-        return [plain(text) for text in found]
+        scores = [float(score) for score in self.scores(plain(text), [plain(document) for document in documents])]
+        if len(scores) != len(read) or not all(map(math.isfinite, scores)):
+            raise BadAnswer(f"{self.who} gave no finite score for each of {len(read)} documents; use another model")
+        return [(read[doc_id], score) for doc_id, score in ranked(zip(read, scores, strict=True), k=len(read))]
 
-    def _checked(self, scores: Sequence[float], count: int) -> list[float]:
-        values = [float(score) for score in scores]
-        if len(values) != count or not all(map(math.isfinite, values)):
-            raise BadAnswer(f"{self.who} gave no finite score for each of {count} documents; use another model")
-        return values
+    def after(self, lowest: float, place: int) -> float:
+        return math.nan  # nobody scored it, and the scores of two systems do not compare
 
 
 class CrossEncoder(Reranker):
@@ -119,91 +95,65 @@ class CrossEncoder(Reranker):
         return scores
 
 
-class _Remote(Reranker):
-    """What rerankers behind an address share.
+@dataclass(frozen=True, kw_only=True)
+class RerankEndpoint(Remote, ABC):
+    """A model behind an address, which scores documents for a question."""
 
-    ``token_env`` names the environment variable with a bearer token; ``ca_file`` is the certificate authority of the address,
-    when it is not a public one; ``timeout`` are the seconds of one attempt, ``retries`` the further attempts after one that
-    could not reach the address or timed out.
-    """
+    stage: ClassVar[str]
+    """How the stage is called that it makes."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        texts: Texts,
-        depth: int,
-        model: str | None = None,
-        token_env: str | None = None,
-        ca_file: str | None = None,
-        timeout: float = 30.0,
-        retries: int = 2,
-        connection: str = "",
-    ) -> None:
-        self.connection = connection
-        super().__init__(texts=texts, depth=depth)
-        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-            raise InputError(
-                f"{self.who}: the url is no http:// or https:// address; write it like https://example.com/v1/rerank"
-            )
-        check_seconds(self.who, "timeout", timeout)
-        if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-            raise InputError(f"{self.who}: retries={retries!r} is no number of attempts; give 0 or more")
-        for setting, value in (("model", model), ("token_env", token_env), ("ca_file", ca_file)):
-            if not isinstance(value, str | None):
-                raise InputError(f"{self.who}: {setting} is no text; write one, or leave it out")
-        self.url, self.model, self.token_env, self.ca_file = url, model, token_env, ca_file
-        self.timeout, self.retries = timeout, retries
+    url: Url = field(repr=False)
+    model: Text | None = None
+    token_env: str | None = None
+    """Environment variable with a bearer token."""
+    ca_file: str | None = None
+    """The certificate authority of the address, if it is not a public one."""
+    timeout: Seconds = 30.0
 
-    def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
-        """Return the best ``k`` hits in the new order; what the address says in an error shows neither token nor key."""
-        try:
-            return super().apply(text, hits, k=k)
-        except SearchFailed as problem:
-            safe = plain(redacted(str(problem), (word for word in self._secrets() if word not in self.who)))
-            if safe == str(problem):
-                raise
-            raise type(problem)(safe) from None
+    @abstractmethod
+    def scores(self, text: str, documents: Sequence[str]) -> list[float]:
+        """Return one score per document, in one attempt; raises SearchFailed."""
 
-    def _secrets(self) -> Iterator[str]:
+    def secrets(self) -> Iterator[str]:
+        yield from super().secrets()
         yield from keys_of(self.url)
-        if self.token_env:
-            with suppress(MissingInput):
-                yield config.secret(self.token_env)
 
     def post(self, body: Mapping[str, Any]) -> Any:
-        """Return what the address answers, after as many attempts as allowed."""
-        token = config.secret(self.token_env) if self.token_env else None
+        """Return what the address answers; raises SearchFailed."""
+        token = self.secret(self.token_env)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        for attempt in range(self.retries + 1):
-            try:
-                return call(self.who, "POST", self.url, json=body, headers=headers, timeout=self.timeout, ca_file=self.ca_file)
-            except (Unreachable, TimedOut):
-                if attempt == self.retries:
-                    raise
-                time.sleep(PAUSE * 2**attempt)
-        raise AssertionError("unreachable")
+        return call(self.name, "POST", self.url, json=body, headers=headers, timeout=self.timeout, ca_file=self.ca_file)
 
 
-class HttpRerank(_Remote):
-    """A rerank endpoint: Cohere's shape, which Jina, vLLM and others share, or that of text-embeddings-inference ('tei').
+class RemoteReranker(Reranker):
+    """The stage of a model behind an address."""
 
-    ``shape='cohere'`` sends ``documents`` and ``top_n``, ``'tei'`` sends ``texts``; both shapes of answers are read. ``batch``
-    is the most documents of one request, where the endpoint has a limit (tei: 32, unless it was told otherwise).
-    """
+    def __init__(self, endpoint: RerankEndpoint, *, texts: Texts, depth: int = DEPTH) -> None:
+        self.endpoint, self.name = endpoint, endpoint.stage
+        super().__init__(texts=texts, depth=depth)
 
-    name = "rerank"
-
-    def __init__(
-        self, url: str, *, texts: Texts, depth: int = DEPTH, shape: str = "cohere", batch: int | None = None, **settings: Any
-    ) -> None:
-        super().__init__(url, texts=texts, depth=depth, **settings)
-        if shape not in ("cohere", "tei"):
-            raise InputError(f"{self.who}: shape={shape!r} is not known; write 'cohere' or 'tei'")
-        self.shape = shape
-        self.batch = None if batch is None else whole_number(self.who, "batch", batch)
+    @property
+    def who(self) -> str:
+        return self.endpoint.name
 
     def scores(self, text: str, documents: Sequence[str]) -> Sequence[float]:
+        return self.endpoint.tried(lambda: self.endpoint.scores(text, documents))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpRerank(RerankEndpoint):
+    """A rerank endpoint: Cohere's shape, which Jina, vLLM and others share, or that of text-embeddings-inference ('tei').
+
+    ``shape='cohere'`` sends ``documents`` and ``top_n``, ``'tei'`` sends ``texts``; both shapes of answers are read.
+    """
+
+    stage: ClassVar[str] = "rerank"
+
+    shape: Literal["cohere", "tei"] = "cohere"
+    batch: Count | None = None
+    """The most documents of one request, if the endpoint has a limit (tei: 32 unless configured otherwise)."""
+
+    def scores(self, text: str, documents: Sequence[str]) -> list[float]:
         size = self.batch or len(documents)
         parts = [documents[start : start + size] for start in range(0, len(documents), size)]
         return [score for part in parts for score in self._batch(text, part)]
@@ -219,42 +169,30 @@ class HttpRerank(_Remote):
         rows = answer.get("results") if isinstance(answer, dict) else answer
         if not isinstance(rows, list):
             raise BadAnswer(
-                f"{self.who} answered {answer!r:.60}, which has no list of results; check that url is a rerank endpoint"
+                f"{self.name} answered {answer!r:.60}, which has no list of results; check that url is a rerank endpoint"
             )
-        return _numbers(self.who, rows, "index", ("relevance_score", "score"), range(len(documents)))
+        return _numbers(self.name, rows, "index", ("relevance_score", "score"), range(len(documents)))
 
 
-class LlmRerank(_Remote):
+@dataclass(frozen=True, kw_only=True)
+class LlmRerank(RerankEndpoint):
     """A language model behind an OpenAI-compatible chat endpoint, which grades every document from 0 to 3.
 
-    ``longest`` are the characters of a document that are shown; ``options`` are further parts of the request. Four grades leave
-    many equals: the score is the grade plus a fraction below 1 that falls with the rank a document had before, so equals keep
-    their order, and the whole number in front is the grade.
+    Four grades leave many equals: the score is the grade plus a fraction below 1 that falls with the rank a document had
+    before, so equals keep their order, and the whole number in front is the grade.
     """
 
-    name = "llm"
-    OPTIONS: Mapping[str, Any] = {"temperature": 0, "response_format": {"type": "json_object"}}
+    stage: ClassVar[str] = "llm"
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        texts: Texts,
-        model: str,
-        depth: int = 20,
-        longest: int = 2000,
-        options: Mapping[str, Any] | None = None,
-        **settings: Any,
-    ) -> None:
-        super().__init__(url, texts=texts, depth=depth, model=model, **settings)
-        if not model:
-            raise InputError(f"{self.who}: no model is named; write the name of the model that grades")
-        self.longest = whole_number(self.who, "longest", longest)
-        if not isinstance(options, Mapping | None):
-            raise InputError(f"{self.who}: options={options!r:.40} is no table; write it like {{max_tokens = 500}}")
-        self.options = dict(self.OPTIONS if options is None else options)
+    model: Text = field()
+    longest: Count = 2000
+    """Characters of a document that are shown."""
+    options: Mapping[str, Any] = field(
+        default_factory=lambda: {"temperature": 0, "response_format": {"type": "json_object"}}, hash=False
+    )
+    """Further parts of the request."""
 
-    def scores(self, text: str, documents: Sequence[str]) -> Sequence[float]:
+    def scores(self, text: str, documents: Sequence[str]) -> list[float]:
         answer = self.post({**self.options, "model": self.model, "messages": self._messages(text, documents)})
         grades = self._grades(self._content(answer), len(documents))
         return [grade + (len(grades) - rank) / len(grades) for rank, grade in enumerate(grades, 1)]
@@ -278,13 +216,13 @@ class LlmRerank(_Remote):
             choice = answer["choices"][0]
             content = choice["message"]["content"]
         except (KeyError, IndexError, TypeError):
-            raise BadAnswer(f"{self.who} answered {answer!r:.60}; check that url ends in /chat/completions") from None
+            raise BadAnswer(f"{self.name} answered {answer!r:.60}; check that url ends in /chat/completions") from None
         if choice.get("finish_reason") == "length":
             raise BadAnswer(
-                f"{self.who} ran out of tokens before all were graded; lower depth=, or raise max_tokens in options="
+                f"{self.name} ran out of tokens before all were graded; lower depth=, or raise max_tokens in options="
             )
         if not isinstance(content, str):
-            raise BadAnswer(f"{self.who} answered {content!r:.60} and no text; use a model that answers in JSON")
+            raise BadAnswer(f"{self.name} answered {content!r:.60} and no text; use a model that answers in JSON")
         return content
 
     def _grades(self, content: str, count: int) -> list[int]:
@@ -293,15 +231,15 @@ class LlmRerank(_Remote):
         except (ValueError, KeyError, TypeError, RecursionError):
             said = " ".join(content.split())
             raise BadAnswer(
-                f"{self.who} answered '{said:.60}' and no JSON with grades; use a model that answers in JSON"
+                f"{self.name} answered '{said:.60}' and no JSON with grades; use a model that answers in JSON"
             ) from None
         if not isinstance(rows, list):
-            raise BadAnswer(f"{self.who} answered grades that are {rows!r:.40} and no list; use a model that answers in JSON")
-        found = _numbers(self.who, rows, "document", ("grade",), range(1, count + 1))
+            raise BadAnswer(f"{self.name} answered grades that are {rows!r:.40} and no list; use a model that answers in JSON")
+        found = _numbers(self.name, rows, "document", ("grade",), range(1, count + 1))
         for number, grade in enumerate(found, 1):
             if grade not in GRADES:
                 raise BadAnswer(
-                    f"{self.who} graded document {number} as {grade:g}; only 0, 1, 2 and 3 are grades, use another model"
+                    f"{self.name} graded document {number} as {grade:g}; only 0, 1, 2 and 3 are grades, use another model"
                 )
         return [int(grade) for grade in found]
 
@@ -326,43 +264,17 @@ def _numbers(who: str, rows: Sequence[Any], index: str, names: Sequence[str], pl
     return [found[place] for place in places]
 
 
-_KINDS: Mapping[str, type[_Remote]] = {"rerank": HttpRerank, "llm": LlmRerank}
+_KINDS: Mapping[str, type[RerankEndpoint]] = {"rerank": HttpRerank, "llm": LlmRerank}
 
 
-def open_reranker(name: str, *, texts: Texts, depth: int) -> Reranker:
+def open_reranker(name: str, *, texts: Texts, depth: int) -> RemoteReranker:
     """Return the reranker that ``[connections.NAME]`` in ringtrue.toml describes, kind 'rerank' or 'llm'; raises InputError."""
-    loaded = config.load_config()
-    if name not in loaded.connections:
-        known = f"did you mean {nearest(name, loaded.connections)}?" if loaded.connections else "none is described"
-        raise InputError(f"ringtrue.toml has no [connections.{name}]; {known}")
-    where = f"connection '{name}'"
-    settings = config.with_port(loaded.connections[name], where)
+    settings, folder = settings_of(name)
     kind = settings.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise InputError(f"{where} is of kind {kind!r}, which reranks nothing; write kind = 'rerank' or 'llm'")
-    known_ones = _settings(_KINDS[kind])
+        raise InputError(f"connection '{name}' is of kind {kind!r}, which reranks nothing; write kind = 'rerank' or 'llm'")
     if "depth" in settings:
-        raise InputError(
-            f"{where} has the setting 'depth'; write it as rerank(connection='{name}', depth={settings['depth']!r:.20})"
-        )
-    for key in settings:
-        if key not in known_ones:
-            raise InputError(
-                f"{where} has the setting '{key}', which {kind} does not know; did you mean {nearest(key, known_ones)}?"
-            )
-    missing = [key for key, required in known_ones.items() if required and key not in settings]
-    if missing:
-        raise InputError(f"{where} lacks the setting '{missing[0]}'; {kind} needs it")
-    if loaded.file is not None:
-        settings = from_folder(loaded.file.parent, settings, ("ca_file",), where)
-    return _KINDS[kind](**settings, texts=texts, depth=depth, connection=name)
-
-
-def _settings(kind: type[_Remote]) -> dict[str, bool]:
-    """Return the settings of a kind in ringtrue.toml, and whether each must be given; those of its own come first."""
-    found: dict[str, bool] = {}
-    for owner in (kind, _Remote):
-        for name, parameter in inspect.signature(owner.__init__).parameters.items():
-            if parameter.kind is not parameter.VAR_KEYWORD and name not in ("self", "texts", "depth", "connection"):
-                found.setdefault(name, parameter.default is parameter.empty)
-    return found
+        use = f"rerank(connection='{name}', depth={settings['depth']!r:.20})"
+        raise InputError(f"connection '{name}' has the setting 'depth'; write it as {use}")
+    endpoint = described(_KINDS[kind], settings, kind=kind, name=name, folder=folder)
+    return RemoteReranker(endpoint, texts=texts, depth=depth)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.records import Floats, Hit, Stage
-from ringtrue.retrieve.collection import scope_values
+from ringtrue.retrieve.documents import scope_values
 from ringtrue.retrieve.fuse import floor_of, scored
 from ringtrue.retrieve.protocol import check_k, ranked, whole_number
 
@@ -81,12 +81,6 @@ def shares(hits: Sequence[Hit]) -> list[float]:
     return [(score - floor) / (scores[0] - floor) for score in scores]
 
 
-def _after(chosen: Sequence[tuple[Hit, float]], rest: Sequence[Hit]) -> list[tuple[Hit, float]]:
-    """Return the hits beyond the candidates as they came, each scored a little below the one before it."""
-    lowest = min((score for _, score in chosen), default=0.0)
-    return [(hit, lowest - _STEP * place) for place, hit in enumerate(rest, 1)]
-
-
 def _staged(name: str, found: Iterable[tuple[Hit, float]]) -> list[Hit]:
     return [
         replace(hit, score=score, stages=(*hit.stages, Stage(name, rank, score))) for rank, (hit, score) in enumerate(found, 1)
@@ -102,7 +96,37 @@ def _number(stage: str, option: str, value: Any, *, low: float, high: float = ma
     return float(value)
 
 
-class Mmr:
+class Reordering(ABC):
+    """A step that orders the first ``depth`` hits anew; the others follow as they came."""
+
+    name: str
+
+    def __init__(self, *, depth: int) -> None:
+        self.candidates = whole_number(self.name, "depth", depth)
+
+    def depth(self, k: int) -> int:
+        return max(k, self.candidates)
+
+    @abstractmethod
+    def ordered(self, text: str, hits: Sequence[Hit], k: int) -> list[tuple[Hit, float]]:
+        """Return at least the best ``k`` of the candidates with their scores, best first."""
+
+    def after(self, lowest: float, place: int) -> float:
+        """Return the score of a hit beyond the candidates: a little below the one before it."""
+        return lowest - _STEP * place
+
+    def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
+        """Return the best ``k`` hits in the new order."""
+        check_k(k)
+        if not hits:
+            return []
+        chosen = self.ordered(text, hits[: self.candidates], k)
+        lowest = min(score for _, score in chosen)
+        rest = [(hit, self.after(lowest, place)) for place, hit in enumerate(hits[self.candidates :], 1)]
+        return _staged(self.name, [*chosen, *rest][:k])
+
+
+class Mmr(Reordering):
     """Maximal marginal relevance: the next hit is the one that is relevant and unlike those already chosen.
 
     Score: ``weight`` · relevance − (1 − ``weight``) · the highest cosine to a chosen document. While nothing is chosen that
@@ -114,21 +138,14 @@ class Mmr:
     name = "mmr"
 
     def __init__(self, vectors: Vectors, *, weight: float = 0.7, depth: int = DEPTH, made_with: str = "") -> None:
+        super().__init__(depth=depth)
         self.vectors = vectors
         self.made_with = made_with
         """Key of the model behind the vectors, which decides the answers like any option."""
         self.weight = _number("mmr", "weight", weight, low=0, high=1)
-        self.candidates = whole_number("mmr", "depth", depth)
 
-    def depth(self, k: int) -> int:
-        return max(k, self.candidates)
-
-    def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
-        check_k(k)
-        pool = list(hits[: self.candidates])
-        if not pool:
-            return []
-        rest = hits[self.candidates :]
+    def ordered(self, text: str, hits: Sequence[Hit], k: int) -> list[tuple[Hit, float]]:
+        pool = list(hits)
         relevant = relevance(pool)
         places = list(range(len(pool)))
         if self.weight < 1:
@@ -148,7 +165,7 @@ class Mmr:
             # einsum treats every row alike, which BLAS does not: equal documents get bitwise equal cosines, and tie.
             cosines = np.einsum("ij,j->i", directions, directions[best])
             np.maximum(likeness, np.clip(cosines, -1.0, 1.0), out=likeness)
-        return _staged(self.name, [*chosen, *_after(chosen, rest)][:k])
+        return chosen
 
     def _directions(self, doc_ids: list[str]) -> Floats:
         matrix = np.ascontiguousarray(self.vectors(doc_ids), np.float64)
@@ -166,26 +183,20 @@ class Mmr:
         return np.asarray(matrix / np.where(lengths > 0, lengths, 1.0))
 
 
-class _Boost(ABC):
+class _Boost(Reordering):
     """A hit's share of the best score times a factor that a metadata field decides. Without the field the factor is 1.
 
-    The first ``depth`` hits are ordered anew, the others follow as they came. A field that no document has is an error, since
-    the stage would then do nothing, unnoticed.
+    A field that no document has is an error, since the stage would then do nothing, unnoticed.
     """
 
-    name: str
-
     def __init__(self, metadata: Metadata, *, field: str, depth: int) -> None:
+        super().__init__(depth=depth)
         self.metadata, self.field = metadata, field
-        self.candidates = whole_number(self.name, "depth", depth)
         self._kept: tuple[Mapping[str, Mapping[str, Any]], dict[str, float]] | None = None
 
     @abstractmethod
     def factors(self, values: Mapping[str, Any]) -> dict[str, float]:
         """Return the factor of every document from its value of the field; raises InputError for one that cannot be used."""
-
-    def depth(self, k: int) -> int:
-        return max(k, self.candidates)
 
     def _current(self) -> tuple[Mapping[str, Mapping[str, Any]], dict[str, float]]:
         metadata, kept = self.metadata(), self._kept
@@ -207,20 +218,17 @@ class _Boost(ABC):
         return len(metadata) - len(factors)
 
     def apply(self, text: str, hits: Sequence[Hit], *, k: int) -> list[Hit]:
-        check_k(k)
-        pool, rest = hits[: self.candidates], hits[self.candidates :]
-        if not pool:
-            return []
-        metadata, factors = self._current()
-        for hit in hits:
-            if hit.doc_id not in metadata:
-                raise InputError(
-                    f"{self.name}: there is no metadata of document '{hit.doc_id}'; boost hits of the same collection"
-                )
-        by_id = {hit.doc_id: hit for hit in pool}
-        scores = {hit.doc_id: value * factors.get(hit.doc_id, 1.0) for hit, value in zip(pool, shares(pool), strict=True)}
-        chosen = [(by_id[doc_id], score) for doc_id, score in ranked(scores.items(), k=len(pool))]
-        return _staged(self.name, [*chosen, *_after(chosen, rest)][:k])
+        metadata, _ = self._current()
+        stranger = next((hit.doc_id for hit in hits if hit.doc_id not in metadata), None)
+        if stranger is not None:
+            raise InputError(f"{self.name}: no metadata of document '{stranger}'; boost hits of the same collection")
+        return super().apply(text, hits, k=k)
+
+    def ordered(self, text: str, hits: Sequence[Hit], k: int) -> list[tuple[Hit, float]]:
+        _, factors = self._current()
+        by_id = {hit.doc_id: hit for hit in hits}
+        scores = {hit.doc_id: value * factors.get(hit.doc_id, 1.0) for hit, value in zip(hits, shares(hits), strict=True)}
+        return [(by_id[doc_id], score) for doc_id, score in ranked(scores.items(), k=len(hits))]
 
 
 class Recency(_Boost):

@@ -19,7 +19,7 @@ class LlmGenerator:
     """
 
     def __init__(self, connection: str) -> None:
-        opened = open_reranker(connection, texts=lambda ids: ["" for _ in ids], depth=1)
+        opened = open_reranker(connection, texts=lambda ids: ["" for _ in ids], depth=1).endpoint
         if not isinstance(opened, LlmRerank):
             raise InputError(f"connection '{connection}' writes no texts; name one of kind 'llm'")
         self._endpoint = opened
@@ -29,7 +29,7 @@ class LlmGenerator:
         """Return up to ``count`` queries for a document; raises SearchFailed where the endpoint answers none."""
         endpoint = self._endpoint
         body = {**endpoint.options, "model": endpoint.model, "messages": _messages(document, count, endpoint.longest)}
-        return _read(endpoint.who, endpoint.post(body))[:count]
+        return _read(endpoint.name, endpoint.tried(lambda: endpoint.post(body)))[:count]
 
 
 def _messages(document: Document, count: int, longest: int) -> list[dict[str, str]]:

@@ -16,8 +16,7 @@ from typing import Any, cast
 from ringtrue.errors import CannotDecide, InputError, nearest
 from ringtrue.measures import Measure
 from ringtrue.records import GoldenSet, Ranking
-from ringtrue.retrieve import Staged, indexes_of
-from ringtrue.retrieve.collection import document_hash
+from ringtrue.retrieve import Staged, document_hash, indexes_of
 from ringtrue.retrieve.stages import Threshold, Top
 from ringtrue.run.evaluation import Precondition
 from ringtrue.run.ids import IdOf

@@ -19,7 +19,17 @@ from typing import Any, cast
 
 from ringtrue.errors import InputError
 from ringtrue.records import GoldenSet, Query
-from ringtrue.retrieve import Collection, Retriever, Staged, as_retriever, build, canonical, indexes_of, names_documents
+from ringtrue.retrieve import (
+    Collection,
+    DocumentStore,
+    Retriever,
+    Staged,
+    as_retriever,
+    build,
+    canonical,
+    indexes_of,
+    names_documents,
+)
 from ringtrue.retrieve.connectors.base import Connector
 from ringtrue.retrieve.connectors.deciding import stored
 from ringtrue.retrieve.expression import Source
@@ -53,7 +63,7 @@ class Subject:
     """Hash of what it is; equal fingerprints mean the same retriever as far as can be seen."""
     complete: bool
     """True where nothing that decides the answers is out of sight; only then may a result be taken from the cache."""
-    collection: Collection | None = None
+    collection: DocumentStore | None = None
     in_process: bool = False
     """True where answers are computed in this process, which parallel questions would only slow down."""
     replays: bool = False
@@ -123,7 +133,7 @@ def subject_of(
     called = name or getattr(found, "name", None) or getattr(retriever, "__name__", None) or type(retriever).__name__
     what = retriever.deciding() if isinstance(retriever, Connector) else {"source": _source_of(retriever)}
     kept = indexes_of(retriever)
-    documents = kept[0].collection if kept else None
+    indexed = kept[0].collection if kept else None
     return Subject(
         str(called),
         str(called),
@@ -132,7 +142,7 @@ def subject_of(
         _hash({"name": str(called), "what": what, "version": version, "watched": seen}),
         # What a function calls, and what a connected system holds, cannot be seen from here.
         complete=bool(version) or _replays(found),
-        collection=documents,
+        collection=indexed,
         in_process=not own,
         replays=_replays(found),
         given=retriever,
@@ -272,7 +282,7 @@ def _option(part: Expression, name: str) -> Any:
     return dict(part.options).get(name)
 
 
-def _config(parts: Sequence[Expression], documents: Collection | None) -> dict[str, Any]:
+def _config(parts: Sequence[Expression], documents: DocumentStore | None) -> dict[str, Any]:
     """Return what a baseline and a report name: the parts of a retriever that people change (B-1)."""
     models = dict.fromkeys(str(_option(part, "model")) for part in parts if part.name in ("dense", "splade"))
     rerankers = [str(_option(part, "model") or _option(part, "connection")) for part in parts if part.name == "rerank"]

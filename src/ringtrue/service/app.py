@@ -17,8 +17,7 @@ from ringtrue.service.context import Service
 from ringtrue.service.headers import BrowserSessions, Envelope
 from ringtrue.service.idempotency import Idempotency
 from ringtrue.service.limits import Bodies, Doorkeeper
-from ringtrue.service.pages import PAGES
-from ringtrue.service.pages.shell import static_files
+from ringtrue.service.pages import PAGES, shell
 from ringtrue.service.routes import ROUTERS
 from ringtrue.service.settings import Settings
 
@@ -57,11 +56,13 @@ def create_app(settings: Settings, opened: Service | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     errors.install(app)
+    app.state.error_page = shell.error_page
+    app.add_exception_handler(errors.LoginNeeded, shell.to_login)
     for name in ROUTERS:
         app.include_router(import_module(f"ringtrue.service.routes.{name}").router)
     for name in PAGES:
         app.include_router(import_module(f"ringtrue.service.pages.{name}").router)
-    app.mount("/static", static_files(), name="static")
+    app.mount("/static", shell.static_files(), name="static")
     _probes(app)
     _secured(app)
     # The last one added is the first that a request meets.

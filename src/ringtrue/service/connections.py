@@ -1,72 +1,43 @@
 """The connections of a server: how many there may be, and how long one may keep the server waiting.
 
 To hold a connection takes no key, so nobody else may suffer from it. The head of a request must arrive within seconds. If there
-are too many connections, the one that has kept the server waiting the longest is closed; if too many requests are under way,
-the one whose body has been on its way the longest. Only if all of them are whole is the next request refused.
+are too many connections, the one that the server has waited for the longest is closed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-from typing import TYPE_CHECKING
 
-from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from ringtrue.service.errors import Refused, answer
-from ringtrue.service.headers import POLICY, Envelope, always, next_request_id
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
+from ringtrue.service.headers import POLICY, always, next_request_id
 
 HEAD_S = 15.0
 """Seconds in which the head of a request must have arrived, the first one's from when the connection was made."""
 LONGEST_HEAD = 64 * 1024
 MOST_CONNECTIONS = 2_000
-MOST_AT_ONCE = 1_000
-"""Requests under way."""
 
 
 class ConnectionLimiter:
-    """What a server's connections share: how many there may be, and which of them keep it waiting, the longest first."""
+    """What a server's connections share."""
 
-    def __init__(self, app: FastAPI, *, https: bool, most_connections: int, most_at_once: int) -> None:
-        self.application, self.most_connections, self.most_at_once = app, most_connections, most_at_once
+    def __init__(self, *, https: bool, most: int) -> None:
+        self.most = most
         self.draining = False
         """The server is stopping: every connection closes with its next answer."""
-        self.silent: dict[LimitedConnection, None] = {}
-        """Connections without a request under way: new ones, and those between two requests."""
-        self.unfinished: dict[LimitedConnection, None] = {}
-        """Connections with a request whose body has not arrived."""
-        self.busy: ASGIApp = self._busy
-        self._envelope = Envelope(_turned_away, https=https)
+        self.waiting: dict[HttpToolsProtocol, None] = {}
+        """Connections that the server waits for, the longest first: they have no request under way, or half of one."""
         self._fixed = [*always(https=https), (b"content-security-policy", POLICY.encode()), (b"cache-control", b"no-store")]
 
-    def one_more(self, connections: set[HttpToolsProtocol]) -> None:
-        """Make room for a connection where there are as many as may be."""
-        if len(connections) >= self.most_connections:
-            # Also one whose last answer nobody reads: to close it would wait for that.
+    def make_room(self, connections: set[HttpToolsProtocol]) -> None:
+        """Close a connection if there are as many as may be."""
+        if len(connections) >= self.most:
+            # Also one whose last answer nobody reads: to close it properly would wait for that.
             closing = (one for one in connections if one.transport.is_closing())
-            self._end(next(itertools.chain(self.silent, self.unfinished, closing), None))
-
-    def takes(self, under_way: int) -> bool:
-        """True where one more request may begin, if need be in the place of one that has not arrived."""
-        if under_way < self.most_at_once:
-            return True
-        one = next(iter(self.unfinished), None)
-        self._end(one)
-        return one is not None
-
-    def _end(self, one: HttpToolsProtocol | None) -> None:
-        if one is not None:
-            self.forget(one)  # at once: it is told of its end later
-            one.transport.abort()
-
-    def forget(self, one: HttpToolsProtocol) -> None:
-        """Expect nothing of a connection."""
-        self.silent.pop(one, None)  # type: ignore[call-overload]
-        self.unfinished.pop(one, None)  # type: ignore[call-overload]
+            if (one := next(iter(self.waiting), None) or next(closing, None)) is not None:
+                self.waiting.pop(one, None)
+                one.transport.abort()
 
     def refusal(self, problem: Refused, more: list[tuple[bytes, bytes]]) -> bytes:
         """Return the answer to what did not become a request, as it goes over the wire; the connection ends with it."""
@@ -77,15 +48,6 @@ class ConnectionLimiter:
             (b"content-length", str(len(body)).encode()), (b"connection", b"close"),
         ]  # fmt: skip
         return b"".join([STATUS_LINE[problem.status], *(b"%s: %s\r\n" % header for header in headers), b"\r\n", body])
-
-    async def _busy(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["app"] = self.application
-        await self._envelope(scope, receive, send)
-
-
-async def _turned_away(scope: Scope, receive: Receive, send: Send) -> None:
-    problem = Refused(503, "busy", "too many requests are under way; try again in a second", headers={"Retry-After": "1"})
-    await answer(scope["state"]["request_id"], problem)(scope, receive, send)
 
 
 class LimitedConnection(HttpToolsProtocol):
@@ -98,13 +60,13 @@ class LimitedConnection(HttpToolsProtocol):
     head_size = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.limiter.one_more(self.connections)  # type: ignore[arg-type]
+        self.limiter.make_room(self.connections)  # type: ignore[arg-type]
         super().connection_made(transport)
-        self.limiter.silent[self] = None
+        self.limiter.waiting[self] = None
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.limiter.forget(self)
+        self.limiter.waiting.pop(self, None)
         self._head_came()
         super().connection_lost(exc)
 
@@ -118,8 +80,6 @@ class LimitedConnection(HttpToolsProtocol):
         if self.deadline is None and self.between and not self.transport.is_closing():
             self._expect_head()
 
-    # ── what the parser tells ────────────────────────────────────────────────────────────────────────────────────────
-
     def on_message_begin(self) -> None:
         self.in_head, self.head_size = True, 0
         super().on_message_begin()
@@ -127,24 +87,21 @@ class LimitedConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self.in_head = False
         self._head_came()
-        self.app = self.config.loaded_app if self.limiter.takes(len(self.tasks)) else self.limiter.busy
         super().on_headers_complete()
         if self.limiter.draining and self.cycle is not None:
             self.cycle.keep_alive = False
-        self.limiter.silent.pop(self, None)
-        self.limiter.unfinished[self] = None
+        self.limiter.waiting.pop(self, None)
+        self.limiter.waiting[self] = None  # for the body, from now
 
     def on_message_complete(self) -> None:
-        self.limiter.unfinished.pop(self, None)
+        self.limiter.waiting.pop(self, None)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.between:  # or the next one, which was here already, has begun
-            self.limiter.unfinished.pop(self, None)
-            self.limiter.silent[self] = None
-
-    # ── what arrives in time, and what does not ──────────────────────────────────────────────────────────────────────
+        if self.between:  # or the next request, which was here already, has begun
+            self.limiter.waiting.pop(self, None)
+            self.limiter.waiting[self] = None
 
     @property
     def between(self) -> bool:
@@ -172,12 +129,9 @@ class LimitedConnection(HttpToolsProtocol):
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(Refused(400, "bad_request", "this is not HTTP as it is read here"))
+        self._refuse(Refused(400, "bad_request", "malformed HTTP request"))
 
 
-def for_server(
-    app: FastAPI, *, https: bool = False, most_connections: int = MOST_CONNECTIONS, most_at_once: int = MOST_AT_ONCE
-) -> type[LimitedConnection]:
+def for_server(*, https: bool = False, most: int = MOST_CONNECTIONS) -> type[LimitedConnection]:
     """Return the class of a server's connections."""
-    limiter = ConnectionLimiter(app, https=https, most_connections=most_connections, most_at_once=most_at_once)
-    return type("ServerProtocol", (LimitedConnection,), {"limiter": limiter})
+    return type("ServerProtocol", (LimitedConnection,), {"limiter": ConnectionLimiter(https=https, most=most)})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
@@ -18,7 +19,7 @@ from ringtrue.service.readiness import Readiness
 from ringtrue.service.searches import Searches
 from ringtrue.service.settings import Settings
 from ringtrue.service.telemetry import Queue, Telemetry
-from ringtrue.store import Store
+from ringtrue.store import AuditEntry, Store, timestamp
 
 
 class Service:
@@ -50,9 +51,13 @@ class Service:
         """Return the store as this caller may see it: one project and nothing else."""
         return self.store.only(caller.project)
 
+    def note(self, caller: Caller, what: str, subject: str, detail: Mapping[str, Any]) -> None:
+        """Write into the audit trail of the caller's project that they did something."""
+        entry = AuditEntry(timestamp(self.now()), caller.who, what, subject, detail, caller.project)
+        self.of(caller).add_audit(entry)
+
     def _queue(self) -> Queue:
-        figures = self.intake.figures
-        return Queue(figures.waiting, MOST_ROWS, figures.refused_of)
+        return Queue(self.intake.figures.waiting, MOST_ROWS, self.intake.refused_of)
 
     async def start(self) -> None:
         """Begin what runs in the background."""

@@ -114,7 +114,7 @@ class LoginNeeded(Exception):
 
 
 def refused(problem: BaseException) -> Refused:
-    """Return any error as what a caller is told; unknown ones say nothing of themselves."""
+    """Return any error as the refusal that a caller sees; unknown ones keep their message to themselves."""
     if isinstance(problem, Refused):
         return problem
     if isinstance(problem, RingtrueError):
@@ -126,7 +126,10 @@ def refused(problem: BaseException) -> Refused:
     if isinstance(problem, RequestValidationError):
         return _invalid(problem)
     if isinstance(problem, HTTPException):
-        known = {404: "there is nothing here; /v1/openapi.json lists what there is", 405: "this method is not for this address"}
+        known = {
+            404: "nothing is at this address; /v1/openapi.json lists what there is",
+            405: "this address does not support this method",
+        }
         said = known.get(problem.status_code, str(problem.detail))
         return Refused(problem.status_code, CODES.get(problem.status_code, "refused"), said, headers=problem.headers)
     return Refused(500, "internal", "something went wrong here; the server's log has more under the request id")
@@ -185,10 +188,9 @@ def shown(request: Request, problem: Refused) -> Response:
     request_id = request_id_of(request)
     if not is_page(request.url.path):
         return answer(request_id, problem)
-    from ringtrue.service.pages.shell import error_page
-
     try:
-        return error_page(request, problem)
+        page: Response = request.app.state.error_page(request, problem)
+        return page
     except Exception:  # what is wrong may be wrong with every page
         LOG.exception("request %s: the page of its error cannot be shown", request_id)
         return answer(request_id, problem)
@@ -219,7 +221,7 @@ def _methods(app: FastAPI, path: str) -> list[str]:
 
 
 def install(app: FastAPI) -> None:
-    """Let an application answer every error in the one shape, or with a page where a person reads."""
+    """Let an application answer every error in the one shape, or with its ``state.error_page`` where a person reads."""
 
     async def told(request: Request, problem: Exception) -> Response:
         # FastAPI makes this one of whatever breaks while it reads a body.
@@ -240,12 +242,6 @@ def install(app: FastAPI) -> None:
             note_failure(request.scope, known.status, problem)
         return shown(request, known)
 
-    async def sign_in(request: Request, _: Exception) -> Response:
-        from ringtrue.service.pages.shell import to_login
-
-        return to_login(request)
-
     # Not pydantic's own error: an answer that does not fit its model is a fault of ours, and no request caused it.
     for kind in (RingtrueError, Refused, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, told)
-    app.add_exception_handler(LoginNeeded, sign_in)

@@ -17,7 +17,7 @@ MOST_ROUTES = 300
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OTHER = "other"
 NOBODY = ""
-"""The project of requests that came with nobody's key."""
+"""The project of requests without a valid key."""
 SEARCHES, REQUESTS = "ringtrue_search_latency_seconds", "ringtrue_http_request_duration_seconds"
 SEARCH_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 REQUEST_BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.3, 1.0, 3.0, 10.0, 60.0)
@@ -29,29 +29,21 @@ class Durations:
     def __init__(self) -> None:
         self._searches = _histogram(SEARCHES, SEARCH_BUCKETS)
         self._requests = _histogram(REQUESTS, REQUEST_BUCKETS)
-        self._routes: dict[str, str] = {}
-        # Found by the labels as they come: the library's own way to a series costs more than to count in it.
-        self._series: dict[tuple[str | None, ...], Histogram] = {}
+        self._routes: set[str] = {OTHER}
 
-    def request(self, method: str, route: str, status: int, seconds: float, *, project: str | None) -> None:
-        """Count a request; ``route`` is the template of its address, ``project`` that of its caller, None where nobody's."""
-        asked = (project, method, route, str(status))
-        series = self._series.get(asked)
-        if series is None:
-            known = self._routes.get(route)
-            if known is None:
-                known = OTHER if len(self._routes) >= MOST_ROUTES else self._routes.setdefault(route, label_value(route))
-            series = self._requests.labels(project or NOBODY, method if method in METHODS else OTHER, known, str(status))
-            if known != OTHER and method in METHODS:  # whatever else is asked for must not fill the memory
-                self._series[asked] = series
-        series.observe(seconds)
+    def request(self, method: str, route: str, status: int, seconds: float, *, project: str | None = None) -> None:
+        """Count a request; ``route`` is the template of its address, ``project`` that of its caller, None without a key."""
+        if route not in self._routes:
+            if len(self._routes) <= MOST_ROUTES:
+                self._routes.add(route)
+            else:
+                route = OTHER
+        known = method if method in METHODS else OTHER
+        self._requests.labels(project or NOBODY, known, label_value(route), str(status)).observe(seconds)
 
     def search(self, project: str, seconds: float) -> None:
         """Count a search."""
-        series = self._series.get((project,))
-        if series is None:
-            series = self._series[project,] = self._searches.labels(project)
-        series.observe(seconds)
+        self._searches.labels(project).observe(seconds)
 
     def families(self, projects: set[str], names: Names) -> Iterator[Family]:
         """Yield the histograms of these projects."""
@@ -87,15 +79,15 @@ def families(project: str, readings: Iterable[Reading], names: Names) -> Iterato
 def encoded(told: Iterable[Family], accept: str | None) -> tuple[bytes, str]:
     """Return metrics as bytes with their content type: OpenMetrics where ``accept`` asks for it."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Told(tuple(told)))
+    registry.register(_FixedFamilies(tuple(told)))
     if "application/openmetrics-text" in (accept or ""):
         body: bytes = generate_openmetrics(registry)  # type: ignore[no-untyped-call]
         return body, CONTENT_TYPE_LATEST
     return generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4
 
 
-class _Told(Collector):
-    """Families that were made before, as a registry wants them."""
+class _FixedFamilies(Collector):
+    """A collector of families that are made already."""
 
     def __init__(self, made: tuple[Family, ...]) -> None:
         self._made = made

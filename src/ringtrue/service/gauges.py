@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from ringtrue.errors import InputError, nearest
@@ -142,7 +143,8 @@ class Names:
         return self._outside[canonical]
 
 
-def label_value(text: object) -> str:
+@lru_cache(maxsize=10_000)
+def label_value(text: str) -> str:
     """Return a text as it may stand in a label: bounded, printable, and such that UTF-8 can hold it.
 
     >>> label_value("bm25")
@@ -150,9 +152,8 @@ def label_value(text: object) -> str:
     >>> len(label_value("x" * 1000))
     120
     """
-    plain = str(text)
-    shown = "".join(letter if letter.isprintable() else " " for letter in plain)  # a lone surrogate is not printable
+    shown = "".join(letter if letter.isprintable() else " " for letter in text)  # a lone surrogate is not printable
     if len(shown) <= LONGEST_VALUE:
         return shown
-    mark = hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{shown[: LONGEST_VALUE - len(mark) - 1]}…{mark}"

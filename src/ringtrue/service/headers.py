@@ -1,4 +1,4 @@
-"""The outermost layer: every request gets an id, every answer its security headers, and whatever breaks is told in one shape.
+"""The outermost layer: every request gets an id, every answer its security headers, and every failure is answered in one shape.
 
 These layers are plain ASGI: the frameworks' own would cost more than the work they wrap.
 """
@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ringtrue.service.auth import COOKIE, SESSION, Session
-from ringtrue.service.errors import clean, is_page, refused, shown
+from ringtrue.service.errors import Refused, clean, is_page, note_failure, refused, shown
 
 LOG = logging.getLogger("ringtrue.service")
 POLICY = (
@@ -84,16 +84,22 @@ class Envelope:
             status = status or GONE
             LOG.info("request %s was given up by its sender: %s %s", request_id, scope["method"], clean(scope["path"]))
         except Exception as problem:
-            LOG.exception("request %s failed: %s %s", request_id, scope["method"], clean(scope["path"]))
+            known = refused(problem)
+            if not isinstance(problem, Refused):
+                LOG.exception("request %s failed: %s %s", request_id, scope["method"], clean(scope["path"]))
+            elif known.status >= 500:
+                note_failure(scope, known.status, problem)
             if status:  # the answer has begun; cutting it off tells the caller that it is not whole
                 raise
-            await shown(Request(scope), refused(problem))(scope, receive, sent)
+            await shown(Request(scope), known)(scope, receive, sent)
         finally:
             service = getattr(scope["app"].state, "service", None)
             if service is not None:
                 route = getattr(scope.get("route"), "path", "other")
                 spent = time.perf_counter() - began
-                service.telemetry.observe_request(scope["method"], route, status, spent, project=scope["state"].get("project"))
+                service.telemetry.durations.request(
+                    scope["method"], route, status, spent, project=scope["state"].get("project")
+                )
 
 
 class BrowserSessions:

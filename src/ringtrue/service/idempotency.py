@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ringtrue.errors import RingtrueError
 from ringtrue.service.auth import Caller, caller_of
-from ringtrue.service.errors import Refused, answer
+from ringtrue.service.errors import Refused
 from ringtrue.service.limits import UNSAFE, replayed
 from ringtrue.store import Reply, Store, timestamp
 
@@ -80,10 +80,7 @@ class Idempotency:
         if key is None or scope["path"].startswith(SECRETS):
             await self.app(scope, receive, send)
             return
-        try:
-            await self._once(key, scope, receive, send)
-        except Refused as problem:
-            await answer(scope["state"]["request_id"], problem)(scope, receive, send)
+        await self._once(key, scope, receive, send)
 
     async def _once(self, key: str, scope: Scope, receive: Receive, send: Send) -> None:
         if not 1 <= len(key) <= LONGEST or not key.isascii() or not key.isprintable():

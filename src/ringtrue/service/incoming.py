@@ -6,13 +6,18 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
+from fastapi import Request
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from ringtrue.answers import StageLogged
 from ringtrue.errors import InputError
-from ringtrue.service.models import Free, Line, Moment, Name, Strict, Text, numbered, one_or_many
-from ringtrue.service.work.logging_in import search_row
+from ringtrue.log import quality_proxy, query_name
+from ringtrue.log.identify import iso
+from ringtrue.log.redact import ERROR
+from ringtrue.service.errors import Refused
+from ringtrue.service.models import Free, Line, Moment, Name, Strict, Text, numbered, one_or_many, wrong_cursor
 from ringtrue.store import LoggedQuery, timestamp
-from ringtrue.traffic import Traffic
+from ringtrue.traffic import HEADER, Traffic, kind_of
 
 MOST = 1_000
 """Searches of one request."""
@@ -32,7 +37,7 @@ def _readable(moment: str) -> str:
 
 def _within_reach(query_id: str) -> str:
     if query_id in UNREACHABLE or "\n" in query_id:  # which no address takes
-        raise ValueError("must be no word of the address itself and have no line break, or the search is not found again")
+        raise ValueError("must not be a reserved path segment or contain line breaks")
     return query_id
 
 
@@ -60,7 +65,7 @@ Ids = Annotated[
 ]
 
 
-class Stage(Strict):
+class SentStage(Strict):
     """What one stage of a search took in and gave out."""
 
     name: Name
@@ -69,7 +74,7 @@ class Stage(Strict):
     ms: Milliseconds
 
 
-class Search(Strict):
+class SentSearch(Strict):
     """One search as it happened. Only `query` and `tool_name` must be there; what is not known is left out."""
 
     query: Text
@@ -89,7 +94,7 @@ class Search(Strict):
     )
     total_latency_ms: Milliseconds | None = None
     stage_latency_ms: Annotated[dict[Name, Milliseconds], Field(max_length=50)] = Field(default_factory=dict)
-    stages: Annotated[list[Stage], Field(max_length=50)] = Field(default_factory=list)
+    stages: Annotated[list[SentStage], Field(max_length=50)] = Field(default_factory=list)
     fusion_weights: Annotated[dict[Name, Number], Field(max_length=50)] = Field(default_factory=dict)
     quality_proxy_score: Number | None = Field(None, description="A health figure, not quality; made of scores and latency.")
     trace_id: Name | None = None
@@ -124,24 +129,54 @@ EXAMPLES: dict[str, Any] = {
         {"query": "parking", "tool_name": "hotel-app", "degraded": True, "fallback": "dense did not answer"},
     ],
 }
-Searches = one_or_many(Search, most=MOST)
+Searches = one_or_many(SentSearch, most=MOST)
 """The body of a request that logs searches."""
 
 
 def logged_rows(
-    searches: Sequence[Search], project: str, *, name: Callable[[int], str | None] | None = None, traffic: Traffic = "user"
+    searches: Sequence[SentSearch], project: str, *, name: Callable[[int], str | None] | None = None, traffic: Traffic = "user"
 ) -> list[LoggedQuery]:
-    """Return searches as the log keeps them; raises Refused for one that cannot be logged.
+    """Return searches as the log keeps them; one without id, time or quality proxy gets them here.
 
-    ``name`` gives an id to a search at a place that comes without one, and the same whenever the body is sent. ``traffic``
-    is the mark of the request; it holds for every search that has no mark of its own.
+    ``name`` gives an id to a search at a place that comes without one, the same whenever the body is sent. ``traffic`` is the
+    mark of the request; it holds for every search that has no mark of its own.
     """
     rows = []
     for place, search in enumerate(searches):
         values = dict(search.__dict__)
-        if name is not None:
-            values["query_id"] = values["query_id"] or name(place)
-        if values["traffic"] == "user":
-            values["traffic"] = traffic
-        rows.append(search_row(values, project))
+        moment = query_name.tick()
+        named = name(place) if name is not None else None
+        values["query_id"] = values["query_id"] or named or query_name.name(moment, search.query)
+        values["created_at"] = values["created_at"] or iso(moment.clock)
+        values["traffic"] = traffic if search.traffic == "user" else search.traffic
+        values["stages"] = tuple(StageLogged(one.name, one.input, one.output, one.ms) for one in search.stages)
+        values["result_ids"], values["scores"] = ids, scores = tuple(search.result_ids), tuple(search.scores)
+        raised = (search.fallback or "").startswith(ERROR)
+        if values["quality_proxy_score"] is None and len(scores) == len(ids) and not raised:  # as in the SDK
+            values["quality_proxy_score"] = quality_proxy(scores, search.total_latency_ms)
+        rows.append(LoggedQuery(project=project, **values))
     return rows
+
+
+def sent_traffic(request: Request) -> Traffic:
+    """Return the mark of a request; raises Refused for an unknown one."""
+    try:
+        return kind_of(request.headers.get(HEADER) or "user")
+    except InputError as problem:
+        raise Refused(422, "invalid_input", f"header {HEADER}: {problem}", field="header") from None
+
+
+def is_moment(text: str) -> bool:
+    """True for a time as the store writes it."""
+    try:
+        return timestamp(text) == text
+    except InputError:
+        return False
+
+
+def log_place(cursor: str) -> tuple[str, str]:
+    """Return time and id of the last row of a page of the log; raises Refused for an invalid cursor."""
+    at, mark, name = cursor.partition("~")
+    if not mark or not name or not is_moment(at):
+        raise wrong_cursor()
+    return at, name

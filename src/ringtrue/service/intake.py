@@ -11,10 +11,11 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ringtrue.answers import IntakeState
 from ringtrue.batching import BatchQueue
 from ringtrue.errors import RingtrueError, SearchFailed, Unusable
 from ringtrue.log import Redactor
@@ -52,47 +53,18 @@ TO_CLOSE = 15.0
 _LOG = logging.getLogger("ringtrue.service")
 
 
-@dataclass(frozen=True, slots=True)
-class IntakeFigures:
-    """What became of the rows so far."""
-
-    accepted: int
-    """Taken into the queue."""
-    stored: int
-    """New in the database."""
-    there: int
-    """Taken and not written, because their ids were there already."""
-    refused: int
-    """Turned away at the door, or by the database."""
-    refused_of: Mapping[str, int]
-    """The same by project."""
-    forgotten: int
-    """Left out, because their user was deleted after they happened."""
-    waiting: int
-    waiting_bytes: int
-    batches: int
-    last_batch: int
-    """Rows of the last commit."""
-    last_commit_ms: float | None
-    problem: str | None
-    """What last went wrong with the database; None once it works again."""
-
-
 @dataclass(slots=True, eq=False)
 class _Waiter:
     """Rows of one request, and the future that is told when they are stored."""
 
     rows: Sequence[Row]
-    kind: type[Row]
     fresh: bool
     since: float
-    loop: asyncio.AbstractEventLoop
     future: asyncio.Future[int]
     kept: list[Row] = field(default_factory=list)
     """As they are stored: without what may not be."""
-    there: frozenset[str] | None = None
-    """Their ids that the log had before; None until it was looked."""
-    stored: int = 0
+    stored: int | None = None
+    """How many of them are new; None until they are written."""
     refused: list[str] = field(default_factory=list)
     """What is wrong with each row that cannot be stored."""
     problem: Refused | None = None
@@ -107,7 +79,7 @@ class _Waiter:
 
     def answer(self) -> None:
         """Tell who waits, in their loop."""
-        if self.future.done():  # who asked went away
+        if self.future.done():  # the caller went away
             return
         if self.refused and self.problem is None:
             rest = f"; {len(self.rows) - len(self.refused):,} others are stored" if len(self.rows) > len(self.refused) else ""
@@ -115,7 +87,7 @@ class _Waiter:
         if self.problem is not None:
             self.future.set_exception(self.problem)
         else:
-            self.future.set_result(self.stored)
+            self.future.set_result(self.stored or 0)
 
 
 class Intake:
@@ -135,7 +107,7 @@ class Intake:
             "ringtrue-intake", self._write_batch,
             most_rows=most_rows, most_bytes=most_bytes, batch=BATCH, every=EVERY_S, idle=self._look_after, written=self._tell,
         )  # fmt: skip
-        # Each number is changed by one side only, so that none needs a lock: requests on the left, the writer on the right.
+        # Each number is changed by one side only and so needs no lock: the first two by requests, the others by the writer.
         self._accepted = 0
         self._turned_away: Counter[str] = Counter()
         self._stored = self._there = self._forgotten = self._batches = self._last_batch = 0
@@ -158,18 +130,17 @@ class Intake:
         Raises Refused: 503 if too much is waiting, the server ends or the database does not answer; 422 for a row that
         cannot be stored, while the others are.
         """
-        return await self._take(rows, LoggedQuery, size, fresh=fresh)
+        return await self._take(rows, size, fresh=fresh)
 
     async def feedback(self, rows: Sequence[FeedbackEvent], *, size: int = 0, fresh: bool = False) -> int:
         """Store feedback; as ``queries``."""
-        return await self._take(rows, FeedbackEvent, size, fresh=fresh)
+        return await self._take(rows, size, fresh=fresh)
 
-    async def _take(self, rows: Sequence[Row], kind: type[Row], size: int, *, fresh: bool) -> int:
+    async def _take(self, rows: Sequence[Row], size: int, *, fresh: bool) -> int:
         if not rows:
             return 0
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[int] = loop.create_future()
-        taken = _Waiter(rows, kind, fresh, time.monotonic(), loop, future)
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        taken = _Waiter(rows, fresh, time.monotonic(), future)
         if not self._queue.put(taken, size=size + ROW_BYTES * len(rows), rows=len(rows)):
             self.turn_away(rows[0].project, len(rows))
             if self._queue.closed:
@@ -202,14 +173,18 @@ class Intake:
         return "the store does not answer" if self._queue.writing_for > SILENT_S else None
 
     @property
-    def figures(self) -> IntakeFigures:
+    def refused_of(self) -> dict[str, int]:
+        """Rows that were refused, before they were taken or by the database, by project."""
+        return dict(self._turned_away + self._spoiled)
+
+    @property
+    def figures(self) -> IntakeState:
         """What became of the rows so far."""
-        return IntakeFigures(
+        return IntakeState(
             accepted=self._accepted,
             stored=self._stored,
             there=self._there,
             refused=self._turned_away.total() + self._spoiled.total(),
-            refused_of=dict(self._turned_away + self._spoiled),
             forgotten=self._forgotten,
             waiting=self._queue.rows,
             waiting_bytes=self._queue.bytes,
@@ -253,15 +228,15 @@ class Intake:
     def _write_batch(self, batch: list[_Waiter]) -> None:
         try:
             self._clean(batch)
-            self._write_patiently([one for one in batch if one.kind is LoggedQuery], self._write_queries)
-            self._write_patiently([one for one in batch if one.kind is FeedbackEvent], self._write_feedback)
+            for kind, add in ((LoggedQuery, self._store.add_queries), (FeedbackEvent, self._store.add_feedback)):
+                self._write_patiently([one for one in batch if isinstance(one.rows[0], kind)], add)
         except Exception as problem:  # the thread must live on, and nobody may wait for ever
             self._problem = type(problem).__name__
             _LOG.error("a batch could not be stored: %s", self._problem)  # its text may hold what users asked
             self._fail(batch, Refused(500, "internal", "something went wrong here, and nothing of this is stored"))
 
     def _clean(self, batch: Sequence[_Waiter]) -> None:
-        """Make rows that may be stored; one that cannot be redacted is refused, never stored as it came (L-3)."""
+        """Make rows that may be stored; one that cannot be redacted is refused, never stored as it came."""
         for waiter, row in ((one, row) for one in batch for row in one.rows):
             try:
                 cleaned = self._cleaner.query(row) if isinstance(row, LoggedQuery) else self._cleaner.feedback(row)
@@ -270,16 +245,16 @@ class Intake:
                 waiter.refuse(row, problem)
                 self._spoiled[row.project] += 1
 
-    def _write_patiently(self, waiters: Sequence[_Waiter], write: Callable[[Sequence[_Waiter]], None]) -> None:
+    def _write_patiently(self, waiters: Sequence[_Waiter], add: Callable[[Sequence[Any]], int]) -> None:
         """Write, again and again while the database is away, until those who wait have waited long enough."""
         tries = 0
         while waiters:
             begun = time.monotonic()
             try:
-                write(waiters)
+                self._write(waiters, add)
             except AWAY as problem:
                 self._failed(problem)
-                late = [one for one in waiters if time.monotonic() - one.since >= self._patience]
+                late = [one for one in waiters if one.stored is None and time.monotonic() - one.since >= self._patience]
                 self._fail(late, Refused(503, "store_unavailable", self._unsure(), headers={"Retry-After": "5"}))
                 waiters = [one for one in waiters if one not in late]
                 if waiters:
@@ -313,6 +288,9 @@ class Intake:
         self._last_ms = (time.monotonic() - since) * 1000
         self._last_batch = sum(len(one.kept) for one in waiters)
         self._batches += 1
+        stored = sum(one.stored or 0 for one in waiters)
+        self._stored += stored
+        self._there += self._last_batch - stored
         self._unsynced = True
         self._sync()
 
@@ -322,48 +300,16 @@ class Intake:
             waiter.problem = problem
             self._spoiled[waiter.rows[0].project] += len(waiter.kept)
 
-    def _write_queries(self, waiters: Sequence[_Waiter]) -> None:
+    def _write(self, waiters: Sequence[_Waiter], add: Callable[[Sequence[Any]], int]) -> None:
+        """Write what is not written yet: rows with new ids together, others by request, whose answer says how many are new."""
         self._forget(waiters)
-        self._look_for(waiters)
-        self._send(waiters, self._store.add_queries)
-        self._account(waiters)
-
-    def _account(self, waiters: Sequence[_Waiter]) -> None:
-        """Count the searches that are stored now, and those that were before."""
-        seen: set[tuple[str, str | None]] = set()
-        for waiter in waiters:
-            names = {(row.project, row.query_id) for row in waiter.kept if row.query_id not in (waiter.there or ())}
-            waiter.stored = len(names - seen)  # sent twice in one batch, it is stored once
-            seen |= names
-            self._stored += waiter.stored
-            self._there += len(waiter.kept) - waiter.stored
-
-    def _write_feedback(self, waiters: Sequence[_Waiter]) -> None:
-        self._forget(waiters)
-        fresh = [one for one in waiters if one.fresh]
-        self._send(fresh, self._store.add_feedback)
+        fresh = [one for one in waiters if one.fresh and one.stored is None]
+        self._send(fresh, add)
         for waiter in fresh:
             waiter.stored = len(waiter.kept)
-            self._stored += waiter.stored
         for waiter in waiters:
-            if not waiter.fresh:  # only on its own can be told what of it was there
-                waiter.stored = self._send([waiter], self._store.add_feedback)
-                self._stored += waiter.stored
-                self._there += len(waiter.kept) - waiter.stored
-
-    def _look_for(self, waiters: Sequence[_Waiter]) -> None:
-        """Note which ids the log has already, once: tried again, it may have those of the first try."""
-        named: dict[str, list[str]] = {}
-        unknown = [one for one in waiters if one.there is None and not one.fresh]
-        for row in (row for waiter in unknown for row in waiter.kept):
-            named.setdefault(row.project, []).append(row.query_id or "")
-        there = {
-            (project, row.query_id)
-            for project, query_ids in named.items()
-            for row in self._store.queries(project=project, query_ids=query_ids)
-        }
-        for waiter in unknown:
-            waiter.there = frozenset(row.query_id or "" for row in waiter.kept if (row.project, row.query_id) in there)
+            if waiter.stored is None:
+                waiter.stored = self._send([waiter], add)
 
     def _send(self, waiters: Sequence[_Waiter], add: Callable[[Sequence[Any]], int]) -> int:
         """Write all rows, those that the database refuses aside, and return how many are new."""
@@ -396,15 +342,9 @@ class Intake:
             self._forgotten -= len(waiter.kept)
 
     def _tell(self, batch: list[_Waiter]) -> None:
-        """Answer everybody of a batch, with one call into the loop that waits."""
-        for loop in {one.loop for one in batch}:
-            with contextlib.suppress(RuntimeError):  # the loop is closed, and with it whoever waited
-                loop.call_soon_threadsafe(_answer, [one for one in batch if one.loop is loop])
-
-
-def _answer(waiters: Sequence[_Waiter]) -> None:
-    for waiter in waiters:
-        waiter.answer()
+        for waiter in batch:
+            with contextlib.suppress(RuntimeError):  # its loop is closed, and nobody waits any more
+                waiter.future.get_loop().call_soon_threadsafe(waiter.answer)
 
 
 def _name(row: Row) -> str:

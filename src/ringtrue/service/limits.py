@@ -1,4 +1,4 @@
-"""How much strangers may ask for: hosts and origins, requests a second, bytes and seconds (V-4)."""
+"""How much strangers may ask for: hosts and origins, requests a second, bytes and seconds."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ringtrue.service.auth import digest, token_of
-from ringtrue.service.errors import Refused, is_page, note_failure, shown
+from ringtrue.service.errors import Refused, is_page
 from ringtrue.service.settings import Network, Rates, Settings
 
 BURST_S = 2.0
@@ -109,20 +108,16 @@ class Doorkeeper:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        try:
-            headers = Headers(scope=scope)
-            if self.trusted and scope.get("client"):
-                scope["client"] = (asked_for(scope["client"][0], headers.getlist("x-forwarded-for"), self.trusted), 0)
-            self._check_host(headers)
-            if self.open and any(name in headers for name in PASSED_ON):
-                said = "this request was passed on by a proxy, and callers need no key here; start the server with --keys"
-                raise Refused(403, "proxied", said)
-            if scope["method"] in UNSAFE:
-                _check_origin(headers)
-            self._check_rate(scope, headers)
-        except Refused as problem:
-            await shown(Request(scope), problem)(scope, receive, send)
-            return
+        headers = Headers(scope=scope)
+        if self.trusted and scope.get("client"):
+            scope["client"] = (asked_for(scope["client"][0], headers.getlist("x-forwarded-for"), self.trusted), 0)
+        self._check_host(headers)
+        if self.open and any(name in headers for name in PASSED_ON):
+            said = "a proxy passed this request on, and callers need no key here; start the server with --keys"
+            raise Refused(403, "proxied", said)
+        if scope["method"] in UNSAFE:
+            _check_origin(headers)
+        self._check_rate(scope, headers)
         await self.app(scope, receive, send)
 
     def _check_host(self, headers: Headers) -> None:
@@ -218,43 +213,27 @@ class Bodies:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begun = False
-
-        async def sent(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
+        headers = Headers(scope=scope)
+        arriving = self._arriving(headers, receive)
+        encoding = headers.get("content-encoding", "identity").lower()
+        if encoding == "gzip":
+            body = await self._inflated_in_time(arriving)
+            scope["headers"] = [
+                *(item for item in scope["headers"] if item[0] not in (b"content-encoding", b"content-length")),
+                (b"content-length", str(len(body)).encode()),
+            ]
+            arriving = replayed(body, receive)
+        elif encoding != "identity":
+            raise Refused(415, "unsupported_type", f"content-encoding '{encoding:.40}' is not read here; use gzip or none")
+        if scope["path"].endswith(ENDLESS):
+            await self.app(scope, arriving, send)
+            return
         try:
-            headers = Headers(scope=scope)
-            arriving = self._arriving(headers, receive)
-            encoding = headers.get("content-encoding", "identity").lower()
-            if encoding == "gzip":
-                body = await self._inflated_in_time(arriving)
-                scope["headers"] = [
-                    *(item for item in scope["headers"] if item[0] not in (b"content-encoding", b"content-length")),
-                    (b"content-length", str(len(body)).encode()),
-                ]
-                arriving = replayed(body, receive)
-            elif encoding != "identity":
-                raise Refused(415, "unsupported_type", f"content-encoding '{encoding:.40}' is not read here; use gzip or none")
-            if scope["path"].endswith(ENDLESS):
-                await self.app(scope, arriving, sent)
-                return
             async with asyncio.timeout(self.seconds):
-                await self.app(scope, arriving, sent)
-        except Refused as problem:
-            await self._tell(problem, scope, receive, send, begun=begun)
+                await self.app(scope, arriving, send)
         except TimeoutError:
             said = f"this took longer than {self.seconds:g} s; larger evaluations go as jobs: Prefer: respond-async"
-            late = Refused(504, "timed_out", said)
-            note_failure(scope, late.status, late)
-            await self._tell(late, scope, receive, send, begun=begun)
-
-    async def _tell(self, problem: Refused, scope: Scope, receive: Receive, send: Send, *, begun: bool) -> None:
-        if begun:
-            raise problem
-        await shown(Request(scope), problem)(scope, receive, send)
+            raise Refused(504, "timed_out", said) from None
 
     def _arriving(self, headers: Headers, receive: Receive) -> Receive:
         announced = headers.get("content-length", "0")

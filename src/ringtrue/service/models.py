@@ -140,12 +140,18 @@ def record_from(kind: type[Answer], *sources: object, **own: Any) -> Answer:
     return kind(**found, **own)
 
 
+def wrong_cursor() -> Refused:
+    """Return the refusal of a cursor that no page has returned."""
+    said = "invalid cursor; take it from `next` of the page before, or start again without one"
+    return Refused(422, "invalid_cursor", said, field="query.cursor")
+
+
 Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="How many at most.")]
 Cursor = Annotated[str | None, Query(max_length=300, description="`next` of the page before.")]
 
 
-def paged(items: list[Item], limit: int, cursor_of: str | Callable[[Item], str]) -> tuple[list[Item], str | None]:
-    """Return the first ``limit`` of ``limit + 1`` items that were asked for, and the cursor behind them, if there are more.
+def paged(items: Sequence[Item], limit: int, cursor_of: str | Callable[[Item], str]) -> tuple[Sequence[Item], str | None]:
+    """Return the first ``limit`` of ``limit + 1`` items that were asked for, and the cursor of the next page, if there is one.
 
     The cursor is the attribute ``cursor_of`` of the last one shown, or what that makes of it.
     """
@@ -153,3 +159,16 @@ def paged(items: list[Item], limit: int, cursor_of: str | Callable[[Item], str])
     if len(items) <= limit:
         return shown, None
     return shown, str(getattr(shown[-1], cursor_of)) if isinstance(cursor_of, str) else cursor_of(shown[-1])
+
+
+def paged_after(items: Sequence[Item], cursor: str | None, limit: int, name: str) -> tuple[Sequence[Item], str | None]:
+    """Return the page of a whole list that follows ``cursor``, the attribute ``name`` of an item, and the next cursor.
+
+    Raises Refused (422) for a cursor that no item has.
+    """
+    start = 0
+    if cursor is not None:
+        start = next((place for place, one in enumerate(items, 1) if getattr(one, name) == cursor), 0)
+        if not start:
+            raise wrong_cursor()
+    return paged(items[start:], limit, name)

@@ -18,7 +18,17 @@ from ringtrue.config import cache_folder
 from ringtrue.errors import InputError, MissingInput, RingtrueError, SpecError
 from ringtrue.golden import load
 from ringtrue.records import Hit
-from ringtrue.retrieve import Collection, Seen, as_expression, build, canonical, indexes_of, names_documents, observing
+from ringtrue.retrieve import (
+    Collection,
+    DocumentStore,
+    Seen,
+    as_expression,
+    build,
+    canonical,
+    indexes_of,
+    names_documents,
+    observing,
+)
 from ringtrue.run import corpus_of
 from ringtrue.run.subject import Subject, subject_of
 from ringtrue.service.errors import Refused
@@ -196,7 +206,7 @@ class Searches:
 
 
 @contextmanager
-def without_place(documents: Collection | None) -> Iterator[None]:
+def without_place(documents: DocumentStore | None) -> Iterator[None]:
     """Keep where documents lie out of what is raised inside: callers are told of the documents, not of the machine."""
     try:
         yield

@@ -120,7 +120,8 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
     check_settings(settings)
     with _listening(settings.host, settings.port) as listener:
         app = create_app(settings, Service(settings))
-        protocol = for_server(app, https=settings.https, most_connections=_connections(MOST_CONNECTIONS))
+        most = _connections(MOST_CONNECTIONS)
+        protocol = for_server(https=settings.https, most=most)
         config = uvicorn.Config(
             app,
             http=protocol,
@@ -132,6 +133,7 @@ def run(settings: Settings, *, ready: Callable[[str], None] = lambda url: None) 
             date_header=True,
             timeout_graceful_shutdown=GRACE_S,
             timeout_keep_alive=30,
+            limit_concurrency=most + 1,  # if no connection can be closed for a new one
         )
         with _ending_well():
             Announced(config).run([listener])

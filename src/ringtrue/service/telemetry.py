@@ -12,7 +12,7 @@ import platform
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -90,7 +90,8 @@ class Telemetry:
         self._every = timedelta(seconds=settings.history_seconds)
         self._about = {"version": version("ringtrue"), "python": platform.python_version()}
         self.names = Names(prefix=settings.prefix, own=settings.gauges)
-        self._durations = Durations()
+        self.durations = Durations()
+        """How long requests and searches took; whoever answers them counts them there."""
         self._parts = (
             _Part("queue", self._queue, of_store=False),
             _Part("quality", readings.Quality(settings.retriever), SLOW),
@@ -115,21 +116,6 @@ class Telemetry:
         self._wake, self._stop = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
-    # ── what happens ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def observe_request(self, method: str, route: str, status: int, seconds: float, *, project: str | None = None) -> None:
-        """Count a request; ``route`` is the template of its address, ``project`` that of its caller, None where nobody's."""
-        self._durations.request(method, route, status, seconds, project=project)
-
-    def observe_search(self, project: str, seconds: float) -> None:
-        """Count a search that was served or logged, by how long it took."""
-        self._durations.search(project, seconds)
-
-    def observe_searches(self, project: str, seconds: Iterable[float]) -> None:
-        """Count several."""
-        for one in seconds:
-            self._durations.search(project, one)
-
     def evaluated(self, project: str) -> None:
         """Say that a project was evaluated or gated: its gauges are written down at once, by the background where it runs."""
         if self._thread is None:
@@ -137,8 +123,6 @@ class Telemetry:
         else:
             self._due.append(project)
             self._wake.set()
-
-    # ── what is told ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def scrape(self, project: str, accept: str | None = None, *, key_ends: datetime | None = None) -> tuple[bytes, str]:
         """Return the metrics of a project for Prometheus, with their content type: OpenMetrics if ``accept`` asks for it.
@@ -150,7 +134,7 @@ class Telemetry:
             found.append(Reading("ringtrue_scrape_key_expires_timestamp_seconds", key_ends.timestamp()))
         # The operator's own project sees the requests that came with nobody's key, too.
         seen = {project, NOBODY} if project == self._settings.project else {project}
-        told = [*families(project, found, self.names), *self._durations.families(seen, self.names)]
+        told = [*families(project, found, self.names), *self.durations.families(seen, self.names)]
         return encoded(told, accept)
 
     def readings(self, project: str, *, refresh: bool = False) -> list[Reading]:

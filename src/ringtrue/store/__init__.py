@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from ringtrue.exports import on_first_use
 
-from ringtrue.store.marks import USER_DELETED as USER_DELETED, user_mark as user_mark
 from ringtrue.store.records import (
     DEFAULT_PROJECT as DEFAULT_PROJECT,
     QUERY_LIST as QUERY_LIST,
+    USER_DELETED as USER_DELETED,
     ABTest as ABTest,
     ApiKey as ApiKey,
     AuditEntry as AuditEntry,
@@ -31,15 +31,16 @@ from ringtrue.store.records import (
     StoredJudgment as StoredJudgment,
     StoredResult as StoredResult,
     StoredRun as StoredRun,
+    StoredRating as StoredRating,
     TestPoint as TestPoint,
+    user_mark as user_mark,
 )
 from ringtrue.store.times import timestamp as timestamp
 
 if TYPE_CHECKING:
     from ringtrue.store.archive import archived_queries as archived_queries
     from ringtrue.store.retention import Pruned as Pruned, Retention as Retention
-    from ringtrue.store.reviews import Rating as Rating
-    from ringtrue.store.rows import result_columns as result_columns
+    from ringtrue.store.tables import result_columns as result_columns
     from ringtrue.store.store import Store as Store
 else:
     __getattr__, __dir__ = on_first_use(__name__)

@@ -5,30 +5,30 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import (
     ARRAY,
-    BigInteger,
     ColumnElement,
     Connection,
-    Select,
     Table,
     Text,
     any_,
     bindparam,
+    delete,
     func,
     literal,
     select,
     tuple_,
+    update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.types import TypeEngine
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import schema, wal
@@ -38,8 +38,10 @@ from ringtrue.store.engine import WRITES, Address, Engines, address
 from ringtrue.store.faults import explained
 from ringtrue.store.records import DEFAULT_PROJECT
 from ringtrue.store.rows import Form, Row, structure, words
+from ringtrue.store.times import timestamp
 
 Record = TypeVar("Record")
+Moment = str | datetime
 
 
 class Base:
@@ -148,36 +150,80 @@ class Base:
             with connection.begin():
                 yield connection
 
-    def _all(self, form: Form[Record], statement: Select[Any]) -> list[Record]:
-        with self._reading() as connection:
-            return [form.read(row) for row in connection.execute(statement).mappings()]
+    def _where(
+        self,
+        form: Form[Any],
+        project: str,
+        *more: ColumnElement[bool],
+        since: Moment | None = None,
+        until: Moment | None = None,
+        **columns: str | Sequence[str] | None,
+    ) -> list[ColumnElement[bool]]:
+        """Return the conditions: this project, a time from ``since`` on and before ``until``, and values of columns.
 
-    def _one(self, form: Form[Record], **key: str) -> Record | None:
-        """Return the record that these columns name; None where there is none."""
-        this = [form.table.c[name] == words(value) for name, value in key.items()]
-        return next(iter(self._all(form, select(form.table).where(*this))), None)
+        A column must equal a text, or one of several; None asks nothing of it.
+        """
+        table = form.table.c
+        found = [table.project == words(project), *more]
+        at = table.created_at if "created_at" in table else table.at if "at" in table else None
+        if at is not None and since is not None:
+            found.append(at >= timestamp(since))
+        if at is not None and until is not None:
+            found.append(at < timestamp(until))
+        for name, value in columns.items():
+            if isinstance(value, str):
+                found.append(table[name] == words(value))
+            elif value is not None:
+                found.append(among(self.address.kind, table[name], value))
+        return found
+
+    def _all(
+        self, form: Form[Record], where: Sequence[ColumnElement[bool]], *order: ColumnElement[Any], limit: int | None = None
+    ) -> list[Record]:
+        with self._reading() as connection:
+            found = connection.execute(select(form.table).where(*where).order_by(*order).limit(limit))
+            return [form.read(row) for row in found.mappings()]
+
+    def _one(self, form: Form[Record], project: str, **key: str) -> Record | None:
+        """Return the record that these columns name; None if there is none."""
+        return next(iter(self._all(form, self._where(form, project, **key))), None)
+
+    def _in_time(
+        self, form: Form[Record], where: Sequence[ColumnElement[bool]], *, limit: int | None, newest: bool, few: bool = False
+    ) -> list[Record]:
+        """Return records in the order of time and of their keys, so that pages never overlap: the first or the newest ones.
+
+        A few that are named are sorted by an expression: SQLite would rather walk through a whole project in its index.
+        """
+        at, name = form.table.c.created_at, form.table.c["query_id" if "query_id" in form.key else form.key[-1]]
+        order = (at.concat("") if few else at, name)
+        if not newest or limit is None:
+            return self._all(form, where, *order, limit=limit)
+        return self._all(form, where, *(column.desc() for column in order), limit=limit)[::-1]
 
     def _newest(
         self,
         form: Form[Record],
-        name: str,
-        found: Sequence[ColumnElement[bool]],
+        where: Sequence[ColumnElement[bool]],
         *,
         project: str,
         limit: int | None,
         before: str | None,
     ) -> list[Record]:
-        """Return records of a project, the newest first; ``before`` goes on behind the one whose column ``name`` it is."""
-        table, mine = form.table, form.table.c.project == words(project)
-        order = (table.c.created_at, table.c.id)
-        statement = select(table).where(mine, *found).order_by(*(column.desc() for column in order)).limit(limit)
+        """Return records, the newest first; ``before`` goes on behind the one with this key."""
+        table, name = form.table.c, form.key[-1]
+        order = (table.created_at, table.id)
+        if before is not None:
+            with self._reading() as connection:
+                place = connection.execute(select(*order).where(*self._where(form, project, **{name: before}))).first()
+            if place is None:
+                raise MissingInput(f"project {project!r} has no {name} {before!r} to go on behind; ask for the first")
+            where = [*where, tuple_(*order) < tuple_(*place)]
+        return self._all(form, where, *(column.desc() for column in order), limit=limit)
+
+    def _distinct(self, column: ColumnElement[str], where: Sequence[ColumnElement[bool]]) -> list[str]:
         with self._reading() as connection:
-            if before is not None:
-                place = connection.execute(select(*order).where(mine, table.c[name] == words(before))).first()
-                if place is None:
-                    raise MissingInput(f"project {project!r} has no {name} {before!r} to go on behind; ask for the first")
-                statement = statement.where(tuple_(*order) < tuple_(*place))
-            return [form.read(row) for row in connection.execute(statement).mappings()]
+            return sorted(connection.scalars(select(column).where(*where).distinct()))
 
     def _add(self, form: Form[Record], records: Sequence[Record], *, replace: bool = False) -> int:
         """Add records in one transaction; return how many were written. One that is there stays, or is replaced."""
@@ -186,6 +232,51 @@ class Base:
         rows = form.rows(records)
         with self._writing() as connection:
             return insert(connection, form.table, rows, key=form.key, replace=replace)
+
+    def _change(
+        self, form: Form[Record], project: str, change: Callable[[Record], Record | None], missing: str, **key: str
+    ) -> Record | None:
+        """Change a record in one transaction, so that whoever else changes it waits; return what it became.
+
+        ``change`` returns None to leave it as it is. Raises MissingInput (``missing``) if there is no such record.
+        """
+        with self._writing() as connection:
+            return change_row(connection, form, self._where(form, project, **key), change, missing)
+
+    def _delete(self, table: Table, *where: ColumnElement[bool]) -> int:
+        """Delete rows; return how many there were."""
+        with self._writing() as connection:
+            return int(connection.execute(delete(table).where(*where)).rowcount)
+
+    def _update(self, table: Table, *where: ColumnElement[bool], **values: Any) -> int:
+        """Set columns of rows; return how many there were."""
+        with self._writing() as connection:
+            return int(connection.execute(update(table).where(*where).values(values)).rowcount)
+
+
+def change_row(
+    connection: Connection,
+    form: Form[Record],
+    where: Sequence[ColumnElement[bool]],
+    change: Callable[[Record], Record | None],
+    missing: str,
+) -> Record | None:
+    """Change a record, whose row nobody else can change before this transaction ends; return what it became, None if nothing.
+
+    Raises MissingInput, saying what is ``missing``, if there is no such record, InputError if its key would change.
+    """
+    row = connection.execute(select(form.table).where(*where).with_for_update()).mappings().first()
+    if row is None:
+        raise MissingInput(missing)
+    new = change(form.read(row))
+    if new is None:
+        return None
+    written = form.row(new)
+    for name in form.key:
+        if written[name] != row[name]:
+            raise InputError(f"the {name} of a row cannot change from {row[name]!r} to {written[name]!r}; add another row")
+    connection.execute(update(form.table).where(form.table.c.id == row["id"], *where).values(written))
+    return form.read(written)
 
 
 def insert(connection: Connection, table: Table, rows: Sequence[Row], *, key: Sequence[str] = (), replace: bool = False) -> int:
@@ -200,21 +291,13 @@ def insert(connection: Connection, table: Table, rows: Sequence[Row], *, key: Se
     return int(result.rowcount)
 
 
-def among(kind: str, column: ColumnElement[Any], values: Sequence[str]) -> ColumnElement[bool]:
-    """Return the condition that a column is one of any number of texts, which travel as one parameter."""
-    return _listed(kind, column, [words(value) for value in values], Text())
-
-
-def numbered(kind: str, column: ColumnElement[Any], values: Sequence[int]) -> ColumnElement[bool]:
-    """Return the same for whole numbers."""
-    return _listed(kind, column, values, BigInteger())
-
-
-def _listed(kind: str, column: ColumnElement[Any], values: Sequence[Any], of: TypeEngine[Any]) -> ColumnElement[bool]:
+def among(kind: str, column: ColumnElement[Any], values: Sequence[str] | Sequence[int]) -> ColumnElement[bool]:
+    """Return the condition that a column is one of any number of texts or whole numbers, which travel as one parameter."""
+    given = [words(value) if isinstance(value, str) else value for value in values]
     if kind == "sqlite":
-        each = func.json_each(bindparam(None, structure(list(values)), Text, unique=True)).table_valued("value")
+        each = func.json_each(bindparam(None, structure(given), Text, unique=True)).table_valued("value")
         return column.in_(select(each.c.value))
-    return column == any_(literal(list(values), ARRAY(of)))
+    return column == any_(literal(given, ARRAY(column.type)))
 
 
 _CREATING = threading.Lock()

@@ -15,7 +15,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from sqlalchemy import Connection, LargeBinary, Table, delete, func, select, tex
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import schema
 from ringtrue.store.archive import PRIVATE, read_lines, replace_file, sync_folder
-from ringtrue.store.base import Base
+from ringtrue.store.base import Base, Moment
 from ringtrue.store.faults import explained
 from ringtrue.store.tables import TABLES
 from ringtrue.store.times import timestamp
@@ -37,10 +37,10 @@ PORTABLE = ".jsonl.gz"
 Values = Sequence[Any]
 
 
-class Copying(Base):
+class BackupStore(Base):
     """The store as a whole."""
 
-    def backup(self, path: str | Path, *, now: datetime | str, overwrite: bool = False) -> dict[str, int]:
+    def backup(self, path: str | Path, *, now: Moment, overwrite: bool = False) -> dict[str, int]:
         """Write a backup while others write, and return the rows of each table.
 
         A name that ends with ``.jsonl.gz`` gets the portable form, which restores on either database; any other gets a copy of
@@ -95,32 +95,23 @@ class Copying(Base):
         if source.address == self.address:
             raise InputError(f"store {self.address} cannot be copied to itself; name another")
         with source._reading() as connection:
-            found = ((table, _rows(connection, table, str(source.address))) for table in TABLES)
+            found = ((table, names, _rows(connection, table, names, str(source.address))) for table, names in _COLUMNS.items())
             return self._take(found, replace=replace)
 
-    def survey(self) -> None:
-        """Let PostgreSQL look at once at what its tables hold, after many rows were added; on SQLite nothing.
-
-        It plans by what it saw last. Left to itself it looks a minute or more later, and reads a whole log until then where an
-        index would do.
-        """
-        with self._writing() as connection:
-            _survey(connection)
-
-    def _take(self, tables: Iterator[tuple[Table, Iterator[Values]]], *, replace: bool) -> dict[str, int]:
+    def _take(self, tables: Iterator[tuple[Table, Sequence[str], Iterator[Values]]], *, replace: bool) -> dict[str, int]:
         with self._writing() as connection:
             _make_room(connection, str(self.address), replace=replace)
-            counts = {table.name: _fill(connection, table, rows) for table, rows in tables}
+            counts = {table.name: _fill(connection, table, names, rows) for table, names, rows in tables}
             _survey(connection)
             return counts
 
     def _dumped(self, now: str, counts: dict[str, int]) -> Iterator[str]:
         with self._reading() as connection:
             yield json.dumps({"ringtrue store": FORMAT, "schema": schema.HEAD, "made_at": now})
-            for table in TABLES:
-                yield json.dumps({"table": table.name, "columns": [column.name for column in _columns(table)]})
+            for table, names in _COLUMNS.items():
+                yield json.dumps({"table": table.name, "columns": names})
                 digest, counts[table.name] = hashlib.sha256(), 0
-                for row in _rows(connection, table, str(self.address)):
+                for row in _rows(connection, table, names, str(self.address)):
                     line = _line(row)
                     digest.update(line.encode())
                     counts[table.name] += 1
@@ -161,16 +152,15 @@ def _files(store: Path) -> set[Path]:
     return {store.with_name(store.name + ending).resolve() for ending in ("", "-wal", "-shm")}
 
 
-def _columns(table: Table) -> list[Any]:
-    """Return the columns that mean something elsewhere: a row's number does not."""
-    return [column for column in table.columns if column.name != "id"]
+_COLUMNS = {table: [column.name for column in table.columns if column.name != "id"] for table in TABLES}
+"""The columns that mean something elsewhere: a row's number does not."""
 
 
-def _rows(connection: Connection, table: Table, place: str) -> Iterator[Values]:
+def _rows(connection: Connection, table: Table, names: Sequence[str], place: str) -> Iterator[Values]:
     """Yield the rows of a table in the order in which they were written."""
     size = _batch(table)
     streamed = {"stream_results": True, "max_row_buffer": size}
-    found = select(*_columns(table)).order_by(table.c.id)
+    found = select(*(table.c[name] for name in names)).order_by(table.c.id)
     with explained(place), connection.execute(found, execution_options=streamed) as result:
         for part in result.partitions(size):
             yield from map(tuple, part)
@@ -206,32 +196,23 @@ def _survey(connection: Connection) -> None:
         connection.execute(text("ANALYZE " + ", ".join(table.name for table in TABLES)))
 
 
-def _fill(connection: Connection, table: Table, rows: Iterator[Values]) -> int:
+def _fill(connection: Connection, table: Table, names: Sequence[str], rows: Iterator[Values]) -> int:
     """Insert rows and compare what is there afterwards with what came."""
-    names = [column.name for column in _columns(table)]
-    came, count, batch, size = hashlib.sha256(), 0, list[dict[str, Any]](), _batch(table)
-
-    def write() -> None:
-        if batch:
-            connection.execute(table.insert(), batch)
-            batch.clear()
-
-    for row in rows:
-        came.update(_line(row).encode())
-        count += 1
-        batch.append(dict(zip(names, row, strict=True)))
-        if len(batch) == size:
-            write()
-    write()
+    came, count = hashlib.sha256(), 0
+    while batch := list(islice(rows, _batch(table))):
+        for row in batch:
+            came.update(_line(row).encode())
+        count += len(batch)
+        connection.execute(table.insert(), [dict(zip(names, row, strict=True)) for row in batch])
     there = hashlib.sha256()
-    for row in _rows(connection, table, "here"):
+    for row in _rows(connection, table, names, "here"):
         there.update(_line(row).encode())
     if there.digest() != came.digest():
         raise InputError(f"table {table.name} does not read back as it was written; nothing was kept")
     return count
 
 
-def _tables_in(file: Path) -> Iterator[tuple[Table, Iterator[Values]]]:
+def _tables_in(file: Path) -> Iterator[tuple[Table, Sequence[str], Iterator[Values]]]:
     """Yield the tables of a portable backup with their rows; raises InputError for one that is cut off or changed."""
     lines = _values(file)
     _, head = next(lines, ("", None))
@@ -242,11 +223,11 @@ def _tables_in(file: Path) -> Iterator[tuple[Table, Iterator[Values]]]:
             f"{file}: has schema {head.get('schema')}, this Ringtrue writes {schema.HEAD}; restore it with the Ringtrue that "
             "wrote it, then run: ringtrue store upgrade"
         )
-    for table in TABLES:
+    for table, names in _COLUMNS.items():
         _, start = next(lines, ("", None))
-        if start != {"table": table.name, "columns": [column.name for column in _columns(table)]}:
+        if not isinstance(start, dict) or start.get("table") != table.name or sorted(start.get("columns", ())) != sorted(names):
             raise _changed(file)
-        yield table, _rows_in(file, lines)
+        yield table, start["columns"], _rows_in(file, lines)
     _, end = next(lines, ("", None))
     if not isinstance(end, dict) or "end" not in end:
         raise _changed(file)

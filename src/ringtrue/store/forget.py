@@ -1,4 +1,4 @@
-"""Forgetting a user (L-3): everything that hangs on the user's searches, in the database and in the archives."""
+"""Forgetting a user: everything that hangs on the user's searches, in the database and in the archives."""
 
 from __future__ import annotations
 
@@ -17,24 +17,14 @@ from sqlalchemy import Column, ColumnElement, Connection, Select, Table, and_, d
 
 from ringtrue.errors import InputError
 from ringtrue.store.archive import matching, remove_lines
-from ringtrue.store.base import among, insert, numbered
-from ringtrue.store.marks import USER_DELETED, user_mark
-from ringtrue.store.records import DEFAULT_PROJECT, AuditEntry
-from ringtrue.store.retention import Keeping
-from ringtrue.store.rows import AUDIT, structure, words
-from ringtrue.store.tables import (
-    archives,
-    audit,
-    eval_feedback,
-    eval_judgments,
-    eval_queries,
-    eval_shadow_runs,
-    jobs,
-    replies,
-    reviews,
-)
+from ringtrue.store.base import Moment, among, insert
+from ringtrue.store.records import DEFAULT_PROJECT, USER_DELETED, AuditEntry, user_mark
+from ringtrue.store.retention import RetentionStore
+from ringtrue.store.rows import structure, words
+from ringtrue.store.tables import AUDIT, FEEDBACK, JOB, JUDGMENT, QUERY, REPLY, REVIEW, SHADOW, archives
 from ringtrue.store.times import timestamp
 
+audit, reviews, eval_judgments = AUDIT.table, REVIEW.table, JUDGMENT.table
 REFRESH = "golden refresh"
 """How the audit trail calls entries that list the questions of a golden set."""
 _WORD = re.compile(r"\w+")
@@ -52,18 +42,16 @@ def spelling(text: str) -> str:
 
 @dataclass
 class _Traces:
-    """What a user's searches left behind: their ids with the words of each, sessions, texts, and what was done with items."""
+    """What a user's searches left behind: their ids with the words of each, sessions, and what was done with items."""
 
     user_id: str
     queries: dict[str, str] = field(default_factory=dict)
     sessions: set[str] = field(default_factory=set)
-    texts: set[str] = field(default_factory=set)
     acts: list[tuple[str | None, str, str | None]] = field(default_factory=list)
     """Item, session and search of each event."""
 
     def add(self, query_id: str, session_id: str | None, text: str) -> None:
         self.queries[query_id] = spelling(text)
-        self.texts.add(text)
         if session_id is not None:
             self.sessions.add(session_id)
 
@@ -74,10 +62,10 @@ class _Traces:
         })  # fmt: skip
 
 
-class Forgetting(Keeping):
+class UserDeletion(RetentionStore):
     """The store as it forgets a user."""
 
-    def delete_user(self, user_id: str, *, project: str = DEFAULT_PROJECT, now: datetime | str | None = None) -> int:
+    def delete_user(self, user_id: str, *, project: str = DEFAULT_PROJECT, now: Moment | None = None) -> int:
         """Delete a user's searches and events, and all that refers to them; return how many rows went, archived ones included.
 
         Words that nobody else in the log searched for, and no golden set asks, go from judgments, review items and the audit
@@ -104,8 +92,7 @@ class Forgetting(Keeping):
 
     def forget_archive(self, path: str | Path) -> bool:
         """Note that an archive no longer exists anywhere; return whether this store had written it."""
-        with self._writing() as connection:
-            return bool(connection.execute(delete(archives).where(archives.c.path == str(Path(path).absolute()))).rowcount)
+        return bool(self._delete(archives, archives.c.path == str(Path(path).absolute())))
 
     def _forget(self, user_id: str, project: str, now: str | None) -> tuple[dict[str, int], list[str]]:
         """Return the rows by table that went, and the archives that could not be changed; without a time nothing goes."""
@@ -137,20 +124,16 @@ class Forgetting(Keeping):
             for line in found:
                 traces.add(line["query_id"], line["session_id"], line["query"])
             if found and not dry_run:
-                self._shorten(project, path, len(found))
+                this = (archives.c.project == words(project), archives.c.path == str(path))
+                self._update(archives, *this, rows=archives.c.rows - len(found))
         return traces, count, held
-
-    def _shorten(self, project: str, path: Path, count: int) -> None:
-        with self._writing() as connection:
-            this = (archives.c.project == words(project), archives.c.path == str(path))
-            connection.execute(update(archives).where(*this).values(rows=archives.c.rows - count))
 
 
 class _Undone(Exception):
     """Everything was counted, and stays."""
 
 
-class _Said(NamedTuple):
+class _Source(NamedTuple):
     """Words as somebody else has them, and where."""
 
     query_id: str
@@ -163,56 +146,51 @@ class _Words:
     def __init__(self, connection: Connection, project: str, traces: _Traces) -> None:
         self._connection, self._project, self._traces = connection, project, traces
         self._keys = frozenset(traces.queries.values())
-        self._others: dict[str, _Said] | None = None
-        self._exact: set[str] = set()
+        self._others: dict[str, _Source] | None = None
 
     def are_theirs(self, text: object) -> bool:
         """True where the user searched for these words."""
         return isinstance(text, str) and spelling(text) in self._keys
 
-    def elsewhere(self, key: str) -> _Said | None:
+    def elsewhere(self, key: str) -> _Source | None:
         """Return the words as somebody else searched for them, the oldest search first, or a golden set asks them."""
         if self._others is None:  # the whole log is read for this: only where somebody kept words of the user
             self._others = self._find()
         return self._others.get(key)
 
     def instead(self, text: str) -> str | None:
-        """Return what may stand for a text: the text, another's spelling where this one is the user's alone, or None."""
+        """Return a text, another's spelling of it if it is the user's, or None if nobody else has these words."""
         if not self.are_theirs(text):
             return text
         other = self.elsewhere(spelling(text))
-        if other is None or text in self._exact or text not in self._traces.texts:
-            return None if other is None else text
-        return other.text
+        return None if other is None else other.text
 
-    def _find(self) -> dict[str, _Said]:
-        found: dict[str, _Said] = {}
-        log = eval_queries.c
+    def _find(self) -> dict[str, _Source]:
+        found: dict[str, _Source] = {}
+        log = QUERY.table.c
         asked = select(reviews.c.query_id, reviews.c.query, reviews.c.metadata).where(
             reviews.c.project == self._project, _names(reviews.c.metadata, "golden")
         )
         for query_id, text, facts in self._connection.execute(asked):
             if "golden" in json.loads(facts) and self.are_theirs(text):
-                self._exact.add(text)
-                found.setdefault(spelling(text), _Said(query_id, text))
+                found.setdefault(spelling(text), _Source(query_id, text))
         same = [
             text
             for text in self._connection.scalars(select(log.query).where(log.project == self._project).distinct())
             if self.are_theirs(text)
         ]
-        self._exact.update(same)
         searches = (
             select(log.query_id, log.query)
             .where(log.project == self._project, among(self._connection.dialect.name, log.query, same))
             .order_by(log.created_at.desc(), log.query_id.desc())
         )
         for query_id, text in self._connection.execute(searches) if same else ():
-            found[spelling(text)] = _Said(query_id, text)
+            found[spelling(text)] = _Source(query_id, text)
         return found
 
 
 def _delete(connection: Connection, project: str, traces: _Traces) -> dict[str, int]:
-    log, events = eval_queries.c, eval_feedback.c
+    log, events = QUERY.table.c, FEEDBACK.table.c
     mine = and_(log.project == project, log.user_id == traces.user_id)
     for query_id, session_id, text in connection.execute(select(log.query_id, log.session_id, log.query).where(mine)):
         traces.add(query_id, session_id, text)
@@ -226,10 +204,10 @@ def _delete(connection: Connection, project: str, traces: _Traces) -> dict[str, 
     acted = and_(events.project == project, or_(events.user_id == traces.user_id, nobodys))
     acts = connection.execute(select(events.memory_id, events.session_id, events.query_id).where(acted))
     traces.acts += [(item, session, query_id) for item, session, query_id in acts]
-    shadowed = and_(eval_shadow_runs.c.project == project, of(eval_shadow_runs.c.query_id, traces.queries))
+    shadowed = and_(SHADOW.table.c.project == project, of(SHADOW.table.c.query_id, traces.queries))
     gone = {
         table.name: connection.execute(delete(table).where(where)).rowcount
-        for table, where in ((eval_queries, mine), (eval_feedback, acted), (eval_shadow_runs, shadowed))
+        for table, where in ((QUERY.table, mine), (FEEDBACK.table, acted), (SHADOW.table, shadowed))
     }
     found = _Words(connection, project, traces)
     kept = {
@@ -244,7 +222,7 @@ def _delete(connection: Connection, project: str, traces: _Traces) -> dict[str, 
     for table, (change, columns, where) in kept.items():
         rows = select(table.c.id, *(table.c[name] for name in columns)).where(table.c.project == project, where)
         gone[table.name] = _change(connection, project, table, rows, partial(change, found=found, traces=traces))
-    for table, names in ((jobs, ("request", "result", "error")), (replies, ("body",))):
+    for table, names in ((JOB.table, ("request", "result", "error")), (REPLY.table, ("body",))):
         rows = select(table.c.id, *(table.c[name] for name in names)).where(table.c.project == project)
         few = connection.execute(rows, execution_options={"yield_per": 8})  # one may be several megabytes
         ids = [number for number, *texts in few if any(_tells(_read(text), found, traces) for text in texts)]
@@ -270,7 +248,7 @@ def _change(connection: Connection, project: str, table: Table, rows: Select[Any
 def _delete_rows(connection: Connection, project: str, table: Table, ids: Sequence[int]) -> int:
     if not ids:
         return 0
-    these = (table.c.project == project, numbered(connection.dialect.name, table.c.id, ids))
+    these = (table.c.project == project, among(connection.dialect.name, table.c.id, ids))
     return int(connection.execute(delete(table).where(*these)).rowcount)
 
 

@@ -1,4 +1,4 @@
-"""Keys to the service (V-4): random tokens of which only the hash is stored; scoped, for one project, expiring, revocable.
+"""Keys to the service: random tokens of which only the hash is stored; scoped, for one project, expiring, revocable.
 
 A token has 256 random bits, so that its plain SHA-256 tells nobody anything: there is no dictionary to try.
 """
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import get_args
 
-from sqlalchemy import select, update
+from sqlalchemy import select
 
 from ringtrue.answers import Scope
 from ringtrue.errors import InputError, nearest
-from ringtrue.store.base import Base, insert
+from ringtrue.store.base import Base, Moment, insert
 from ringtrue.store.records import DEFAULT_PROJECT, ApiKey
-from ringtrue.store.rows import KEY, words
+from ringtrue.store.tables import KEY
 from ringtrue.store.times import timestamp
 
 PREFIX = "rt_"
@@ -28,7 +28,7 @@ USED_EVERY = timedelta(minutes=1)
 """The last use is noted so often at most: not every call to the service should be a write."""
 
 
-class Keys(Base):
+class KeyStore(Base):
     """The keys of all projects."""
 
     def create_key(
@@ -36,9 +36,9 @@ class Keys(Base):
         name: str,
         scopes: Sequence[Scope],
         *,
-        now: datetime | str,
+        now: Moment,
         project: str = DEFAULT_PROJECT,
-        expires_at: datetime | str | None = None,
+        expires_at: Moment | None = None,
     ) -> tuple[ApiKey, str]:
         """Make a key and return it with its token, which cannot be had a second time.
 
@@ -71,7 +71,7 @@ class Keys(Base):
                 raise InputError(f"there is a key {key.key_id!r}, or one with this token, already; make a new one")
         return KEY.read(row)
 
-    def verify_key(self, token: str, *, now: datetime | str) -> ApiKey | None:
+    def verify_key(self, token: str, *, now: Moment) -> ApiKey | None:
         """Return the key that a token belongs to, and note its use; None where there is none, or it ended or was revoked."""
         table, moment = KEY.table, timestamp(now)
         with self._reading() as connection:
@@ -81,24 +81,19 @@ class Keys(Base):
         due = timestamp(datetime.fromisoformat(moment) - USED_EVERY)
         if row["last_used_at"] is not None and row["last_used_at"] > due:
             return KEY.read(row)
-        with self._writing() as connection:
-            # Revoked in between it opens nothing any more, not even once.
-            still = (table.c.id == row["id"], table.c.revoked_at.is_(None))
-            if not connection.execute(update(table).where(*still).values(last_used_at=moment)).rowcount:
-                return None
+        # Revoked in between it opens nothing any more, not even once.
+        if not self._update(table, table.c.id == row["id"], table.c.revoked_at.is_(None), last_used_at=moment):
+            return None
         return KEY.read({**row, "last_used_at": moment})
 
     def keys(self, *, project: str = DEFAULT_PROJECT) -> list[ApiKey]:
         """Return the keys of a project in the order they were made, those that ended or were revoked too."""
-        table = KEY.table
-        return self._all(KEY, select(table).where(table.c.project == words(project)).order_by(table.c.id))
+        return self._all(KEY, self._where(KEY, project), KEY.table.c.id)
 
-    def revoke_key(self, key_id: str, *, now: datetime | str, project: str = DEFAULT_PROJECT) -> bool:
+    def revoke_key(self, key_id: str, *, now: Moment, project: str = DEFAULT_PROJECT) -> bool:
         """End a key at once; return whether there was one that was not revoked."""
-        table = KEY.table
-        this = (table.c.project == words(project), table.c.key_id == words(key_id), table.c.revoked_at.is_(None))
-        with self._writing() as connection:
-            return bool(connection.execute(update(table).where(*this).values(revoked_at=timestamp(now))).rowcount)
+        where = self._where(KEY, project, KEY.table.c.revoked_at.is_(None), key_id=key_id)
+        return bool(self._update(KEY.table, *where, revoked_at=timestamp(now)))
 
 
 def _hash(token: str) -> str:

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from ringtrue.errors import InputError
 from ringtrue.store.base import Base, insert
-from ringtrue.store.base import among as one_of
 from ringtrue.store.records import DEFAULT_PROJECT, KeptVersion, StoredBaseline, StoredExperiment, StoredGoldenSet, StoredRun
-from ringtrue.store.rows import BASELINE, EXPERIMENT, GOLDEN_SET, RUN, Form, words
+from ringtrue.store.rows import Form, words
+from ringtrue.store.tables import BASELINE, EXPERIMENT, GOLDEN_SET, RUN
 
 Record = TypeVar("Record", StoredGoldenSet, StoredBaseline)
 
 
-class Library(Base):
+class LibraryStore(Base):
     """Golden sets, baselines, experiments and runs."""
 
     def save_golden_set(self, row: StoredGoldenSet) -> bool:
-        """Keep a version of a golden set; return False where it is there already, the same.
+        """Keep a version of a golden set; return False if it is there already, the same.
 
-        Raises InputError where that version holds something else: what was measured with it must stay what it was.
+        Raises InputError if that version holds something else: what was measured with it must stay what it was.
         """
         return self._save(GOLDEN_SET, row, _taken("golden set", row))
 
     def golden_set(self, name: str, version: str | None = None, *, project: str = DEFAULT_PROJECT) -> StoredGoldenSet | None:
-        """Return a version of a golden set, the one that was saved last unless named; None where there is none."""
+        """Return a version of a golden set, the one that was saved last unless named; None if there is none."""
         return self._version(GOLDEN_SET, name, version, project)
 
     def golden_sets(self, *, project: str = DEFAULT_PROJECT, name: str | None = None) -> list[KeptVersion]:
@@ -39,7 +39,7 @@ class Library(Base):
         return self._save(BASELINE, row, _taken("baseline", row))
 
     def baseline(self, name: str, version: str | None = None, *, project: str = DEFAULT_PROJECT) -> StoredBaseline | None:
-        """Return a version of a baseline, the one that was saved last unless named; None where there is none."""
+        """Return a version of a baseline, the one that was saved last unless named; None if there is none."""
         return self._version(BASELINE, name, version, project)
 
     def baselines(self, *, project: str = DEFAULT_PROJECT, name: str | None = None) -> list[KeptVersion]:
@@ -55,9 +55,10 @@ class Library(Base):
         experiments at once do not give the same number. Raises InputError for an id that is taken, or another project.
         """
         table = EXPERIMENT.table
-        taken = select(table.c.experiment_id).where(table.c.project == words(project)).order_by(table.c.id)
+        taken = select(table.c.experiment_id).where(*self._where(EXPERIMENT, project)).order_by(table.c.id)
         with self._writing() as connection:
-            _alone(connection, table.name)
+            if connection.dialect.name == "postgresql":  # on SQLite one that writes is alone anyway
+                connection.exec_driver_sql(f"LOCK TABLE {table.name} IN SHARE ROW EXCLUSIVE MODE")
             rows = [EXPERIMENT.row(experiment) for experiment in make(list(connection.scalars(taken)))]
             for row in rows:
                 if row["project"] != words(project):
@@ -67,32 +68,27 @@ class Library(Base):
         return [EXPERIMENT.read(row) for row in rows]
 
     def experiment(self, experiment_id: str, *, project: str = DEFAULT_PROJECT) -> StoredExperiment | None:
-        """Return one experiment; None where there is none of that id."""
-        return self._one(EXPERIMENT, project=project, experiment_id=experiment_id)
+        """Return one experiment; None if there is none of that id."""
+        return self._one(EXPERIMENT, project, experiment_id=experiment_id)
 
     def experiments(self, *, project: str = DEFAULT_PROJECT, limit: int | None = None) -> list[StoredExperiment]:
         """Return experiments in the order they were added; ``limit`` takes the last ones."""
-        table = EXPERIMENT.table
-        newest = select(table).where(table.c.project == words(project)).order_by(table.c.id.desc()).limit(limit)
-        return self._all(EXPERIMENT, newest)[::-1]
+        return self._all(EXPERIMENT, self._where(EXPERIMENT, project), EXPERIMENT.table.c.id.desc(), limit=limit)[::-1]
 
     def save_run(self, row: StoredRun) -> bool:
-        """Keep an evaluation with its rankings; return False where it is there already, the same.
+        """Keep an evaluation with its rankings; return False if it is there already, the same.
 
-        Raises InputError where the run id has other content: runs are kept as they were.
+        Raises InputError if the run id has other content: runs are kept as they were.
         """
         return self._save(RUN, row, f"run {row.run_id!r} has other content already; give the run a new id")
 
     def run(self, run_id: str, *, project: str = DEFAULT_PROJECT) -> StoredRun | None:
-        """Return an evaluation with its rankings; None where there is none of that run id."""
-        return self._one(RUN, project=project, run_id=run_id)
+        """Return an evaluation with its rankings; None if there is none of that run id."""
+        return self._one(RUN, project, run_id=run_id)
 
     def run_names(self, *, project: str = DEFAULT_PROJECT, among: Sequence[str] | None = None) -> dict[str, str]:
         """Return the names of the runs whose rankings are kept, by run id: all, or those among the given ids."""
-        column = RUN.table.c.run_id
-        found = select(column, RUN.table.c.name).where(RUN.table.c.project == words(project))
-        if among is not None:
-            found = found.where(one_of(self.address.url.get_backend_name(), column, among))
+        found = select(RUN.table.c.run_id, RUN.table.c.name).where(*self._where(RUN, project, run_id=among))
         with self._reading() as connection:
             return {row.run_id: row.name for row in connection.execute(found)}
 
@@ -109,27 +105,17 @@ class Library(Base):
         return False
 
     def _version(self, form: Form[Record], name: str, version: str | None, project: str) -> Record | None:
-        table = form.table
-        found = select(table).where(table.c.project == words(project), table.c.name == words(name))
-        if version is not None:
-            found = found.where(table.c.version == words(version))
-        return next(iter(self._all(form, found.order_by(table.c.id.desc()).limit(1))), None)
+        where = self._where(form, project, name=name, version=version)
+        return next(iter(self._all(form, where, form.table.c.id.desc(), limit=1)), None)
 
     def _versions(self, form: Form[Any], project: str, name: str | None) -> list[KeptVersion]:
-        table = form.table
-        columns = [table.c[column] for column in ("name", "version", "created_at", "project")]
-        found = select(*columns).where(table.c.project == words(project)).order_by(table.c.name, table.c.id.desc())
-        if name is not None:
-            found = found.where(table.c.name == words(name))
+        table = form.table.c
+        columns = [table[column] for column in ("name", "version", "created_at", "project")]
+        where = self._where(form, project, name=name)
         with self._reading() as connection:
-            return [KeptVersion(*row) for row in connection.execute(found)]
+            found = connection.execute(select(*columns).where(*where).order_by(table.name, table.id.desc()))
+            return [KeptVersion(*row) for row in found]
 
 
 def _taken(what: str, record: StoredGoldenSet | StoredBaseline) -> str:
     return f"{what} {record.name!r} has another version {record.version!r} already; give it a new version"
-
-
-def _alone(connection: Connection, table: str) -> None:
-    """Keep others from writing to a table until the transaction ends; on SQLite one that writes is alone anyway."""
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")

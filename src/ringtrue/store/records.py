@@ -1,7 +1,8 @@
-"""What the platform remembers, as frozen values: one record per table of O-1. Times are ISO 8601 in UTC, ids are texts."""
+"""What the platform remembers, as frozen values: one record per table. Times are ISO 8601 in UTC, ids are texts."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -23,7 +24,8 @@ from ringtrue.answers import (
 DEFAULT_PROJECT = "default"
 
 RunType = Literal["full", "shadow", "regression", "ab_test"]
-
+USER_DELETED = "user.deleted"
+"""What the audit trail calls the deletion of a user, whose mark is the entry's subject."""
 
 QUERY_LIST = "query list"
 """The tool of searches that came from a plain list of queries: what they found is unknown, which is not nothing."""
@@ -76,7 +78,7 @@ class StoredResult:
     p_value: float | None = None
     is_significant: bool | None = None
     gate: str | None = None
-    """pass, fail or undecided, where it was gated."""
+    """pass, fail or undecided, if it was gated."""
     per_query: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     # The columns below are known whatever measures were asked for, or None.
     mrr_at_5: float | None = None
@@ -108,7 +110,7 @@ class ShadowRun(answers.ShadowRun):
 
 @dataclass(frozen=True, slots=True)
 class ABTest:
-    """A sequential test as far as it has come (S-2, table eval_ab_tests)."""
+    """A sequential test as far as it has come (table eval_ab_tests)."""
 
     feature_id: str
     status: Status
@@ -149,7 +151,7 @@ class AuditEntry(answers.AuditEntry):
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """A pair to be judged (G-8)."""
+    """A pair to be judged."""
 
     item_key: str
     """Unique: query and document."""
@@ -167,6 +169,18 @@ class ReviewItem:
     reserved_by: str | None = None
     reserved_until: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRating:
+    """What one reviewer said about one pair."""
+
+    item_key: str
+    reviewer: str
+    grade: int
+    at: str
+    note: str = ""
+    project: str = DEFAULT_PROJECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +237,7 @@ class ApiKey(KeyState):
     project: str = DEFAULT_PROJECT
 
     def allows(self, scope: Scope) -> bool:
-        """True where the key may do this; 'admin' may do everything."""
+        """True if the key may do this; 'admin' may do everything."""
         return scope in self.scopes or "admin" in self.scopes
 
 
@@ -247,7 +261,7 @@ class StoredJob(Job):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the service answered to a write, kept so that the same write sent again gets the same answer (V-1)."""
+    """What the service answered to a write, kept so that the same write sent again gets the same answer."""
 
     key: str
     """The caller's Idempotency-Key."""
@@ -264,7 +278,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """One figure at one moment (V-2), so that trends exist without Prometheus."""
+    """One figure at one moment, so that trends exist without Prometheus."""
 
     at: str
     series: str
@@ -281,3 +295,8 @@ class TestPoint(EvidencePoint):
 
     feature_id: str = field(kw_only=True)
     project: str = DEFAULT_PROJECT
+
+
+def user_mark(user_id: str, project: str) -> str:
+    """Return what stands for a deleted user, whose id must not be kept: a hash, another one in every project."""
+    return hashlib.sha256(f"{project}\0{user_id}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,4 +1,4 @@
-"""How long things are kept (O-2): queries go to archives; feedback, shadow runs and what the service needs for a while go."""
+"""How long things are kept: queries go to archives; feedback, shadow runs and what the service needs for a while go."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, u
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.store.archive import archive_name, remove_archive, write_archive
-from ringtrue.store.base import Base, insert, numbered
+from ringtrue.store.base import Base, Moment, among, insert
 from ringtrue.store.jobs import UNDER_WAY
-from ringtrue.store.rows import FEEDBACK, HISTORY, JOB, QUERY, REPLY, SHADOW, words
-from ringtrue.store.tables import archives
+from ringtrue.store.rows import words
+from ringtrue.store.tables import FEEDBACK, HISTORY, JOB, QUERY, REPLY, SHADOW, archives
 from ringtrue.store.times import timestamp
 
 BATCH = 20_000
@@ -91,12 +91,10 @@ class Pruned:
     archives: tuple[Path, ...] = ()
 
 
-class Keeping(Base):
+class RetentionStore(Base):
     """The store as it forgets."""
 
-    def prune(
-        self, *, now: datetime | str, archive: Path, retention: Retention | None = None, dry_run: bool = False
-    ) -> list[Pruned]:
+    def prune(self, *, now: Moment, archive: Path, retention: Retention | None = None, dry_run: bool = False) -> list[Pruned]:
         """Archive the queries that are too old, delete them, and delete all else that is too old and need not be kept.
 
         Return what was taken out by project; with ``dry_run`` nothing is. An archive is noted before it is written, and its
@@ -125,7 +123,7 @@ class Keeping(Base):
         with self._reading() as connection:
             return [Path(path) for path in connection.scalars(found)]
 
-    def _prune(self, project: str, now: datetime | str, folder: Path, keep: Retention, dry_run: bool) -> Pruned:
+    def _prune(self, project: str, now: Moment, folder: Path, keep: Retention, dry_run: bool) -> Pruned:
         old = {name: _older(name, project, now, getattr(keep, name)) for name in _KEPT}
         if dry_run:
             with self._reading() as connection:
@@ -144,9 +142,7 @@ class Keeping(Base):
         }
         return Pruned(project, queries, archives=tuple(files), **deleted)
 
-    def _archive(
-        self, project: str, old: list[ColumnElement[bool]], folder: Path, now: datetime | str
-    ) -> tuple[Path | None, int]:
+    def _archive(self, project: str, old: list[ColumnElement[bool]], folder: Path, now: Moment) -> tuple[Path | None, int]:
         """Archive and delete one batch; return its file, None where nothing is old."""
         table = QUERY.table
         with self._reading() as connection:
@@ -165,7 +161,7 @@ class Keeping(Base):
             write_archive(file, queries)
             with self._writing() as connection:
                 ids = [row["id"] for row in rows]
-                gone = connection.execute(delete(table).where(numbered(connection.dialect.name, table.c.id, ids))).rowcount
+                gone = connection.execute(delete(table).where(among(connection.dialect.name, table.c.id, ids))).rowcount
                 mine = (*_begun(project, file), archives.c.rows == UNFINISHED)
                 if gone != len(rows) or not connection.execute(update(archives).where(*mine).values(rows=gone)).rowcount:
                     # Somebody deleted some of them meanwhile, a user perhaps; an archive must not keep them.
@@ -180,10 +176,9 @@ class Keeping(Base):
 
     def _give_up(self, project: str, file: Path) -> None:
         remove_archive(file)
-        with self._writing() as connection:
-            connection.execute(delete(archives).where(*_begun(project, file)))
+        self._delete(archives, *_begun(project, file))
 
-    def _take_back(self, project: str, now: datetime | str) -> list[Path]:
+    def _take_back(self, project: str, now: Moment) -> list[Path]:
         """Remove the archives of a project that were begun and not finished; return those that cannot be removed.
 
         Their searches are in the log. Who still writes one finds that it was taken back, and begins anew; the note stays until
@@ -208,12 +203,9 @@ class Keeping(Base):
     def _delete_old(self, table: Table, old: list[ColumnElement[bool]]) -> int:
         count = 0
         batch = select(table.c.id).where(*old).order_by(table.c.id).limit(BATCH)
-        while True:
-            with self._writing() as connection:
-                gone = connection.execute(delete(table).where(table.c.id.in_(batch))).rowcount
-            if not gone:
-                return count
+        while gone := self._delete(table, table.c.id.in_(batch)):
             count += gone
+        return count
 
 
 class _Changed(Exception):
@@ -224,7 +216,7 @@ def _begun(project: str, file: Path) -> list[ColumnElement[bool]]:
     return [archives.c.project == words(project), archives.c.path == str(file), archives.c.rows < 0]
 
 
-def _older(name: str, project: str, now: datetime | str, days: float) -> list[ColumnElement[bool]]:
+def _older(name: str, project: str, now: Moment, days: float) -> list[ColumnElement[bool]]:
     limit = timestamp(datetime.fromisoformat(timestamp(now)) - timedelta(days=days))
     table = _KEPT[name].table
     found = [table.c.project == words(project), _KEPT[name] < limit]

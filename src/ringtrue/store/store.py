@@ -5,20 +5,22 @@ from __future__ import annotations
 from sqlalchemy import column, func, select, table, update
 
 from ringtrue.store import schema
-from ringtrue.store.copying import Copying
-from ringtrue.store.events import Events
-from ringtrue.store.explore import Exploring
-from ringtrue.store.forget import Forgetting
-from ringtrue.store.history import History
-from ringtrue.store.jobs import Jobs
-from ringtrue.store.keys import Keys
-from ringtrue.store.library import Library
-from ringtrue.store.reviews import Reviews
+from ringtrue.store.copying import BackupStore
+from ringtrue.store.events import EventStore
+from ringtrue.store.explore import LogStore
+from ringtrue.store.forget import UserDeletion
+from ringtrue.store.history import HistoryStore
+from ringtrue.store.jobs import JobStore
+from ringtrue.store.keys import KeyStore
+from ringtrue.store.library import LibraryStore
+from ringtrue.store.reviews import ReviewStore
 from ringtrue.store.tables import TABLES
-from ringtrue.store.trials import Trials
+from ringtrue.store.trials import TrialStore
 
 
-class Store(Events, Exploring, Trials, Reviews, Library, Jobs, History, Keys, Forgetting, Copying):
+class Store(
+    EventStore, LogStore, TrialStore, ReviewStore, LibraryStore, JobStore, HistoryStore, KeyStore, UserDeletion, BackupStore
+):
     """Records ⇄ SQL, on SQLite or PostgreSQL. Every call is one transaction; any thread, and a forked process, may call.
 
     >>> import tempfile

@@ -1,4 +1,4 @@
-"""Ringtrue's measures beside trec_eval's numbers, measure by measure (M-5)."""
+"""Ringtrue's measures beside trec_eval's numbers, measure by measure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pytest: ``@pytest.mark.ringtrue`` and the fixture ``ringtrue_eval`` gate a search among a project's other tests (B-4).
+"""pytest: ``@pytest.mark.ringtrue`` and the fixture ``ringtrue_eval`` gate a search among a project's other tests.
 
 ::
 
@@ -8,7 +8,7 @@
 
 A marked test passes only when the last gate it asked has said so: a failing gate fails it, even where the test catches the
 error and goes on, a gate that could not decide fails it with the reason, and so does a test that never evaluated anything
-(trap 16). A look at a held-out part is counted in the ledger beside the set (G-4).
+(trap 16). A look at a held-out part is counted in the ledger beside the set.
 
 Everybody who has Ringtrue loads this file in every pytest run, so it imports pytest and nothing else.
 """
@@ -94,7 +94,7 @@ def ringtrue_eval(request: pytest.FixtureRequest) -> Callable[..., Evaluation]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Fail a marked test that ended well although no gate was asked, or the last one did not pass (trap 16)."""
+    """Fail a marked test that ended well although no gate was asked, or the last one did not pass."""
     result = yield
     if item.get_closest_marker("ringtrue") is not None:
         gated = item.stash.get(_GATED, [])

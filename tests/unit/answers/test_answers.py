@@ -5,22 +5,24 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
-from sqlalchemy import Column, MetaData, Text, create_engine
+from sqlalchemy import MetaData, create_engine
 
 from ringtrue import answers
 from ringtrue.answers import KeptJudgment, ListedFlag
 from ringtrue.client.reading import read
 from ringtrue.service.models import Page, record_from
 from ringtrue.store import DEFAULT_PROJECT
-from ringtrue.store.rows import JUDGMENT, Form
+from ringtrue.store.rows import Form
+from ringtrue.store.tables import JUDGMENT
 
-RECORDS = [kind for kind in map(vars(answers).__getitem__, answers.__all__) if is_dataclass(kind)]
+RECORDS = [kind for kind in map(partial(getattr, answers), dir(answers)) if is_dataclass(kind)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +61,12 @@ def test_a_new_field_reaches_rest_and_the_client() -> None:
 
 def test_a_new_field_reaches_the_store() -> None:
     metadata = MetaData()
-    table = JUDGMENT.table.to_metadata(metadata)
-    table.append_column(Column("reviewed_at", Text))
-    form = Form(JudgmentRow, table, JUDGMENT.key, JUDGMENT.renamed)
+    form = Form(JudgmentRow, "eval_judgments", JUDGMENT.key, renamed=JUDGMENT.renamed, metadata=metadata)
     engine = create_engine("sqlite://")
     metadata.create_all(engine)
     with engine.begin() as connection:
-        connection.execute(table.insert(), form.rows([ROW]))
-        (row,) = connection.execute(table.select()).mappings()
+        connection.execute(form.table.insert(), form.rows([ROW]))
+        (row,) = connection.execute(form.table.select()).mappings()
     assert form.read(row) == JudgmentRow(**{**_values(ROW), "reviewed_at": "2026-03-02T00:00:00.000000Z"})
 
 
@@ -113,5 +113,4 @@ def test_the_client_has_every_record() -> None:
     """What methods return is public: a caller can name it in a signature."""
     from ringtrue import client
 
-    assert set(answers.__all__) <= set(client.__all__)
-    assert all(getattr(client, name) is getattr(answers, name) for name in answers.__all__)
+    assert all(getattr(client, name) is getattr(answers, name) for name in dir(answers))

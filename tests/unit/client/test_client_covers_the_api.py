@@ -12,29 +12,14 @@ from typing import Any
 import pytest
 
 from ringtrue import CannotDecide, Client, MissingInput, load
-from ringtrue.client import (
-    baselines,
-    experiments,
-    flags,
-    golden,
-    jobs,
-    judgments,
-    keys,
-    log,
-    reviews,
-    shadow,
-    tests,
-)
-from ringtrue.client.jobs import Job
+from ringtrue.client import Job
+from ringtrue.client.resources import Resource
 from ringtrue.service.routes.evaluate import TEST_SET, TEST_SET_YAML
 from running_service import Served
 from running_service import served as served
 
 FAST = ["R@10", "nDCG@10", "RR"]
-GROUPS = (
-    Client, baselines.Baselines, experiments.Experiments, flags.Flags, golden.Golden, jobs.Jobs, judgments.Judgments, keys.Keys,
-    log.Feedback, log.Queries, reviews.Reviews, shadow.Shadow, tests.SequentialTests,
-)  # fmt: skip
+GROUPS = (Client, *Resource.__subclasses__())
 WITHOUT: dict[tuple[str, str], str] = {}
 """Operations without a method, each with the reason."""
 

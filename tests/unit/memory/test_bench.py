@@ -6,11 +6,11 @@ import pytest
 
 from ringtrue.errors import InputError
 from ringtrue.golden import load
-from ringtrue.memory.bench import ARMS, Arm, bench, questions_of
+from ringtrue.memory.bench import ARMS, BenchArm, bench, questions_of
 from ringtrue.memory.hook.settings import Settings
 from ringtrue.records import GoldenSet
 
-SHIPPED = Arm("fts5_bm25", "null")
+SHIPPED = BenchArm("fts5_bm25", "null")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_a10_what_is_shown_unasked_is_right_and_off_topic_prompts_get_silence(me
 
 
 def test_a4_the_level_is_what_keeps_the_hook_from_talking(memory_bench: GoldenSet) -> None:
-    fixed, null = bench(memory_bench, [Arm("fts5_bm25", "fixed"), SHIPPED])
+    fixed, null = bench(memory_bench, [BenchArm("fts5_bm25", "fixed"), SHIPPED])
     assert fixed.measures["FalseInject@3"] > 0.5 > null.measures["FalseInject@3"]
     assert fixed.measures["R@10"] == null.measures["R@10"]  # on demand the threshold does not count
 

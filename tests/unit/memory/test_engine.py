@@ -10,12 +10,11 @@ import pytest
 
 from made_memories import memory, store
 from ringtrue.errors import InputError
-from ringtrue.memory.engine import guaranteed, open_engine
+from ringtrue.memory.engine import Engine, guaranteed
 from ringtrue.memory.hook.files import load, write
-from ringtrue.memory.hook.index import Index
+from ringtrue.memory.hook.index import Index, MemoryHit
 from ringtrue.memory.hook.memory import changed
 from ringtrue.memory.hook.settings import Settings
-from ringtrue.memory.search import MemoryHit
 
 NOW = 1_800_000_000.0
 QUESTIONS = ("invoice refund", "cursor webhook timeouts", "how are tenant sessions cached", "nothing of that")
@@ -29,7 +28,7 @@ def ids(hits):
 @pytest.mark.parametrize("strategy", ["fts5_bm25", "title_tags"])
 def test_e_6_ranks_and_scores_are_those_of_the_index_of_the_hook(tmp_path: Path, strategy: str, count: int) -> None:
     store(tmp_path, count)
-    engine = open_engine(str(tmp_path), Settings(), strategy)
+    engine = Engine(str(tmp_path), Settings(), strategy)
     index = Index(load(str(tmp_path), Settings()).memories, Settings())
     for question in QUESTIONS:
         expected = index.search(question, k=10, now=NOW, strategy=strategy, limit=20)
@@ -41,7 +40,7 @@ def test_e_6_ranks_and_scores_are_those_of_the_index_of_the_hook(tmp_path: Path,
 
 def test_a_change_of_the_files_is_seen_by_the_next_search(tmp_path: Path) -> None:
     store(tmp_path, 60)
-    engine = open_engine(str(tmp_path), Settings())
+    engine = Engine(str(tmp_path), Settings())
     assert "quokka" not in ids(engine.search("quokka burrow", k=3, now=NOW).hits)
     write(str(tmp_path), memory("quokka", "Quokka burrow", "quokka"))
     assert ids(engine.search("quokka burrow", k=3, now=NOW).hits) == ["quokka"]
@@ -57,7 +56,7 @@ def test_files_at_rest_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for one in store(tmp_path, 5):
         path = tmp_path / one.category / f"{one.id}.json"
         os.utime(path, (1_000_000_000, 1_000_000_000))
-    engine = open_engine(str(tmp_path), Settings())
+    engine = Engine(str(tmp_path), Settings())
     monkeypatch.setattr("ringtrue.memory.engine._settled", lambda state, began: True)
     first = ids(engine.search("invoice", k=1, now=NOW).hits)
     monkeypatch.setattr("ringtrue.memory.engine.open_index", lambda *_: pytest.fail("it was read again"))
@@ -67,14 +66,14 @@ def test_files_at_rest_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_memories_past_their_retention_are_not_shown(tmp_path: Path) -> None:
     old = memory("old", "Sprint summary", "done", category="session_summary", updated_at="2020-01-01T00:00:00Z")
     write(str(tmp_path), old)
-    engine = open_engine(str(tmp_path), Settings())
+    engine = Engine(str(tmp_path), Settings())
     assert engine.memories(NOW) == []
     assert engine.search("sprint summary", k=3, now=NOW).hits == ()
 
 
 def test_threads_may_share_an_engine(tmp_path: Path) -> None:
     store(tmp_path, 60)
-    engine = open_engine(str(tmp_path), Settings())
+    engine = Engine(str(tmp_path), Settings())
     expected = {question: ids(engine.search(question, k=5, now=NOW).hits) for question in QUESTIONS}
     with ThreadPoolExecutor(8) as pool:
         asked = [*QUESTIONS] * 25
@@ -84,7 +83,7 @@ def test_threads_may_share_an_engine(tmp_path: Path) -> None:
 
 def test_a_strategy_that_does_not_exist_is_named_with_the_nearest() -> None:
     with pytest.raises(InputError, match="there is no strategy 'fts5'; did you mean 'fts5_bm25'"):
-        open_engine("/nowhere", Settings(), "fts5")
+        Engine("/nowhere", Settings(), "fts5")
 
 
 def hits(*names: str, always: tuple[str, ...] = ()):

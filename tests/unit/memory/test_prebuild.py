@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from made_memories import store
-from ringtrue.memory.hook.index import open_index
+from ringtrue.memory.hook.cache import open_index
+from ringtrue.memory.hook.null_level import null_level
 from ringtrue.memory.hook.settings import Settings
-from ringtrue.memory.hook.threshold import null_level
 from ringtrue.memory.prebuild import make_ready
 
 

@@ -9,10 +9,12 @@ import pytest
 
 from made_memories import memory, store
 from ringtrue.errors import InputError, RingtrueError
+from ringtrue.memory.engine import collection_of, search_memories, shown
+from ringtrue.memory.explain import hook_view
+from ringtrue.memory.hook.cache import open_index
 from ringtrue.memory.hook.files import load, write
-from ringtrue.memory.hook.index import Index, open_index
-from ringtrue.memory.hook.settings import Search, Settings, read_settings
-from ringtrue.memory.search import collection_of, hook_view, search_memories, shown
+from ringtrue.memory.hook.index import Index
+from ringtrue.memory.hook.settings import OnDemand, Settings, read_settings
 
 NOW = 1_800_000_000.0
 
@@ -42,9 +44,9 @@ def test_trap_25_the_only_memory_is_found_though_its_score_is_next_to_nothing(tm
 def test_weak_hits_are_left_out_where_there_are_better_ones(tmp_path) -> None:
     store(tmp_path, 60)
     root = str(tmp_path)
-    everything = search_memories(root, "cache token", now=NOW, k=60, settings=Settings(search=Search(min_score_abs=0.0)))
+    everything = search_memories(root, "cache token", now=NOW, k=60, settings=Settings(search=OnDemand(min_score_abs=0.0)))
     middle = everything.hits[len(everything.hits) // 2].score
-    cut = search_memories(root, "cache token", now=NOW, k=60, settings=Settings(search=Search(min_score_abs=middle)))
+    cut = search_memories(root, "cache token", now=NOW, k=60, settings=Settings(search=OnDemand(min_score_abs=middle)))
     assert 0 < len(cut.hits) < len(everything.hits)
     assert min(hit.score for hit in cut.hits) >= middle
 

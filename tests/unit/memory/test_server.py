@@ -16,7 +16,7 @@ from mcp import Client
 
 from made_memories import memory
 from ringtrue.errors import InputError
-from ringtrue.memory.engine import open_engine
+from ringtrue.memory.engine import Engine
 from ringtrue.memory.hook.files import load, write
 from ringtrue.memory.hook.journal import events
 from ringtrue.memory.hook.settings import Settings
@@ -162,7 +162,7 @@ def test_a_7_a_refusal_is_one_line_with_the_value_and_the_cure(
 
 def test_a_7_search_ranks_as_the_engine_and_adds_the_constitutional_without_a_score(call: Call, folder: Path) -> None:
     found = call("memory_search", query="how are sessions signed")
-    expected = open_engine(str(folder), Settings()).search("how are sessions signed", k=10, now=NOW).hits
+    expected = Engine(str(folder), Settings()).search("how are sessions signed", k=10, now=NOW).hits
     assert [one["id"] for one in found["results"]] == [*(hit.memory.id for hit in expected), "law"]
     assert [one["score"] for one in found["results"]] == [*(hit.score for hit in expected), None]
     assert [one["rank"] for one in found["results"]] == [1, 2]
@@ -370,7 +370,7 @@ def test_looking_into_a_folder_that_is_not_there_makes_none(tmp_path: Path) -> N
 def test_an_unexpected_failure_is_a_tool_error_that_keeps_its_details_to_the_log(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ringtrue.memory.engine.View.search", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("ringtrue.memory.engine.Snapshot.search", lambda *_, **__: 1 / 0)
     server = build_server(str(folder))
 
     async def ask() -> Any:

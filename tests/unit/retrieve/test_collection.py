@@ -14,9 +14,9 @@ import pytest
 
 from ringtrue.errors import CannotDecide, InputError, MissingInput, SpecError
 from ringtrue.records import Document, Hit
-from ringtrue.retrieve import Collection, Ingested, build, kept
+from ringtrue.retrieve import Collection, Ingested, build, index
 from ringtrue.retrieve.channels.dense import Dense
-from ringtrue.retrieve.collection import inside
+from ringtrue.retrieve.documents import inside
 
 from .conftest import DOCUMENTS
 
@@ -124,7 +124,7 @@ def test_a_reader_that_finds_nothing_but_a_writer_says_so(folder: Path, monkeypa
     writer, reader = Collection.create(folder), Collection.create(folder)
     with writer.writing():
         writer.ingest(DOCUMENTS)
-        monkeypatch.setattr(kept, "PATIENCE", 0.05)
+        monkeypatch.setattr(index, "PATIENCE", 0.05)
         with pytest.raises(CannotDecide, match="for the first time"):
             build("bm25", reader).search("pool")
 

@@ -6,7 +6,7 @@ import pytest
 
 from ringtrue.errors import InputError, RingtrueError, SpecError
 from ringtrue.retrieve import Collection, as_expression, build, canonical, indexes_of, key, names_documents
-from ringtrue.retrieve.expression import ALL
+from ringtrue.retrieve.names import ALL
 from ringtrue.spec import parse
 
 EXAMPLES = [

@@ -14,7 +14,7 @@ from ringtrue.errors import InputError
 from ringtrue.records import Document, Stage
 from ringtrue.retrieve.channels.trigger import Trigger, words_of
 from ringtrue.retrieve.collection import Collection
-from ringtrue.retrieve.kept import Followed
+from ringtrue.retrieve.index import CachedView
 from ringtrue.testing.retrievers import RetrieverSuite, raises
 
 PHRASES: dict[str, Any] = {
@@ -116,7 +116,7 @@ def test_it_follows_the_collection_and_other_writers(tmp_path: Path) -> None:
 def test_nothing_is_read_again_while_nothing_is_written(tmp_path: Path) -> None:
     collection = fill(tmp_path, {"a": ["sauna"]})
     reads = []
-    followed = Followed(collection, lambda: reads.append(1) or len(reads))
+    followed = CachedView(collection, lambda: reads.append(1) or len(reads))
     assert [followed(), followed()] == [1, 1]
     collection.ingest([Document("b", "text")])
     assert [followed(), followed()] == [2, 2]

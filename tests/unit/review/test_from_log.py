@@ -307,7 +307,7 @@ class TestRefresh:
         first = steps.propose_from_log(store, inn(), now=NOW, who="desk").proposal
         queue = ReviewQueue(store)
         (one, _) = queue.items()
-        store.save_review_item(replace(one, wanted=1))
+        store.update_review_item(one.item_key, lambda _: replace(one, wanted=1))
         queue.judge(one.item_key, 3, reviewer="ada", now=NOW)
         assert queue.find(one.item_key).state == "approved"
         steps.put_to_review(

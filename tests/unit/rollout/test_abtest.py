@@ -173,7 +173,7 @@ def test_s2_the_gamblers_are_kept_and_those_of_an_older_test_begin_where_it_is(s
     assert (test.sums["gain"], test.sums["none"]) == (pytest.approx(state.gain), pytest.approx(state.none))
     assert state.gain != 0
     old = {name: value for name, value in test.sums.items() if name not in ("gain", "none")}
-    store.save_test(replace(test, sums=old))
+    store.update_test("rerank", "older", lambda _: replace(test, sums=old))
     later = record_scores(store, "rerank", "q40", control=0.5, treatment=0.6, now=LATER).test
     assert 0 < later.sums["gain"] < 0.1
 

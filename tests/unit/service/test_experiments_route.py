@@ -11,7 +11,7 @@ from rest_on_both import ON_ONE, Headers, examples_of, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
-from ringtrue.service.routes.experiments import Rows
+from ringtrue.service.routes.experiments import NewExperiments
 from stores import kind as kind
 from stores import url as url
 
@@ -22,7 +22,7 @@ def row(**facts: Any) -> dict[str, Any]:
 
 @ON_ONE
 def test_the_examples_run(client: TestClient) -> None:
-    for example in examples_of(Rows):
+    for example in examples_of(NewExperiments):
         assert [one["id"] for one in ok(client.post("/v1/experiments", json=example), 201)] == ["exp-001"]
 
 

@@ -10,7 +10,7 @@ from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
 from ringtrue.rollout import is_on
-from ringtrue.service.routes.flags import FlagUpdate, RollBack, Step
+from ringtrue.service.routes.flags import FlagStep, FlagUpdate, RollBack
 from ringtrue.store import Flag
 from stores import kind as kind
 from stores import url as url
@@ -20,7 +20,7 @@ from stores import url as url
 def test_the_examples_run(client: TestClient) -> None:
     for example in examples_of(FlagUpdate):
         ok(client.put("/v1/flags/late-checkout", json=example))
-    for example in examples_of(Step):
+    for example in examples_of(FlagStep):
         assert ok(client.post("/v1/flags/late-checkout/step", json=example))["action"] == "wait"
     for example in examples_of(RollBack):
         found = ok(client.post("/v1/flags/late-checkout/rollback", json=example))

@@ -72,7 +72,7 @@ def test_rows_are_committed_when_the_answer_comes(intake: Intake, url: str) -> N
 
 
 def test_those_who_wait_share_one_commit_and_each_learns_of_its_own(intake: Intake, store: Store) -> None:
-    found = together(intake, *(lambda n=n: intake.queries([search(f"eq_{n}")]) for n in range(40)))
+    found = together(intake, *(lambda n=n: intake.queries([search(f"eq_{n}")], fresh=True) for n in range(40)))
     assert found == [1] * 40
     figures = intake.figures
     assert (figures.batches, figures.last_batch, figures.stored, figures.waiting) == (1, 40, 40, 0)
@@ -177,7 +177,10 @@ class Moody:
 def test_a_database_that_comes_back_in_time_costs_nobody_anything(store: Store) -> None:
     moody = Moody(store, Unreachable("store: away"), Unreachable("store: away"))
     intake = Intake(moody)  # type: ignore[arg-type]
-    assert together(intake, lambda: intake.queries([search("eq_1")]), lambda: intake.queries([search("eq_2")])) == [1, 1]
+    found = together(
+        intake, lambda: intake.queries([search("eq_1")], fresh=True), lambda: intake.queries([search("eq_2")], fresh=True)
+    )
+    assert found == [1, 1]
     assert (moody.tries, ids(store), intake.figures.problem) == (3, ["eq_1", "eq_2"], None)
     assert intake.close()
 

@@ -9,7 +9,7 @@ from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
 from ringtrue.feedback import winning
-from ringtrue.service.routes.judgments import SaidAll
+from ringtrue.service.routes.judgments import ManualJudgments
 from ringtrue.store import Store, StoredJudgment
 from stores import kind as kind
 from stores import url as url
@@ -23,7 +23,7 @@ def said(query_id: str = "q1", item_id: str = "a", relevance: int = 3, **facts: 
 
 @ON_ONE
 def test_the_examples_run(client: TestClient) -> None:
-    for example in examples_of(SaidAll):
+    for example in examples_of(ManualJudgments):
         assert len(ok(client.post("/v1/judgments", json=example), 201)) == len(example["judgments"])
 
 

@@ -14,8 +14,7 @@ from rest_service import problem
 from ringtrue.errors import InputError
 from ringtrue.service.auth import Caller
 from ringtrue.service.errors import Refused
-from ringtrue.service.routes.keys import NewKey
-from ringtrue.service.work.keyring import create_key
+from ringtrue.service.routes.keys import NewKey, create_key
 from stores import kind as kind
 from stores import url as url
 

@@ -105,7 +105,6 @@ def test_what_breaks_says_nothing_of_itself(
 
 
 def test_whoever_reads_pages_is_told_of_what_breaks_by_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ringtrue.service.pages import shell
     from ringtrue.store import Store
 
     with serving(tmp_path) as client:
@@ -117,7 +116,7 @@ def test_whoever_reads_pages_is_told_of_what_breaks_by_a_page(tmp_path: Path, mo
         assert page.headers["x-request-id"] in page.text
         assert "secret" not in page.text
         # Where no page can be shown at all the one shape is left.
-        monkeypatch.setattr(shell, "error_page", broken)
+        monkeypatch.setattr(client.app.state, "error_page", broken)
         assert problem(quiet.get("/flags"))["code"] == "internal"
 
 

@@ -10,7 +10,8 @@ from fastapi.testclient import TestClient
 from rest_service import client as client
 from rest_service import problem
 from ringtrue.service.auth import Caller
-from ringtrue.service.work import experimenting, keyring, library
+from ringtrue.service.routes import experiments, keys
+from ringtrue.service.work import library
 from ringtrue.service.work.evaluating import run_named
 from ringtrue.service.work.run_cache import run_opened
 
@@ -20,8 +21,8 @@ MISSING = {
     "a baseline where there is none": lambda service: library.baseline_named(service, CALLER, "main"),
     "a run": lambda service: run_named(service, CALLER, "nothing"),
     "a run that is shown": lambda service: run_opened(service, CALLER, "nothing"),
-    "an experiment": lambda service: experimenting.one_experiment(service, CALLER, "exp-404"),
-    "a key": lambda service: keyring.revoke_key(service, CALLER, "nothing"),
+    "an experiment": lambda service: experiments.one_experiment(service, CALLER, "exp-404"),
+    "a key": lambda service: keys.revoke(service, CALLER, "nothing"),
     "a job": lambda service: service.jobs.get("job_nothing", "default"),
 }
 

@@ -17,7 +17,7 @@ from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from rest_service import problem
 from ringtrue.log.redact import DEPTH
-from ringtrue.service.incoming import EXAMPLES, Search
+from ringtrue.service.incoming import EXAMPLES, SentSearch
 from ringtrue.store import LoggedQuery, Store, timestamp
 from stores import kind as kind
 from stores import url as url
@@ -43,17 +43,17 @@ def test_the_examples_run(client: TestClient) -> None:
 def test_rows_that_are_refused_as_invalid_are_counted(client: TestClient) -> None:
     negative, future = {**ONE, "total_latency_ms": -1}, {**ONE, "created_at": "2090-01-01T00:00:00Z"}
     for body, rows in (([ONE, negative], 2), (negative, 1), (future, 1)):
-        before = client.app.state.service.intake.figures.refused_of.get("default", 0)  # type: ignore[attr-defined]
+        before = client.app.state.service.intake.refused_of.get("default", 0)  # type: ignore[attr-defined]
         assert client.post("/v1/queries", json=body).status_code == 422
-        after = client.app.state.service.intake.figures.refused_of["default"]  # type: ignore[attr-defined]
+        after = client.app.state.service.intake.refused_of["default"]  # type: ignore[attr-defined]
         assert after == before + rows
     assert client.post("/v1/feedback", json={"event_type": "liked", "session_id": "s", "item_id": "a"}).status_code == 422
-    assert client.app.state.service.intake.figures.refused_of["default"] == after + 1  # type: ignore[attr-defined]
+    assert client.app.state.service.intake.refused_of["default"] == after + 1  # type: ignore[attr-defined]
 
 
 def test_requests_hold_what_the_log_holds() -> None:
     known = {field.name for field in fields(LoggedQuery)} - {"project"}
-    assert set(Search.model_fields) == known
+    assert set(SentSearch.model_fields) == known
 
 
 def test_ids_that_are_numbers_are_kept_as_text_in_searches_feedback_and_judgments(client: TestClient, url: str) -> None:
@@ -97,7 +97,7 @@ def test_everything_that_can_be_logged_comes_back_as_it_was_sent(client: TestCli
         "boost_delta": -0.1, "extraction_count": 3, "flags": {"multi-vector": "on"}, "is_eval_corpus": True,
         "eval_category": "smoke", "traffic": "test",
     }  # fmt: skip
-    assert set(whole) == set(Search.model_fields)
+    assert set(whole) == set(SentSearch.model_fields)
     send(client, whole)
     assert ok(client.get("/v1/queries/eq_1")) == {**whole, "created_at": "2026-03-01T10:00:00.000000Z", "result_count": 2}
 

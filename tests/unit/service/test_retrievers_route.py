@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from ringtrue.retrieve import canonical, expression
-from ringtrue.retrieve.expression import ALL, NAMES
-from ringtrue.retrieve.names import Name
-from ringtrue.retrieve.pipeline import STAGES
+from ringtrue.retrieve.names import ALL, Name
 from ringtrue.service.errors import Refused
 from ringtrue.service.settings import Settings
 from ringtrue.service.work import retrievers
@@ -33,13 +31,13 @@ OUTSIDE = (
 SETTINGS = Settings()
 TEXTS = [
     (name, option)
-    for name, row in {**NAMES, **STAGES}.items()
+    for name, row in ALL.items()
     for option, default in row.options.items()
     if isinstance(default, str) or (isinstance(default, tuple) and isinstance(default[0], str))
 ]
 NUMBERS = [
     (name, option, default)
-    for name, row in {**NAMES, **STAGES}.items()
+    for name, row in ALL.items()
     for option, default in row.options.items()
     if (name, option) not in TEXTS and not isinstance(default, bool)
 ]
@@ -79,7 +77,7 @@ def test_every_listed_choice_is_admitted(name: str, option: str) -> None:
 
 
 def test_a_new_text_option_is_closed_until_somebody_opens_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = Name("channel", "reads a file", lambda use: None, {"wordlist": ""})
+    row = Name("channel", "reads a file", {"wordlist": ""})
     for table in (expression.ALL, retrievers.ALL):
         monkeypatch.setitem(table, "newcomer", row)  # type: ignore[arg-type]
     assert admitted("newcomer", SETTINGS) == "newcomer"

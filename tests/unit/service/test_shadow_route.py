@@ -10,7 +10,7 @@ from rest_on_both import ON_ONE, Headers, examples_of, ok
 from rest_on_both import client as client
 from rest_on_both import keyed as keyed
 from ringtrue.rollout import summarise
-from ringtrue.service.routes.shadow import Runs
+from ringtrue.service.routes.shadow import SentShadowRuns
 from ringtrue.store import Store
 from stores import kind as kind
 from stores import url as url
@@ -22,7 +22,7 @@ def run(query_id: str, treatment: list[str], **facts: Any) -> dict[str, Any]:
 
 @ON_ONE
 def test_the_examples_run(client: TestClient) -> None:
-    for example in examples_of(Runs):
+    for example in examples_of(SentShadowRuns):
         found = ok(client.post("/v1/shadow/multi-vector/runs", json=example), 201)
         assert found == {"accepted": len(example["runs"]), "stored": len(example["runs"])}
 

@@ -307,7 +307,7 @@ def test_for_htmx_an_error_is_only_the_box() -> None:
 def test_who_must_sign_in_is_led_there_and_back(
     method: str, path: str, headers: dict[str, str], status: int, way: tuple[str, str]
 ) -> None:
-    answer = client(lambda request, _: shell.to_login(request)).request(method, path, headers=headers)
+    answer = client(lambda request, _: shell.to_login(request, Exception())).request(method, path, headers=headers)
 
     assert answer.status_code == status
     assert answer.headers[way[0]] == way[1]

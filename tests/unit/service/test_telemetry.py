@@ -129,8 +129,8 @@ def filled(store: Store, project: str = "default") -> None:
 def test_v2_every_figure_of_a_filled_store_is_told(store: Store, clock: Clock) -> None:
     filled(store)
     telemetry = Telemetry(Settings(), store, queue=lambda: Queue(7, 100, {"default": 2, "other": 5}), now=clock)
-    telemetry.observe_search("default", 0.03)
-    telemetry.observe_request("GET", "/v1/runs/{run_id}", 200, 0.004, project="default")
+    telemetry.durations.search("default", 0.03)
+    telemetry.durations.request("GET", "/v1/runs/{run_id}", 200, 0.004, project="default")
     found = samples(telemetry)
 
     made = evaluation(measures=("R@10", "nDCG@10", "RR", "P@5"))
@@ -205,8 +205,8 @@ def test_a_new_version_of_the_golden_set_hides_no_fall_and_looks_like_none(
 def test_v2_names_and_labels_are_those_of_the_catalogue(lite: Store, clock: Clock) -> None:
     filled(lite)
     telemetry = Telemetry(Settings(), lite, queue=lambda: Queue(0, 1), now=clock)
-    telemetry.observe_search("default", 0.1)
-    telemetry.observe_request("GET", "/", 200, 0.1, project="default")
+    telemetry.durations.search("default", 0.1)
+    telemetry.durations.request("GET", "/", 200, 0.1, project="default")
     found = samples(telemetry)
     told = {name: metric for metric in CATALOGUE for name in metric.sample_names(metric.name)}
     for name, values in found.items():
@@ -235,7 +235,7 @@ def test_v2_the_gauge_keeps_a_name_of_its_own(lite: Store, clock: Clock) -> None
 
 def test_v2_another_prefix_renames_all(lite: Store, clock: Clock) -> None:
     telemetry = Telemetry(Settings(prefix="shop"), lite, now=clock)
-    telemetry.observe_search("default", 0.1)
+    telemetry.durations.search("default", 0.1)
     found = samples(telemetry)
     assert found.keys() >= {"shop_store_up", "shop_search_latency_seconds_bucket", "shop_log_searches_total"}
     assert not [name for name in found if name.startswith("ringtrue")]
@@ -329,9 +329,9 @@ def test_v2_a_project_sees_nothing_of_another(store: Store, clock: Clock) -> Non
     filled(store, "beta")
     store.set_flag(Flag("secret-feature", project="beta"), who="ann", at=NOW)
     telemetry = Telemetry(Settings(project="house"), store, now=clock)
-    telemetry.observe_request("POST", "/v1/secret-route", 200, 0.1, project="beta")
-    telemetry.observe_request("GET", "/healthz", 200, 0.1)
-    telemetry.observe_search("beta", 0.1)
+    telemetry.durations.request("POST", "/v1/secret-route", 200, 0.1, project="beta")
+    telemetry.durations.request("GET", "/healthz", 200, 0.1)
+    telemetry.durations.search("beta", 0.1)
     body = telemetry.scrape("alpha")[0].decode()
     assert 'project="alpha"' in body
     for word in ("beta", "secret", "healthz", "house"):
@@ -395,7 +395,7 @@ def test_labels_are_bounded_and_escaped(lite: Store, clock: Clock) -> None:
     strange = 'f("a\\b")\nx \ud800' + "y" * 500
     lite.add_result(result(retriever=strange))
     telemetry = Telemetry(Settings(), lite, now=clock)
-    telemetry.observe_request('GET\n"', '/v1/"{x}"\\', 200, 0.1, project="default")
+    telemetry.durations.request('GET\n"', '/v1/"{x}"\\', 200, 0.1, project="default")
     found = samples(telemetry)
     ((labels, _),) = found["ringtrue_retrieval_recall_at_k"]
     assert len(labels["retriever"]) == 120
@@ -407,7 +407,7 @@ def test_labels_are_bounded_and_escaped(lite: Store, clock: Clock) -> None:
 def test_v2_the_number_of_series_is_bounded_whatever_is_requested(lite: Store, clock: Clock) -> None:
     telemetry = Telemetry(Settings(), lite, now=clock)
     for number in range(1_000):
-        telemetry.observe_request(f"METHOD{number}", f"/v1/{number}", 404, 0.1, project="default")
+        telemetry.durations.request(f"METHOD{number}", f"/v1/{number}", 404, 0.1, project="default")
     found = samples(telemetry)["ringtrue_http_request_duration_seconds_count"]
     assert len(found) == 301
     assert sum(value for _, value in found) == 1_000
@@ -417,7 +417,7 @@ def test_v2_the_number_of_series_is_bounded_whatever_is_requested(lite: Store, c
 def test_openmetrics_where_accept_asks_for_it(lite: Store, clock: Clock) -> None:
     filled(lite)
     telemetry = Telemetry(Settings(), lite, now=clock)
-    telemetry.observe_search("default", 0.03)
+    telemetry.durations.search("default", 0.03)
     accept = "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
     body, kind = telemetry.scrape("default", accept)
     assert kind == "application/openmetrics-text; version=1.0.0; charset=utf-8"

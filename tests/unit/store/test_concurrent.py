@@ -68,14 +68,10 @@ def test_a_change_that_fails_counts_nothing_S_2(store: Store) -> None:
     assert store.test("rerank") == updated
 
 
-def test_a_test_is_started_once_and_saved_only_where_it_is(store: Store) -> None:
+def test_a_test_is_started_once(store: Store) -> None:
     store.create_test(TEST)
     with pytest.raises(InputError, match="already"):
         store.create_test(TEST)
-    store.save_test(replace(TEST, status="paused"))
-    assert [test.status for test in store.tests()] == ["paused"]
-    with pytest.raises(MissingInput, match="other"):
-        store.save_test(replace(TEST, feature_id="other"))
     with pytest.raises(MissingInput, match="other"):
         store.update_test("other", "q1", _count)
     assert store.tests(project="shop") == []

@@ -19,7 +19,7 @@ from sqlalchemy import func, join, literal, select, text
 from postgres_server import PostgresServer, binaries
 from ringtrue.errors import AccessDenied, InputError
 from ringtrue.store import Flag, HistoryPoint, Store, TestPoint
-from ringtrue.store.tables import TABLES, eval_feedback, eval_queries
+from ringtrue.store.tables import FEEDBACK, QUERY, TABLES
 from store_contents import (
     AUDIT,
     BASELINE,
@@ -47,6 +47,7 @@ from store_contents import (
     fill,
 )
 
+eval_queries, eval_feedback = QUERY.table, FEEDBACK.table
 OTHERS = "default"
 """Whose rows a store holds, all of ``store_contents``, while one that is for another project alone is asked for them."""
 
@@ -92,7 +93,6 @@ CALLS: dict[str, Callable[[Store, Path], Any]] = {
     "flag": lambda store, _: store.flag("rerank", project=OTHERS),
     "flags": lambda store, _: store.flags(project=OTHERS),
     "forget_archive": lambda store, path: store.forget_archive(path / "archive"),
-    "forget_replies": lambda store, _: store.forget_replies(before="2030-01-01"),
     "golden_set": lambda store, _: store.golden_set(GOLDEN_SET.name, project=OTHERS),
     "golden_sets": lambda store, _: store.golden_sets(project=OTHERS),
     "history": lambda store, _: store.history("recall_at_k", project=OTHERS),
@@ -119,9 +119,7 @@ CALLS: dict[str, Callable[[Store, Path], Any]] = {
     "save_baseline": lambda store, _: store.save_baseline(replace(BASELINE, version="9", project=OTHERS)),
     "save_golden_set": lambda store, _: store.save_golden_set(replace(GOLDEN_SET, version="9", project=OTHERS)),
     "save_job": lambda store, _: store.save_job(_theirs(replace(JOB, state="failed"))),
-    "save_review_item": lambda store, _: store.save_review_item(_theirs(replace(REVIEW, state="approved"))),
     "save_run": lambda store, _: store.save_run(replace(RUN, run_id="new", project=OTHERS)),
-    "save_test": lambda store, _: store.save_test(_theirs(replace(TEST, status="rejected"))),
     "set_flag": lambda store, _: store.set_flag(Flag("rerank", 100, project=OTHERS), who="mallory", at=LATER),
     "shadow_features": lambda store, _: store.shadow_features(project=OTHERS),
     "shadow_runs": lambda store, _: store.shadow_runs(feature_id="rerank", project=OTHERS),
@@ -143,7 +141,6 @@ NO_ROWS = {
     "place",
     "check_writable",
     "schema_version",
-    "survey",
     "upgrade",
 }
 """What gives and takes no row of any project."""
@@ -216,7 +213,7 @@ def test_a_store_of_one_project_does_everything_within_it_V_4(store: Store, tmp_
     assert mine.save_run(RUN) is False
     mine.save_job(replace(JOB, state="failed"))
     mine.keep_reply(replace(REPLY, status=200))
-    mine.save_test(replace(TEST, status="paused"))
+    mine.update_test("rerank", "a pause", lambda _: replace(TEST, status="paused"))
     assert mine.set_flag(Flag("rerank", 50), who="ann", at=LATER)
     assert mine.user_rows("u1")["eval_queries"] == 1
     assert mine.delete_user("u1", now=LATER) > 0

@@ -11,7 +11,6 @@ from sqlalchemy import event
 from ringtrue.answers import LogStep
 from ringtrue.errors import InputError
 from ringtrue.store import LoggedQuery, Store
-from ringtrue.store.explore import _spans
 from store_contents import PLAIN_QUERY
 
 
@@ -119,11 +118,6 @@ def test_steps_that_are_none_or_too_many_are_refused_V_3(store: Store) -> None:
         store.log_volume(since="2026-03-01", until="2026-03-02", step="hours")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="longer steps"):
         store.log_volume(since="2020-03-01", until="2026-03-02", step="minute")
-
-
-def test_steps_join_without_a_gap() -> None:
-    spans = _spans("2026-03-01T10:30:00.000000Z", "2026-03-01T13:00:00.000000Z", "hour")
-    assert [(span[11:16], span[27:][11:16]) for span in spans] == [("10:30", "11:00"), ("11:00", "12:00"), ("12:00", "13:00")]
 
 
 def test_counting_on_sqlite_reads_the_index_alone_V_3(empty: Callable[[str], str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import Reply, Store, StoredJob, StoredResult
-from store_contents import JOB, LATER, NOON, REPLY, RESULT
+from store_contents import JOB, LATER, REPLY, RESULT
 
 
 def _jobs() -> list[StoredJob]:
@@ -83,15 +83,6 @@ def test_of_many_who_claim_a_key_at_once_one_gets_it_V_1(store: Store) -> None:
     assert found.count(None) == 1
     winner = claims[found.index(None)]
     assert {reply.fingerprint for reply in found if reply is not None} == {winner.fingerprint}
-
-
-def test_old_replies_are_forgotten_in_every_project_V_1(store: Store) -> None:
-    for key, at in (("old", NOON), ("new", LATER)):
-        for project in ("default", "shop"):
-            store.keep_reply(replace(REPLY, key=key, created_at=at, project=project))
-    assert store.forget_replies(before=LATER) == 2
-    assert store.claim_reply(replace(REPLY, key="new")) is not None
-    assert store.claim_reply(replace(REPLY, key="old")) is None
 
 
 def _results() -> list[StoredResult]:

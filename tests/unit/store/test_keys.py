@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from ringtrue.errors import InputError
 from ringtrue.store import Store
-from ringtrue.store.tables import api_keys
+from ringtrue.store.tables import KEY as KEY_FORM
 from store_contents import KEY, LATER, NOON, TOKEN
 
 SOON, MUCH_LATER = "2026-03-01T12:00:30Z", "2026-03-02T12:00:00.000000Z"
@@ -22,7 +22,7 @@ def test_only_the_hash_of_a_token_is_stored_V_4(store: Store) -> None:
     assert token.startswith("rt_")
     assert len(token) == 3 + 43  # 256 bits
     with store._reading() as connection:
-        (row,) = connection.execute(select(api_keys)).all()
+        (row,) = connection.execute(select(KEY_FORM.table)).all()
     assert row.key_hash == hashlib.sha256(token.encode()).hexdigest()
     assert token not in str(row)
     assert token not in str(store.keys()) + str(key)

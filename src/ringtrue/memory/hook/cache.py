@@ -1,8 +1,8 @@
 """The index of a larger folder, kept between prompts in ``<root>/.ringtrue/index.sqlite``.
 
-It is never trusted beyond the files it was made from: the times of change, size and inode of every one are asked with every
-prompt, and what differs is read again. The cache is made aside and moved into place, so nobody sees it half made, and it is
-never changed or locked afterwards; one that is damaged or of another version is made anew.
+It is never trusted beyond the files it was made from: their times of change, sizes and inodes are compared with every prompt,
+and what differs is read again. The cache is made aside and moved into place, so nobody sees it half made, and it is
+never changed or locked afterwards; a cache that is damaged or of another version is made anew.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ import os
 import time
 
 from .files import OWN, load, own_folder, read_one, scan, stamps_of
-from .index import ADD_ENTRY, ADD_PHRASE, ADD_TEXT, Index, build, connect, entry, phrases, tables, texts
+from .index import FTS5, Index, add_memory, connect, tables
 from .memory import MemoryFault
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
+    from typing import Any
 
     from .files import Listing
-    from .index import Found
+    from .index import MemoryHit, Row
     from .memory import Memory
     from .settings import Settings
 
@@ -29,11 +30,17 @@ FILE = "index.sqlite"
 PAYS_FROM = 50
 """Files from which it pays: at 50 building takes 6 ms, the cache 1.4 ms, and taking one changed file into it 4 ms."""
 FINE, COARSE = 50_000_000, 2_000_000_000
-"""Nanoseconds in which a second change may leave the time of change as it was: a few ticks, or where only seconds are kept."""
+"""Nanoseconds in which a second change may leave the time of change as it was: a few ticks, or if only seconds are kept."""
+_CALLED = """
+    SELECT phrase.words, entry.priority, entry.id, entry.place FROM phrase JOIN entry ON entry.place = phrase.place
+    WHERE entry.until >= ? AND phrase.first IN ({})
+"""
+_AT_ONCE = 500
+"""Values in one question to SQLite, which takes 999 at least."""
 
 
 class _State:
-    """A cache that can be used: the database, the files it was made from, and what it was stamped with."""
+    """A usable cache: the database, the files it was made from, and its stamp."""
 
     __slots__ = ("db", "doubles", "listed", "stamp")
 
@@ -41,52 +48,61 @@ class _State:
         self.db, self.listed, self.stamp, self.doubles = db, listed, stamp, doubles
 
 
-class Cached(Index):
+class CachedIndex(Index):
     """An index in a file; a memory is read when it is found."""
-
-    __slots__ = ("_listed", "_path", "_root")
 
     def __init__(self, state: _State, root: str, settings: Settings, path: str, listing: Listing) -> None:
         self.settings, self.stamp, self.listing, self._root, self._path = settings, state.stamp, listing, root, path
-        self._db, self._memories, self._entries, self._listed = state.db, None, None, f"\0{state.listed}"
+        self._db, self._listed = state.db, f"\0{state.listed}"
+        self._loaded: Index | None = None
+        self._damaged = False
 
-    def __len__(self) -> int:
-        if self._db is None or not self._path:
-            return len(self.memories)
-        return int(self._db.execute("SELECT count(*) FROM entry WHERE active").fetchone()[0])
+    @property
+    def loaded(self) -> Index:
+        """The same index in memory, for what the file cannot answer."""
+        if self._loaded is None:
+            self._loaded = Index(load(self._root, self.settings).memories, self.settings)
+        return self._loaded
 
     @property
     def memories(self) -> Sequence[Memory]:
-        if self._memories is None:
-            loaded = load(self._root, self.settings).memories
-            self._memories = [memory for memory in loaded if memory.status == "active"]
-        return self._memories
+        return self.loaded.memories
 
-    def search_words(
-        self,
-        words: Sequence[str],
-        *,
-        k: int,
-        now: float,
-        strategy: str | None = None,
-        session: Sequence[str] = (),
-        said: str = "",
-    ) -> list[Found]:
+    def close(self) -> None:
+        super().close()
+        if self._loaded is not None:
+            self._loaded.close()
+
+    def __len__(self) -> int:
+        assert self._db is not None
+        return int(self._db.execute("SELECT count(*) FROM entry WHERE active").fetchone()[0])
+
+    def search(self, text: str, *, strategy: str | None = None, **rest: Any) -> list[MemoryHit]:
         import sqlite3
 
-        try:
-            return super().search_words(words, k=k, now=now, strategy=strategy, session=session, said=said)
-        except sqlite3.DatabaseError:  # damage that the opening did not show
-            if not self._path:
-                raise
-            self.close()
-            _drop(self._path)
-            self._db, self._path = build(self.memories, self.settings), ""
-            return super().search_words(words, k=k, now=now, strategy=strategy, session=session, said=said)
+        chosen = strategy or self.settings.match_strategy
+        if chosen == FTS5 and not self._damaged:
+            try:
+                return super().search(text, strategy=chosen, **rest)
+            except sqlite3.DatabaseError:  # damage that the opening did not show
+                self._damaged = True
+                _drop(self._path)
+        return self.loaded.search(text, strategy=chosen, **rest)
+
+    def _called(self, said: str, now: float) -> list[Row]:
+        assert self._db is not None
+        rows: dict[str, Row] = {}
+        words = list(dict.fromkeys(said.split()))
+        if self._db.execute("SELECT 1 FROM phrase LIMIT 1").fetchone() is None:
+            words = []
+        for start in range(0, len(words), _AT_ONCE):
+            some = words[start : start + _AT_ONCE]
+            for phrase, priority, name, place in self._db.execute(_CALLED.format(",".join("?" * len(some))), (now, *some)):
+                if f" {phrase} " in said:
+                    rows[name] = (0.0, priority, name, place)
+        return list(rows.values())
 
     def _memory(self, place: int) -> Memory | None:
-        if not self._path:
-            return self.memories[place - 1]
         assert self._db is not None
         (stored,) = self._db.execute("SELECT name FROM entry WHERE place = ?", (place,)).fetchone()
         name = os.fsdecode(stored)
@@ -99,8 +115,12 @@ class Cached(Index):
         return memory if memory.status == "active" else None
 
 
-def open_cached(root: str, settings: Settings, seconds: float | None = None) -> Index:
-    """Return the index of a folder; see ``open_index``."""
+def open_index(root: str, settings: Settings, *, seconds: float | None = None) -> Index:
+    """Return the index of a folder as its files are now, from the cache in the folder if that is faster.
+
+    With ``seconds``, making the cache of a large folder stops after that long and raises MemoryFault; what was done is kept,
+    and the next call goes on from there. Nothing else is raised: without a usable cache the index is made in memory.
+    """
     listing = scan(root, settings)
     if len(listing.lines) < PAYS_FROM:
         return _in_memory(root, settings, listing)
@@ -115,7 +135,7 @@ def open_cached(root: str, settings: Settings, seconds: float | None = None) -> 
             if state is not None:
                 state.db.close()
         state = _open(path, key)
-    return _in_memory(root, settings, listing) if state is None else Cached(state, root, settings, path, listing)
+    return _in_memory(root, settings, listing) if state is None else CachedIndex(state, root, settings, path, listing)
 
 
 def _in_memory(root: str, settings: Settings, listing: Listing) -> Index:
@@ -128,9 +148,9 @@ def _same(listed: str, listing: Listing) -> bool:
 
 
 def _key(root: str, settings: Settings) -> str:
-    """Return all that decides what the cache holds, apart from the files.
+    """Return all that decides what the cache contains, apart from the files.
 
-    The folder's own number is part of it: one that came with a copy of the project was made by somebody else, or elsewhere.
+    The folder's inode is part of it: a cache that came with a copy of the project was made by somebody else, or elsewhere.
     """
     number = os.stat(root).st_ino
     return f"{VERSION} {number} {settings.body_max_chars} {sorted(settings.retention_days.items())} {settings.roots}"
@@ -144,7 +164,7 @@ def _stamp(listing: Listing) -> str:
 
 
 def _open(path: str, key: str) -> _State | None:
-    """Return a cache that was made for these settings and is whole, or None."""
+    """Return a cache that was made for these settings and is complete, or None."""
     import sqlite3
 
     db = None
@@ -185,14 +205,13 @@ class _Unusable(Exception):
     """This SQLite cannot hold the cache."""
 
 
-class _Doubled(Exception):
-    """Two files have one id; which of them holds is decided by reading all of them in their order."""
-
-
 def _make(
     path: str, state: _State | None, key: str, root: str, settings: Settings, listing: Listing, seconds: float | None
 ) -> None:
-    """Make the cache from the one before, reading only what has changed, and move it into place."""
+    """Make the cache from the one before, reading only what has changed, and move it into place.
+
+    If two files have one id, the cache is made afresh: which of them counts is decided by reading all in their order.
+    """
     import sqlite3
 
     own_folder(root)
@@ -200,11 +219,11 @@ def _make(
     try:
         try:
             if state is None or state.doubles:
-                raise _Doubled
+                raise sqlite3.IntegrityError
             with open(path, "rb") as old, open(aside, "xb") as new:
                 new.write(old.read())
             done = _write(aside, key, root, settings, listing, seconds, afresh=False)
-        except (_Doubled, sqlite3.DatabaseError):
+        except sqlite3.DatabaseError:
             _drop(aside)
             done = _write(aside, key, root, settings, listing, seconds, afresh=True)
         os.replace(aside, path)
@@ -263,7 +282,7 @@ def _write(
 
 
 def _lasting(stamp: str, clock: int) -> str:
-    """Return what to remember of a file: nothing where it changed so lately that a further change might not show."""
+    """Return what to remember of a file: nothing if it changed so recently that a further change might not show."""
     changed = max(map(int, stamp.split(" ")[:2]))
     return stamp if clock - changed > (FINE if changed % 1_000_000_000 else COARSE) else "changing"
 
@@ -277,21 +296,15 @@ def _forget(db: sqlite3.Connection, name: str) -> None:
 
 
 def _add(db: sqlite3.Connection, place: int, name: str, root: str, settings: Settings, afresh: bool) -> bool:
-    """Add the memory in a file, where it holds one; False where another file has its id."""
+    """Add the memory in a file, if there is one; False if another file has its id. Raises IntegrityError unless ``afresh``."""
     import sqlite3
 
     try:
-        memory = read_one(os.path.join(root, name))
+        add_memory(db, read_one(os.path.join(root, name)), settings, place, os.fsencode(name))
     except MemoryFault:
         return True
-    try:
-        db.execute(ADD_ENTRY, entry(memory, settings, place, os.fsencode(name)))
     except sqlite3.IntegrityError:
-        if afresh:
-            return False
-        raise _Doubled from None
-    if memory.status == "active":
-        db.execute(ADD_TEXT, (place, *texts(memory, settings)))
-        if memory.trigger_phrases:
-            db.executemany(ADD_PHRASE, phrases(memory, place))
+        if not afresh:
+            raise
+        return False
     return True

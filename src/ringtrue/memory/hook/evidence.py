@@ -1,8 +1,8 @@
-"""How much a memory says of what a text says: a number that does not depend on how many memories there are (A-4).
+"""How much a memory says about what a text says: a number that does not depend on how many memories there are.
 
-BM25 cannot decide whether to speak: its scores grow with the store, and with one or two memories they vanish (trap 25). So the
-index orders, and this decides. Every word of the text weighs what it says (``background``), less where much of the store says
-it too. A memory's evidence is the weight of the words it shares, squared, over the weight of all: sharing two words of three is
+BM25 cannot decide whether to show a memory: its scores grow with the store, and with one or two memories they vanish. So the
+index orders, and this decides. Every word of the text weighs what it says (``rarity``), less if much of the store says it too.
+A memory's evidence is the weight of the words it shares, squared, over the weight of all: sharing two words of three is
 worth more than two of ten, and one shared word is little however rare it is.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from math import log
 
-from .background import TELLING, rarity
+from .rarity import TELLING, rarity, stem
 from .words import cut, joined, words_in
 
 TYPE_CHECKING = False
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from .memory import Memory
 
 HEAD, BODY = 1.0, 0.6
-"""What a shared word counts in title, tags and trigger phrases, and in the body, where any word may stand."""
+"""What a shared word counts in title, tags and trigger phrases, and in the body, which may contain any word."""
 BEGINNING = 0.7
-"""What is left of it where the text has only the beginning of the memory's word: ``auth``."""
+"""The share that is left if the text has only the beginning of the memory's word: ``auth``."""
 UNSAID = 1.0
-"""One telling word that every text is taken to have beside its own, so that a text of one word proves little."""
+"""One telling word that every text is assumed to have beside its own, so that a text of one word proves little."""
 PRIOR = 20
-"""Memories that are taken to be in the store beside its own and to share nothing with anything."""
+"""Memories that the store is assumed to have beside its own and that share nothing with any text."""
 EVERYDAY = 3.0
 """A word in fewer than e**-3 (5 %) of the memories keeps its full weight."""
 SHORTEST_BEGINNING = 4
@@ -35,41 +35,9 @@ _PART = re.compile(r"[^\W_]+")
 _SENTENCE_END = re.compile(r"[\r\n]+|(?<=[.!?])\s+")
 _NUMBER = re.compile(r"\d+s?")
 _LETTERED = re.compile(r"[^\W\d_]-[^\W\d_]{2,}")
-_ENDINGS = (
-    "ations", "ation", "ingly", "ments", "ating", "ators", "ates", "ated", "ator", "ment", "ings", "ions", "edly", "ing", "ion",
-    "ers", "ies", "ate", "ed", "er", "es", "ly", "al", "s", "y", "e",
-)  # fmt: skip
-_BY_LAST = {last: tuple(ending for ending in _ENDINGS if ending[-1] == last) for last in {ending[-1] for ending in _ENDINGS}}
-"""The endings by their last letter: most words have none of them, and that is to be told quickly."""
-_stems: dict[str, str] = {}
 
 
-def stem(word: str) -> str:
-    """Return what the forms of a word have in common, roughly; quicker than Porter's rules and enough to compare words.
-
-    >>> [stem(word) for word in ("migrations", "migrated", "stopping", "policies", "glass", "429s")]
-    ['migr', 'migr', 'stop', 'polic', 'glass', '429']
-    """
-    known = _stems.get(word)
-    if known is not None:
-        return known
-    short = word
-    if len(word) > 3 and word.isalpha():
-        for ending in _BY_LAST.get(word[-1], ()):
-            if word.endswith(ending) and len(word) - len(ending) >= 3 and not (ending == "s" and word[-2] in "su"):
-                short = word[: -len(ending)]
-                if len(short) > 3 and short[-1] == short[-2] and short[-1] not in "lsz":
-                    short = short[:-1]
-                break
-        if len(short) > 3 and short[-1] in "ey":
-            short = short[:-1]
-    elif word[-1:] == "s" and word[:-1].isdigit():
-        short = word[:-1]
-    _stems[word] = short
-    return short
-
-
-class Said:
+class MemoryWords:
     """The words of one memory: what each counts by the place it stands in."""
 
     __slots__ = ("joined", "places")
@@ -77,16 +45,15 @@ class Said:
     def __init__(self, memory: Memory, body_max_chars: int) -> None:
         body = memory.body[:body_max_chars].lower()
         head = " ".join((memory.title, *memory.tags, *memory.trigger_phrases)).lower()
-        known = _stems.get
         # A dict, since a set would change the draws.
-        places = {known(word) or stem(word): BODY for word in dict.fromkeys((*_PART.findall(body), *joined(body)))}
+        places = {stem(word): BODY for word in dict.fromkeys((*_PART.findall(body), *joined(body)))}
         for word in (*_PART.findall(head), *joined(head)):
             places[stem(word)] = HEAD
         self.places = places
         self.joined = " " + " ".join(places)
 
     def counts(self, word: str) -> float:
-        """Return what a word of a text counts in this memory: 0 where the memory does not have it."""
+        """Return what a word of a text counts in this memory; 0 if the memory does not have it."""
         place = self.places.get(stem(word), 0.0)
         if not place and len(word) >= SHORTEST_BEGINNING and " " + word in self.joined:
             place = BEGINNING * max(value for own, value in self.places.items() if own.startswith(word))
@@ -99,11 +66,11 @@ def words_of(text: str, limit: int) -> list[str]:
 
 
 def ends_of(text: str, limit: int) -> list[list[str]]:
-    """Return the words of a text that are compared: those of its beginning and, where it has more than ``limit``, of its end.
+    """Return the words of a text that are compared: those of its beginning and, if it has more than ``limit``, of its end.
 
-    They are compared apart: a question says the same whether a file was pasted before it or after it, and among the words of
-    the file it would be lost. So would a short one among the fifteen nearest words: the first and the last sentence or line
-    are compared alone as well.
+    They are compared separately: a question says the same whether a file was pasted before it or after it, and among the words
+    of the file it would be lost. So would a short question among the fifteen nearest words; therefore the first and the last
+    sentence or line are compared alone as well.
     """
     text = cut(text)
     words = words_in(text)
@@ -120,31 +87,27 @@ def _apart(words: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(part for part in parts if len(part) > 1))
 
 
-def beyond_numbers(words: Sequence[str], said: Said) -> bool:
-    """True where a memory has one of the words that is not a number: the 100 of a sum says nothing of a limit of 100."""
-    return any(not _NUMBER.fullmatch(word) and said.counts(word) for word in words)
+def beyond_numbers(words: Sequence[str], memory: MemoryWords) -> bool:
+    """Return whether a memory has a word that is not a number: the 100 of a sum says nothing about a limit of 100."""
+    return any(not _NUMBER.fullmatch(word) and memory.counts(word) for word in words)
 
 
 def telling(text: str, limit: int) -> list[str]:
-    """Return the words of a text that tell something of its topic."""
-    return [word for word in words_of(text, limit) if rarity(word, stem(word)) >= TELLING]
+    """Return the words of a text that say something about its topic."""
+    return [word for word in words_of(text, limit) if rarity(word) >= TELLING]
 
 
 def weights(words: Sequence[str], shares: Mapping[str, int], size: int) -> list[float]:
     """Return what each word says in a store of ``size`` memories, ``shares`` of which have a stem."""
-    result = []
-    for word in words:
-        short = stem(word)
-        result.append(rarity(word, short) * in_store(shares.get(short, 0), size))
-    return result
+    return [rarity(word) * in_store(shares.get(stem(word), 0), size) for word in words]
 
 
 def in_store(count: int, size: int) -> float:
-    """Return what is left of the weight of a word that ``count`` of ``size`` memories have: all of it where they are few."""
+    """Return the share of its weight that a word keeps if ``count`` of ``size`` memories have it: 1 if they are few."""
     return min(1.0, -log((count + 0.5) / (size + PRIOR)) / EVERYDAY)
 
 
-def evidence(words: Sequence[str], weighed: Sequence[float], said: Said) -> float:
-    """Return how much a memory says of what the words say: 0 for nothing, about the number of telling words for all of it."""
-    shared = sum(weight * said.counts(word) for word, weight in zip(words, weighed, strict=True))
+def evidence(words: Sequence[str], weighed: Sequence[float], memory: MemoryWords) -> float:
+    """Return how much a memory says about what the words say: 0 for nothing, near the number of telling words for all."""
+    shared = sum(weight * memory.counts(word) for word, weight in zip(words, weighed, strict=True))
     return shared * shared / (sum(weighed) + UNSAID)

@@ -61,7 +61,6 @@ def _may_call(phrase: str) -> bool:
     words = phrase.split()
     if len(words) > 1:
         return any(word not in STOP_WORDS for word in words)
-    from .background import rarity
-    from .evidence import stem
+    from .rarity import rarity
 
-    return any(len(word) > 2 and rarity(word, stem(word)) >= RARE for word in words)
+    return any(len(word) > 2 and rarity(word) >= RARE for word in words)

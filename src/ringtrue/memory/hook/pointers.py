@@ -9,8 +9,8 @@ from .guard import clean_title, escape, hide_secrets, visible_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .index import Found
-    from .threshold import Decision
+    from .index import MemoryHit
+    from .threshold import HookDecision
 
 LIMIT = 10_000
 """Characters beyond which hosts replace the text by a preview; some count as UTF-16 does, an emoji as two."""
@@ -24,7 +24,7 @@ NOTE = (
 HINT = "No note kept from earlier work stands out for this prompt. The memory search can look through all of them."
 
 
-def context_block(decision: Decision, root: str) -> str:
+def context_block(decision: HookDecision, root: str) -> str:
     """Return the text to put beside the prompt, at most 10,000 characters; an empty one where nothing is shown."""
     pointers = [_pointer(hit, sure) for hit, sure in zip(decision.inject, decision.confidence, strict=True)]
     while pointers:
@@ -40,7 +40,7 @@ def hint_block(root: str) -> str:
     return "\n".join((_OPEN.format(escape(visible_line(root))), HINT, _CLOSE))
 
 
-def _pointer(hit: Found, confidence: str) -> str:
+def _pointer(hit: MemoryHit, confidence: str) -> str:
     memory = hit.memory
     # A tag takes two characters at least, with its comma: further ones could not be shown.
     tags = hide_secrets(", ".join(filter(None, map(clean_title, memory.tags[:TAGS_LIMIT]))))[:TAGS_LIMIT]

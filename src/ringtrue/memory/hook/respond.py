@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .memory import Memory
-    from .threshold import Decision
+    from .threshold import HookDecision
 
 SHORTEST_PROMPT = 10
 """Characters below which a prompt is a nod."""
@@ -142,7 +142,7 @@ def _is_phrase(root: str, prompt: str, settings: Settings, now: float) -> bool:
     """True where a prompt is nothing but a phrase by which a memory wants to be called: "ship it" is no nod then."""
     if not query_words(prompt, 1):
         return False
-    from .index import open_index
+    from .cache import open_index
     from .phrases import called, spoken
 
     said = spoken(prompt)
@@ -187,13 +187,14 @@ def find(
     prompt: str | None = None,
     shown: Collection[str] = (),
     whole: str = "",
-) -> Decision:
+) -> HookDecision:
     """Return what is shown unasked for a text: the memories of a folder that were found and stand out.
 
     ``prompt`` is the part of the text that is new, ``shown`` the ids that the session has seen; see ``decide``.
     ``whole`` is the prompt with what was cut out of it: trigger phrases are heard there too.
     """
-    from .index import open_index
+    from .cache import open_index
+    from .phrases import spoken
     from .threshold import decide
 
     used: list[str] = []
@@ -202,14 +203,9 @@ def find(
 
         used = used_paths(transcript, most=USED_PATHS, tail_bytes=settings.transcript_context.tail_bytes)
     index = open_index(root, settings, seconds=INDEX_SECONDS)
-    if len(whole) <= LONGEST:
-        found = index.search(text, k=CANDIDATES, now=now, strategy=strategy_of(settings), session=used)
-        return decide(index, found, text, settings, root=root, prompt=prompt, shown=shown)
-    from .phrases import spoken
-
-    said, words = spoken(whole), query_words(text, settings.query_max_tokens)
-    found = index.search_words(words, said=said, k=CANDIDATES, now=now, strategy=strategy_of(settings), session=used)
-    return decide(index, found, text, settings, root=root, prompt=prompt, shown=shown, spoke=said)
+    spoke = spoken(whole) if len(whole) > LONGEST else None
+    found = index.search(text, k=CANDIDATES, now=now, strategy=strategy_of(settings), session=used, said=spoke)
+    return decide(index, found, text, settings, root=root, prompt=prompt, shown=shown, spoke=spoke)
 
 
 def strategy_of(settings: Settings) -> str:
@@ -217,7 +213,7 @@ def strategy_of(settings: Settings) -> str:
     return "fts5_bm25" if settings.match_strategy == "hybrid" else settings.match_strategy
 
 
-def _account(decision: Decision, prompt: str, searched: str) -> dict[str, Any]:
+def _account(decision: HookDecision, prompt: str, searched: str) -> dict[str, Any]:
     """Return what the journal keeps of an answer."""
     shown = [
         {

@@ -1,4 +1,4 @@
-"""What can be set about retrieval, and ``memory-config.json`` (A-3). A bad value never stops a hook: the default holds."""
+"""The settings of retrieval, and ``memory-config.json``. A bad value never stops a hook: its default applies."""
 
 from __future__ import annotations
 
@@ -10,122 +10,102 @@ from .memory import CATEGORIES, RETENTION_DAYS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any, ClassVar
+    from typing import Any
+
+    Checks = Mapping[str, tuple[Callable[[Any], Any], str]]
 
 FILE = "memory-config.json"
 LARGEST = 1_000_000
-"""Bytes beyond which it is no file of settings."""
+"""Size in bytes from which a file is not read as settings."""
 SYSTEM = ("/", "/bin", "/boot", "/dev", "/etc", "/lib", "/proc", "/run", "/sbin", "/sys", "/usr", "/var")
 """Folders that hold no notes; a configuration that came with somebody's project may name them."""
+USERS = ("/var/folders/", "/var/tmp/", "/var/home/", "/usr/home/", "/run/user/", "/run/media/")
+"""Folders of users inside those of the system."""
 STRATEGIES = ("fts5_bm25", "title_tags", "hybrid")
 THRESHOLDS = ("null", "fixed")
 COLUMNS = ("title", "tags", "body")
 
 
 class _Group:
-    """Named values with defaults; a name that does not exist is a TypeError."""
-
-    __slots__ = ()
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {}
+    """Named values; the annotated attributes of a subclass are their names and defaults."""
 
     def __init__(self, **values: Any) -> None:
-        unknown = values.keys() - self.DEFAULTS.keys()
+        unknown = values.keys() - self.__annotations__.keys()
         if unknown:
-            raise TypeError(f"there is no setting {sorted(unknown)[0]!r}; the settings are {', '.join(self.DEFAULTS)}")
-        for name, default in self.DEFAULTS.items():
-            setattr(self, name, values.get(name, default))
+            names = ", ".join(self.__annotations__)
+            raise TypeError(f"there is no setting {sorted(unknown)[0]!r}; the settings are {names}")
+        self.__dict__.update(values)
+
+    def values(self) -> dict[str, Any]:
+        """Return every value by its name."""
+        return {name: getattr(self, name) for name in self.__annotations__}
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and all(getattr(self, name) == getattr(other, name) for name in self.DEFAULTS)
+        return isinstance(other, type(self)) and self.values() == other.values()
 
     __hash__ = None  # type: ignore[assignment]  # it may hold mappings
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.DEFAULTS)})"
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.values().items())})"
 
 
 class AutoInject(_Group):
     """How the hook cuts its list; the two scores count under ``threshold: fixed`` only."""
 
-    __slots__ = ("max_results", "min_score_abs", "relative_cutoff")
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {"min_score_abs": 0.5, "relative_cutoff": 0.6, "max_results": 3}
-    min_score_abs: float
-    relative_cutoff: float
-    max_results: int
+    min_score_abs: float = 0.5
+    relative_cutoff: float = 0.6
+    max_results: int = 3
 
 
-class Search(_Group):
+class OnDemand(_Group):
     """How a search on demand cuts its list."""
 
-    __slots__ = ("max_results", "min_score_abs", "query_max_tokens")
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {"min_score_abs": 0.1, "max_results": 10, "query_max_tokens": 20}
-    min_score_abs: float
-    max_results: int
-    query_max_tokens: int
+    min_score_abs: float = 0.1
+    max_results: int = 10
+    query_max_tokens: int = 20
 
 
 class TranscriptContext(_Group):
     """How earlier turns of the user help a short prompt."""
 
-    __slots__ = ("enabled", "max_turns", "tail_bytes")
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {"enabled": True, "max_turns": 3, "tail_bytes": 8192}
-    enabled: bool
-    max_turns: int
-    tail_bytes: int
+    enabled: bool = True
+    max_turns: int = 3
+    tail_bytes: int = 8192
 
 
 class Settings(_Group):
-    """Everything that can be set, with the values that hold where nothing is set.
+    """Everything that can be set, with its defaults.
 
     >>> Settings(hint=True).auto_inject.max_results
     3
     """
 
-    __slots__ = (
-        "auto_inject", "body_max_chars", "column_weights", "enabled", "hint", "match_strategy", "query_max_tokens",
-        "related_files_boost", "retention_days", "roots", "search", "threshold", "transcript_context",
-    )  # fmt: skip
-    DEFAULTS: ClassVar[Mapping[str, Any]] = {
-        "enabled": True,
-        "match_strategy": "fts5_bm25",
-        "threshold": "null",
-        "hint": False,
-        "column_weights": (5.0, 3.0, 1.0),
-        "body_max_chars": 2000,
-        "query_max_tokens": 15,
-        "auto_inject": AutoInject(),
-        "search": Search(),
-        "transcript_context": TranscriptContext(),
-        "retention_days": RETENTION_DAYS,
-        "related_files_boost": False,
-        "roots": (),
-    }
-    enabled: bool
-    match_strategy: str
+    enabled: bool = True
+    match_strategy: str = "fts5_bm25"
     """One of STRATEGIES."""
-    threshold: str
+    threshold: str = "null"
     """'null': what chance reaches in this very store; 'fixed': the scores of ``auto_inject``."""
-    hint: bool
-    """Whether one line points to the search where nothing was found."""
-    column_weights: tuple[float, float, float]
+    hint: bool = False
+    """Whether one line points to the search if nothing was found."""
+    column_weights: tuple[float, float, float] = (5.0, 3.0, 1.0)
     """How much a word counts in title, tags and body."""
-    body_max_chars: int
-    query_max_tokens: int
-    auto_inject: AutoInject
-    search: Search
-    transcript_context: TranscriptContext
-    retention_days: Mapping[str, int]
-    """Days since the last change that a category is shown; 0, and what is not named, is for ever."""
-    related_files_boost: bool
-    """Whether a memory about a file that was used just now gains 2.0."""
-    roots: tuple[str, ...]
+    body_max_chars: int = 2000
+    query_max_tokens: int = 15
+    auto_inject: AutoInject = AutoInject()
+    search: OnDemand = OnDemand()
+    transcript_context: TranscriptContext = TranscriptContext()
+    retention_days: Mapping[str, int] = RETENTION_DAYS
+    """Days since the last change that a category is shown; 0, or no entry, means for ever."""
+    related_files_boost: bool = False
+    """Whether a memory about a file that was just used gains 2.0."""
+    roots: tuple[str, ...] = ()
     """Further folders, absolute, whose notes and memories are read and never written."""
 
 
 def read_settings(root: str) -> tuple[Settings, list[str]]:
-    """Return the settings of ``<root>/memory-config.json`` and what is wrong in it, one line a fault.
+    """Return the settings of ``<root>/memory-config.json`` and what is wrong in it, one line per fault.
 
-    A file that is missing sets nothing; one that cannot be read sets nothing and is a fault. Nothing is raised.
+    A missing file sets nothing; a file that cannot be read sets nothing and is a fault. Nothing is raised.
     """
     path = os.path.join(root, FILE)
     try:
@@ -134,15 +114,15 @@ def read_settings(root: str) -> tuple[Settings, list[str]]:
         return Settings(), []
     except OSError as error:
         why = "it is a link, and links are not followed" if os.path.islink(path) else error.strerror
-        return Settings(), [f"{FILE} cannot be read: {why}; the defaults hold"]
+        return Settings(), [f"{FILE} cannot be read: {why}; the defaults apply"]
     except ValueError as error:
-        return Settings(), [f"{FILE} cannot be read: {error}; the defaults hold"]
+        return Settings(), [f"{FILE} cannot be read: {error}; the defaults apply"]
     import json
 
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return Settings(), [f"{FILE} is not JSON: {error}; the defaults hold"]
+        return Settings(), [f"{FILE} is not JSON: {error}; the defaults apply"]
     section = whole.get("retrieval", {}) if isinstance(whole, dict) else whole
     if not isinstance(section, dict):
         return Settings(), [f"{FILE}: retrieval is {section!r:.40}; write an object"]
@@ -154,29 +134,21 @@ def from_section(section: Mapping[str, Any], root: str = "") -> tuple[Settings, 
 
     >>> settings, faults = from_section({"max_inject": 2, "hint": "yes"})
     >>> settings.auto_inject.max_results, faults
-    (2, ["retrieval.hint is 'yes'; write true or false; False holds"])
+    (2, ["retrieval.hint is 'yes'; write true or false; False applies"])
     """
     faults: list[str] = []
-    top = _read(section, "retrieval", _TOP, Settings.DEFAULTS, faults, also=(*_GROUPS, "max_inject"))
+    plain = {name: value for name, value in section.items() if name not in _GROUPS}
+    top = _read(plain, "retrieval", _TOP, {**vars(Settings), "max_inject": AutoInject.max_results}, faults)
+    alias = {"max_results": top.pop("max_inject")} if "max_inject" in top else {}
     for name, (checks, group) in _GROUPS.items():
-        if name not in section:
-            continue
-        part = section[name]
+        part = section.get(name, {})
         if not isinstance(part, dict):
             faults.append(f"retrieval.{name} is {part!r:.40}; write an object")
             continue
-        defaults = group.DEFAULTS if group else Settings.DEFAULTS
-        values = _read(part, f"retrieval.{name}", checks, defaults, faults)
-        if group:
-            top[name] = group(**values)
-        else:
-            top.update(values)
-    if "max_inject" in section:
-        inject = section.get("auto_inject")
-        if not (isinstance(inject, dict) and "max_results" in inject):  # the new name wins over the old one
-            old = _read({"max_results": section["max_inject"]}, "retrieval.max_inject as", _INJECT, AutoInject.DEFAULTS, faults)
-            kept = top.get("auto_inject", AutoInject())
-            top["auto_inject"] = AutoInject(**{name: getattr(kept, name) for name in AutoInject.DEFAULTS} | old)
+        values = _read(part, f"retrieval.{name}", checks, vars(group or Settings), faults)
+        if group is AutoInject:
+            values = {**alias, **values}
+        top.update({name: group(**values)} if group else values)
     if "roots" in top:
         top["roots"] = tuple(_allowed(top["roots"], root, faults))
     return Settings(**top), faults
@@ -186,35 +158,26 @@ def _allowed(folders: tuple[str, ...], root: str, faults: list[str]) -> Iterator
     for folder in folders:
         whole = os.path.join(root, os.path.expanduser(folder))
         real = os.path.realpath(whole)
-        if any(real == system or (system != "/" and real.startswith(system + "/")) for system in SYSTEM) and not _own(real):
+        inside = any(real == system or (system != "/" and real.startswith(system + "/")) for system in SYSTEM)
+        if inside and not real.startswith(USERS):
             faults.append(f"retrieval.roots names {folder!r:.60}, a folder of the system; name one that holds notes")
         else:
             yield whole
 
 
-def _own(folder: str) -> bool:
-    """True for what lies under a system's folder and is a user's all the same, as temporary and home folders are somewhere."""
-    return folder.startswith(("/var/folders/", "/var/tmp/", "/var/home/", "/usr/home/", "/run/user/", "/run/media/"))
-
-
 def _read(
-    part: Mapping[str, Any],
-    place: str,
-    checks: Mapping[str, tuple[Callable[[Any], Any], str]],
-    defaults: Mapping[str, Any],
-    faults: list[str],
-    also: tuple[str, ...] = (),
+    part: Mapping[str, Any], place: str, checks: Checks, defaults: Mapping[str, Any], faults: list[str]
 ) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in part.items():
         if name not in checks:
-            if name not in also:
-                faults.append(f"{place}.{name} is not known; the settings are {', '.join(sorted({*checks, *also}))}")
+            known = {*checks, *(_GROUPS if checks is _TOP else ())}
+            faults.append(f"{place}.{name} is unknown; the settings are {', '.join(sorted(known))}")
             continue
         check, cure = checks[name]
         good = check(value)
         if good is None:
-            faults.append(f"{place}.{name} is {value!r:.60}; write {cure}; {defaults[name]!r} holds")
+            faults.append(f"{place}.{name} is {value!r:.60}; write {cure}; {defaults[name]!r} applies")
         else:
             values[name] = good
     return values
@@ -247,7 +210,7 @@ def _choice(allowed: tuple[str, ...]) -> tuple[Callable[[Any], str | None], str]
 
 def _weights(value: Any) -> tuple[float, ...] | None:
     if isinstance(value, dict) and value.keys() <= set(COLUMNS):
-        value = [value.get(name, default) for name, default in zip(COLUMNS, Settings.DEFAULTS["column_weights"], strict=True)]
+        value = [value.get(name, default) for name, default in zip(COLUMNS, Settings.column_weights, strict=True)]
     if not isinstance(value, list) or len(value) != len(COLUMNS):
         return None
     if any(type(weight) not in (int, float) or not 0 <= weight <= 1000 for weight in value) or not any(value):
@@ -270,7 +233,7 @@ def _folders(value: Any) -> tuple[str, ...] | None:
 
 
 _TRUTH = _truth, "true or false"
-_TOP = {
+_TOP: Checks = {
     "enabled": _TRUTH,
     "match_strategy": _choice(STRATEGIES),
     "threshold": _choice(THRESHOLDS),
@@ -278,18 +241,19 @@ _TOP = {
     "related_files_boost": _TRUTH,
     "retention_days": (_retention, f"days per category, such as {{'session_summary': 90}}, from {', '.join(CATEGORIES)}"),
     "roots": (_folders, "a list of folders"),
+    "max_inject": _count(0, 20),
 }
-_ENGINE = {
+_ENGINE: Checks = {
     "column_weights": (_weights, "numbers of 0 to 1000 for title, tags and body, not all 0"),
     "body_max_chars": _count(0, 100_000),
     "query_max_tokens": _count(1, 100),
 }
-_INJECT = {"min_score_abs": _number(1e6), "relative_cutoff": _number(1), "max_results": _count(0, 20)}
-_SEARCH = {"min_score_abs": _number(1e6), "max_results": _count(1, 100), "query_max_tokens": _count(1, 100)}
-_TRANSCRIPT = {"enabled": _TRUTH, "max_turns": _count(0, 20), "tail_bytes": _count(256, 262_144)}
-_GROUPS: dict[str, tuple[Mapping[str, Any], type[_Group] | None]] = {
+_INJECT: Checks = {"min_score_abs": _number(1e6), "relative_cutoff": _number(1), "max_results": _count(0, 20)}
+_SEARCH: Checks = {"min_score_abs": _number(1e6), "max_results": _count(1, 100), "query_max_tokens": _count(1, 100)}
+_TRANSCRIPT: Checks = {"enabled": _TRUTH, "max_turns": _count(0, 20), "tail_bytes": _count(256, 262_144)}
+_GROUPS: Mapping[str, tuple[Checks, type[_Group] | None]] = {
     "engine": (_ENGINE, None),
     "auto_inject": (_INJECT, AutoInject),
-    "search": (_SEARCH, Search),
+    "search": (_SEARCH, OnDemand),
     "transcript_context": (_TRANSCRIPT, TranscriptContext),
 }

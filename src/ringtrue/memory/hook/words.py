@@ -142,14 +142,13 @@ def beginning(text: str, limit: int) -> str:
 
 
 def _most_telling(words: list[str], limit: int) -> list[str]:
-    from .background import TELLING, rarity
-    from .evidence import stem
+    from .rarity import TELLING, rarity
 
     last = len(words) - 1
 
     def order(place: int) -> tuple[bool, int]:
         parts = [part for part in _PART.findall(words[place]) if not part.isdigit()]
-        return not any(rarity(part, stem(part)) >= TELLING for part in parts), min(place, last - place)
+        return not any(rarity(part) >= TELLING for part in parts), min(place, last - place)
 
     return [words[place] for place in sorted(sorted(range(len(words)), key=order)[:limit])]
 

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.extras import install_command
 from ringtrue.records import Hit
-from ringtrue.retrieve.collection import Collection, scope_values
-from ringtrue.retrieve.kept import Kept, Progress
+from ringtrue.retrieve.documents import DocumentStore, scope_values
+from ringtrue.retrieve.index import Progress, StoredIndex
 from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain, ranked
 
 LANGUAGES = (
@@ -71,11 +71,11 @@ class Words(NamedTuple):
     """The same ids by place: looking ten of them up in a large mapping costs as much as a tenth of the search."""
 
 
-class Bm25(Kept[Words]):
+class Bm25(StoredIndex[Words]):
     """The index of one collection in one language; words of title and tags count ``title`` and ``tags`` times."""
 
     def __init__(
-        self, collection: Collection, *, title: int = TITLE, tags: int = 1, language: str = "english", name: str = "bm25"
+        self, collection: DocumentStore, *, title: int = TITLE, tags: int = 1, language: str = "english", name: str = "bm25"
     ) -> None:
         for option, weight in (("title", title), ("tags", tags)):
             if isinstance(weight, bool) or weight not in range(1, _HEAVIEST + 1):

@@ -22,8 +22,8 @@ from ringtrue.records import Floats, Hit, Ints, Stage
 from ringtrue.retrieve.channels.bm25 import MAX_TERMS, analyser
 from ringtrue.retrieve.channels.passages import PassageVectors, is_active, passages_of, place_of, thread_of
 from ringtrue.retrieve.channels.threads import Postings, Threads, standard
-from ringtrue.retrieve.collection import Collection, inside
-from ringtrue.retrieve.kept import Followed
+from ringtrue.retrieve.documents import DocumentStore, inside
+from ringtrue.retrieve.index import CachedView
 from ringtrue.retrieve.observe import notes
 from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain, ranked
 
@@ -65,7 +65,7 @@ class Context:
 
     def __init__(
         self,
-        collection: Collection,
+        collection: DocumentStore,
         *,
         model: str,
         language: str = "english",
@@ -84,7 +84,7 @@ class Context:
         self.analyser = analyser(language)
         self._stopped = {stem for word in STOP_WORDS for stem in self.analyser.analyze(word)}
         self._known: dict[str, list[str]] = {}
-        self._documents = Followed(collection, self._read)
+        self._documents = CachedView(collection, self._read)
         self._encode = lru_cache(64)(self._encoded)
         self._lock = threading.Lock()
 

@@ -19,10 +19,10 @@ from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.extras import install_command
 from ringtrue.records import Hit, Ints, Stage
 from ringtrue.retrieve.chunk import fixed
-from ringtrue.retrieve.collection import Collection, inside
+from ringtrue.retrieve.documents import DocumentStore, inside
 from ringtrue.retrieve.encode import DEFAULT_MODEL, Matrix, encoder
 from ringtrue.retrieve.encode.cache import Vectors
-from ringtrue.retrieve.kept import Followed, Kept, Progress
+from ringtrue.retrieve.index import CachedView, Progress, StoredIndex
 from ringtrue.retrieve.protocol import Scope, check_k, plain
 
 FIELDS = ("title", "content", "tags")
@@ -39,7 +39,7 @@ _TITLE_ROOM = 24
 _HNSW_LINKS, _HNSW_WIDTH = 32, 128
 
 
-class Vectored:
+class LoadedVectors:
     """A loaded index: one row of ``matrix`` for each vector, vectors of a document side by side. It never changes."""
 
     def __init__(self, matrix: NDArray[Any], table: NDArray[np.int64], ids: Mapping[int, str], near: Any) -> None:
@@ -71,7 +71,7 @@ class Vectored:
         return mask
 
 
-class Dense(Kept[Vectored]):
+class Dense(StoredIndex[LoadedVectors]):
     """Exact search over the passages of a collection.
 
     ``fields`` gives a document a vector per field instead of one of title and passage together; ``store`` keeps vectors in half
@@ -80,7 +80,7 @@ class Dense(Kept[Vectored]):
 
     def __init__(
         self,
-        collection: Collection,
+        collection: DocumentStore,
         *,
         model: str = DEFAULT_MODEL,
         fields: Sequence[str] = (),
@@ -101,7 +101,7 @@ class Dense(Kept[Vectored]):
         label = "-".join(["dense", self.encoder.key, *variants])
         super().__init__(collection, label)
         self.fields, self.type, self.hnsw, self.name = tuple(fields), STORAGE[store], hnsw, name
-        self._metadata = Followed(collection, collection.metadata)
+        self._metadata = CachedView(collection, collection.metadata)
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -183,7 +183,7 @@ class Dense(Kept[Vectored]):
         faiss.write_index(index, str(scratch))
         scratch.replace(file)
 
-    def load(self, place: Path, count: int, ids: Mapping[int, str]) -> Vectored:
+    def load(self, place: Path, count: int, ids: Mapping[int, str]) -> LoadedVectors:
         matrix: NDArray[Any] = np.zeros((0, self.encoder.size), self.type)
         table = np.fromfile(place / "passages.bin", np.int64, count * 2)
         if len(table) != count * 2:
@@ -193,7 +193,7 @@ class Dense(Kept[Vectored]):
         near = None
         if self.hnsw and count > self.hnsw:
             near = _read_hnsw(place / "hnsw.faiss", count)
-        return Vectored(matrix, table.reshape(count, 2), ids, near)
+        return LoadedVectors(matrix, table.reshape(count, 2), ids, near)
 
     def coverage(self) -> tuple[int, int]:
         """Return (passages with a vector, passages of the collection that have a text or a title)."""
@@ -229,7 +229,7 @@ class Dense(Kept[Vectored]):
                     answers[place] = self._answer(index, query, k, candidates)
         return answers
 
-    def _answer(self, index: Vectored, query: Matrix, k: int, candidates: Ints) -> list[Hit]:
+    def _answer(self, index: LoadedVectors, query: Matrix, k: int, candidates: Ints) -> list[Hit]:
         if not len(candidates):
             return []
         starts, ends = index.starts[candidates], index.ends[candidates]
@@ -249,7 +249,7 @@ class Dense(Kept[Vectored]):
             for rank, (score, doc_id, number) in enumerate(found[:k], 1)
         ]
 
-    def _candidates(self, index: Vectored, queries: Matrix, k: int, outside: NDArray[np.bool_] | None) -> list[Ints]:
+    def _candidates(self, index: LoadedVectors, queries: Matrix, k: int, outside: NDArray[np.bool_] | None) -> list[Ints]:
         """Return for each query every document that may be among the best ``k``."""
         found = []
         for scores in self._products(index.matrix, queries):
@@ -285,7 +285,7 @@ class Dense(Kept[Vectored]):
         return vectors
 
 
-def _nearest(index: Vectored, queries: Matrix, k: int) -> list[Ints]:
+def _nearest(index: LoadedVectors, queries: Matrix, k: int) -> list[Ints]:
     """Return for each query the documents that the approximate index holds near."""
     wanted = min(len(index.matrix), 4 * k + _HNSW_WIDTH)  # several passages of one document may be near
     _, found = index.near.search(np.ascontiguousarray(queries), wanted)

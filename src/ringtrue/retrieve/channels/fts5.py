@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ringtrue.errors import InputError
 from ringtrue.records import Hit
-from ringtrue.retrieve.collection import Collection, inside
-from ringtrue.retrieve.kept import Followed, Kept, Progress
+from ringtrue.retrieve.documents import DocumentStore, inside
+from ringtrue.retrieve.index import CachedView, Progress, StoredIndex
 from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain, ranked
 from ringtrue.retrieve.storage import opened
 
@@ -21,7 +21,7 @@ MAX_WORDS = 256
 _WORD = re.compile(r"[^\W_]+")
 
 
-class Table:
+class LoadedTable:
     """A loaded index: the open table, and the documents by their rows."""
 
     def __init__(self, file: Path, count: int, ids: Mapping[int, str]) -> None:
@@ -43,11 +43,11 @@ class Table:
         return [(self.ids[row], score) for row, score in rows if row in self.ids]
 
 
-class Fts5(Kept[Table]):
+class Fts5(StoredIndex[LoadedTable]):
     """An FTS5 table beside the collection."""
 
     def __init__(
-        self, collection: Collection, *, title: float = 5.0, tags: float = 3.0, body: float = 1.0, name: str = "fts5"
+        self, collection: DocumentStore, *, title: float = 5.0, tags: float = 3.0, body: float = 1.0, name: str = "fts5"
     ) -> None:
         for option, weight in (("title", title), ("tags", tags), ("body", body)):
             if not 0 <= weight <= 100:
@@ -56,7 +56,7 @@ class Fts5(Kept[Table]):
             raise InputError("fts5 cannot have title=0, tags=0 and body=0; leave one of them above 0")
         super().__init__(collection, "fts5")
         self.weights, self.name = (float(title), float(tags), float(body)), name
-        self._metadata = Followed(collection, collection.metadata)
+        self._metadata = CachedView(collection, collection.metadata)
 
     def holds(self, place: Path, count: int) -> bool:
         try:
@@ -90,11 +90,11 @@ class Fts5(Kept[Table]):
             table.close()
         return count
 
-    def load(self, place: Path, count: int, ids: Mapping[int, str]) -> Table:
+    def load(self, place: Path, count: int, ids: Mapping[int, str]) -> LoadedTable:
         file = place / "fts5.sqlite"
         if not file.is_file():
             raise FileNotFoundError(file)
-        return Table(file, count, ids)
+        return LoadedTable(file, count, ids)
 
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> list[Hit]:
         check_k(k)

@@ -19,8 +19,8 @@ from typing import Any
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.records import Hit
-from ringtrue.retrieve.collection import Collection, inside
-from ringtrue.retrieve.kept import Followed
+from ringtrue.retrieve.documents import DocumentStore, inside
+from ringtrue.retrieve.index import CachedView
 from ringtrue.retrieve.observe import unobserved
 from ringtrue.retrieve.protocol import Retriever, Scope, check_k, from_channel, ranked
 
@@ -55,7 +55,7 @@ class Graph:
     def __init__(
         self,
         source: Retriever,
-        collection: Collection,
+        collection: DocumentStore,
         *,
         edges: Sequence[str] | None = None,
         hops: int = 1,
@@ -77,7 +77,7 @@ class Graph:
         self.source, self.collection, self.name = source, collection, name
         self.edges = None if edges is None else frozenset(edges)
         self.hops, self.decay, self.depth, self.direction = hops, float(decay), depth, direction
-        self._links = Followed(collection, self._read)
+        self._links = CachedView(collection, self._read)
 
     @property
     def parts(self) -> list[Retriever]:

@@ -13,8 +13,8 @@ from ringtrue.memory.hook.index import Index
 from ringtrue.memory.hook.memory import CATEGORIES, LINKS, STATUSES, TIERS, Memory
 from ringtrue.memory.hook.settings import Settings
 from ringtrue.records import Document, Hit
-from ringtrue.retrieve.collection import Collection, inside
-from ringtrue.retrieve.kept import Followed
+from ringtrue.retrieve.documents import DocumentStore, inside
+from ringtrue.retrieve.index import CachedView
 from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain
 
 _SCOPES = 64
@@ -66,7 +66,7 @@ class Hooked:
 
     def __init__(
         self,
-        collection: Collection,
+        collection: DocumentStore,
         *,
         strategy: str,
         settings: Settings | None = None,
@@ -74,7 +74,7 @@ class Hooked:
     ) -> None:
         self.collection, self.strategy, self.name = collection, strategy, name
         self.settings = Settings() if settings is None else settings
-        self._memories = Followed(collection, self._read)
+        self._memories = CachedView(collection, self._read)
         self._lock = threading.Lock()
         self._opened: tuple[object, dict[tuple[tuple[str, str], ...], Index]] = (None, {})
 

@@ -20,10 +20,10 @@ from ringtrue.records import Hit, Stage
 from ringtrue.retrieve.channels.context import Context
 from ringtrue.retrieve.channels.hooked import Hooked
 from ringtrue.retrieve.channels.trigger import Trigger
-from ringtrue.retrieve.collection import Collection, inside
+from ringtrue.retrieve.documents import DocumentStore, inside
 from ringtrue.retrieve.encode import DEFAULT_MODEL
 from ringtrue.retrieve.fuse import Fusion, Lists
-from ringtrue.retrieve.kept import Followed
+from ringtrue.retrieve.index import CachedView
 from ringtrue.retrieve.observe import unobserved
 from ringtrue.retrieve.protocol import Retriever, Scope, check_k, from_channel, ranked
 
@@ -53,7 +53,7 @@ class Linked:
 
     def __init__(self, source: Context) -> None:
         self.source = source
-        self._neighbours = Followed(source.collection, self._read)
+        self._neighbours = CachedView(source.collection, self._read)
 
     def _read(self) -> dict[str, set[str]]:
         metadata = self.source.metadata()
@@ -107,7 +107,7 @@ class Memory(Fusion):
     """
 
     def __init__(
-        self, passages: Context, collection: Collection, *, constitutional: bool = False, name: str = "memory"
+        self, passages: Context, collection: DocumentStore, *, constitutional: bool = False, name: str = "memory"
     ) -> None:
         self.passages, self.constitutional = passages, constitutional
         channels: list[tuple[str, Retriever]] = [
@@ -188,7 +188,7 @@ class Memory(Fusion):
 
 
 def open_memory(
-    collection: Collection,
+    collection: DocumentStore,
     *,
     strategy: str = "hybrid",
     model: str = DEFAULT_MODEL,

@@ -14,7 +14,7 @@ from typing import Any
 from ringtrue.records import Document
 from ringtrue.retrieve.channels.dense import Dense
 from ringtrue.retrieve.chunk import sentences
-from ringtrue.retrieve.collection import Collection, scope_values
+from ringtrue.retrieve.documents import DocumentStore, scope_values
 from ringtrue.retrieve.encode import DEFAULT_MODEL
 
 LONGEST = 96
@@ -70,7 +70,7 @@ def place_of(document: Document) -> Place:
 class PassageVectors(Dense):
     """The vectors of all passages, kept and brought up to the collection as those of the dense channel are."""
 
-    def __init__(self, collection: Collection, *, model: str = DEFAULT_MODEL, name: str = "passages") -> None:
+    def __init__(self, collection: DocumentStore, *, model: str = DEFAULT_MODEL, name: str = "passages") -> None:
         super().__init__(collection, model=model, name=name)
         self.folder = self.folder.with_name(f"passages-{self.encoder.key}")
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from ringtrue.errors import InputError
 from ringtrue.records import Floats, Hit, Ints, Stage
-from ringtrue.retrieve.collection import Collection, inside
+from ringtrue.retrieve.documents import DocumentStore, inside
 from ringtrue.retrieve.encode.cache import Cache
 from ringtrue.retrieve.encode.model import Model
-from ringtrue.retrieve.kept import Followed, Kept, Progress
+from ringtrue.retrieve.index import CachedView, Progress, StoredIndex
 from ringtrue.retrieve.protocol import Scope, check_k, plain, ranked
 
 PASSAGE = np.dtype([("row", "<i8"), ("number", "<i4"), ("entries", "<i4")])
@@ -81,16 +81,16 @@ class Postings:
         return places[np.array(kept, np.bool_)]
 
 
-class Splade(Kept[Postings]):
+class Splade(StoredIndex[Postings]):
     """The sparse vectors of a collection's passages under one model; ``model`` is a folder or a name."""
 
-    def __init__(self, collection: Collection, *, model: str | Path, name: str = "splade") -> None:
+    def __init__(self, collection: DocumentStore, *, model: str | Path, name: str = "splade") -> None:
         if not str(model):
             raise InputError("splade has no model of its own; name one: splade(model='folder or name')")
         self.model = Model.named(str(model))
         super().__init__(collection, f"splade-{self.model.key}")
         self.name = name
-        self._metadata = Followed(collection, collection.metadata)
+        self._metadata = CachedView(collection, collection.metadata)
 
     @cached_property
     def cache(self) -> Cache:

@@ -15,8 +15,8 @@ from unicodedata import category, normalize
 
 from ringtrue.errors import InputError
 from ringtrue.records import Hit
-from ringtrue.retrieve.collection import Collection, inside
-from ringtrue.retrieve.kept import Followed
+from ringtrue.retrieve.documents import DocumentStore, inside
+from ringtrue.retrieve.index import CachedView
 from ringtrue.retrieve.protocol import Scope, check_k, from_channel, plain
 
 Words = tuple[str, ...]
@@ -59,9 +59,9 @@ class Trigger:
     document ids descending. Every run of words of the question is looked up: the time does not depend on the number of phrases.
     """
 
-    def __init__(self, collection: Collection, *, field: str = "triggers", name: str = "trigger") -> None:
+    def __init__(self, collection: DocumentStore, *, field: str = "triggers", name: str = "trigger") -> None:
         self.collection, self.field, self.name = collection, field, name
-        self._phrases = Followed(collection, self._read)
+        self._phrases = CachedView(collection, self._read)
 
     def ready(self) -> None:
         """Bring the phrases up to the collection; costs microseconds when nothing was written."""

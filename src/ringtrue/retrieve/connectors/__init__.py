@@ -8,14 +8,16 @@ a hash, a report or a log.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ringtrue.config import load_config, with_port
 from ringtrue.errors import InputError, nearest
-from ringtrue.retrieve.connectors.base import Connector
+from ringtrue.retrieve.connectors.base import Connector, Remote
+
+R = TypeVar("R", bound=Remote)
 
 KINDS: Mapping[str, tuple[str, str]] = {
     "http": ("http", "Http"),
@@ -59,58 +61,61 @@ def connect(system: str | Mapping[str, Any], *, name: str = "") -> Connector:
         raise InputError(
             f"{system!r:.60} is no connection; give a name from ringtrue.toml, or settings like {{'kind': 'http', …}}"
         )
-    return _described(system, name=name)
-
-
-def _described(settings: Mapping[str, Any], *, name: str, folder: Path | None = None) -> Connector:
-    where = f"connection '{name}'" if name else "the connection"
-    given = dict(settings)
-    wanted = given.pop("kind", None)
-    if not isinstance(wanted, str):
-        raise InputError(f"{where} says no kind; write kind = 'http' (known: {', '.join(KINDS)})")
-    if wanted in RERANKERS:
-        use = f"rerank(connection='{name or 'NAME'}')"
-        raise InputError(f"{where} is of kind '{wanted}', which reranks and does not search; write … >> {use}")
-    found = kind(wanted)
-    fields = {item.name: item for item in dataclasses.fields(found) if item.name != "name"}
-    for key in given:
-        if key not in fields:
-            raise InputError(
-                f"{where} has the setting '{key}', which {wanted} does not know; did you mean {nearest(str(key), fields)}?"
-            )
-    missing = [key for key, item in fields.items() if key not in given and item.default is dataclasses.MISSING]
-    missing = [key for key in missing if fields[key].default_factory is dataclasses.MISSING]
-    if missing:
-        raise InputError(f"{where} lacks the setting '{missing[0]}'; {wanted} needs it")
-    if folder is not None:
-        if "command" in given and "folder" in fields:
-            given.setdefault("folder", ".")  # so that what its arguments name is looked for there too
-        given = from_folder(folder, given, found.PATHS, where)
-        if isinstance(model := given.get("model"), str) and (folder / model).is_dir():  # else it is the name of a model
-            given["model"] = str(folder / model)
-    return found(**given, name=name)
-
-
-def from_folder(folder: Path, settings: Mapping[str, Any], paths: Iterable[str], where: str) -> dict[str, Any]:
-    """Return settings whose relative ``paths`` are meant from ``folder``, where their file lies; raises InputError."""
-    given = dict(settings)
-    for key in paths:
-        if isinstance(given.get(key), str) and given[key] and not given[key].startswith(":"):  # :memory: is no path
-            try:
-                given[key] = str(folder / Path(given[key]).expanduser())
-            except RuntimeError:
-                raise InputError(f"{where}: {key} begins with ~ of nobody known here; write the whole path") from None
-    return given
+    return _search(dict(system), name=name)
 
 
 def open_connection(name: str) -> Connector:
     """Return the connection of that name from ringtrue.toml; raises InputError naming those there are."""
-    settings = load_config()
     if not isinstance(name, str) or not name.strip():
-        there = ", ".join(f"'{known}'" for known in settings.connections) or "none"
+        there = ", ".join(f"'{known}'" for known in load_config().connections) or "none"
         raise InputError(f"connect names no connection; write connect('shop') for [connections.shop] (described: {there})")
-    if name not in settings.connections:
-        known = f"did you mean {nearest(name, settings.connections)}?" if settings.connections else "none is described"
+    settings, folder = settings_of(name)
+    return _search(settings, name=name, folder=folder)
+
+
+def settings_of(name: str) -> tuple[dict[str, Any], Path | None]:
+    """Return the settings of a connection in ringtrue.toml, and the folder of that file."""
+    config = load_config()
+    if name not in config.connections:
+        known = f"did you mean {nearest(name, config.connections)}?" if config.connections else "none is described"
         raise InputError(f"ringtrue.toml has no [connections.{name}]; {known}")
-    given = with_port(settings.connections[name], f"connection '{name}'")
-    return _described(given, name=name, folder=settings.file.parent if settings.file else None)
+    settings = dict(with_port(config.connections[name], f"connection '{name}'"))
+    return settings, config.file.parent if config.file else None
+
+
+def _search(settings: dict[str, Any], *, name: str, folder: Path | None = None) -> Connector:
+    where = f"connection '{name}'" if name else "the connection"
+    wanted = settings.pop("kind", None)
+    if not isinstance(wanted, str):
+        raise InputError(f"{where} has no kind; write kind = 'http' (known: {', '.join(KINDS)})")
+    if wanted in RERANKERS:
+        use = f"rerank(connection='{name or 'NAME'}')"
+        raise InputError(f"{where} is of kind '{wanted}', which reranks and does not search; write … >> {use}")
+    return described(kind(wanted), settings, kind=wanted, name=name, folder=folder)
+
+
+def described(made: type[R], settings: Mapping[str, Any], *, kind: str, name: str, folder: Path | None) -> R:
+    """Return what settings describe; relative paths are meant from the folder of their file. Raises InputError."""
+    where = f"connection '{name}'" if name else "the connection"
+    given = dict(settings)
+    fields = {item.name: item for item in dataclasses.fields(made) if item.name != "name"}
+    for key in given:
+        if key not in fields:
+            raise InputError(
+                f"{where} has the setting '{key}', which {kind} does not know; did you mean {nearest(str(key), fields)}?"
+            )
+    for key, item in fields.items():
+        if key not in given and item.default is item.default_factory is dataclasses.MISSING:
+            raise InputError(f"{where} lacks the setting '{key}'; {kind} needs it")
+    if folder is not None:
+        if "command" in given and "folder" in fields:
+            given.setdefault("folder", ".")  # so that what its arguments name is looked for there too
+        for key in made.PATHS:
+            if isinstance(given.get(key), str) and given[key] and not given[key].startswith(":"):  # :memory: is no path
+                try:
+                    given[key] = str(folder / Path(given[key]).expanduser())
+                except RuntimeError:
+                    raise InputError(f"{where}: {key} begins with ~ of an unknown user; write the whole path") from None
+        if isinstance(model := given.get("model"), str) and (folder / model).is_dir():  # else it is the name of a model
+            given["model"] = str(folder / model)
+    return made(**given, name=name)

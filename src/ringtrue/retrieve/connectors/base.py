@@ -1,8 +1,8 @@
 """What every connector shares: settings as fields, patience, retries, one shape of answer, and no secret in any text.
 
-A connector is a frozen dataclass. Its fields are its settings, in Python and in ``ringtrue.toml``; fields made by ``hidden()``
-never show in ``repr``. It implements ``ask``, which returns rows best first in any shape ``as_hits`` knows, and raises the
-errors of ``SearchFailed``; everything else happens here.
+A connector is a frozen dataclass. Its fields are its settings, in Python and in ``ringtrue.toml``, checked by their types;
+fields with ``repr=False`` (a secret, or an address that may carry one) never show. It implements ``ask``, which returns rows
+best first in any shape ``as_hits`` knows, and raises the errors of ``SearchFailed``; everything else happens here.
 """
 
 from __future__ import annotations
@@ -11,76 +11,121 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from ringtrue import config
 from ringtrue.errors import BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable
 from ringtrue.records import Hit
 from ringtrue.retrieve.connectors.deciding import model, settled
 from ringtrue.retrieve.connectors.redact import redacted
+from ringtrue.retrieve.connectors.settings import Attempts, Seconds, check_settings
 from ringtrue.retrieve.protocol import Scope, as_hits, check_k, plain
 
 PAUSE = 0.2
 """Seconds before the first retry; each further one waits twice as long."""
-LONGEST = 86_400
-"""Seconds of the longest timeout, a day: clocks and libraries overflow at some number, each at another."""
-
-
 MOST_PASSAGES, LONGEST_PASSAGE = 20_000, 4_000
 """Documents whose text is remembered, and characters of each: enough to judge them."""
 AT_ONCE = 500
 """Documents that are looked up in one question."""
 T = TypeVar("T")
+SecondsLeft = Callable[[], float]
+"""The seconds left of one attempt; raises TimedOut when there are none."""
 
 
-def hidden(default: Any = None) -> Any:
-    """A field that never shows: a secret, or an address that may carry one."""
-    return field(default=default, repr=False)
-
-
-def check_seconds(who: str, setting: str, value: Any) -> None:
-    """Raise InputError where a setting is no time that one can wait; neither infinity nor NaN is."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST:
-        raise InputError(f"{who}: {setting}={value!r:.40} is no time to wait; give seconds above 0, at most {LONGEST}")
+def check_folder(who: str, folder: str | Path | None) -> None:
+    """Raise MissingInput for the folder of a program that is not there."""
+    if folder is not None and not Path(folder).is_dir():
+        raise MissingInput(f"{who}: there is no folder {folder}; name the one that the program runs in")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Connector(ABC):
-    """A search system that somebody else runs."""
+class Remote:
+    """A system that somebody else runs: its name, how patiently it is asked, and the secrets that no message shows."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("ca_file",)
     """Settings that are paths; in ringtrue.toml they are meant from the folder of that file."""
-    ASIDE: ClassVar[frozenset[str]] = frozenset({"name", "timeout", "retries", "ca_file"})
-    """Settings that say where a system is, who asks it and how patiently, and not what it answers; those of secrets besides."""
 
     name: str = ""
-    """How hits and errors call it; the kind of connector when empty."""
-    timeout: float = 10.0
+    """How hits and errors call it; the kind of connection when empty."""
+    timeout: Seconds = 10.0
     """Seconds that one attempt may take."""
-    retries: int = 2
+    retries: Attempts = 2
     """Further attempts after one that could not reach the system or timed out."""
-    duplicates: str = "error"
-    """What a document that comes twice is: 'error', or 'first' to keep its first place."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise InputError(f"name={self.name!r:.40} is no name of a connection; write a text")
-        if not self.name:
+        if self.name == "":
             object.__setattr__(self, "name", type(self).__name__.lower())
-        check_seconds(self.name, "timeout", self.timeout)
-        if isinstance(self.retries, bool) or not isinstance(self.retries, int) or self.retries < 0:
-            raise InputError(f"{self.name}: retries={self.retries!r} is no number of attempts; give 0 or more")
-        if self.duplicates not in ("error", "first"):
-            raise InputError(f"{self.name}: duplicates={self.duplicates!r} is not known; write 'error' or 'first'")
-        for setting in self._variables():
-            if not isinstance(getattr(self, setting), str | None):
-                raise InputError(f"{self.name}: {setting} is no text; write the name of an environment variable")
+        check_settings(str(self.name), self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Settings travel to another process; connections, programs and answers that were kept do not."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    def tried(self, action: Callable[[], T]) -> T:
+        """Return what an action returns; one that cannot reach the system or times out is tried again.
+
+        Raises SearchFailed after the last attempt, without any secret.
+        """
+        for attempt in range(self.retries + 1):
+            try:
+                return action()
+            except SearchFailed as problem:
+                passing = isinstance(problem, Unreachable | TimedOut)
+                if passing and attempt < self.retries:
+                    time.sleep(PAUSE * 2**attempt)
+                    continue
+                safe = plain(redacted(str(problem), (word for word in self.secrets() if word not in self.name)))
+                said = f"{safe} (tried {attempt + 1} times)" if passing and self.retries else safe
+                if said == str(problem):
+                    raise
+                # A traceback may end in a log: what was taken out of the message must not stand above it.
+                raise type(problem)(said) from (problem if safe == str(problem) else None)
+        raise AssertionError("unreachable")
+
+    def deadline(self) -> SecondsLeft:
+        """Start the clock of one attempt."""
+        end = time.monotonic() + self.timeout
+
+        def left() -> float:
+            seconds = end - time.monotonic()
+            if seconds <= 0:
+                raise self.too_slow()
+            return seconds
+
+        return left
+
+    def too_slow(self) -> TimedOut:
+        """Return the error of an attempt that took too long."""
+        return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
+
+    def secret(self, variable: str | None) -> str | None:
+        """Return a secret from the environment variable a setting names, or None when the setting is empty."""
+        return config.secret(variable) if variable else None
+
+    def secrets(self) -> Iterator[str]:
+        """Yield what no message may show; here, what the environment variables that settings name hold."""
+        # A user's name is no secret, and often a word that messages need.
+        names = (item.name for item in fields(self))
+        yield from self._values(getattr(self, name) for name in names if name.endswith("_env") and name != "user_env")
+
+    def _values(self, variables: Iterable[str | None]) -> Iterator[str]:
+        for variable in variables:
+            with suppress(MissingInput):
+                yield self.secret(variable) or ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connector(Remote, ABC):
+    """A search system that somebody else runs."""
+
+    ASIDE: ClassVar[frozenset[str]] = frozenset({"name", "timeout", "retries", "ca_file"})
+    """Settings that say where a system is, who asks it and how patiently, and not what it answers; those of secrets besides."""
+
+    duplicates: Literal["error", "first"] = "error"
+    """What a document that comes twice is: 'error', or 'first' to keep its first place."""
 
     def deciding(self) -> dict[str, Any]:
         """Return every setting that decides the answers, the hidden ones too, to be hashed and never shown.
@@ -126,16 +171,17 @@ class Connector(ABC):
         return False
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        """Return which of a few hundred ids can be found; raises SearchFailed. Asked only where ``resolves`` says so."""
-        raise AssertionError(f"{type(self).__name__} says that it resolves ids, but not how")
+        """Return which of a few hundred ids can be found; raises SearchFailed. Asked only if ``resolves`` says so."""
+        raise NotImplementedError
 
     def _resolved(self, doc_ids: Sequence[str]) -> set[str]:
         wanted = list(dict.fromkeys(doc_ids))
-        found: set[str] = set()
-        for start in range(0, len(wanted), AT_ONCE):
-            part = wanted[start : start + AT_ONCE]
-            found |= self.tried(lambda part=part: self.resolve(part))  # type: ignore[misc]
-        return found & set(wanted)
+        return {doc_id for part in self.in_parts(self.resolve, wanted) for doc_id in part} & set(wanted)
+
+    def in_parts(self, action: Callable[[Sequence[str]], T], ids: Sequence[str]) -> list[T]:
+        """Return what an action returns for each few hundred of the ids, each tried as often as allowed."""
+        parts = [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
+        return [self.tried(partial(action, part)) for part in parts]
 
     def note_passage(self, doc_id: Any, title: Any, text: Any) -> None:
         """Remember what a hit says its document is about, the newest documents only."""
@@ -149,27 +195,6 @@ class Connector(ABC):
     def passages(self) -> dict[str, tuple[str, str]]:
         """Return title and text of documents by id, as far as answers said them."""
         return dict(self.__dict__.get("_passages", {}))
-
-    def tried(self, action: Callable[[], T]) -> T:
-        """Return what an action returns; one that cannot reach the system or times out is tried again.
-
-        Raises SearchFailed after the last attempt, without any secret.
-        """
-        for attempt in range(self.retries + 1):
-            try:
-                return action()
-            except SearchFailed as problem:
-                passing = isinstance(problem, Unreachable | TimedOut)
-                if passing and attempt < self.retries:
-                    time.sleep(PAUSE * 2**attempt)
-                    continue
-                safe = plain(redacted(str(problem), (word for word in self.secrets() if word not in self.name)))
-                said = f"{safe} (tried {attempt + 1} times)" if passing and self.retries else safe
-                if said == str(problem):
-                    raise
-                # A traceback may end in a log: what was taken out of the message must not stand above it.
-                raise type(problem)(said) from (problem if safe == str(problem) else None)
-        raise AssertionError("unreachable")
 
     def _writable(self, hits: Sequence[Hit]) -> Sequence[Hit]:
         """Return the hits when each can be written to a file; raises BadAnswer."""
@@ -186,20 +211,3 @@ class Connector(ABC):
         """Raise InputError where this system cannot be asked for a scope; leaving it out would widen the answer in silence."""
         if scope:
             raise InputError(f"{self.name} cannot be searched within {dict(scope)}; search it without a scope")
-
-    def secret(self, variable: str | None) -> str | None:
-        """Return a secret from the environment variable a setting names, or None when the setting is empty."""
-        return config.secret(variable) if variable else None
-
-    def secrets(self) -> Iterator[str]:
-        """Yield what no message may show; here, what the environment variables that settings name hold."""
-        # A user's name is no secret, and often a word that messages need.
-        yield from self._held_by(getattr(self, setting) for setting in self._variables() if setting != "user_env")
-
-    def _variables(self) -> list[str]:
-        return [item.name for item in fields(self) if item.name.endswith("_env")]
-
-    def _held_by(self, variables: Iterable[str | None]) -> Iterator[str]:
-        for variable in variables:
-            with suppress(MissingInput):
-                yield self.secret(variable) or ""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, NamedTuple
 from urllib.parse import quote
 
-from ringtrue.errors import BadAnswer, InputError, TimedOut
-from ringtrue.retrieve.connectors.base import hidden
+from ringtrue.errors import BadAnswer, InputError
+from ringtrue.retrieve.connectors.base import SecondsLeft
 from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
+from ringtrue.retrieve.connectors.settings import Rule, Text, Url
+from ringtrue.retrieve.connectors.vectors import VectorConnector
 from ringtrue.retrieve.connectors.web import call
-from ringtrue.retrieve.connectors.writing import Mark, Planted, Store, scalar
-from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
+from ringtrue.retrieve.connectors.writing import Mark, Planted, scalar
 from ringtrue.retrieve.protocol import Scope
 
+Name = Annotated[Text, Rule(lambda name: name not in (".", ".."), "a name")]
 SPACES = ("cosine", "ip", "l2")
 PAGE = 300
 """Records that are read at once; Chroma's own service allows no more."""
@@ -23,7 +24,7 @@ HEADERS = {"x-chroma-token": "", "authorization": "Bearer "}
 """The headers Chroma's clients send a token in, and what stands before it."""
 
 
-class Collection(NamedTuple):
+class ChromaCollection(NamedTuple):
     """What must be known of a collection before it can be asked."""
 
     id: str
@@ -32,23 +33,21 @@ class Collection(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chroma(Store):
+class Chroma(VectorConnector):
     """A collection of a Chroma server.
 
     Scores are similarities: the cosine, the inner product, or the negative squared distance, as the collection measures.
     """
 
-    ASIDE: ClassVar[frozenset[str]] = Store.ASIDE | {"token_header"}
+    ASIDE: ClassVar[frozenset[str]] = VectorConnector.ASIDE | {"token_header"}
 
-    url: str = hidden("http://localhost:8000")
+    url: Url = field(default="http://localhost:8000", repr=False)
     """The server, without a path: https://chroma.example.com."""
-    collection: str
+    collection: Name
     """The name of the collection."""
-    tenant: str = "default_tenant"
-    database: str = "default_database"
-    model: str = DEFAULT_MODEL
-    """The encoder of the query; the one the records were embedded with. Chroma's own default is this default."""
-    document: str | None = None
+    tenant: Name = "default_tenant"
+    database: Name = "default_database"
+    document: Text | None = None
     """The metadata field that holds the document id where records are passages; the record id then names the passage."""
     token_env: str | None = None
     """The environment variable that holds the token."""
@@ -59,35 +58,24 @@ class Chroma(Store):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("url", "collection", "tenant", "database", "model"):
-            value = getattr(self, name)
-            if not isinstance(value, str) or not value.strip() or value in (".", ".."):
-                shown = "" if name == "url" else f"={value!r:.60}"
-                raise InputError(f"{self.name}: {name}{shown} is no name; write {name} as text")
-        if self.document is not None and (not isinstance(self.document, str) or not self.document):
-            raise InputError(f"{self.name}: document={self.document!r:.60} is no metadata field; name one, or leave it out")
-        if not isinstance(self.token_header, str) or self.token_header.lower() not in HEADERS:
+        if self.token_header.lower() not in HEADERS:
             raise InputError(f"{self.name}: token_header={self.token_header!r:.60}; write 'x-chroma-token' or 'Authorization'")
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         where = self._where(scope)
         if not text.strip():  # a blank text has no meaning that a vector could carry
             return []
-        vector = encoder(self.model).encode([text], query=True)[0].tolist()
-        end = time.monotonic() + self.timeout
+        vector, left = self.query_vector(text), self.deadline()
         known = self.__dict__.get("_found")
-        found = known or self._look_up(end)
+        found = known or self._described(left)
         try:
-            return self._nearest(found, vector, k, where, end)
+            return self._nearest(found, vector, k, where, left)
         except BadAnswer:
             # A collection that was dropped and made again has another id; one that was just looked up has not.
-            again = self._look_up(end) if known else found
+            again = self._described(left) if known else found
             if again.id == found.id:
                 raise
-        return self._nearest(again, vector, k, where, end)
-
-    def resolves(self) -> bool:
-        return True
+        return self._nearest(again, vector, k, where, left)
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
         if self.document is None:
@@ -104,42 +92,34 @@ class Chroma(Store):
         return {record: self.mark_of(metadata) for record, metadata in self._got({"ids": list(ids)}).items()}
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
-        vectors = encoder(self.model).encode([document.whole for document in documents]).tolist()
-        metadata = []
-        for document in documents:
-            own: dict[str, Any] = {self.document: document.id} if self.document else {}
-            metadata.append(own | {name: scalar(value) for name, value in self.record(document).items()})
-        texts = [document.whole for document in documents]
-        ids = [document.id for document in documents]
+        vectors = self.document_vectors(documents)
+        metadata: list[dict[str, Any]] = [
+            ({self.document: document.id} if self.document else {})
+            | {name: scalar(value) for name, value in self.record(document).items()}
+            for document in documents
+        ]
+        texts, ids = [document.whole for document in documents], [document.id for document in documents]
+        left = self.deadline()
+        found = self._described(left)
+        self.check_size(found.dimension, vectors[0])
+        # A field that is no longer written would stay: an upsert adds to the metadata that is there.
+        if old := [doc_id for doc_id in ids if doc_id in there]:
+            self._call("POST", f"{quote(found.id, safe='')}/delete", left, {"ids": old})
         body = {"ids": ids, "embeddings": vectors, "documents": texts, "metadatas": metadata}
-
-        def upsert() -> None:
-            end = time.monotonic() + self.timeout
-            found = self._look_up(end)
-            self._check_size(found, len(vectors[0]))
-            # A field that is no longer written would stay: an upsert adds to the metadata that is there.
-            old = [doc_id for doc_id in ids if doc_id in there]
-            if old:
-                self._call("POST", f"{quote(found.id, safe='')}/delete", end, {"ids": old})
-            self._call("POST", f"{quote(found.id, safe='')}/upsert", end, body)
-
-        self.tried(upsert)
+        self._call("POST", f"{quote(found.id, safe='')}/upsert", left, body)
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
-        def delete() -> None:
-            end = time.monotonic() + self.timeout
-            self._call("POST", f"{quote(self._look_up(end).id, safe='')}/delete", end, {"ids": list(ids)})
-
-        self.tried(delete)
+        left = self.deadline()
+        self._call("POST", f"{quote(self._described(left).id, safe='')}/delete", left, {"ids": list(ids)})
 
     def _got(self, wanted: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         """Return the metadata of records by their ids."""
-        end = time.monotonic() + self.timeout
-        place = f"{quote(self._look_up(end).id, safe='')}/get"
+        left = self.deadline()
+        place = f"{quote(self._described(left).id, safe='')}/get"
         found: dict[str, Mapping[str, Any]] = {}
         while True:
             asked = {**wanted, "include": ["metadatas"], "limit": PAGE, "offset": len(found)}
-            answer = self._call("POST", place, end, asked)
+            answer = self._call("POST", place, left, asked)
             try:
                 page = {str(key): metadata or {} for key, metadata in zip(answer["ids"], answer["metadatas"], strict=True)}
             except (TypeError, KeyError, ValueError) as problem:
@@ -151,35 +131,28 @@ class Chroma(Store):
             if len(page) < PAGE:
                 return found
 
-    def _nearest(self, found: Collection, vector: list[float], k: int, where: Any, end: float) -> list[Row]:
-        self._check_size(found, len(vector))
+    def _nearest(self, found: ChromaCollection, vector: list[float], k: int, where: Any, left: SecondsLeft) -> list[Row]:
+        self.check_size(found.dimension, vector)
         question: dict[str, Any] = {"query_embeddings": [vector], "include": ["metadatas", "distances"]}
         if where is not None:
             question["where"] = where
 
         def fetch(count: int) -> list[Row]:
             path = f"{quote(found.id, safe='')}/query"
-            answer = self._call("POST", path, end, {**question, "n_results": count})
+            answer = self._call("POST", path, left, {**question, "n_results": count})
             return [self._row(found.space, *record) for record in self._records(answer)]
 
         return enough(fetch, k)
 
-    def _check_size(self, found: Collection, size: int) -> None:
-        if found.dimension not in (None, size):
-            raise InputError(
-                f"{self.name}: collection '{self.collection}' holds vectors of {found.dimension} numbers and model "
-                f"'{self.model}' makes {size}; name the model that made them"
-            )
-
-    def _look_up(self, end: float) -> Collection:
+    def _described(self, left: SecondsLeft) -> ChromaCollection:
         """Return the collection's id and metric, and remember them."""
-        said = self._call("GET", quote(self.collection, safe=""), end)
+        said = self._call("GET", quote(self.collection, safe=""), left)
         if not isinstance(said, Mapping) or not isinstance(said.get("id"), str):
             raise BadAnswer(
                 f"{self.name} described collection '{self.collection}' without an id; check that the url is Chroma's"
             )
         dimension = said.get("dimension")
-        found = Collection(said["id"], self._space(said), dimension if isinstance(dimension, int) else None)
+        found = ChromaCollection(said["id"], self._space(said), dimension if isinstance(dimension, int) else None)
         if found.dimension is not None:  # an empty collection has none yet, and is looked up again
             self.__dict__["_found"] = found
         return found
@@ -225,12 +198,9 @@ class Chroma(Store):
             clauses.append(same[0] if len(same) == 1 else {"$or": same})
         return None if not clauses else clauses[0] if len(clauses) == 1 else {"$and": clauses}
 
-    def _call(self, method: str, path: str, end: float, json: Any = None) -> Any:
+    def _call(self, method: str, path: str, left: SecondsLeft, json: Any = None) -> Any:
         token = self.secret(self.token_env)
         header = self.token_header.lower()
-        left = end - time.monotonic()
-        if left <= 0:
-            raise TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
         place = f"tenants/{quote(self.tenant, safe='')}/databases/{quote(self.database, safe='')}/collections"
         return call(
             self.name,
@@ -238,6 +208,6 @@ class Chroma(Store):
             f"{self.url.rstrip('/')}/api/v2/{place}/{path}",
             json=json,
             headers={header: HEADERS[header] + token} if token else None,
-            timeout=round(left, 2) or 0.01,
+            timeout=round(left(), 2) or 0.01,
             ca_file=self.ca_file,
         )

@@ -34,10 +34,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from json import dumps, loads
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from ringtrue import traffic
 from ringtrue.errors import BadAnswer, InputError, MissingInput, TimedOut, Unreachable
+from ringtrue.retrieve.connectors.base import check_folder
 from ringtrue.retrieve.connectors.deciding import words
 from ringtrue.retrieve.connectors.redact import one_line, redacted
 from ringtrue.retrieve.connectors.writing import Mark, Planted, WritingConnector
@@ -59,32 +60,25 @@ class Command(WritingConnector):
 
     PATHS: ClassVar[tuple[str, ...]] = ("folder",)
     ASIDE: ClassVar[frozenset[str]] = WritingConnector.ASIDE | {"folder"}
+    ONE_BY_ONE: ClassVar[bool] = True
     TELLING: ClassVar[str] = "let the program of plant answer {'held': [ids]} with {'held': {id: its source hash, or null}}"
 
     command: Sequence[str] = field(repr=False)
     """Program and arguments, ``["python", "search.py"]``; no shell reads them."""
-    mode: str = "resident"
+    mode: Literal["resident", "once"] = "resident"
     """'resident' keeps one process for all questions, 'once' starts one for each."""
     env: Sequence[str] = ()
     """Names of further environment variables that it may see; all must be set."""
-    folder: str | None = None
+    folder: str | Path | None = None
     """Where it runs; when not given, the folder of ringtrue.toml for a connection from there, else the current one."""
     plant: Sequence[str] = field(default=(), repr=False)
     """Program and arguments that write documents, with the same env and folder; without it nothing is written."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for setting in ("command", "env", "plant"):
-            value = getattr(self, setting)
-            if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(word, str) for word in value):
-                example = "['SHOP_TOKEN']" if setting == "env" else "['python', 'search.py']"
-                raise InputError(f"{self.name}: {setting} is no list of texts; write it like {example}")
         if not self.command or not self.command[0].strip():
             raise InputError(f"{self.name}: command is empty; write program and arguments like ['python', 'search.py']")
-        if self.mode not in ("resident", "once"):
-            raise InputError(f"{self.name}: mode={self.mode!r} is not known; write 'resident' or 'once'")
-        if self.folder is not None and (not isinstance(self.folder, str | Path) or not Path(self.folder).is_dir()):
-            raise MissingInput(f"{self.name}: there is no folder {self.folder}; name the one that the program runs in")
+        check_folder(self.name, self.folder)
 
     def deciding(self) -> dict[str, Any]:
         return super().deciding() | {"command": words(self.command, self.folder)}
@@ -114,26 +108,19 @@ class Command(WritingConnector):
                 f"{self.name} is only read; name the program that writes documents, plant = ['python', 'write.py']"
             )
 
-    def resolves(self) -> bool:
-        return bool(self.plant) and self._tells("")
-
-    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        return set(self.look_up(doc_ids))
-
     def looks_up(self) -> bool:
-        return self.resolves()
+        """Whether the program can tell what is there."""
+        if not self.plant:
+            return False
+        if "_can_tell" not in self.__dict__:
+            self.__dict__["_can_tell"] = self.tried(lambda: self._told([""])) is not None
+        return bool(self.__dict__["_can_tell"])
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
         found = self._told(ids)
         if not isinstance(found, Mapping):
             raise BadAnswer(f"{self.name}: plant answered {found!r:.40} as 'held'; write {{id: hash or null}}, or null")
         return {doc_id: Mark(None if found[doc_id] is None else str(found[doc_id]), None) for doc_id in ids if doc_id in found}
-
-    def _tells(self, doc_id: str) -> bool:
-        """Whether the program can tell what is there."""
-        if "_can_tell" not in self.__dict__:
-            self.__dict__["_can_tell"] = self.tried(lambda: self._told([doc_id])) is not None
-        return bool(self.__dict__["_can_tell"])
 
     def _told(self, ids: Sequence[str]) -> Any:
         answer = self._order({"held": list(ids)})
@@ -143,13 +130,11 @@ class Command(WritingConnector):
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
         for document in documents:
-            line = {"write": {**asdict(document), "metadata": dict(document.metadata)}}
-            self.tried(lambda line=line: self._done(line))  # type: ignore[misc]
+            self._done({"write": {**asdict(document), "metadata": dict(document.metadata)}})
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
         for doc_id in ids:
-            line = {"remove": doc_id, "tenant": tenant}
-            self.tried(lambda line=line: self._done(line))  # type: ignore[misc]
+            self._done({"remove": doc_id, "tenant": tenant})
 
     def _done(self, order: Mapping[str, Any]) -> None:
         answer = self._order(order)
@@ -173,16 +158,16 @@ class Command(WritingConnector):
     def secrets(self) -> Iterator[str]:
         """Yield what no message may show: what the program was told by its environment."""
         yield from super().secrets()
-        yield from self._held_by(self.env)
+        yield from self._values(self.env)
 
     def _safe(self, text: str) -> str:
         """Return what the program wrote for a message; it must come here before it is cut, or half a secret may remain."""
         return one_line(redacted(text, self.secrets()))
 
-    def _held(self) -> _Held:
+    def _held(self) -> _ProcessHolder:
         """Return the resident program of this process: after a fork, two processes must not read the answers of one program."""
-        made = _Held()
-        held: _Held = self.__dict__.setdefault(f"_held_{made.owner}", made)
+        made = _ProcessHolder()
+        held: _ProcessHolder = self.__dict__.setdefault(f"_held_{made.owner}", made)
         if held is made:
             weakref.finalize(self, held.end)  # also runs when Python ends
         return held
@@ -277,7 +262,7 @@ class Command(WritingConnector):
         return answer
 
 
-class _Held:
+class _ProcessHolder:
     """The resident program of one connector in one process, and who may speak to it."""
 
     def __init__(self) -> None:
@@ -294,7 +279,7 @@ class _Held:
 class _Process:
     """Standard input, output and error of one program; nothing here waits longer than it is told."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: str | None) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: str | Path | None) -> None:
         pipe = subprocess.PIPE
         self._child = subprocess.Popen(
             command, stdin=pipe, stdout=pipe, stderr=pipe, env=dict(environment), cwd=folder, start_new_session=True, bufsize=0

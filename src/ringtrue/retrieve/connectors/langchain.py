@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from ringtrue.errors import BadAnswer, InputError
-from ringtrue.retrieve.connectors.objects import ObjectConnector, awaited, within
+from ringtrue.retrieve.connectors.objects import ObjectConnector, awaited
 from ringtrue.retrieve.connectors.passages import Row
 from ringtrue.retrieve.connectors.writing import Mark, Planted
 from ringtrue.retrieve.protocol import Scope
@@ -29,15 +29,8 @@ class LangChain(ObjectConnector):
 
     score: str | None = None
     """The metadata field of a retriever's documents that holds their score."""
-    filter: str | Callable[[Scope], Any] | None = field(default=None, hash=False)
+    filter: Literal["dict"] | Callable[[Scope], Any] | None = field(default=None, hash=False)
     """How a scope becomes the store's ``filter=``: 'dict' for {field: value}, or in Python a function from scope to filter."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.filter is not None and self.filter != "dict" and not callable(self.filter):
-            raise InputError(
-                f"{self.name}: filter={self.filter!r:.60} is not known; write 'dict', or pass a function in Python"
-            )
 
     def check(self, target: Any) -> None:
         if not any(callable(getattr(target, name, None)) for name in ("invoke", "ainvoke", "similarity_search")):
@@ -135,7 +128,7 @@ class LangChain(ObjectConnector):
         if not callable(getattr(store, "get_by_ids", None)):
             return False
         try:
-            self.done(lambda: store.get_by_ids([]))
+            self.tried(lambda: self.within(lambda: store.get_by_ids([])))
         except BadAnswer as problem:  # the method of the base class, which only says that there is none
             if isinstance(problem.__cause__, NotImplementedError):
                 return False
@@ -147,7 +140,7 @@ class LangChain(ObjectConnector):
 
     def _by_ids(self, ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         store = self._store()
-        found = within(self.name, self.timeout, lambda: store.get_by_ids(list(ids)))
+        found = self.within(lambda: store.get_by_ids(list(ids)))
         return {str(document.id): self.metadata(document) for document in found}
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
@@ -161,14 +154,14 @@ class LangChain(ObjectConnector):
                 store.delete(old)
             store.add_documents(made, ids=ids)
 
-        self.done(add)
+        self.within(add)
 
     def _own(self, document: Planted) -> dict[str, Any]:
         return {name: document.id for name in (self.document, self.chunk) if name}
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
         store = self._store()
-        self.done(lambda: store.delete(list(ids)))
+        self.within(lambda: store.delete(list(ids)))
 
 
 def _invoked(retriever: Any, text: str) -> Any:

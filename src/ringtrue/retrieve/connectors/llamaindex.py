@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar
 
 from ringtrue.errors import BadAnswer, InputError
-from ringtrue.retrieve.connectors.objects import ObjectConnector, within
+from ringtrue.retrieve.connectors.objects import ObjectConnector
 from ringtrue.retrieve.connectors.passages import Row
 from ringtrue.retrieve.connectors.writing import Mark, Planted
 from ringtrue.retrieve.protocol import Scope
@@ -25,6 +26,7 @@ class LlamaIndex(ObjectConnector):
     The document is the one a node was cut from (``ref_doc_id``), else the node; the node names the passage.
     """
 
+    ONE_BY_ONE: ClassVar[bool] = True
     TELLING: ClassVar[str] = "take an index that keeps its documents (ref_doc_info), or connect to the store itself"
 
     def check(self, target: Any) -> None:
@@ -96,7 +98,7 @@ class LlamaIndex(ObjectConnector):
     def _sources(self) -> dict[str, Mapping[str, Any]]:
         """Return the metadata of every document that nodes were cut from."""
         target = self.target()
-        found = within(self.name, self.timeout, lambda: target.ref_doc_info)
+        found = self.within(lambda: target.ref_doc_info)
         return {str(doc_id): getattr(info, "metadata", None) or {} for doc_id, info in found.items()}
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
@@ -111,12 +113,12 @@ class LlamaIndex(ObjectConnector):
             index.insert(make(id_=document.id, text=document.whole, metadata=metadata, **hide))
 
         for document in documents:
-            self.done(lambda document=document: insert(document))  # type: ignore[misc]
+            self.within(partial(insert, document))
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
         index = self.target()
         for doc_id in ids:
-            self.done(lambda doc_id=doc_id: index.delete_ref_doc(doc_id, delete_from_docstore=True))  # type: ignore[misc]
+            self.within(partial(index.delete_ref_doc, doc_id, delete_from_docstore=True))
 
 
 def _node(item: Any) -> Any:

@@ -25,7 +25,6 @@ import os
 import ssl
 import tempfile
 import threading
-import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,26 +32,18 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ringtrue import traffic
-from ringtrue.errors import (
-    AccessDenied,
-    BadAnswer,
-    InputError,
-    MissingInput,
-    RingtrueError,
-    TimedOut,
-    Unreachable,
-    nearest,
-)
-from ringtrue.extras import install_command
-from ringtrue.retrieve.connectors.base import check_seconds, hidden
+from ringtrue.errors import AccessDenied, BadAnswer, InputError, RingtrueError, TimedOut, Unreachable, nearest
+from ringtrue.retrieve.connectors.base import SecondsLeft, check_folder
 from ringtrue.retrieve.connectors.deciding import template, words
-from ringtrue.retrieve.connectors.http import at, shown
+from ringtrue.retrieve.connectors.mapped import MappedConnector, Request, at
 from ringtrue.retrieve.connectors.passages import Row, enough
 from ringtrue.retrieve.connectors.redact import one_line, redacted
-from ringtrue.retrieve.connectors.template import filled, places, texts
+from ringtrue.retrieve.connectors.settings import Seconds, Text, Url
+from ringtrue.retrieve.connectors.template import filled, places
 from ringtrue.retrieve.connectors.web import words_of
-from ringtrue.retrieve.connectors.writing import PLACE, Mark, Planted, WritingConnector, check_template, check_tenant, no_mark
-from ringtrue.retrieve.protocol import Scope, plain
+from ringtrue.retrieve.connectors.writing import PLACE
+from ringtrue.retrieve.library import library
+from ringtrue.retrieve.protocol import Scope
 
 _GRACE = 10.0
 """Seconds that the end of a session may take: the SDK waits 2, then terminates, then kills the server's process group."""
@@ -63,16 +54,19 @@ _CLOSED, _TIMED_OUT = -32000, -32001
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mcp(WritingConnector):
+class Mcp(MappedConnector):
     """A tool of an MCP server."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("folder", "ca_file")
-    ASIDE: ClassVar[frozenset[str]] = WritingConnector.ASIDE | {"folder", "args", "start_timeout", "title", "text"}
+    ASIDE: ClassVar[frozenset[str]] = MappedConnector.ASIDE | {"folder", "args", "start_timeout"}
     TELLING: ClassVar[str] = (
         "say which tool shows one, lookup = {tool = '…', arguments = {id = '{id}'}, source_hash = 'path in its answer'}"
     )
+    REQUEST: ClassVar[tuple[str, ...]] = ("tool", "arguments")
+    FILLED: ClassVar[tuple[str, ...]] = ("arguments",)
+    EXAMPLE: ClassVar[str] = "{tool = '…', arguments = {id = '{id}', text = '{text}'}}"
 
-    tool: str
+    tool: Text
     """Name of the tool."""
     command: Sequence[str] | str = field(default=(), repr=False)
     """Program that is the server, with or without its arguments; no shell reads it."""
@@ -80,84 +74,40 @@ class Mcp(WritingConnector):
     """Further arguments of the program."""
     env: Sequence[str] = ()
     """Names of environment variables that the program may see besides PATH, HOME and the like; all must be set."""
-    folder: str | None = None
+    folder: str | Path | None = None
     """Where the program runs; when not given, the folder of ringtrue.toml for a connection from there, else the current one."""
-    url: str | None = hidden()
+    url: Url | None = field(default=None, repr=False)
     """Address of a server that runs already, instead of a command."""
     token_env: str | None = None
     """Environment variable with a bearer token for that address."""
     ca_file: str | None = None
-    """PEM file of the certificate authority, where it is not one of the usual."""
+    """PEM file of the certificate authority, if it is not one of the usual."""
     arguments: Mapping[str, Any] = field(default_factory=lambda: {"query": "{text}", "limit": "{k}"})
     """Arguments of the tool; "{text}", "{k}" and "{scope.NAME}" in them become values."""
     hits: str = ""
     """Dotted path to the list in the tool's answer; empty when the answer is the list, or has it as 'result'."""
-    id: str = "id"
+    id: Text = "id"
     """Dotted path to the document id in a hit."""
-    score: str = "score"
-    """Dotted path to the score in a hit; empty when there is none and the order says all."""
-    chunk: str = ""
-    """Dotted path to the name of the passage in a hit; empty when each document comes once."""
-    title: str = ""
-    """Dotted path to the title in a hit, for people who judge it; empty when there is none."""
-    text: str = ""
-    """Dotted path to the text in a hit, for people who judge it; empty when there is none."""
-    lower_is_better: bool = False
-    """True for distances: the score is then the negated distance."""
-    start_timeout: float = 30.0
+    start_timeout: Seconds = 30.0
     """Seconds that the server may take to start and to name its tools."""
-    plant: Mapping[str, Any] | None = field(default=None, repr=False)
-    """The tool that writes a document: ``{tool, arguments}`` with {id}, {title}, {text}, {tenant}, {source_hash}, {metadata}
-    and {metadata.NAME}; without it the server is only read."""
-    unplant: Mapping[str, Any] | None = field(default=None, repr=False)
-    """The tool that removes one, in the same words; {id} and {tenant} are known then."""
-    lookup: Mapping[str, Any] | None = field(default=None, repr=False)
-    """The tool that shows one, by {id}, and answers null or an empty object where there is none. ``source_hash`` and ``tenant``
-    in it are the dotted paths to these in the answer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.command, str):
             object.__setattr__(self, "command", (self.command,) if self.command else ())
-        for setting in ("command", "args", "env"):
-            value = getattr(self, setting)
-            if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(word, str) for word in value):
-                raise InputError(f"{self.name}: {setting} cannot be read; write a list of texts like ['uvx', 'notes-server']")
         if bool(self.command) == bool(self.url):
             raise InputError(f"{self.name}: a server is reached by command or by url; write one of the two")
-        if self.url and not self.url.startswith(("http://", "https://")):
-            raise InputError(f"{self.name}: the url is no http:// or https:// address; write it like https://example.com/mcp")
         if self.url and (self.args or self.env or self.folder is not None):
             raise InputError(f"{self.name}: args, env and folder belong to a command, not to a url; leave them out")
-        if self.folder is not None and (not isinstance(self.folder, str | Path) or not Path(self.folder).is_dir()):
-            raise MissingInput(f"{self.name}: there is no folder {self.folder}; name the one that the program runs in")
+        check_folder(self.name, self.folder)
         if self.command and (self.token_env or self.ca_file):
             raise InputError(f"{self.name}: token_env and ca_file belong to a url; name the variables of a command in env")
-        if not isinstance(self.tool, str) or not self.tool.strip():
-            raise InputError(f"{self.name}: tool={self.tool!r} is no name; write the name of the tool to call")
-        if not isinstance(self.arguments, Mapping) or "text" not in places(self.arguments):
-            raise InputError(
-                f"{self.name}: '{{text}}' stands nowhere, the question would not be asked; write it into arguments"
-            )
-        if not self.id:
-            raise InputError(f"{self.name}: id is empty; write the path to the document id in a hit, like 'document.id'")
-        check_seconds(self.name, "start_timeout", self.start_timeout)
-        for setting, further in (("plant", set()), ("unplant", set()), ("lookup", set(Mark._fields))):
-            self._check_call(setting, getattr(self, setting), further)
+        if "text" not in places(self.arguments):
+            raise InputError(f"{self.name}: '{{text}}' is missing, the question would not be asked; write it into arguments")
 
-    def _check_call(self, setting: str, used: Mapping[str, Any] | None, further: set[str]) -> None:
-        if used is None:
-            return
-        check_template(self.name, setting, used)
-        if (
-            set(used) - further != {"tool", "arguments"}
-            or not isinstance(used["tool"], str)
-            or not isinstance(used["arguments"], Mapping)
-        ):
-            example = "{tool = 'add_note', arguments = {id = '{id}', text = '{text}'}}"
-            raise InputError(f"{self.name}: {setting} names no tool and its arguments; write it like {example}")
-        if "id" not in places(used["arguments"], place=PLACE):
-            raise InputError(f"{self.name}: '{{id}}' stands nowhere in {setting}; write where the document's id goes")
+    def check_request(self, setting: str, request: Request) -> None:
+        if not isinstance(request.get("tool"), str) or not isinstance(request.get("arguments"), Mapping):
+            raise InputError(f"{self.name}: {setting} names no tool and its arguments; write it like {self.EXAMPLE}")
 
     def deciding(self) -> dict[str, Any]:
         run = words([*self.command, *self.args], self.folder)
@@ -165,82 +115,42 @@ class Mcp(WritingConnector):
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         """Return the mapped hits of one call; a blank question is not asked, since most tools refuse it."""
-        offered = places(self.arguments)
-        for name in scope or {}:
-            if f"scope.{name}" not in offered:
-                raise InputError(f"{self.name} cannot be searched within '{name}'; write '{{scope.{name}}}' into its arguments")
+        wanted = self.asked_for(scope, self.arguments, "arguments")
         if not text.strip():
             return []
-        wanted = {f"scope.{name}": plain(str(value)) for name, value in (scope or {}).items()}
-        link = self._link()
-        end = time.monotonic() + self.timeout
+        session, left = self._session(), self.deadline()
 
         def fetch(count: int) -> list[Row]:
             arguments = filled(self.arguments, {"text": text, "k": count, **wanted})
-            self._check_tool(link.tools, self.tool, arguments)
-            answer = self._read(self._call(link, self.tool, arguments, end))
-            return [self._row(hit, rank) for rank, hit in enumerate(self._list(answer), 1)]
+            return self.rows(self._read(self._call(session, self.tool, arguments, left)))
 
-        return enough(fetch, k) if self.chunk and "k" in offered else fetch(k)
+        return enough(fetch, k) if self.chunk and "k" in places(self.arguments) else fetch(k)
 
-    def check_plant(self, documents: Sequence[Planted]) -> None:
-        if self.plant is None or self.unplant is None:
-            lacking = "plant" if self.plant is None else "unplant"
-            raise InputError(
-                f"{self.name} is only read, it has no {lacking}; say which tools write and remove a document, "
-                f"{lacking} = {{tool = '…', arguments = {{id = '{{id}}'}}}}"
-            )
-        if "{source_hash}" not in texts(self.plant["arguments"]):
-            raise no_mark(self.name, "an argument like hash = '{source_hash}'")
-        check_tenant(self.name, "plant", self.plant, documents)
-
-    def resolves(self) -> bool:
-        return self.lookup is not None
-
-    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        return set(self.look_up(doc_ids))
-
-    def looks_up(self) -> bool:
-        return "source_hash" in (self.lookup or {})
-
-    def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
-        used = self.lookup or {}
-        found: dict[str, Mark] = {}
-        for doc_id in ids:
-            answer = _only(self._read(self._used(used, {"id": doc_id})))
-            if answer:
-                paths = [used.get(name) for name in Mark._fields]
-                marks = [at(answer, path, self.name, "the answer to lookup", default=None) if path else None for path in paths]
-                found[doc_id] = Mark(*(None if mark is None else str(mark) for mark in marks))
+    def listed(self, answer: Any) -> Any:
+        found = super().listed(answer)
+        if not self.hits and isinstance(found, Mapping) and isinstance(found.get("result"), list):
+            return found["result"]
         return found
 
-    def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
-        for document in documents:
-            self._change(self.plant or {}, document.values())
-
-    def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
-        for doc_id in ids:
-            self._change(self.unplant or {}, {"id": doc_id} if tenant is None else {"id": doc_id, "tenant": tenant})
-
-    def _change(self, used: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-        """Call a tool whose answer says nothing but that it did not fail."""
-        self.tried(lambda: self._used(used, values))
-
-    def _used(self, used: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
-        """Return the result of a tool with its arguments filled in."""
-        arguments = filled(used["arguments"], values, place=PLACE)
-        link = self._link()
-        self._check_tool(link.tools, used["tool"], arguments)
-        return self._call(link, used["tool"], arguments, time.monotonic() + self.timeout)
+    def sent(self, request: Request, values: Mapping[str, Any], *, absent: Any = ...) -> Any:
+        arguments = filled(request["arguments"], values, place=PLACE)
+        result = self._call(self._session(), request["tool"], arguments, self.deadline())
+        if request is not self.lookup:  # who writes or removes a document need not say anything
+            return None
+        answer = self._read(result)
+        # What the protocol wraps one answer in.
+        if isinstance(answer, Mapping) and set(answer) == {"result"}:
+            answer = answer["result"]
+        return (answer[0] if isinstance(answer, list) and answer else None if isinstance(answer, list) else answer) or absent
 
     def close(self) -> None:
-        """End the session, and the server where one was started; the next question opens another."""
+        """End the session, and the server if one was started; the next question opens another."""
         self._state.end(wait=True)
 
     @property
-    def _state(self) -> _Held:
-        made = _Held()
-        held: _Held = self.__dict__.setdefault("_held", made)  # of two threads, one wins
+    def _state(self) -> _SessionHolder:
+        made = _SessionHolder()
+        held: _SessionHolder = self.__dict__.setdefault("_held", made)  # of two threads, one wins
         if held is made:
             weakref.finalize(self, held.end)
         return held
@@ -248,60 +158,57 @@ class Mcp(WritingConnector):
     def secrets(self) -> Iterator[str]:
         """Yield what no message may show: also what the program was told by its environment."""
         yield from super().secrets()
-        yield from self._held_by(self.env)
+        yield from self._values(self.env)
 
-    def _link(self) -> _Link:
+    def _session(self) -> _Session:
         """Return the open session, or open one."""
         held = self._state
         with held.lock:
-            if held.link is not None and held.link.alive:
-                return held.link
+            if held.session is not None and held.session.alive:
+                return held.session
             # The session's thread holds a copy: were it this connection itself, nobody could ever let go of it.
-            link = _Link(replace(self)._client)
+            session = _Session(replace(self)._client)
             try:
-                link.opened.result(self.start_timeout)
+                session.opened.result(self.start_timeout)
             except concurrent.futures.TimeoutError:
                 said = f"{self.name} was not ready within {self.start_timeout:g} s"
                 raise TimedOut(f"{said}; raise start_timeout=, or ask why it is slow") from None
             except _FAILURES as problem:
                 # Not chained: what the SDK says may name the address, and a traceback may end in a log.
-                raise self._failed(problem, link) from None
+                raise self._failed(problem, session) from None
             else:
-                held.link = link
+                held.session = session
             finally:
-                if held.link is not link:
-                    link.close()
-            return link
+                if held.session is not session:
+                    session.close()
+            return session
 
     @contextlib.asynccontextmanager
-    async def _client(self, link: _Link) -> AsyncIterator[Any]:
+    async def _client(self, session: _Session) -> AsyncIterator[Any]:
         """Open a session of the SDK."""
-        try:
-            from mcp import Client, StdioServerParameters
-            from mcp.client.stdio import stdio_client
-            from mcp.client.streamable_http import streamable_http_client
-        except ImportError as problem:
-            raise MissingInput(f"mcp is not installed; {install_command('mcp')}") from problem
+        sdk = library("mcp", "mcp")
+        stdio_client = library("mcp.client.stdio", "mcp").stdio_client
+        http_client = library("mcp.client.streamable_http", "mcp").streamable_http_client
         # Without a handler of its own, the SDK's reports of a broken peer would be printed; they may show addresses.
         logging.getLogger("mcp").addHandler(logging.NullHandler())
         if self.url is None:
             program, *rest = self.command
             env = {name: value for name in self.env if (value := self.secret(name)) is not None}
-            server = StdioServerParameters(command=program, args=[*rest, *self.args], env=env, cwd=self.folder)
-            async with Client(stdio_client(server, errlog=link.complaints)) as client:
+            server = sdk.StdioServerParameters(command=program, args=[*rest, *self.args], env=env, cwd=self.folder)
+            async with sdk.Client(stdio_client(server, errlog=session.complaints)) as client:
                 yield client
         else:
-            async with self._http(link) as http, Client(streamable_http_client(self.url, http_client=http)) as client:
+            async with self._http(session) as http, sdk.Client(http_client(self.url, http_client=http)) as client:
                 yield client
 
-    def _http(self, link: _Link) -> Any:
+    def _http(self, session: _Session) -> Any:
         import httpx2
 
         token = self.secret(self.token_env)
 
         async def note(response: Any) -> None:
             if response.request.method == "POST" and response.status_code >= 400:
-                link.status = response.status_code
+                session.status = response.status_code
 
         verify: Any = ssl.create_default_context(cafile=self.ca_file) if self.ca_file else True
         return httpx2.AsyncClient(
@@ -313,7 +220,7 @@ class Mcp(WritingConnector):
         )
 
     def _check_tool(self, tools: Mapping[str, Any], tool: str, arguments: Mapping[str, Any]) -> None:
-        """Raise InputError where there is no such tool or argument: servers ignore arguments that they do not know."""
+        """Raise InputError if there is no such tool or argument: servers ignore arguments that they do not know."""
         if tool not in tools:
             there = nearest(tool, tools) if tools else "no tool at all"
             raise InputError(f"{self.name} has no tool '{tool}'; it has {there}")
@@ -327,15 +234,16 @@ class Mcp(WritingConnector):
                 cure = f"did you mean {nearest(name, known)}?" if known else "it takes none"
                 raise InputError(f"{self.name}: the tool '{tool}' knows no argument '{name}'; {cure}")
 
-    def _call(self, link: _Link, tool: str, arguments: Mapping[str, Any], end: float) -> Any:
+    def _call(self, session: _Session, tool: str, arguments: Mapping[str, Any], left: SecondsLeft) -> Any:
         """Return the result of a tool that did not fail."""
+        self._check_tool(session.tools, tool, arguments)
         try:
-            result = link.call(tool, dict(arguments), max(end - time.monotonic(), 0.001))
+            result = session.call(tool, dict(arguments), left())
         except _FAILURES as problem:
-            failed = self._failed(problem, link)
+            failed = self._failed(problem, session)
             if isinstance(failed, Unreachable) or (isinstance(failed, TimedOut) and self.command):
                 # A server that is gone or stuck is not asked again: the next attempt starts another.
-                self._state.drop(link)
+                self._state.drop(session)
             raise failed from None
         if result.is_error:
             said = self._safe(" ".join(part.text for part in result.content if part.type == "text")) or "it gave no reason"
@@ -357,47 +265,23 @@ class Mcp(WritingConnector):
             ) from problem
         return parts[0] if len(parts) == 1 and (self.hits or not _is_hit(parts[0], self.id)) else parts
 
-    def _list(self, answer: Any) -> list[Any]:
-        found = at(answer, self.hits, self.name, "the answer")
-        if not self.hits and isinstance(found, Mapping) and isinstance(found.get("result"), list):
-            found = found["result"]
-        if not isinstance(found, list):
-            place = f"'{self.hits}' in its answer" if self.hits else "its answer"
-            raise BadAnswer(f"{self.name}: {place} is {shown(found)}, no list; set hits= to the path of the list")
-        return found
-
-    def _row(self, hit: Any, rank: int) -> Row:
-        where = f"hit {rank}"
-        row: Row = {"doc_id": at(hit, self.id, self.name, where)}
-        if self.score:
-            value = at(hit, self.score, self.name, where)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                problem = f"{self.name}: '{self.score}' of {where} is {shown(value)}, no score"
-                raise BadAnswer(f"{problem}; set score= to a number in the hit, or to '' where there is none")
-            row["score"] = -value if self.lower_is_better else value
-        if self.chunk:
-            row["chunk"] = str(at(hit, self.chunk, self.name, where))
-        title, text = (at(hit, path, self.name, where, default=None) if path else None for path in (self.title, self.text))
-        self.note_passage(row["doc_id"], title, text)
-        return row
-
-    def _failed(self, problem: BaseException, link: _Link) -> RingtrueError:
+    def _failed(self, problem: BaseException, session: _Session) -> RingtrueError:
         """Return what went wrong as one of our errors."""
         cause = _cause(problem)
         if isinstance(cause, RingtrueError):
             return type(cause)(str(cause))
         if isinstance(cause, asyncio.CancelledError | concurrent.futures.CancelledError):
-            cause = _cause(link.failure) if link.failure is not None else cause
+            cause = _cause(session.failure) if session.failure is not None else cause
         code, kind = getattr(cause, "code", None), type(cause).__name__
-        if link.status in (401, 403):
+        if session.status in (401, 403):
             check = "check the environment variable that holds them"
-            return AccessDenied(f"{self.name} refused the credentials (HTTP {link.status}); {check}")
+            return AccessDenied(f"{self.name} refused the credentials (HTTP {session.status}); {check}")
         if code == _TIMED_OUT or isinstance(cause, TimeoutError) or "Timeout" in kind:
             return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
-        if link.status in (408, 429) or (link.status or 0) >= 500:
-            return Unreachable(f"{self.name} answered HTTP {link.status}; try again later")
+        if session.status in (408, 429) or (session.status or 0) >= 500:
+            return Unreachable(f"{self.name} answered HTTP {session.status}; try again later")
         if code == _CLOSED or "Session terminated" in str(cause) or isinstance(cause, asyncio.CancelledError):
-            return Unreachable(f"{self.name} went away{self._last_words(link)}; look at the server's log")
+            return Unreachable(f"{self.name} went away{self._last_words(session)}; look at the server's log")
         if isinstance(cause, ssl.SSLError) or "CERTIFICATE_VERIFY_FAILED" in str(cause):
             return Unreachable(
                 f"{self.name} cannot be reached (its TLS certificate is not trusted); set ca_file= to its authority"
@@ -406,15 +290,15 @@ class Mcp(WritingConnector):
             return Unreachable(f"{self.name} cannot be started ({kind}); check command=")
         if isinstance(cause, OSError) or type(cause).__module__.split(".")[0] in ("httpx2", "httpcore2", "anyio"):
             return Unreachable(f"{self.name} cannot be reached ({kind}); check that it runs and the address is right")
-        if link.status == 404:
+        if session.status == 404:
             return BadAnswer(f"{self.name} has no MCP server at that address (HTTP 404); check the path of url=")
         said = self._safe(str(cause)) or kind
         return BadAnswer(
             f"{self.name} did not answer as the protocol or its own schema says ({said}); look at the server's log"
         )
 
-    def _last_words(self, link: _Link) -> str:
-        said = self._safe(link.last_complaint())
+    def _last_words(self, session: _Session) -> str:
+        said = self._safe(session.last_complaint())
         return f" (it said last: {said})" if said else ""
 
     def _safe(self, text: str) -> str:
@@ -422,30 +306,30 @@ class Mcp(WritingConnector):
         return f"{one_line(redacted(text, [*self.secrets(), *words_of(self.url or '')])):.120}"
 
 
-class _Held:
+class _SessionHolder:
     """The session of one connection, and the lock that keeps two threads from opening two."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.link: _Link | None = None
+        self.session: _Session | None = None
 
-    def drop(self, link: _Link) -> None:
+    def drop(self, session: _Session) -> None:
         """End this session without waiting for it, if it still is the one."""
         with self.lock:
-            if self.link is link:
-                self.link = None
-        link.close()
+            if self.session is session:
+                self.session = None
+        session.close()
 
     def end(self, *, wait: bool = False) -> None:
-        link, self.link = self.link, None
-        if link is not None:
-            link.close(wait=wait)
+        session, self.session = self.session, None
+        if session is not None:
+            session.close(wait=wait)
 
 
-class _Link:
+class _Session:
     """One session with a server, in a thread with an event loop of its own."""
 
-    def __init__(self, make: Callable[[_Link], Any]) -> None:
+    def __init__(self, make: Callable[[_Session], Any]) -> None:
         self.opened: concurrent.futures.Future[None] = concurrent.futures.Future()
         self.tools: Mapping[str, Any] = {}
         """Name of every tool → the schema of its arguments."""
@@ -532,17 +416,17 @@ class _Link:
         return self._last
 
 
-_OPEN: set[_Link] = set()
+_OPEN: set[_Session] = set()
 
 
 @atexit.register
 def _end_all() -> None:
     """No server that was started outlives Python."""
-    links = list(_OPEN)
-    for link in links:
-        link.close()
-    for link in links:
-        link.close(wait=True)
+    sessions = list(_OPEN)
+    for session in sessions:
+        session.close()
+    for session in sessions:
+        session.close(wait=True)
 
 
 async def _tools(client: Any) -> AsyncIterator[Any]:
@@ -570,10 +454,3 @@ def _is_hit(value: Any, path: str) -> bool:
     except BadAnswer:
         return False
     return True
-
-
-def _only(answer: Any) -> Any:
-    """Return the one thing a tool answered, out of what the protocol wraps it in; None for nothing."""
-    if isinstance(answer, Mapping) and set(answer) == {"result"}:
-        answer = answer["result"]
-    return (answer[0] if answer else None) if isinstance(answer, list) else answer

@@ -10,24 +10,23 @@ import logging
 import os
 import re
 import threading
-import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, RingtrueError, TimedOut, Unreachable, nearest
-from ringtrue.extras import install_command
-from ringtrue.retrieve.connectors.base import hidden
+from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, RingtrueError, Unreachable, nearest
+from ringtrue.retrieve.connectors.base import SecondsLeft
 from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
-from ringtrue.retrieve.connectors.writing import Mark, Planted, Store, one_each, scalar
-from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
+from ringtrue.retrieve.connectors.settings import Rule, Url
+from ringtrue.retrieve.connectors.vectors import VectorConnector
+from ringtrue.retrieve.connectors.writing import Mark, Planted, one_each, scalar
+from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope, plain
 
-CONSISTENCY = ("Strong", "Bounded", "Session", "Eventually")
 HIGHER = {"COSINE": 1.0, "IP": 1.0, "L2": -1.0}
 """Metric of an index → what makes its number a score, where higher is better."""
 MOST = 16_384
@@ -43,15 +42,15 @@ TYPES: Mapping[int, tuple[type, ...]] = {
     21: (str,),
 }
 """Type of a field, as Milvus numbers them → what it can be compared with."""
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+Name = Annotated[str, Rule(lambda name: bool(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)), "a name of letters, digits and _")]
 _quiet = threading.local()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Milvus(Store):
+class Milvus(VectorConnector):
     """A collection of a Milvus server. The score is the cosine, the inner product, or the negated squared distance (L2)."""
 
-    uri: str | None = hidden()
+    uri: Url = field(repr=False)
     """``http://host:19530``, or ``https://`` for TLS."""
     token_env: str | None = None
     """Environment variable with ``user:password`` or an API key."""
@@ -59,64 +58,44 @@ class Milvus(Store):
     """Certificates to trust instead of the system's."""
     database: str = ""
     """Database of the collection; the server's default when empty."""
-    collection: str
+    collection: Name
     """The collection, which must be loaded."""
-    vector: str | None = None
+    vector: Name | None = None
     """Field with the vectors; not needed where there is only one."""
-    id: str | None = None
+    id: Name | None = None
     """Field with the document id; the primary key when not given."""
-    chunk: str | None = None
+    chunk: Name | None = None
     """Field with the passage's id, where a document has several records; its best one counts."""
-    model: str = DEFAULT_MODEL
-    """Encoder of the question: a name or a folder."""
-    consistency: str = "Strong"
+    consistency: Literal["Strong", "Bounded", "Session", "Eventually"] = "Strong"
     """'Strong' sees every record written before the question; 'Bounded', 'Session' and 'Eventually' are faster."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """What the index takes for a search, such as ``{"ef": 64}`` or ``{"nprobe": 16}``."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.uri, str) or not self.uri.startswith(("http://", "https://")):
-            raise InputError(f"{self.name}: the uri is no http:// or https:// address; write it like http://localhost:19530")
-        for key in ("collection", "vector", "id", "chunk"):
-            value = getattr(self, key)
-            if value is not None and (not isinstance(value, str) or not _NAME.match(value)):
-                raise InputError(f"{self.name}: {key}={value!r} is no name; write letters, digits and _ as Milvus does")
-        if self.consistency not in CONSISTENCY:
-            known = nearest(str(self.consistency), CONSISTENCY)
-            raise InputError(f"{self.name}: consistency={self.consistency!r} is not known; did you mean {known}?")
-        if not isinstance(self.params, Mapping):
-            raise InputError(f"{self.name}: params={self.params!r} is no table; write it like {{'ef': 64}}")
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> list[Row]:
         if k > MOST:
             raise InputError(f"{self.name}: k={k} is more than Milvus returns; ask for {MOST} or fewer")
         if not text.strip():
             return []
-        vector = encoder(self.model).encode([text], query=True)[0]
-        end = time.monotonic() + self.timeout
+        vector, left = self.query_vector(text), self.deadline()
         with self._failures():
-            opened = self._opened.within(self, end)
-            self._check_size(opened, len(vector))
+            opened = self._opened.within(self, left)
+            self.check_size(opened.size, vector)
             where = opened.condition(scope, self.name)
             if self.chunk is None:
-                return self._nearest(opened, vector.tolist(), where, k, end)
-            return enough(lambda count: self._nearest(opened, vector.tolist(), where, min(count, MOST), end), k)
-
-    def resolves(self) -> bool:
-        return True
+                return self._nearest(opened, vector, where, k, left)
+            return enough(lambda count: self._nearest(opened, vector, where, min(count, MOST), left), k)
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        end = time.monotonic() + self.timeout
+        left = self.deadline()
         with self._failures():
-            opened = self._opened.within(self, end)
+            opened = self._opened.within(self, left)
             found: set[str] = set()
             parts = [list(doc_ids)]
             while parts:
                 part = parts.pop()
                 where = opened.one_of(opened.id, part)
                 count = MOST if len(part) > 1 else 1
-                rows = self._queried(opened, where, [opened.id], count, end) if where else []
+                rows = self._queried(opened, where, [opened.id], count, left) if where else []
                 found |= {str(field_of(row, opened.id, self.name, "id")) for row in rows}
                 if len(rows) == count and len(part) > 1:  # so many passages that some documents may have been cut off
                     middle = len(part) // 2
@@ -124,39 +103,30 @@ class Milvus(Store):
             return found
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
-        end = time.monotonic() + self.timeout
+        left = self.deadline()
         with self._failures():
-            opened = self._opened.within(self, end)
+            opened = self._opened.within(self, left)
             names = [opened.id, *(name for name in self.mark_fields() if name)]
             where = opened.one_of(opened.id, ids)
-            rows = self._queried(opened, where, names, MOST, end) if where else []
+            rows = self._queried(opened, where, names, MOST, left) if where else []
             return one_each((str(row[opened.id]), self.mark_of(row)) for row in rows)
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
-        vectors = encoder(self.model).encode([document.whole for document in documents])
-
-        def write() -> None:
-            end = time.monotonic() + self.timeout
-            with self._failures():
-                opened = self._opened.within(self, end)
-                self._check_size(opened, vectors.shape[1])
-                rows = [
-                    self._row_of(opened, document, vector.tolist()) for document, vector in zip(documents, vectors, strict=True)
-                ]
-                self._delete(opened, [document.id for document in documents if document.id in there], there, end)
-                opened.client.insert(self.collection, rows, timeout=_left(end))
-
-        self.tried(write)
+        vectors = self.document_vectors(documents)
+        left = self.deadline()
+        with self._failures():
+            opened = self._opened.within(self, left)
+            self.check_size(opened.size, vectors[0])
+            rows = [self._row_of(opened, document, vector) for document, vector in zip(documents, vectors, strict=True)]
+            self._delete(opened, [document.id for document in documents if document.id in there], there, left)
+            opened.client.insert(self.collection, rows, timeout=left())
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
-        def delete() -> None:
-            end = time.monotonic() + self.timeout
-            with self._failures():
-                self._delete(self._opened.within(self, end), ids, there, end)
+        left = self.deadline()
+        with self._failures():
+            self._delete(self._opened.within(self, left), ids, there, left)
 
-        self.tried(delete)
-
-    def _row_of(self, opened: _Opened, document: Planted, vector: list[float]) -> dict[str, Any]:
+    def _row_of(self, opened: _OpenCollection, document: Planted, vector: list[float]) -> dict[str, Any]:
         own: dict[str, Any] = {opened.id: document.id, opened.vector: vector}
         if not opened.made_keys:
             own[opened.key] = document.id
@@ -177,36 +147,31 @@ class Milvus(Store):
                 )
         return row
 
-    def _delete(self, opened: _Opened, ids: Sequence[str], there: Mapping[str, Mark], end: float) -> None:
+    def _delete(self, opened: _OpenCollection, ids: Sequence[str], there: Mapping[str, Mark], left: SecondsLeft) -> None:
         """Delete the records of these ids by their keys, those with the marks that were seen to be ours."""
         where = opened.one_of(opened.id, ids) if ids else ""
         names = [opened.key, opened.id, *(name for name in self.mark_fields() if name)]
-        found = self._queried(opened, where, names, MOST, end) if where else []
+        found = self._queried(opened, where, names, MOST, left) if where else []
         rows = [row for row in found if self.mark_of(row) == there.get(str(row[opened.id]))]
         if rows:
             # Not ids=: pymilvus puts them between quotes as they are, and an apostrophe would end one.
             keys = ", ".join(_literal(row[opened.key]) for row in rows)
-            opened.client.delete(self.collection, filter=f"{opened.key} in [{keys}]", timeout=_left(end))
+            opened.client.delete(self.collection, filter=f"{opened.key} in [{keys}]", timeout=left())
 
-    def _queried(self, opened: _Opened, where: str, names: Sequence[str], count: int, end: float) -> list[dict[str, Any]]:
+    def _queried(
+        self, opened: _OpenCollection, where: str, names: Sequence[str], count: int, left: SecondsLeft
+    ) -> list[dict[str, Any]]:
         rows = opened.client.query(
             self.collection,
             filter=where,
             output_fields=list(dict.fromkeys(names)),
             limit=count,
             consistency_level="Strong",
-            timeout=_left(end),
+            timeout=left(),
         )
         return [dict(row) for row in rows]
 
-    def _check_size(self, opened: _Opened, size: int) -> None:
-        if opened.size != size:
-            raise InputError(
-                f"{self.name}: field '{opened.vector}' holds vectors of {opened.size} numbers, '{self.model}' makes "
-                f"{size}; name the model that made them"
-            )
-
-    def _nearest(self, opened: _Opened, vector: list[float], where: str, count: int, end: float) -> list[Row]:
+    def _nearest(self, opened: _OpenCollection, vector: list[float], where: str, count: int, left: SecondsLeft) -> list[Row]:
         names = [opened.id] if self.chunk is None else [opened.id, self.chunk]
         found = opened.client.search(
             self.collection,
@@ -217,7 +182,7 @@ class Milvus(Store):
             output_fields=names,
             search_params={"params": dict(self.params)},
             consistency_level=self.consistency,
-            timeout=_left(end),
+            timeout=left(),
         )
         rows: list[Row] = []
         for hit in found[0]:
@@ -229,16 +194,16 @@ class Milvus(Store):
         return rows
 
     @cached_property
-    def _opened(self) -> _Kept:
-        return _Kept()
+    def _opened(self) -> _OpenConnections:
+        return _OpenConnections()
 
-    def open(self, end: float) -> _Opened:
+    def open(self, left: SecondsLeft) -> _OpenCollection:
         """Connect and read what the collection is made of; raises InputError where it cannot be searched."""
         client = _pymilvus().MilvusClient(
             uri=self.uri,
             token=self.secret(self.token_env) or "",
             db_name=self.database,
-            timeout=_left(end),
+            timeout=left(),
             dedicated=True,  # clients are shared by address and token otherwise, whatever certificates they trust
             grpc_options={
                 # A new connection does not wait for the failures of an old one to be forgotten, and has all the time there is.
@@ -249,13 +214,13 @@ class Milvus(Store):
             **({"server_pem_path": self.ca_file} if self.ca_file else {}),
         )
         try:
-            return self._described(client, end)
+            return self._described(client, left)
         except BaseException:
             client.close()
             raise
 
-    def _described(self, client: Any, end: float) -> _Opened:
-        about = client.describe_collection(self.collection, timeout=_left(end))
+    def _described(self, client: Any, left: SecondsLeft) -> _OpenCollection:
+        about = client.describe_collection(self.collection, timeout=left())
         fields = {item["name"]: item for item in about["fields"]}
         open_ended = bool(about.get("enable_dynamic_field"))
         kinds = {name: int(item["type"]) for name, item in fields.items()}
@@ -274,17 +239,17 @@ class Milvus(Store):
                     f"{self.name}: collection '{self.collection}' has no field '{name}' for {setting}; "
                     f"did you mean {nearest(name, fields)}?"
                 )
-        metric = self._metric(client, vector, end)
+        metric = self._metric(client, vector, left)
         size = int(fields[vector]["params"]["dim"])
-        return _Opened(client, vector, self.id or key, metric, size, kinds, open_ended, key, bool(keyed.get("auto_id")))
+        return _OpenCollection(client, vector, self.id or key, metric, size, kinds, open_ended, key, bool(keyed.get("auto_id")))
 
-    def _metric(self, client: Any, vector: str, end: float) -> str:
-        names = client.list_indexes(self.collection, field_name=vector, timeout=_left(end))
+    def _metric(self, client: Any, vector: str, left: SecondsLeft) -> str:
+        names = client.list_indexes(self.collection, field_name=vector, timeout=left())
         if not names:
             raise InputError(
                 f"{self.name}: field '{vector}' of '{self.collection}' has no index; create one and load the collection"
             )
-        metric = str(client.describe_index(self.collection, names[0], timeout=_left(end)).get("metric_type")).upper()
+        metric = str(client.describe_index(self.collection, names[0], timeout=left()).get("metric_type")).upper()
         if metric not in HIGHER:
             raise InputError(
                 f"{self.name}: the index of '{vector}' compares by {metric}; only {', '.join(HIGHER)} can be asked"
@@ -315,7 +280,7 @@ class Milvus(Store):
         if status in (codes.UNAUTHENTICATED, codes.PERMISSION_DENIED):
             return AccessDenied(f"{self.name} refused the credentials; check the variable that token_env names, and its rights")
         if status is codes.DEADLINE_EXCEEDED or isinstance(problem, grpc.FutureTimeoutError):
-            return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
+            return self.too_slow()
         if status is codes.UNIMPLEMENTED:
             return BadAnswer(f"{self.name} does not speak Milvus; check the port")
         if status is not None:
@@ -344,7 +309,7 @@ class Milvus(Store):
 
 
 @dataclass(frozen=True)
-class _Opened:
+class _OpenCollection:
     """A connection and what the collection is made of."""
 
     client: Any
@@ -395,35 +360,30 @@ def _literal(value: str | int | float | bool) -> str:
     return json.dumps(plain(value) if isinstance(value, str) else value, ensure_ascii=False)
 
 
-class _Kept:
+class _OpenConnections:
     """The one open connection of a connector, which threads share; a forked process opens its own."""
 
     def __init__(self) -> None:
-        self.opened: dict[int, _Opened] = {}
+        self.opened: dict[int, _OpenCollection] = {}
         self.lock = threading.Lock()
         weakref.finalize(self, _close, self.opened)
 
-    def within(self, connector: Milvus, end: float) -> _Opened:
+    def within(self, connector: Milvus, left: SecondsLeft) -> _OpenCollection:
         """Return the connection, opened where there is none."""
         with self.lock:
             process = os.getpid()
             if process not in self.opened:
-                self.opened[process] = connector.open(end)
+                self.opened[process] = connector.open(left)
             return self.opened[process]
 
     def close(self) -> None:
         _close(self.opened)
 
 
-def _close(opened: dict[int, _Opened]) -> None:
+def _close(opened: dict[int, _OpenCollection]) -> None:
     own = opened.pop(os.getpid(), None)
     if own is not None:
         own.client.close()
-
-
-def _left(end: float) -> float:
-    """Return the seconds until ``end``; pymilvus takes 0 for no limit."""
-    return max(0.001, end - time.monotonic())
 
 
 def _status(problem: BaseException, grpc: Any) -> Any:
@@ -439,10 +399,7 @@ def _status(problem: BaseException, grpc: Any) -> Any:
 
 
 def _pymilvus() -> Any:
-    try:
-        pymilvus: Any = import_module("pymilvus")
-    except ImportError as problem:
-        raise MissingInput(f"pymilvus is not installed; {install_command('milvus')}") from problem
+    pymilvus = library("pymilvus", "milvus")
     for name, logger in logging.root.manager.loggerDict.items():
         if name.partition(".")[0] == "pymilvus" and isinstance(logger, logging.Logger):
             logger.addFilter(_loud)  # added once, however often

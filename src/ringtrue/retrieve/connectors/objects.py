@@ -32,7 +32,8 @@ from ringtrue.errors import (
     Unreachable,
 )
 from ringtrue.retrieve.connectors.passages import Row, enough, field_of, within_scope
-from ringtrue.retrieve.connectors.writing import Store
+from ringtrue.retrieve.connectors.settings import Text
+from ringtrue.retrieve.connectors.writing import RecordConnector
 from ringtrue.retrieve.protocol import Scope
 
 T = TypeVar("T")
@@ -45,16 +46,16 @@ _opening = threading.RLock()
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObjectConnector(Store):
+class ObjectConnector(RecordConnector):
     """A search object of somebody's program: given as it is, or imported by its name."""
 
     retriever: Any = field(default=None, repr=False, hash=False)
     """The object itself, from Python."""
-    object: str | None = None
+    object: Text | None = None
     """Where the object is, as 'package.module:name'; a function or class of that name is called without arguments."""
-    document: str | None = None
+    document: Text | None = None
     """The metadata field that holds the document id; without it the record's own."""
-    chunk: str | None = None
+    chunk: Text | None = None
     """The metadata field that names the passage; without it the record's own id."""
     lower_is_better: bool = False
     """Whether the scores are distances; they are then negated."""
@@ -71,15 +72,6 @@ class ObjectConnector(Store):
             raise InputError(
                 f"{self.name}: retriever={self.retriever!r:.60} is a text; write object='package.module:name' for a name"
             )
-        for name in ("object", "document", "chunk"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, str) or not value):
-                raise InputError(f"{self.name}: {name}={value!r:.60} is no text; write one, or leave it out")
-        for name in ("lower_is_better", "pass_k"):
-            if not isinstance(getattr(self, name), bool):
-                raise InputError(
-                    f"{self.name}: {name}={getattr(self, name)!r:.60} is neither true nor false; write one of them"
-                )
         if self.retriever is not None:
             self.check(self.retriever)
 
@@ -113,11 +105,11 @@ class ObjectConnector(Store):
             _, can_be_told = self.limited(target, k, scope)
             return enough(fetch, k) if can_be_told else fetch(k)
 
-        return within(self.name, self.timeout, answer)
+        return self.within(answer)
 
-    def done(self, action: Callable[[], T]) -> T:
+    def within(self, action: Callable[[], T]) -> T:
         """Return what an action with the object returns, within the timeout; raises SearchFailed."""
-        return self.tried(lambda: within(self.name, self.timeout, action))
+        return within(self.name, self.timeout, action)
 
     def target(self) -> Any:
         """Return the object, imported and made once; raises InputError, or SearchFailed where making it fails."""

@@ -8,48 +8,49 @@ from __future__ import annotations
 
 import base64
 import re
-import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from ringtrue.errors import BadAnswer, InputError, TimedOut, Unreachable, nearest
-from ringtrue.retrieve.connectors.base import hidden
+from ringtrue.errors import BadAnswer, InputError, TimedOut, Unreachable
+from ringtrue.retrieve.connectors.base import SecondsLeft
 from ringtrue.retrieve.connectors.passages import Row, enough
+from ringtrue.retrieve.connectors.settings import Count, Rule, Url
 from ringtrue.retrieve.connectors.template import filled, places
+from ringtrue.retrieve.connectors.vectors import VectorConnector
 from ringtrue.retrieve.connectors.web import call
-from ringtrue.retrieve.connectors.writing import Mark, Planted, Store
-from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
+from ringtrue.retrieve.connectors.writing import Mark, Planted
 from ringtrue.retrieve.protocol import Scope, plain
 
-MODES = ("text", "vector", "hybrid")
 WINDOW = 10_000
 """The most hits either system returns at once (index.max_result_window)."""
+Candidates = Annotated[int, Rule(lambda value: 1 <= value <= WINDOW, f"a whole number from 1 to {WINDOW}")]
+_INDEX = re.compile(r"[^\s_/\\?#\"<>|,-][^\s/\\?#\"<>|]*")
+IndexName = Annotated[str, Rule(lambda name: bool(_INDEX.fullmatch(name)), "the name of an index, like 'shop' or 'shop-*'")]
 _FIELD = re.compile(r"[^\s^]+(\^\d+(\.\d+)?)?")
+WeightedField = Annotated[str, Rule(lambda name: bool(_FIELD.fullmatch(name)), "a field like 'title^2' or 'body'")]
 _ALONE = "\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u2600-\u27bf\U0001f000-\U0001faff\U00020000-\U0003ffff"
 # The standard analyzer makes a term of every ideograph and emoji, of other letters in a row, and of 255 of them at most.
 _TERM = re.compile(rf"[{_ALONE}]|[^\W{_ALONE}]{{1,255}}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Rest(Store):
+class _Rest(VectorConnector):
     """What both systems share: addressing, credentials, the text query, and how an answer is read."""
 
-    url: str = field(repr=False)
+    url: Url = field(repr=False)
     """Address of the cluster, ``https://search.example.com:9200``."""
-    index: str
+    index: IndexName
     """Index, alias or pattern such as ``shop-*``."""
-    fields: Sequence[str] = ()
+    fields: Sequence[WeightedField] = ()
     """Text fields with their weights, ``["title^2", "body"]``; the best field counts."""
-    mode: str = "text"
+    mode: Literal["text", "vector", "hybrid"] = "text"
     """'text', 'vector' or 'hybrid'."""
     vector_field: str | None = None
     """Field that holds the documents' vectors."""
-    model: str = DEFAULT_MODEL
-    """Encoder of the question; the one that made the documents' vectors."""
     body: Mapping[str, Any] | None = None
     """A whole request instead of the one made here; "{text}", "{k}", "{vector}" and "{scope.NAME}" in it become values.
 
@@ -60,7 +61,7 @@ class _Rest(Store):
     """Where the passage's name is ('_id' or a field), when several hits may belong to one document."""
     filters: Mapping[str, str] = field(default_factory=dict)
     """Name in a scope → keyword field, ``{"hotel": "hotel.keyword"}``; a name that is not here is a field itself."""
-    max_clauses: int = 1000
+    max_clauses: Count = 1000
     """The most clauses of a query; a longer question is cut, since the system would refuse it (its default is 1024)."""
     user_env: str | None = None
     """Environment variable with the user of basic authentication."""
@@ -70,29 +71,17 @@ class _Rest(Store):
     """Environment variable with an API key, sent as ``Authorization: ApiKey …``."""
     token_env: str | None = None
     """Environment variable with a bearer token."""
-    ca_file: str | None = hidden()
+    ca_file: str | None = field(default=None, repr=False)
     """Certificate authority that signed the cluster's certificate, when it is not a public one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.url, str) or not self.url.startswith(("http://", "https://")):
-            raise InputError(
-                f"{self.name}: the url is no http:// or https:// address; write it like https://search.example.com:9200"
-            )
-        if not isinstance(self.index, str) or not re.fullmatch(r"[^\s_/\\?#\"<>|,-][^\s/\\?#\"<>|]*", self.index):
-            raise InputError(f"{self.name}: index={self.index!r} is no name of an index; write it like 'shop' or 'shop-*'")
-        if self.mode not in MODES:
-            raise InputError(f"{self.name}: there is no mode '{self.mode}'; use {nearest(str(self.mode), MODES)}")
-        if isinstance(self.fields, str) or not all(isinstance(name, str) and _FIELD.fullmatch(name) for name in self.fields):
-            raise InputError(f"{self.name}: fields={self.fields!r} cannot be read; write them like ['title^2', 'body']")
         if self.body is None and self.mode != "vector" and not self.fields:
             raise InputError(f"{self.name}: no fields are named; write the text fields to search, like ['title^2', 'body']")
         if self.body is None and self.mode != "text" and not self.vector_field:
             raise InputError(f"{self.name}: mode '{self.mode}' needs vector_field; name the field that holds the vectors")
         if self.body is not None and "k" not in places(self.body):
             raise InputError(f'{self.name}: the body never says "{{k}}"; write "size" = "{{k}}" in it, or 10 hits come at most')
-        if isinstance(self.max_clauses, bool) or not isinstance(self.max_clauses, int) or self.max_clauses < 1:
-            raise InputError(f"{self.name}: max_clauses={self.max_clauses!r} is no number of clauses; give 1 or more")
         if (self.user_env is None) != (self.password_env is None):
             raise InputError(f"{self.name}: basic authentication needs user_env and password_env; write both")
         kinds = [name for name in ("user_env", "api_key_env", "token_env") if getattr(self, name)]
@@ -120,11 +109,12 @@ class _Rest(Store):
         if self.mode != "text":
             if not text.strip():  # nothing is near to no question
                 return []
-            vector = encoder(self.model).encode([text], query=True)[0].tolist()
-        end = time.monotonic() + self.timeout
+            vector = self.query_vector(text)
+        left = self.deadline()
 
         def fetch(size: int) -> list[Row]:
-            return list(self._rows(self._send(self._body(text, vector, k=size, scope=scope), end)))
+            sent = self._body(text, vector, k=size, scope=scope)
+            return list(self._rows(self._whole(self._request("_search", left, json=sent, params=self.params()))))
 
         return fetch(k) if self.chunk is None else enough(fetch, k)
 
@@ -151,11 +141,8 @@ class _Rest(Store):
         """Return the text query: every word counts, the best field of a document decides."""
         return {"multi_match": {"query": text, "fields": list(self.fields), "type": "best_fields"}}
 
-    def resolves(self) -> bool:
-        return True
-
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        end = time.monotonic() + self.timeout
+        left = self.deadline()
         found: set[str] = set()
         parts = [list(doc_ids)]
         while parts:
@@ -164,7 +151,7 @@ class _Rest(Store):
             size = WINDOW if len(part) > 1 else 1
             body = {"size": size, "_source": [self.id] if self.id != "_id" else False}
             asked = {**body, "query": {"bool": {"filter": [same]}}}
-            rows = self._hits(self._whole(self._request("_search", end, json=asked, params=_Rest.params(self))))
+            rows = self._hits(self._whole(self._request("_search", left, json=asked, params=_Rest.params(self))))
             found |= {str(self._value(hit, self.id, rank)) for rank, hit in enumerate(rows, 1)}
             if len(rows) == size and len(part) > 1:  # so many passages that some documents may have been cut off
                 middle = len(part) // 2
@@ -174,9 +161,9 @@ class _Rest(Store):
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
         wanted = [name for name in self.mark_fields() if name]
         params = {"_source_includes": ",".join(wanted)} if wanted else {"_source": "false"}
-        end = time.monotonic() + self.timeout
+        left = self.deadline()
         # Unlike a search, this also sees what was written a moment ago.
-        answer = self._request("_mget", end, json={"ids": list(ids)}, params=params)
+        answer = self._request("_mget", left, json={"ids": list(ids)}, params=params)
         documents = answer.get("docs") if isinstance(answer, dict) else None
         if not isinstance(documents, list):
             raise BadAnswer(f"{self.name} answered {answer!r:.60}, which are no documents; check url and index")
@@ -200,21 +187,19 @@ class _Rest(Store):
             raise InputError(f"{self.name}: index='{self.index}' is a pattern; name the one index that is to be written")
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
-        vectors: Sequence[Any] = [None] * len(documents)
-        if self.vector_field:
-            vectors = encoder(self.model).encode([document.whole for document in documents]).tolist()
+        vectors = self.document_vectors(documents) if self.vector_field else [[]] * len(documents)
         lines: list[Any] = []
         for document, vector in zip(documents, vectors, strict=True):
-            own = {name: document.id for name in (self.id, self.chunk) if name and name != "_id"}
+            own: dict[str, Any] = {name: document.id for name in (self.id, self.chunk) if name and name != "_id"}
             own |= {self.vector_field: vector} if self.vector_field else {}
             lines += [{"index": {"_id": document.id}}, {**own, **self.record(document)}]
-        self.tried(lambda: self._bulk(lines))
+        self._bulk(lines)
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
-        self.tried(lambda: self._bulk([{"delete": {"_id": doc_id}} for doc_id in ids]))
+        self._bulk([{"delete": {"_id": doc_id}} for doc_id in ids])
 
     def _bulk(self, lines: Sequence[Any]) -> None:
-        answer = self._request("_bulk", time.monotonic() + self.timeout, lines=lines)
+        answer = self._request("_bulk", self.deadline(), lines=lines)
         items = answer.get("items") if isinstance(answer, dict) else None
         if not isinstance(items, list):
             raise BadAnswer(f"{self.name} answered {answer!r:.60}, which says nothing of what was written; check url and index")
@@ -229,13 +214,7 @@ class _Rest(Store):
                     raise Unreachable(f"{said}; try again later")
                 raise BadAnswer(f"{said}; check plant= and the mapping of the index")
 
-    def _send(self, body: Mapping[str, Any], end: float) -> Any:
-        return self._whole(self._request("_search", end, json=body, params=self.params()))
-
-    def _request(self, action: str, end: float, **sent: Any) -> Any:
-        left = end - time.monotonic()
-        if left <= 0:
-            raise TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
+    def _request(self, action: str, left: SecondsLeft, **sent: Any) -> Any:
         user, password = self.secret(self.user_env), self.secret(self.password_env)
         try:
             return call(
@@ -244,7 +223,7 @@ class _Rest(Store):
                 f"{self.url.rstrip('/')}/{quote(self.index, safe='*,')}/{action}",
                 headers=self._headers(),
                 auth=None if user is None or password is None else (user, password),
-                timeout=left,
+                timeout=left(),
                 ca_file=self.ca_file,
                 **sent,
             )
@@ -253,9 +232,7 @@ class _Rest(Store):
                 raise BadAnswer(f"{self.name} has no index '{self.index}'; check index=, or create it there") from problem
             raise
         except TimedOut as problem:
-            raise TimedOut(
-                f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow"
-            ) from problem
+            raise self.too_slow() from problem
 
     def _headers(self) -> dict[str, str]:
         key, token = self.secret(self.api_key_env), self.secret(self.token_env)
@@ -346,13 +323,8 @@ class OpenSearch(_Rest):
 class Elasticsearch(_Rest):
     """An Elasticsearch index (8.4 or later for vectors). Scores are the system's own; higher is better."""
 
-    candidates: int = 100
+    candidates: Candidates = 100
     """Candidates that every shard looks at for a vector search; at least k are taken."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.candidates, bool) or not isinstance(self.candidates, int) or not 1 <= self.candidates <= WINDOW:
-            raise InputError(f"{self.name}: candidates={self.candidates!r} cannot be; give a number from 1 to {WINDOW}")
 
     def request(self, text: str, vector: Sequence[float], *, k: int, filters: Sequence[Any]) -> dict[str, Any]:
         asked: dict[str, Any] = {}

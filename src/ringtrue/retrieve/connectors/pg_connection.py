@@ -9,66 +9,94 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import socket
 import ssl
 import threading
-import time
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
-from ringtrue.errors import (
-    AccessDenied,
-    BadAnswer,
-    InputError,
-    MissingInput,
-    RingtrueError,
-    TimedOut,
-    Unreachable,
-    nearest,
-)
-from ringtrue.extras import install_command
-from ringtrue.retrieve.connectors.base import hidden
-from ringtrue.retrieve.connectors.writing import Store
+from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, RingtrueError, TimedOut, Unreachable
+from ringtrue.retrieve.connectors.base import SecondsLeft
+from ringtrue.retrieve.connectors.writing import RecordConnector
+from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope
 
-SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 GRACE = 0.2
 """Seconds beyond the timeout in which the server may end the statement itself, which keeps the connection usable."""
 Result = TypeVar("Result")
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
 
 
-def library() -> Any:
-    """Return psycopg; raises MissingInput where it is not installed."""
-    try:
-        import psycopg
-    except ImportError as problem:
-        raise MissingInput(f"psycopg is not installed; {install_command('postgres')}") from problem
-    return psycopg
+def psycopg() -> Any:
+    """Return psycopg; raises MissingInput if it is not installed."""
+    return library("psycopg", "postgres")
+
+
+REFUSALS: Sequence[tuple[str, type[RingtrueError], str]] = (
+    (r"57014|55P03|25P04", TimedOut, "did not answer within {timeout:g} s; raise timeout=, or give the search an index"),
+    (r"42501|28...", AccessDenied, "refused access ({said}); grant its user SELECT on what is searched"),
+    (r"(08|40|53|57|58)...", Unreachable, "broke off ({said}); try again later"),
+    (r"25006", InputError, "can only be read ({said}); give a statement that only reads"),
+    (r"42P01|42703|42704|3F000", MissingInput, "says: {said}; check {checked} in its settings, and the names in the scope"),
+    (r"(42|3F|0A)...", InputError, "says: {said}; check {checked} in its settings, and the names in the scope"),
+    (r".*", BadAnswer, "answered with an error ({said}, {state}); check what the statement meets in the table"),
+)
+"""Pattern of PostgreSQL's error codes (SQLSTATE) → the error and its message; the first that fits holds."""
+WRITING_REFUSALS: Sequence[tuple[str, type[RingtrueError], str]] = (
+    (r"42501", AccessDenied, "refused to be written ({said}); grant its user INSERT and DELETE on the table"),
+    (r"2[23]...", InputError, "refuses what plant makes ({said}); fill what the table asks for, in its types"),
+    (r"42703|42804|428C9", InputError, "refuses what plant makes ({said}); name columns that can be written, in their types"),
+    (r"25006", AccessDenied, "can only be read ({said}); name a server that takes writes"),
+    *REFUSALS,
+)
+NO_CONNECTION: Sequence[tuple[str, type[RingtrueError], str]] = (
+    ("timeout expired", TimedOut, "did not answer within {timeout:g} s; raise timeout=, or give the search an index"),
+    ("database .*does not exist", InputError, "has no database of that name; check dbname or the address"),
+    ("certificate", Unreachable, "cannot be trusted (its TLS certificate); give ca_file=, or check the host's name"),
+    ("ssl.*does not support|does not support.*ssl", Unreachable, "offers no TLS; have it offer some, or say sslmode='disable'"),
+    ("expected authentication request|invalid response", BadAnswer, "does not speak PostgreSQL; check the port"),
+    (
+        "closed the connection|could not (receive|send)",
+        Unreachable,
+        "cannot be reached (it closed the connection); check that it runs",
+    ),
+    (
+        "pg_hba|authentication|role .*does not exist|refused the password",
+        AccessDenied,
+        "refused the credentials; check the user, and the variable that holds the password",
+    ),
+    (
+        "(?P<kind>connection refused|failed to resolve host|no such file)|.*",
+        Unreachable,
+        "cannot be reached ({kind}); check that it runs and the address is right",
+    ),
+)
+"""Pattern of libpq's words, for which it has no codes → the error. The words show the address, and so are not repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Server(Store):
+class Server(RecordConnector):
     """A PostgreSQL server: its settings, ``fetch``, which asks it, and ``change``, which writes to it."""
 
-    ASIDE: ClassVar[frozenset[str]] = Store.ASIDE | {"host", "port", "user", "sslmode"}
+    ASIDE: ClassVar[frozenset[str]] = RecordConnector.ASIDE | {"host", "port", "user", "sslmode"}
 
     dsn_env: str | None = None
     """Environment variable with the address, ``postgresql://user:password@host/dbname`` or ``host=… dbname=…``."""
-    host: str | None = hidden()
+    host: str | None = field(default=None, repr=False)
     """Instead of, or over, the address: host or socket folder, port, database, user."""
-    port: int | None = hidden()
-    dbname: str | None = hidden()
-    user: str | None = hidden()
+    port: int | None = field(default=None, repr=False)
+    dbname: str | None = field(default=None, repr=False)
+    user: str | None = field(default=None, repr=False)
     password_env: str | None = None
     """Environment variable with the password."""
-    sslmode: str | None = None
+    sslmode: Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] | None = None
     """As libpq names them; 'verify-full' unless the address says otherwise or the server is on this machine."""
     ca_file: str | None = None
     """Certificates to trust instead of the system's."""
@@ -77,10 +105,6 @@ class Server(Store):
         super().__post_init__()
         if not self.dsn_env and not self.host:
             raise InputError(f"{self.name}: the settings name no server; give dsn_env='VARIABLE' or host='…'")
-        if self.sslmode is not None and self.sslmode not in SSL_MODES:
-            raise InputError(
-                f"{self.name}: sslmode={self.sslmode!r} is not known; did you mean {nearest(str(self.sslmode), SSL_MODES)}?"
-            )
 
     @property
     @abstractmethod
@@ -93,92 +117,71 @@ class Server(Store):
         parameters: Mapping[str, Any],
         *,
         session: Mapping[str, Any],
-        end: float | None = None,
+        left: SecondsLeft | None = None,
         scope: Scope | None = None,
     ) -> list[dict[str, Any]]:
-        """Run one statement within the timeout, or until ``end``, on a connection that waits or on a new one.
+        """Run one statement within the timeout, or the seconds left, on a connection that waits or on a new one.
 
-        ``session`` holds server settings for this statement; ``scope`` is named where its values are what failed.
+        ``session`` holds server settings for this statement; ``scope`` is named if its values are what failed.
         """
-        psycopg = library()
-        address = self._address()
-        attempt = _Attempt()
-        last = time.monotonic() + self.timeout if end is None else end
+        last = left or self.deadline()
 
-        def work() -> list[dict[str, Any]]:
+        def work(attempt: _Attempt, address: Mapping[str, Any]) -> list[dict[str, Any]]:
             kept = self._idle.take()
             if kept is not None:
                 try:
-                    return self._run(kept, attempt, statement, parameters, session, last)
-                except psycopg.OperationalError:
+                    return self._run(kept, attempt, statement, parameters, {"statement_timeout": _ms(last), **session})
+                except psycopg().OperationalError:
                     # A connection may have died while it waited. Whether the server is there, only a new one tells.
                     if not kept.closed or attempt.over:
                         raise
-            opened = psycopg.connect(**address, autocommit=False, prepare_threshold=None)
+            opened = psycopg().connect(**address, autocommit=False, prepare_threshold=None)
             opened.read_only = True
-            return self._run(opened, attempt, statement, parameters, session, last)
+            return self._run(opened, attempt, statement, parameters, {"statement_timeout": _ms(last), **session})
 
-        try:
-            return _within(max(last - time.monotonic(), 0.0) + GRACE, work, attempt.abandon)
-        except TimeoutError:
-            raise self._too_slow() from None
-        except psycopg.Error as problem:
-            # Not chained: the original names host, user and database.
-            raise self._failure(problem, scope) from None
+        return self._attempted(work, last, REFUSALS, scope)
 
     def change(self, statements: Sequence[tuple[Any, Mapping[str, Any]]]) -> None:
         """Run statements in one transaction within the timeout: all of them count, or none; raises InputError, SearchFailed."""
-        psycopg = library()
-        address = self._address()
-        attempt = _Attempt()
-        end = time.monotonic() + self.timeout
+        left = self.deadline()
 
-        def work() -> None:
-            with psycopg.connect(**address, autocommit=False, prepare_threshold=None) as connection, attempt.on(connection):
-                left = max(1, math.ceil((end - time.monotonic()) * 1000))
-                connection.execute("SELECT set_config('statement_timeout', %s::text, true)", [str(left)])
+        def work(attempt: _Attempt, address: Mapping[str, Any]) -> None:
+            opened = psycopg().connect(**address, autocommit=False, prepare_threshold=None)
+            with opened as connection, attempt.on(connection):
+                connection.execute("SELECT set_config('statement_timeout', %s::text, true)", [str(_ms(left))])
                 for statement, parameters in statements:
                     connection.execute(statement, parameters)
 
-        try:
-            _within(self.timeout + GRACE, work, attempt.abandon)
-        except TimeoutError:
-            raise self._too_slow() from None
-        except psycopg.Error as problem:
-            raise self._not_written(problem) from None
+        self._attempted(work, left, WRITING_REFUSALS, None)
 
-    def _not_written(self, problem: Any) -> RingtrueError:
-        state = problem.sqlstate or ""
-        said = " ".join((problem.diag.message_primary or type(problem).__name__).split()) if state else ""
-        if state == "42501":
-            return AccessDenied(f"{self.name} refused to be written ({said}); grant its user INSERT and DELETE on the table")
-        if state.startswith("22") and "dimensions" in said:
-            return InputError(f"{self.name}: {said}; name the model that made the vectors of the column")
-        if state.startswith(("22", "23")):
-            return InputError(f"{self.name} refuses what plant makes ({said}); fill what the table asks for, in its types")
-        if state in ("42703", "42804", "428C9"):
-            return InputError(
-                f"{self.name} refuses what plant makes ({said}); name columns that can be written, in their types"
-            )
-        if state == "25006":
-            return AccessDenied(f"{self.name} can only be read ({said}); name a server that takes writes")
-        return self._failure(problem, None)
+    def _attempted(
+        self,
+        work: Callable[[_Attempt, Mapping[str, Any]], Result],
+        left: SecondsLeft,
+        refusals: Sequence[tuple[str, type[RingtrueError], str]],
+        scope: Scope | None,
+    ) -> Result:
+        """Return what ``work`` returns in the seconds left, its failures as our errors."""
+        address, attempt = self._address(), _Attempt()
+        try:
+            return _within(left() + GRACE, lambda: work(attempt, address), attempt.abandon)
+        except TimeoutError:
+            raise self.too_slow() from None
+        except psycopg().Error as problem:
+            # Not chained: the original names host, user and database.
+            raise self._failure(problem, refusals, scope) from None
+
+    def too_slow(self) -> TimedOut:
+        return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or give the search an index")
 
     def _run(
-        self,
-        connection: Any,
-        attempt: _Attempt,
-        statement: Any,
-        parameters: Mapping[str, Any],
-        session: Mapping[str, Any],
-        end: float,
+        self, connection: Any, attempt: _Attempt, statement: Any, parameters: Mapping[str, Any], session: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
         from psycopg.rows import dict_row
 
         try:
             with attempt.on(connection), connection.transaction():
-                left = max(1, math.ceil((end - time.monotonic()) * 1000))
-                for name, value in {"statement_timeout": left, **session}.items():
+                for name, value in session.items():
                     connection.execute("SELECT set_config(%s::text, %s::text, true)", [name, str(value)])
                 cursor = connection.cursor(row_factory=dict_row).execute(statement, parameters)
                 if cursor.description is None:
@@ -203,10 +206,9 @@ class Server(Store):
         self._idle.close()
 
     def _address(self) -> dict[str, Any]:
-        psycopg = library()
         try:
-            address: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(self.secret(self.dsn_env) or "")
-        except psycopg.ProgrammingError:
+            address: dict[str, Any] = psycopg().conninfo.conninfo_to_dict(self.secret(self.dsn_env) or "")
+        except psycopg().ProgrammingError:
             raise InputError(
                 f"{self.name}: what {self.dsn_env} holds is no address; write it like postgresql://user@host/dbname"
             ) from None
@@ -222,60 +224,34 @@ class Server(Store):
         address["connect_timeout"] = max(2, math.ceil(self.timeout))  # libpq knows nothing shorter; _within does
         return {"application_name": "ringtrue", "client_encoding": "utf8"} | address
 
-    def _too_slow(self) -> TimedOut:
-        return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or give the search an index")
-
-    def _failure(self, problem: Any, scope: Scope | None) -> RingtrueError:
+    def _failure(
+        self, problem: Any, refusals: Sequence[tuple[str, type[RingtrueError], str]], scope: Scope | None
+    ) -> RingtrueError:
         """Return a failure in our words. What the server says of a statement is shown, what is said of a connection is not."""
-        state = problem.sqlstate
-        if not state:
-            return self._no_connection(problem)
-        said = " ".join((problem.diag.message_primary or type(problem).__name__).split())
-        if state in ("57014", "55P03", "25P04"):
-            return self._too_slow()
-        if state == "42501" or state.startswith("28"):
-            return AccessDenied(f"{self.name} refused access ({said}); grant its user SELECT on what is searched")
-        if state.startswith(("08", "40", "53", "57", "58")):
-            return Unreachable(f"{self.name} broke off ({said}); try again later")
-        if state.startswith("22") and "vector dimensions" in said:
+        state = problem.sqlstate or ""
+        said = " ".join((problem.diag.message_primary or type(problem).__name__).split()) if state else ""
+        if state.startswith("22") and "dimensions" in said:
             return InputError(f"{self.name}: {said}; name the model that made the vectors of the column")
         if state.startswith("22") and scope:
             return InputError(
                 f"{self.name}: the scope {dict(scope)} does not fit its column ({said}); write a value of its type"
             )
-        if state == "25006":
-            return InputError(f"{self.name}: {said}; give a statement that only reads")
-        if state.startswith(("42", "3F", "0A")):
-            kind = MissingInput if state in ("42P01", "42703", "42704", "3F000") else InputError
-            return kind(f"{self.name}: {said}; check {self.checked} in its settings, and the names in the scope")
-        return BadAnswer(f"{self.name} answered with an error ({said}, {state}); check what the statement meets in the table")
+        words = state
+        if not state:
+            pgconn = getattr(problem, "pgconn", None)
+            asked_password = pgconn is not None and (pgconn.used_password or pgconn.needs_password)
+            words = str(problem).lower() + (" refused the password" if asked_password else "")
+        for pattern, kind, message in refusals if state else NO_CONNECTION:
+            found = re.fullmatch(pattern, words) if state else re.search(pattern, words, re.DOTALL)
+            if found:
+                why = found.groupdict().get("kind") or type(problem).__name__
+                facts = {"said": said, "state": state, "timeout": self.timeout, "checked": self.checked, "kind": why}
+                return kind(f"{self.name} {message.format(**facts)}")
+        raise AssertionError("the last pattern fits everything")
 
-    def _no_connection(self, problem: Any) -> RingtrueError:
-        """Read why no connection came about. libpq has no codes for it; its words show the address, and so are not repeated."""
-        said = str(problem).lower()
-        pgconn = getattr(problem, "pgconn", None)
-        asked_password = pgconn is not None and (pgconn.used_password or pgconn.needs_password)
-        if "timeout expired" in said:
-            return self._too_slow()
-        if "database" in said and "does not exist" in said:
-            return InputError(f"{self.name}: the server has no database of that name; check dbname or the address")
-        if "certificate" in said:
-            return Unreachable(f"{self.name} cannot be trusted (its TLS certificate); give ca_file=, or check the host's name")
-        if "ssl" in said and "does not support" in said:
-            return Unreachable(f"{self.name} offers no TLS; have it offer some, or say sslmode='disable' where the net is safe")
-        if "expected authentication request" in said or "invalid response" in said:
-            return BadAnswer(f"{self.name} does not speak PostgreSQL; check the port")
-        if "closed the connection" in said or "could not receive" in said or "could not send" in said:
-            return Unreachable(f"{self.name} cannot be reached (it closed the connection); check that it runs")
-        if asked_password or "pg_hba" in said or "authentication" in said or ("role" in said and "does not exist" in said):
-            return AccessDenied(
-                f"{self.name} refused the credentials; check the user, and the variable that holds the password"
-            )
-        kind = next(
-            (words for words in ("connection refused", "failed to resolve host", "no such file") if words in said), None
-        )
-        kind = kind or type(problem).__name__
-        return Unreachable(f"{self.name} cannot be reached ({kind}); check that it runs and the address is right")
+
+def _ms(left: SecondsLeft) -> int:
+    return max(1, math.ceil(left() * 1000))
 
 
 class _Idle:

@@ -7,21 +7,20 @@ In: a question; out: a statement for ``pg_connection`` to run, and its rows.
 
 from __future__ import annotations
 
-import math
 import re
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.retrieve.connectors.passages import Row, enough
-from ringtrue.retrieve.connectors.pg_connection import Server, library
+from ringtrue.retrieve.connectors.pg_connection import Server, psycopg
+from ringtrue.retrieve.connectors.settings import Rule, Text, Weight
+from ringtrue.retrieve.connectors.vectors import VectorConnector
 from ringtrue.retrieve.connectors.writing import Mark, Planted, one_each
-from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
 from ringtrue.retrieve.protocol import Scope, plain
 
 LETTERS = ("A", "B", "C", "D")
@@ -29,6 +28,8 @@ DEFAULT_WEIGHTS = {"A": 1.0, "B": 0.4, "C": 0.2, "D": 0.1}
 """PostgreSQL's own weights of the four classes of a tsvector."""
 METRICS = {"cosine": ("<=>", "1 - ({})"), "l2": ("<->", "-({})"), "inner_product": ("<#>", "-({})")}
 """Metric → pgvector's operator, which gives a distance, and the score made of it, where higher is better."""
+Column = Text
+"""A name as it is in the catalogue."""
 MOST = 2**63 - 1
 """The largest number that LIMIT takes."""
 _PLACEHOLDER = re.compile(r"%(?:%|\(([^)]*)\)s|.?)", re.DOTALL)
@@ -38,13 +39,13 @@ _PLACEHOLDER = re.compile(r"%(?:%|\(([^)]*)\)s|.?)", re.DOTALL)
 class Database(Server):
     """What both ways to search a PostgreSQL table share."""
 
-    table: str | None = None
+    table: Column | None = None
     """``table`` or ``schema.table``, spelled as in the catalogue."""
-    id: str = "id"
+    id: Column = "id"
     """Column with the document id."""
-    chunk: str | None = None
+    chunk: Column | None = None
     """Column with the passage's id, where a document has several rows; its best row counts."""
-    metadata: str | None = None
+    metadata: Column | None = None
     """JSON column in which a scope is looked up; without it a scope names columns."""
     sql: str | None = None
     """A statement of one's own with ``%(text)s`` or ``%(vector)s``, and ``%(k)s``; it returns id, score and perhaps chunk."""
@@ -57,13 +58,8 @@ class Database(Server):
             raise InputError(
                 f"{self.name}: has both or neither of table and sql; give a table to search, or a statement of your own"
             )
-        for key, name in (("id", self.id), ("chunk", self.chunk), ("metadata", self.metadata)):
-            if name is not None and not _is_name(name):
-                raise InputError(f"{self.name}: {key}={name!r} is no name of a column; write it as in the catalogue")
-        if self.table is not None and not all(map(_is_name, self._table())):
-            raise InputError(f"{self.name}: table={self.table!r} is no name of a table; write it like hotels or shop.hotels")
-        if not isinstance(self.session, Mapping):
-            raise InputError(f"{self.name}: session={self.session!r} is no table; write it like {{'hnsw.ef_search': 100}}")
+        if self.table is not None and not all(part.strip() for part in self._table()):
+            raise InputError(f"{self.name}: invalid table={self.table!r}; write it like hotels or shop.hotels")
         if self.sql is not None:
             self._check_statement(self.sql)
 
@@ -98,7 +94,7 @@ class Database(Server):
         """Return (score, condition) over the row ``document`` and the parameter of the question."""
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> list[dict[str, Any]]:
-        library()
+        psycopg()
         asked = self.asked(text)
         if asked is None:
             return []
@@ -108,20 +104,17 @@ class Database(Server):
             parameters |= self._named_scope(self.sql, scope)
         else:
             statement = self._statement(scope, parameters)
-        end = time.monotonic() + self.timeout
+        left = self.deadline()
 
         def best(count: int) -> list[Row]:
-            found = self.fetch(statement, {**parameters, "k": min(count, MOST)}, session=self.session, end=end, scope=scope)
+            found = self.fetch(statement, {**parameters, "k": min(count, MOST)}, session=self.session, left=left, scope=scope)
             return [_plain_row(row) for row in found]
 
         # The statement made here collapses passages itself; one of somebody's own returns k rows, whatever they are.
         return best(k) if self.sql is None else enough(best, k, document=self._passage_of)
 
-    def resolves(self) -> bool:
-        return self.table is not None
-
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        library()
+        psycopg()
         from psycopg import sql
 
         statement = sql.SQL("SELECT DISTINCT document.{}::text AS doc_id FROM {} AS document WHERE {} AND {}").format(
@@ -137,7 +130,7 @@ class Database(Server):
         return self.table is not None
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
-        library()
+        psycopg()
         from psycopg import sql
 
         columns = [sql.SQL("document.{}::text AS doc_id").format(_named(self.id))]
@@ -156,7 +149,7 @@ class Database(Server):
             raise InputError(f"{self.name}: a statement of one's own cannot be written to; name the table instead of sql")
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
-        library()
+        psycopg()
         from psycopg import sql
 
         rows = [self._row_of(document, own) for document, own in zip(documents, self.own(documents), strict=True)]
@@ -164,13 +157,13 @@ class Database(Server):
         statements = [self._deletion(sql, [document.id for document in documents], there)]
         statements += [self._insertion(sql, row) for row in rows]
         statements += self.afterwards(sql, documents)
-        self.tried(lambda: self.change(statements))
+        self.change(statements)
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
-        library()
+        psycopg()
         from psycopg import sql
 
-        self.tried(lambda: self.change([self._deletion(sql, ids, there)]))
+        self.change([self._deletion(sql, ids, there)])
 
     def own(self, documents: Sequence[Planted]) -> Sequence[Mapping[str, Any]]:
         """Return the columns that the connector fills itself, for each document."""
@@ -268,55 +261,36 @@ class Postgres(Database):
     The score is ``ts_rank_cd`` as PostgreSQL gives it: good for an order, not comparable between questions.
     """
 
-    columns: Sequence[str] = ()
+    columns: Sequence[Column] = ()
     """Columns to search, where there is no tsvector column; the whole table is read for each question."""
-    vector: str | None = None
+    vector: Column | None = None
     """A tsvector column, which an index can serve."""
-    language: str = "english"
+    language: Text = "english"
     """Text search configuration (regconfig): it decides on stems and stop words, and must be that of the tsvector column."""
-    weights: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, Weight] = field(default_factory=dict)
     """Weight of each column, at most four different ones; for a tsvector column, of each of its classes A, B, C, D."""
-    match: str = "any"
+    match: Literal["any", "all"] = "any"
     """'any': a document needs one word of the question; 'all': it needs every one."""
-    rank: str = "ts_rank_cd"
+    rank: Literal["ts_rank_cd", "ts_rank"] = "ts_rank_cd"
     """'ts_rank_cd' (how close the words stand) or 'ts_rank' (how often they come)."""
-    normalization: int = 0
+    normalization: Annotated[int, Rule(lambda value: 0 <= value < 64, "a sum of 1, 2, 4, 8, 16 and 32, or 0")] = 0
     """How the length of a document counts, as PostgreSQL's ranking functions number it; 0: not at all."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.columns, str) or not all(map(_is_name, self.columns)):
-            raise InputError(f"{self.name}: columns={self.columns!r} is no list of columns; write it like ['title', 'body']")
         if self.table is not None and bool(self.columns) == (self.vector is not None):
             raise InputError(
                 f"{self.name}: has both or neither of columns and vector; give columns to search, or a tsvector column"
             )
-        if self.vector is not None and not _is_name(self.vector):
-            raise InputError(f"{self.name}: vector={self.vector!r} is no name of a column; write it as in the catalogue")
-        for key, value, known in (("match", self.match, ("any", "all")), ("rank", self.rank, ("ts_rank_cd", "ts_rank"))):
-            if value not in known:
-                raise InputError(f"{self.name}: {key}={value!r} is not known; write '{known[0]}' or '{known[1]}'")
-        if isinstance(self.normalization, bool) or not isinstance(self.normalization, int) or not 0 <= self.normalization < 64:
-            raise InputError(
-                f"{self.name}: normalization={self.normalization!r} is none; write a sum of 1, 2, 4, 8, 16 and 32, or 0"
-            )
-        if not isinstance(self.language, str) or not self.language:
-            raise InputError(
-                f"{self.name}: language={self.language!r} is no text search configuration; write 'english' or 'simple'"
-            )
         self._check_weights()
 
     def _check_weights(self) -> None:
-        if not isinstance(self.weights, Mapping):
-            raise InputError(f"{self.name}: weights={self.weights!r} is no table; write it like {{'title': 2, 'body': 1}}")
         legal = list(self.columns) or LETTERS
-        for name, weight in self.weights.items():
+        for name in self.weights:
             if name not in legal:
                 raise InputError(
                     f"{self.name}: weights name '{name}', which is not searched; did you mean {nearest(name, legal)}?"
                 )
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
-                raise InputError(f"{self.name}: the weight {weight!r} of '{name}' is none; give a number of 0 or more")
         if self.columns and len(set(self._column_weights())) > len(LETTERS):
             raise InputError(f"{self.name}: the weights have more than four values; PostgreSQL tells only four apart")
         if self.weights and not any(self._classes()):
@@ -411,31 +385,21 @@ class Postgres(Database):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pgvector(Database):
+class Pgvector(Database, VectorConnector):
     """Nearest vectors of a pgvector column; the question becomes a vector by the model that made the column's.
 
     The score is the cosine, the negated distance (l2) or the inner product.
     """
 
-    vector: str = "embedding"
+    vector: Column = "embedding"
     """Column of type vector or halfvec."""
-    model: str = DEFAULT_MODEL
-    """Encoder of the question: a name or a folder."""
-    metric: str = "cosine"
+    metric: Literal["cosine", "l2", "inner_product"] = "cosine"
     """'cosine', 'l2' or 'inner_product'."""
     exact: bool = True
     """True compares every row. False lets an index of the column answer, which may miss some."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not _is_name(self.vector):
-            raise InputError(f"{self.name}: vector={self.vector!r} is no name of a column; write it as in the catalogue")
-        if self.metric not in METRICS:
-            raise InputError(
-                f"{self.name}: metric={self.metric!r} is not known; did you mean {nearest(str(self.metric), METRICS)}?"
-            )
-        if not isinstance(self.exact, bool):
-            raise InputError(f"{self.name}: exact={self.exact!r} is neither true nor false; write one of them")
         if not self.exact and self.chunk is not None:
             raise InputError(
                 f"{self.name}: exact=False cannot collapse passages; leave chunk or exact out, or give your own sql"
@@ -450,14 +414,13 @@ class Pgvector(Database):
         return "sql" if self.sql is not None else "table, id, chunk, vector, and that pgvector is installed there,"
 
     def asked(self, text: str) -> str | None:
-        return _written(encoder(self.model).encode([text], query=True)[0]) if text.strip() else None
+        return _written(self.query_vector(text)) if text.strip() else None
 
     def ready(self, sql: Any) -> Any:
         return sql.SQL("document.{} IS NOT NULL").format(_named(self.vector))
 
     def own(self, documents: Sequence[Planted]) -> Sequence[Mapping[str, Any]]:
-        rows = encoder(self.model).encode([document.whole for document in documents])
-        return [{self.vector: _written(row)} for row in rows]
+        return [{self.vector: _written(row)} for row in self.document_vectors(documents)]
 
     def _distance(self, sql: Any) -> Any:
         # The parameter has no type of its own, so that it takes the column's: vector or halfvec.
@@ -477,10 +440,6 @@ class Pgvector(Database):
 def _written(vector: Iterable[float]) -> str:
     """Return a vector as pgvector reads it."""
     return "[" + ",".join(repr(float(value)) for value in vector) + "]"
-
-
-def _is_name(name: object) -> bool:
-    return isinstance(name, str) and bool(name.strip()) and "\0" not in name
 
 
 def _named(*parts: str) -> Any:

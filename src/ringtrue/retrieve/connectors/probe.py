@@ -7,7 +7,6 @@ answered one search through the connector itself.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,7 +14,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ringtrue.errors import BadAnswer, SearchFailed, TimedOut, Unreachable
-from ringtrue.retrieve.connectors.http import Http, at, shown
+from ringtrue.retrieve.connectors.http import Http
+from ringtrue.retrieve.connectors.mapped import at, shown
 from ringtrue.traffic import marked
 
 TEXT = ("q", "query", "text", "question", "search", "term", "keywords", "input", "prompt")
@@ -92,7 +92,7 @@ def _without(url: str, *names: str) -> str:
 
 def _asked(server: Http, method: str, values: Mapping[str, Any]) -> Any:
     sent: dict[str, Any] = {"params": values} if method == "GET" else {"json": values}
-    return server.request(method, server.url, time.monotonic() + PATIENCE, **sent)
+    return server.request(method, server.url, server.deadline(), **sent)
 
 
 def _takes_text(server: Http, method: str, name: str, where: str, found: list[Any]) -> bool:

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable, nearest
-from ringtrue.extras import install_command
-from ringtrue.retrieve.connectors.base import hidden
 from ringtrue.retrieve.connectors.objects import THREAD, failure, within
 from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
-from ringtrue.retrieve.connectors.writing import Mark, Planted, Store
-from ringtrue.retrieve.encode import DEFAULT_MODEL, encoder
+from ringtrue.retrieve.connectors.settings import Text, Url
+from ringtrue.retrieve.connectors.vectors import VectorConnector
+from ringtrue.retrieve.connectors.writing import Mark, Planted
+from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope
 
 _opening = threading.RLock()
@@ -31,7 +31,7 @@ _DISTANCES = ("Euclid", "Manhattan")
 """Metrics whose scores are smaller for nearer points."""
 
 
-class Vectors(NamedTuple):
+class QdrantVectors(NamedTuple):
     """What must be known of a collection's vectors before they can be searched."""
 
     size: int
@@ -39,7 +39,7 @@ class Vectors(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Qdrant(Store):
+class Qdrant(VectorConnector):
     """A collection of Qdrant, searched by vector.
 
     Scores are Qdrant's: the cosine or the dot product; Euclidean and Manhattan distances are negated.
@@ -47,21 +47,19 @@ class Qdrant(Store):
 
     PATHS: ClassVar[tuple[str, ...]] = ("path", "ca_file")
 
-    url: str | None = hidden()
+    url: Url | None = field(default=None, repr=False)
     """The server, like https://qdrant.example.com:6333."""
-    path: str | None = hidden()
+    path: Text | None = field(default=None, repr=False)
     """A folder of the client's local mode."""
     client: Any = field(default=None, repr=False, hash=False)
     """A QdrantClient of the program, from Python; its own time limits and credentials hold."""
-    collection: str
+    collection: Text
     """The name of the collection."""
-    vector: str | None = None
+    vector: Text | None = None
     """The name of the vector, where points have several."""
-    model: str = DEFAULT_MODEL
-    """The encoder of the query; the one the points were embedded with."""
-    document: str | None = None
+    document: Text | None = None
     """The payload field that holds the document id, as a name or a dotted path; without it the point's own id."""
-    chunk: str | None = None
+    chunk: Text | None = None
     """The payload field that names the passage; without it, where document= is given, the point's own id."""
     api_key_env: str | None = None
     """The environment variable that holds the API key."""
@@ -74,18 +72,6 @@ class Qdrant(Store):
         if len(given) != 1:
             said = " and ".join(given) or "none"
             raise InputError(f"{self.name} needs one of url=, path= and client=, and has {said}; give one")
-        for name in ("collection", "model", *(name for name in given if name != "client")):
-            value = getattr(self, name)
-            if not isinstance(value, str) or not value.strip():
-                raise InputError(f"{self.name}: {name} is no text; write {name} as text")
-        for name in ("vector", "document", "chunk"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, str) or not value):
-                raise InputError(f"{self.name}: {name}={value!r:.60} is no name; write one, or leave it out")
-        if self.url is not None and not self.url.startswith(("http://", "https://")):
-            raise InputError(
-                f"{self.name}: the url is no http:// or https:// address; write it like https://qdrant.example.com:6333"
-            )
         if self.path == ":memory:":
             raise InputError(
                 f"{self.name}: an engine in memory starts empty; fill a QdrantClient(':memory:') and pass it as client="
@@ -94,13 +80,10 @@ class Qdrant(Store):
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         if not text.strip():  # a blank text has no meaning that a vector could carry
             return []
-        vector = encoder(self.model).encode([text], query=True)[0].tolist()
+        vector = self.query_vector(text)
         client = self._client()
         # The client's own limit counts whole seconds and single reads; the whole attempt is limited here.
         return within(self.name, self.timeout, lambda: self._nearest(client, vector, k, scope))
-
-    def resolves(self) -> bool:
-        return True
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
         if self.document is None:
@@ -124,12 +107,12 @@ class Qdrant(Store):
 
         def scroll() -> set[str]:
             found: set[str] = set()
-            points, offset = self._tried(lambda: page(None))
+            points, offset = self._asked(lambda: page(None))
             while True:
                 found |= {str(field_of(point.payload or {}, name, self.name, "document")) for point in points}
                 if offset is None:
                     return found
-                points, offset = self._tried(lambda offset=offset: page(offset))  # type: ignore[misc]
+                points, offset = self._asked(lambda offset=offset: page(offset))  # type: ignore[misc]
 
         return within(self.name, self.timeout, scroll)
 
@@ -147,61 +130,43 @@ class Qdrant(Store):
         return {points[str(point.id)]: self.mark_of(point.payload or {}) for point in found}
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
-        models = _library().models
-        vectors = encoder(self.model).encode([document.whole for document in documents]).tolist()
+        models, client = _library().models, self._client()
         points = []
-        for document, vector in zip(documents, vectors, strict=True):
+        for document, vector in zip(documents, self.document_vectors(documents), strict=True):
             payload = self.record(document)
             for name in (self.document, self.chunk):
                 _set(payload, name, document.id)
-            points.append(
-                models.PointStruct(
-                    id=_point(document.id), vector={self.vector: vector} if self.vector else vector, payload=payload
-                )
-            )
-        client = self._client()
+            named: Any = {self.vector: vector} if self.vector else vector
+            points.append(models.PointStruct(id=_point(document.id), vector=named, payload=payload))
 
         def upsert() -> None:
-            if vectors and self._vectors(client).size != len(vectors[0]):
-                raise InputError(
-                    f"{self.name}: collection '{self.collection}' holds vectors of {self._vectors(client).size} numbers and "
-                    f"model '{self.model}' makes {len(vectors[0])}; name the model that made them"
-                )
-            self._tried(lambda: client.upsert(self.collection, points, wait=True))
+            self.check_size(self._vectors(client).size, vector)
+            self._asked(lambda: client.upsert(self.collection, points, wait=True))
 
-        self.tried(lambda: within(self.name, self.timeout, upsert))
+        within(self.name, self.timeout, upsert)
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
-        models = _library().models
         client = self._client()
-        chosen = models.PointIdsList(points=[_point(doc_id) for doc_id in ids])
-
-        def delete() -> None:
-            self._tried(lambda: client.delete(self.collection, chosen, wait=True))
-
-        self.tried(lambda: within(self.name, self.timeout, delete))
+        chosen = _library().models.PointIdsList(points=[_point(doc_id) for doc_id in ids])
+        within(self.name, self.timeout, lambda: self._asked(lambda: client.delete(self.collection, chosen, wait=True)))
 
     def _retrieved(self, ids: Sequence[str]) -> list[Any]:
         client = self._client()
         keys = [int(doc_id) if doc_id.isdecimal() else doc_id for doc_id in ids]
 
         def retrieve() -> list[Any]:
-            return list(self._tried(lambda: client.retrieve(self.collection, keys, with_payload=True)))
+            return list(self._asked(lambda: client.retrieve(self.collection, keys, with_payload=True)))
 
         return within(self.name, self.timeout, retrieve) if keys else []
 
     def _nearest(self, client: Any, vector: list[float], k: int, scope: Scope | None) -> list[Row]:
         found = self._vectors(client)
-        if found.size != len(vector):
-            raise InputError(
-                f"{self.name}: collection '{self.collection}' holds vectors of {found.size} numbers and model '{self.model}' "
-                f"makes {len(vector)}; name the model that made them"
-            )
+        self.check_size(found.size, vector)
         sign = -1 if found.distance in _DISTANCES else 1
         fields = [name for name in (self.document, self.chunk) if name]
 
         def fetch(count: int) -> list[Row]:
-            answer = self._tried(
+            answer = self._asked(
                 lambda: client.query_points(
                     self.collection,
                     query=vector,
@@ -225,10 +190,10 @@ class Qdrant(Store):
             row["chunk"] = field_of(payload, self.chunk, self.name, "chunk")
         return row
 
-    def _vectors(self, client: Any) -> Vectors:
+    def _vectors(self, client: Any) -> QdrantVectors:
         """Return size and metric of the vector that is searched, and remember them."""
         if "_found" not in self.__dict__:
-            described = self._tried(lambda: client.get_collection(self.collection)).config.params.vectors
+            described = self._asked(lambda: client.get_collection(self.collection)).config.params.vectors
             if isinstance(described, Mapping):
                 if self.vector not in described:
                     there = nearest(self.vector or "", described) if described else "none"
@@ -242,8 +207,10 @@ class Qdrant(Store):
                 )
             if described is None:
                 raise InputError(f"{self.name}: points of '{self.collection}' have no dense vectors; name another collection")
-            self.__dict__["_found"] = Vectors(described.size, getattr(described.distance, "value", str(described.distance)))
-        found: Vectors = self.__dict__["_found"]
+            self.__dict__["_found"] = QdrantVectors(
+                described.size, getattr(described.distance, "value", str(described.distance))
+            )
+        found: QdrantVectors = self.__dict__["_found"]
         return found
 
     def _client(self) -> Any:
@@ -277,9 +244,9 @@ class Qdrant(Store):
         if not folder.is_dir():  # the client would make it
             raise MissingInput(f"{self.name}: the folder of path= is not there; check it, or write url= for a server")
         if folder not in _folders:
-            library = _library()
+            client = _library().QdrantClient
             try:
-                _folders[folder] = library.QdrantClient(path=str(folder), force_disable_check_same_thread=True)
+                _folders[folder] = client(path=str(folder), force_disable_check_same_thread=True)
                 atexit.register(_folders[folder].close)  # left to itself, it complains when the interpreter ends
             except RuntimeError as problem:
                 raise Unreachable(
@@ -287,7 +254,7 @@ class Qdrant(Store):
                 ) from problem
         return _folders[folder]
 
-    def _tried(self, question: Callable[[], Any]) -> Any:
+    def _asked(self, question: Callable[[], Any]) -> Any:
         """Return the client's answer; raises its exceptions as ours, without addresses and keys."""
         try:
             return question()
@@ -310,18 +277,12 @@ class Qdrant(Store):
         if "TransportError" in kinds:
             if _untrusted(source):
                 return Unreachable(f"{self.name} has a TLS certificate that is not trusted; name its authority in ca_file=")
-            return Unreachable(
-                f"{self.name} cannot be reached ({type(source).__name__}); check that it runs and the address is right"
-            )
-        if source is not None:
-            return BadAnswer(
-                f"{self.name} answered what is no answer of Qdrant ({type(source).__name__}); check that the url is Qdrant's"
-            )
-        if isinstance(problem, json.JSONDecodeError):
-            return BadAnswer(f"{self.name} answered no JSON; check that the url is Qdrant's")
-        if (
-            isinstance(problem, ValueError) and self.url is None
-        ):  # the local engine's word for whatever is wrong with a question
+            kind = type(source).__name__
+            return Unreachable(f"{self.name} cannot be reached ({kind}); check that it runs and the address is right")
+        if source is not None or isinstance(problem, json.JSONDecodeError):
+            kind = type(source or problem).__name__
+            return BadAnswer(f"{self.name} answered what is no answer of Qdrant ({kind}); check that the url is Qdrant's")
+        if isinstance(problem, ValueError) and self.url is None:  # the local engine's word for whatever is wrong
             said = " ".join(str(problem).split())
             return BadAnswer(f"{self.name} cannot answer ({said:.120}); check collection= and vector=")
         return failure(self.name, problem)
@@ -412,15 +373,12 @@ def _untrusted(problem: BaseException | None) -> bool:
 
 
 def _library() -> Any:
-    try:
-        import qdrant_client
-    except ImportError as problem:
-        raise MissingInput(f"qdrant-client is not installed; {install_command('qdrant')}") from problem
+    found = library("qdrant_client", "qdrant", package="qdrant-client")
     for name in _LOGGERS:  # they write addresses and keys; what the program asks for itself is not touched
         logger = logging.getLogger(name)
         if _quiet not in logger.filters:
             logger.addFilter(_quiet)
-    return qdrant_client
+    return found
 
 
 def _quiet(record: logging.LogRecord) -> bool:

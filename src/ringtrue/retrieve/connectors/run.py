@@ -20,6 +20,7 @@ from ringtrue.formats import read_run
 from ringtrue.formats.text import Place, field_of, lines, read_jsonl, usable_id
 from ringtrue.records import Ints, Run
 from ringtrue.retrieve.connectors.base import Connector
+from ringtrue.retrieve.connectors.settings import Text
 from ringtrue.retrieve.protocol import Scope, plain
 
 _IDS = ("_id", "id", "query_id")
@@ -32,19 +33,12 @@ class RunFile(Connector):
 
     PATHS: ClassVar[tuple[str, ...]] = ("path", "queries")
 
-    path: str | Path
+    path: Text | Path
     """The run: TREC, TSV, CSV, Parquet, JSON, JSON lines or YAML, also gzipped."""
-    queries: str | Path | None = None
+    queries: Text | Path | None = None
     """Query texts, BEIR queries.jsonl or lines of id, tab, text; with it questions are texts, without it they are query ids."""
     format: str | None = None
     """Format of the run where its ending does not say it."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for setting in ("path", "queries"):
-            value = getattr(self, setting)
-            if (value is not None or setting == "path") and (not isinstance(value, str | Path) or not str(value)):
-                raise InputError(f"{self.name}: {setting}={value!r} is no path; name a file")
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
         """Return a stored answer, order and scores as in the file; raises BadAnswer for a question it does not hold."""

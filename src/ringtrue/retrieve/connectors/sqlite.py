@@ -3,7 +3,6 @@ documents are planted in it."""
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import sqlite3
@@ -12,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable, nearest
-from ringtrue.retrieve.connectors.writing import Mark, Planted, Store, one_each, scalar
+from ringtrue.retrieve.connectors.settings import Number, Text
+from ringtrue.retrieve.connectors.writing import Mark, Planted, RecordConnector, one_each, scalar
 from ringtrue.retrieve.protocol import Scope, plain
 
 MAX_WORDS = 256
@@ -30,42 +30,27 @@ _STEPS = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sqlite(Store):
+class Sqlite(RecordConnector):
     """A full-text table of an SQLite file, ranked by its BM25."""
 
     PATHS: ClassVar[tuple[str, ...]] = ("file",)
 
-    file: str | Path
+    file: Text | Path
     """The SQLite file."""
-    table: str
+    table: Text
     """The FTS5 table."""
-    id: str = "id"
+    id: Text = "id"
     """Column that holds the document id; 'rowid' for the number of the row."""
     columns: Sequence[str] = ()
     """Columns to search; all indexed ones when empty."""
-    weights: Mapping[str, float] | None = None
+    weights: Mapping[str, Number] | None = None
     """How much a column counts, ``{title = 5}``; 1 for those not named."""
     chunk: str | None = None
     """Column that names the passage, where a document has several rows."""
     content: str | None = None
     """Table that holds id, chunk and scope columns, where the FTS5 table does not; joined by rowid."""
-    match: str = "any"
+    match: Literal["any", "all"] = "any"
     """'any' finds rows with at least one word of the question, 'all' only those with every word."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for setting in ("file", "table", "id"):
-            if not isinstance(getattr(self, setting), str | Path) or not str(getattr(self, setting)):
-                raise InputError(f"{self.name}: {setting}={getattr(self, setting)!r} is no name; write a text")
-        if isinstance(self.columns, str) or not all(isinstance(column, str) for column in self.columns):
-            raise InputError(f"{self.name}: columns={self.columns!r:.40} is no list of columns; write ['title', 'body']")
-        if not isinstance(self.weights or {}, Mapping):
-            raise InputError(f"{self.name}: weights={self.weights!r:.40} is no table; write it like {{title = 5}}")
-        for column, weight in (self.weights or {}).items():
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
-                raise InputError(f"{self.name}: the weight {weight!r} of column '{column}' is no number; write one like 5")
-        if self.match not in ("any", "all"):
-            raise InputError(f"{self.name}: match={self.match!r} is not known; write 'any' or 'all'")
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
         """Return the best rows, with minus SQLite's bm25 as score; a question without words finds nothing."""
@@ -73,9 +58,6 @@ class Sqlite(Store):
         with self._reading() as database:
             statement, values = self._statement(database, words, k, scope)
             return self._rows(database.execute(statement, values), k) if words else []
-
-    def resolves(self) -> bool:
-        return True
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
         with self._reading() as database:
@@ -91,20 +73,14 @@ class Sqlite(Store):
             return one_each((row[0], self.mark_of(dict(zip(wanted, row[2:], strict=True)))) for row in rows)
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
-        def write() -> None:
-            with self._writing() as (database, place):
-                for document in documents:
-                    self._delete(database, place, [document.id], document.tenant)
-                    place.insert(database, {self.id: document.id, **self._filled(document)})
-
-        self.tried(write)
+        with self._writing() as (database, place):
+            for document in documents:
+                self._delete(database, place, [document.id], document.tenant)
+                place.insert(database, {self.id: document.id, **self._filled(document)})
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
-        def delete() -> None:
-            with self._writing() as (database, place):
-                self._delete(database, place, ids, tenant)
-
-        self.tried(delete)
+        with self._writing() as (database, place):
+            self._delete(database, place, ids, tenant)
 
     def _filled(self, document: Planted) -> dict[str, Any]:
         chunk = {self.chunk: document.id} if self.chunk else {}

@@ -14,6 +14,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from ringtrue.errors import InputError, nearest
@@ -108,6 +109,8 @@ class WritingConnector(Connector):
     ASIDE: ClassVar[frozenset[str]] = Connector.ASIDE | {"plant", "unplant", "lookup"}
     TELLING: ClassVar[str] = ""
     """The cure for a system that does not tell what it holds."""
+    ONE_BY_ONE: ClassVar[bool] = False
+    """Whether each document is written by a request of its own, which is repeated alone if it fails."""
 
     def write(self, documents: Sequence[Planted]) -> None:
         """Add documents, or replace those planted earlier; raises InputError where an id is somebody else's."""
@@ -128,27 +131,30 @@ class WritingConnector(Connector):
                     f"{self.name}: document '{document.id}' is there and {_whose(document.id, there[document.id])}; "
                     "it stays as it is, choose another prefix"
                 )
-        self.put(wanted, there)
+        for part in [[document] for document in wanted] if self.ONE_BY_ONE else [wanted]:
+            self.tried(partial(self.put, part, there))
 
     def remove(self, ids: Sequence[str], *, tenant: str | None = None) -> set[str]:
         """Remove what was planted under these ids for a tenant, and return which; what cannot be proven ours stays."""
         self.check_planting([])
         there = self.held(ids) or {}
         ours = [doc_id for doc_id, mark in there.items() if mark.proves(doc_id, tenant)]
-        for start in range(0, len(ours), AT_ONCE):
-            self.drop(ours[start : start + AT_ONCE], tenant, there)
+        size = 1 if self.ONE_BY_ONE else AT_ONCE
+        for start in range(0, len(ours), size):
+            self.tried(partial(self.drop, ours[start : start + size], tenant, there))
         return set(ours)
 
     def held(self, ids: Sequence[str]) -> dict[str, Mark] | None:
-        """Return the marks of what is stored under these ids, searchable or not yet; None where that cannot be asked."""
+        """Return the marks of what is stored under these ids, searchable or not yet; None if that cannot be asked."""
         if not self.looks_up():
             return None
-        found: dict[str, Mark] = {}
-        wanted = list(dict.fromkeys(ids))
-        for start in range(0, len(wanted), AT_ONCE):
-            part = wanted[start : start + AT_ONCE]
-            found |= self.tried(lambda part=part: self.look_up(part))  # type: ignore[misc]
-        return found
+        return {doc_id: mark for part in self.in_parts(self.look_up, list(dict.fromkeys(ids))) for doc_id, mark in part.items()}
+
+    def resolves(self) -> bool:
+        return self.looks_up()
+
+    def resolve(self, doc_ids: Sequence[str]) -> set[str]:
+        return set(self.look_up(doc_ids))
 
     def check_planting(self, documents: Sequence[Planted]) -> None:
         """Raise InputError with the cure where this system may not be written: for want of settings, or of marks."""
@@ -173,15 +179,15 @@ class WritingConnector(Connector):
 
     @abstractmethod
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
-        """Write documents over those of ours that are ``there``; raises SearchFailed or InputError."""
+        """Write documents over those of ours that are ``there``, in one attempt; raises SearchFailed or InputError."""
 
     @abstractmethod
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
-        """Remove records of ours; raises SearchFailed."""
+        """Remove records of ours, in one attempt; raises SearchFailed."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Store(WritingConnector):
+class RecordConnector(WritingConnector):
     """A system whose records have fields or columns; ``plant`` says what they become."""
 
     plant: Mapping[str, Any] | None = field(default=None, repr=False, hash=False)

@@ -19,8 +19,9 @@ from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
 from ringtrue.service.pages.filters import signs
 from ringtrue.service.pages.shell import page
-from ringtrue.service.work import rollout
-from ringtrue.service.work.rollout import Shadowed, Tested
+from ringtrue.service.routes import abtests
+from ringtrue.service.routes.abtests import Tested
+from ringtrue.service.routes.shadow import Shadowed, shadow_feature, shadow_rows, shadowed
 from ringtrue.service.work.run_cache import set_opened
 from ringtrue.store import ShadowRun
 
@@ -39,7 +40,7 @@ def overview(request: Request, service: Here, caller: PageReader) -> Response:
         request,
         caller,
         "abtests.html.jinja",
-        shadows=rollout.shadowed(service, caller),
+        shadows=shadowed(service, caller),
         tests=[(one, picture(one, small=True)) for one in _with_paths(service, caller)],
         words=words,
     )
@@ -51,7 +52,7 @@ def one(request: Request, service: Here, caller: PageReader, feature: str) -> Re
     test, shadow = _test(service, caller, feature), _shadow(service, caller, feature)
     if test is None and shadow is None:
         raise MissingInput(f"'{feature}' has neither a test nor a shadow; start one: ringtrue test create {feature}")
-    rows = rollout.shadow_rows(service, caller, feature, limit=LOOKED_AT) if shadow is not None else []
+    rows = shadow_rows(service, caller, feature, limit=LOOKED_AT) if shadow is not None else []
     rows.sort(key=lambda row: 1.0 if row.set_overlap is None else row.set_overlap)
     store, shown = service.of(caller), rows[:DIFFERENT]
     return page(
@@ -115,7 +116,7 @@ def change(
     """Pause, resume or reject a test."""
     if to not in CHANGES:
         raise InputError(f"a test cannot be made '{to}'; choose {', '.join(CHANGES)}")
-    rollout.change_status(service, caller, feature, CHANGES[to], why=why)  # type: ignore[arg-type]
+    abtests.change_status(service, caller, feature, CHANGES[to], why=why)  # type: ignore[arg-type]
     return RedirectResponse(f"/tests/{quote(feature, safe='')}", 303)
 
 
@@ -145,18 +146,18 @@ def _after(one: Tested) -> int:
 
 
 def _with_paths(service: Here, caller: PageReader) -> list[Tested]:
-    return [rollout.tested(service, caller, one.test.feature_id) for one in rollout.tests(service, caller)]
+    return [abtests.tested(service, caller, one.test.feature_id) for one in abtests.tests(service, caller)]
 
 
 def _test(service: Here, caller: PageReader, feature: str) -> Tested | None:
     try:
-        return rollout.tested(service, caller, feature)
+        return abtests.tested(service, caller, feature)
     except MissingInput:
         return None
 
 
 def _shadow(service: Here, caller: PageReader, feature: str) -> Shadowed | None:
     try:
-        return rollout.shadow_feature(service, caller, feature)
+        return shadow_feature(service, caller, feature)
     except MissingInput:
         return None

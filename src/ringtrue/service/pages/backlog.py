@@ -17,7 +17,7 @@ from ringtrue.service.pages.runs import run_words
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.work import backlog as work
 from ringtrue.service.work import reviewing
-from ringtrue.service.work.finding_runs import Filters, find_runs, kept_among
+from ringtrue.service.work.finding_runs import RunFilters, find_runs, kept_among
 from ringtrue.service.work.queueing import DEPTH, REVIEWERS, queue_unjudged
 
 router = APIRouter(include_in_schema=False)
@@ -53,7 +53,7 @@ def overview(
     }  # fmt: skip
     if wants_fragment(request):
         return fragment(request, caller, "backlog.html.jinja", "rows", **values)
-    runs = find_runs(service, caller, Filters(), limit=RUNS).rows if caller.may("write") else []
+    runs = find_runs(service, caller, RunFilters(), limit=RUNS).rows if caller.may("write") else []
     kept = kept_among(service, caller, runs)
     weeks = work.weeks(found, now=service.now())
     by_golden = work.grouped(found.rows, lambda row: row.golden)

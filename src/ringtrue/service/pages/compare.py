@@ -26,10 +26,10 @@ from ringtrue.service.models import Cursor
 from ringtrue.service.pages.runs import part_of, run_words
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.work.comparing import compared
-from ringtrue.service.work.finding_runs import Filters, find_runs, kept_among
+from ringtrue.service.work.finding_runs import RunFilters, find_runs, kept_among
 from ringtrue.service.work.naming import short
 from ringtrue.service.work.reading_runs import query_seen
-from ringtrue.service.work.run_cache import Kept, answers_of, comparison_opened
+from ringtrue.service.work.run_cache import WeightedCache, answers_of, comparison_opened
 from ringtrue.service.work.side_by_side import Change, beside, changes, lost_between
 from ringtrue.verdict import Comparison, with_measures
 
@@ -41,7 +41,7 @@ Apart = Annotated[str, Query(max_length=10)]
 ROWS, CHOICES, SUGGESTED = 25, 100, 4
 MOST_APART = 4
 """Comparisons of different sets that are kept open."""
-_apart: WeakKeyDictionary[Service, Kept[Comparison]] = WeakKeyDictionary()
+_apart: WeakKeyDictionary[Service, WeightedCache[Comparison]] = WeakKeyDictionary()
 FILTERS = (("", "all"), ("worse", "got worse"), ("better", "got better"), ("lost", "lost a relevant document"))
 
 
@@ -85,7 +85,7 @@ def _choices(
     service: Service, caller: Caller, given: tuple[str, ...]
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str, str]]]:
     """Return the runs to choose from, and pairs that suggest themselves: a run and the one before it on the same set."""
-    rows = find_runs(service, caller, Filters(), limit=CHOICES).rows
+    rows = find_runs(service, caller, RunFilters(), limit=CHOICES).rows
     kept = kept_among(service, caller, rows)
     there = [row for row in rows if row.run_id in kept]
     choices = [(row.run_id, run_words(row, kept)) for row in there]
@@ -111,7 +111,7 @@ def _opened(service: Service, caller: Caller, a: str, b: str, measure: str, apar
         return comparison_opened(service, caller, a, b, measure=measure or None)
     for run_id in (a, b):
         answers_of(service, caller, run_id)  # one that is gone is missed before anything kept open is shown
-    kept = _apart.setdefault(service, Kept(MOST_APART))
+    kept = _apart.setdefault(service, WeightedCache(MOST_APART))
 
     def made() -> tuple[int, Comparison]:
         return 1, compared(service, caller, a, b, primary=measure or None, allow_different_sets=True)

@@ -21,10 +21,10 @@ from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, refused
 from ringtrue.service.jobs import STOPPING, Progress
-from ringtrue.service.models import Cursor, paged
+from ringtrue.service.models import Cursor, paged, wrong_cursor
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
-from ringtrue.service.routes.jobs import job_text, wrong_cursor
-from ringtrue.service.work.evaluating import Plan, Wanted, evaluated, kept, planned, summary
+from ringtrue.service.routes.jobs import job_text
+from ringtrue.service.work.evaluating import EvaluationPlan, evaluated, kept, planned, summary
 from ringtrue.service.work.gating import gated, verdict_record
 from ringtrue.service.work.library import (
     baseline_named,
@@ -66,11 +66,11 @@ class Asked:
     tried: bool = False
     """It is only tried: how it does is no news about production."""
 
-    def wanted(self, service: Service, caller: Caller) -> Wanted:
+    def wanted(self, service: Service, caller: Caller) -> EvaluationPlan:
         """Return what is to be evaluated; raises InputError and MissingInput."""
         if self.k.strip() and not (self.k.strip().isdecimal() and 1 <= int(self.k) <= 1000):
             raise InputError(f"'{self.k[:20]}' is no number of hits; write a whole number from 1 to 1000, or leave it empty")
-        return Wanted(
+        return EvaluationPlan(
             golden_named(service, caller, self.golden) if self.golden else golden_of_server(service),
             retriever=self.retriever.strip() or None,
             components=self.only,
@@ -178,7 +178,7 @@ def start(
     return RedirectResponse(f"/jobs/{job.job_id}?watch=1", 303)
 
 
-def _started(service: Service, caller: Caller, plan: Plan, baseline: str | None) -> StoredJob:
+def _started(service: Service, caller: Caller, plan: EvaluationPlan, baseline: str | None) -> StoredJob:
     if baseline is not None:
         policy = server_policy()
 
@@ -190,7 +190,7 @@ def _started(service: Service, caller: Caller, plan: Plan, baseline: str | None)
     def measure(progress: Progress) -> dict[str, Any]:
         found = evaluated(service, plan, watcher=progress.watcher())
         progress.check()
-        run_id = kept(service, caller, found, feature_id=plan.wanted.feature_id).run_id
+        run_id = kept(service, caller, found, feature_id=plan.feature_id).run_id
         return {"run_id": run_id, "location": f"/v1/runs/{run_id}", "metrics": summary(found, run_id=run_id).metrics}
 
     return service.jobs.start("evaluate", caller, plan.record(), measure)
@@ -214,7 +214,7 @@ def job_list(
     try:
         rows = service.of(caller).jobs(project=caller.project, limit=JOBS + 1, before=cursor, state=chosen)
     except MissingInput:
-        raise wrong_cursor(cursor) from None
+        raise wrong_cursor() from None
     shown, after = paged(rows, JOBS, "job_id")
     return page(
         request, caller, "jobs.html.jinja", active="evaluate", jobs=shown, next=after, cursor=cursor, state=chosen or "",

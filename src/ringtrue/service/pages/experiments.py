@@ -20,12 +20,10 @@ from ringtrue.formats.text import Place, parse_json
 from ringtrue.service.auth import PageReader, PageWriter
 from ringtrue.service.context import Here
 from ringtrue.service.errors import Refused, refused
-from ringtrue.service.models import Cursor
+from ringtrue.service.models import Cursor, paged_after
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
-from ringtrue.service.routes.experiments import Rows
+from ringtrue.service.routes.experiments import NewExperiments, import_experiments, one_experiment, table_of
 from ringtrue.service.work import sweeping
-from ringtrue.service.work.experimenting import import_experiments, one_experiment, table_of
-from ringtrue.service.work.logging_in import bad_cursor
 from ringtrue.service.work.sweeping import Swept, figure, lower_is_better
 
 router = APIRouter(include_in_schema=False)
@@ -151,7 +149,7 @@ def _overview(
     measures = sweeping.measures_of(trial for unit in units for trial in _members(unit))
     chosen = _measure(measure, measures) if measures else ""
     fitting = [unit for unit in units if _fits(unit, text.strip().casefold(), DECISIONS.get(verdict), kind)]
-    rows, following = _page(_sorted(fitting, chosen, sort), cursor)
+    rows, following = paged_after(_sorted(fitting, chosen, sort), cursor, SHOWN, "id")
     values: dict[str, Any] = {
         "rows": [_row(unit, chosen) for unit in rows], "next": following, "cursor": cursor, "sort": sort, "measure": chosen,
         "lower": lower_is_better(chosen), "found": len(fitting), "filtered": bool(text.strip() or verdict or kind),
@@ -172,7 +170,7 @@ def _rows(content: bytes, file: str) -> list[dict[str, Any]]:
     except UnicodeDecodeError:
         raise InputError(f"{file}: is no text in UTF-8; write it anew in UTF-8") from None
     try:
-        rows = Rows.model_validate(parse_json(text, Place(file))).experiments
+        rows = NewExperiments.model_validate(parse_json(text, Place(file))).experiments
     except ValidationError as problem:
         raise InputError(f"{file}: {_unfit(problem.errors()[0])}") from None
     return [row.model_dump(exclude_unset=True) for row in rows]
@@ -231,16 +229,6 @@ def _sorted(units: list[Unit], measure: str, sort: str) -> list[Unit]:
     if by == "name":
         return sorted(units, key=lambda unit: _best(unit, measure).description.casefold(), reverse=down)
     return units if down else units[::-1]
-
-
-def _page(units: list[Unit], cursor: str | None) -> tuple[list[Unit], str | None]:
-    if cursor is not None:
-        places = [place for place, unit in enumerate(units) if unit.id == cursor]
-        if not places:
-            raise bad_cursor()
-        units = units[places[0] + 1 :]
-    shown = units[:SHOWN]
-    return shown, shown[-1].id if len(units) > SHOWN else None
 
 
 def _measure(wanted: str, there: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, refused
 from ringtrue.service.pages.shell import page
-from ringtrue.service.work import rollout
+from ringtrue.service.routes import flags
 
 router = APIRouter(include_in_schema=False)
 TOLD = {
@@ -46,7 +46,7 @@ def _flags(
 ) -> Response:
     return page(
         request, caller, "flags.html.jinja", status=problem.status if problem else 200, problem=problem, name=name, why=why,
-        rows=rollout.flags(service, caller),
+        rows=flags.list_flags(service, caller),
     )  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def make(
     try:
         if not name.strip():
             raise InputError("a flag needs a name, like new-reranker")
-        rollout.make_flag(service, caller, name.strip(), why=why or "made on the page")
+        flags.make_flag(service, caller, name.strip(), why=why or "made on the page")
     except (RingtrueError, Refused) as problem:
         return _flags(request, service, caller, name=name, why=why, problem=refused(problem))
     return RedirectResponse(f"/flags/{quote(name.strip(), safe='')}", 303)
@@ -73,11 +73,11 @@ def one(
     request: Request, service: Here, caller: PageReader, name: str, stepped: Annotated[str, Query(max_length=20)] = ""
 ) -> Response:
     """Show a flag with its graduation checklist and what happened to it."""
-    listed = next((one for one in rollout.flags(service, caller) if one.name == name), None)
+    listed = next((one for one in flags.list_flags(service, caller) if one.name == name), None)
     if listed is None:
         raise MissingInput(f"there is no flag '{name}'; /flags lists those there are")
     decision = None if listed.preset else _checked(service, caller, name)
-    history = rollout.flag_history(service, caller, name)
+    history = flags.flag_history(service, caller, name)
     checks = decision.checks if decision is not None else ()
     here = [entry for entry in history if (entry.detail.get("after") or {}).get("stage_since") == listed.stage_since]
     return page(
@@ -92,7 +92,7 @@ def one(
 @router.post("/flags/{name}/step")
 def further(service: Here, caller: PageWriter, name: str) -> Response:
     """Take a flag as far as the evidence allows, which may be back."""
-    decision = rollout.step_flag(service, caller, name)
+    decision = flags.step_flag(service, caller, name)
     return RedirectResponse(f"/flags/{quote(name, safe='')}?stepped={decision.action}", 303)
 
 
@@ -101,7 +101,7 @@ def back(service: Here, caller: PageWriter, name: str, why: Annotated[str, Form(
     """Take the feature away from everybody at once."""
     if not why.strip():
         raise InputError("say why it is rolled back; whoever looks at it later will want to know")
-    rollout.roll_back_flag(service, caller, name, why=why.strip())
+    flags.roll_back_flag(service, caller, name, why=why.strip())
     return RedirectResponse(f"/flags/{quote(name, safe='')}", 303)
 
 
@@ -110,7 +110,7 @@ def resume(service: Here, caller: PageWriter, name: str, why: Annotated[str, For
     """Let the evidence move a paused flag again."""
     if not why.strip():
         raise InputError("say why it is resumed; whoever paused it will want to know")
-    rollout.resume_flag(service, caller, name, why=why.strip())
+    flags.resume_flag(service, caller, name, why=why.strip())
     return RedirectResponse(f"/flags/{quote(name, safe='')}", 303)
 
 
@@ -129,7 +129,7 @@ def change(
         raise InputError(f"'{rollout_percent}' is no percentage; write a number from 0 to 100") from None
     if not why.strip():
         raise InputError("say why the share is set by hand; the audit trail keeps it")
-    rollout.set_flag(service, caller, name, why=why.strip(), rollout=percent)
+    flags.set_flag(service, caller, name, why=why.strip(), rollout=percent)
     return RedirectResponse(f"/flags/{quote(name, safe='')}", 303)
 
 
@@ -139,7 +139,7 @@ def _checked(service: Service, caller: Caller, name: str) -> Decision:
     until, decision = known.get((caller.project, name), (0.0, None))
     flag = service.of(caller).flag(name, project=caller.project)
     if decision is None or decision.before != flag or time.monotonic() > until:
-        decision = rollout.checklist(service, caller, name)
+        decision = flags.checklist(service, caller, name)
         known[caller.project, name] = (time.monotonic() + REMEMBERED_S, decision)
     return decision
 

@@ -20,10 +20,10 @@ from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import refused
 from ringtrue.service.models import Cursor, paged
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
+from ringtrue.service.routes.queries import STEPS as TIMES
+from ringtrue.service.routes.queries import log_stats, newest_searches, one_search, search_cursor
 from ringtrue.service.work.exporting import MOST, as_csv, as_json, exported
 from ringtrue.service.work.figure_cache import Remembered
-from ringtrue.service.work.logging_in import STEPS as TIMES
-from ringtrue.service.work.logging_in import log_stats, newest_searches, one_search, search_cursor
 from ringtrue.store import FeedbackEvent, LoggedQuery
 from ringtrue.traffic import KINDS, kind_of
 

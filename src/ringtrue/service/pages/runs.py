@@ -23,7 +23,7 @@ from ringtrue.service.errors import Refused, clean, refused
 from ringtrue.service.models import Cursor
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.routes.runs import report_policy
-from ringtrue.service.work.finding_runs import SHOWN, Filters, find_runs, kept_among
+from ringtrue.service.work.finding_runs import SHOWN, RunFilters, find_runs, kept_among
 from ringtrue.service.work.gating import Decided, decided
 from ringtrue.service.work.library import UPDATE, baseline_named, baselines, keep_baseline, named
 from ringtrue.service.work.naming import called, short
@@ -58,9 +58,9 @@ def run_list(
     gate: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
     """List the runs of the project."""
-    wanted = Filters(golden.strip() or None, retriever.strip() or None, gate.strip() or None)
+    wanted = RunFilters(golden.strip() or None, retriever.strip() or None, gate.strip() or None)
     found = find_runs(service, caller, wanted, sort=sort, cursor=cursor, limit=RUNS)
-    newest = find_runs(service, caller, Filters(), limit=RUNS).rows if wanted else found.rows
+    newest = find_runs(service, caller, RunFilters(), limit=RUNS).rows if wanted else found.rows
     names = sorted({name for row in newest if row.golden for name in (set_name(row.golden), row.golden)} | ({golden} - {""}))
     values: dict[str, Any] = {
         "rows": found.rows, "next": found.next, "limited": found.limited, "cursor": cursor, "sort": sort, "shown": SHOWN,
@@ -195,7 +195,7 @@ def _kept_as(service: Service, caller: Caller, run_id: str, evaluation: Evaluati
 
 def _others(service: Service, caller: Caller, row: StoredResult) -> list[tuple[str, str]]:
     """Return the runs that this one can be compared with, those on the same golden set first."""
-    rows = [one for one in find_runs(service, caller, Filters(), limit=RUNS).rows if one.run_id != row.run_id]
+    rows = [one for one in find_runs(service, caller, RunFilters(), limit=RUNS).rows if one.run_id != row.run_id]
     kept = kept_among(service, caller, rows)
     there = [one for one in rows if one.run_id in kept and set_name(one.golden) == set_name(row.golden)]
     return [(one.run_id, run_words(one, kept)) for one in sorted(there, key=lambda one: one.golden != row.golden)]

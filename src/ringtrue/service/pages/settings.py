@@ -13,8 +13,8 @@ from ringtrue.service.auth import PageAdmin, PageReader
 from ringtrue.service.context import Here
 from ringtrue.service.models import Cursor
 from ringtrue.service.pages.shell import page
-from ringtrue.service.work.diagnosing import audit_trail, diagnosis, runs_the_server
-from ringtrue.service.work.keyring import create_key, keys, revoke_key
+from ringtrue.service.routes.keys import create_key, list_keys, revoke
+from ringtrue.service.routes.server import audit_trail, diagnostics, runs_the_server
 from ringtrue.store import timestamp
 
 router = APIRouter(include_in_schema=False)
@@ -43,7 +43,7 @@ DEEDS = {
 @router.get("/settings")
 def overview(request: Request, service: Here, caller: PageReader) -> Response:
     """Show who the reader is, what the server serves, and its state to whoever runs it."""
-    found = diagnosis(service, caller) if runs_the_server(service, caller) else None
+    found = diagnostics(service, caller) if runs_the_server(service, caller) else None
     return page(request, caller, "settings.html.jinja", tab="server", found=found, settings=service.settings)
 
 
@@ -77,16 +77,16 @@ def make_key(
 @router.post("/settings/keys/{key_id}/revoke")
 def end_key(service: Here, caller: PageAdmin, key_id: str) -> Response:
     """Revoke a key."""
-    revoke_key(service, caller, key_id)
+    revoke(service, caller, key_id)
     return RedirectResponse("/settings/keys", 303)
 
 
 @router.get("/settings/audit")
 def audit(request: Request, service: Here, caller: PageAdmin, cursor: Cursor = None) -> Response:
     """Show who changed what."""
-    entries, following = audit_trail(service, caller, limit=ENTRIES, before=cursor)
+    found = audit_trail(service, caller, limit=ENTRIES, cursor=cursor)
     return page(
-        request, caller, "settings.html.jinja", tab="audit", entries=entries, next=following, cursor=cursor, deeds=DEEDS
+        request, caller, "settings.html.jinja", tab="audit", entries=found.items, next=found.next, cursor=cursor, deeds=DEEDS
     )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def _keys(
     moment = timestamp(service.now())
     rows = [
         (key, "revoked" if key.revoked_at else "expired" if key.expires_at and key.expires_at <= moment else "open")
-        for key in reversed(keys(service, caller))
+        for key in reversed(list_keys(service, caller))
     ]
     return page(
         request, caller, "settings.html.jinja", status=status, tab="keys", rows=rows, made=made, problem=problem,

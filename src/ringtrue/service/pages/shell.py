@@ -154,7 +154,7 @@ def login_page(request: Request, wanted: str, *, problem: str = "") -> HTMLRespo
     return page(request, None, "login.html.jinja", status=401 if problem else 200, next=wanted, problem=problem)
 
 
-def to_login(request: Request) -> Response:
+def to_login(request: Request, _: Exception) -> Response:
     """Return the way to the sign-in page, and from there back to where the reader wanted to go."""
     wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     address = "/login" if wanted == "/" or request.method not in ("GET", "HEAD") else f"/login?next={quote(wanted, safe='/')}"

@@ -17,10 +17,8 @@ ROUTERS: tuple[str, ...] = (
     "abtests",
     "flags",
     "experiments",
-    "health",
-    "diagnostics",
+    "server",
     "keys",
-    "audit",
     "alerts",
     "metrics",
 )

@@ -11,9 +11,8 @@ from ringtrue.answers import BaselineItem, BaselineUpdate, BaselineVersion, Move
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Cursor, Label, Limit, Line, Name, Page, Strict, record_from
+from ringtrue.service.models import Cursor, Label, Limit, Line, Name, Page, Strict, paged_after, record_from
 from ringtrue.service.routes.compare import AFTER
-from ringtrue.service.routes.jobs import wrong_cursor
 from ringtrue.service.work import library
 from ringtrue.service.work.evaluating import keys_of, known, renamed, run_named
 
@@ -38,13 +37,8 @@ class BaselineRequest(Strict):
 @router.get("")
 def list_baselines(service: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None) -> Page[BaselineItem]:
     """List the project's baselines by name."""
-    found = library.baselines(service, caller)
-    names = [one.name for one in found]
-    if cursor is not None and cursor not in names:
-        raise wrong_cursor(cursor)
-    start = 0 if cursor is None else names.index(cursor) + 1
-    shown = found[start : start + limit]
-    return Page(items=shown, next=shown[-1].name if start + limit < len(found) else None)
+    shown, behind = paged_after(library.baselines(service, caller), cursor, limit, "name")
+    return Page(items=shown, next=behind)
 
 
 @router.post("", status_code=201)

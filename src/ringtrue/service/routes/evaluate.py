@@ -31,7 +31,7 @@ from ringtrue.service.limits import MOST_VALUES
 from ringtrue.service.models import Line, Name, Strict
 from ringtrue.service.routes.jobs import STARTED, started
 from ringtrue.service.work import evaluating
-from ringtrue.service.work.evaluating import Plan, Wanted, planned
+from ringtrue.service.work.evaluating import EvaluationPlan, planned
 from ringtrue.service.work.library import golden_named, golden_of_server
 
 router = APIRouter(prefix="/v1/evaluate", tags=["evaluate"])
@@ -245,15 +245,15 @@ def evaluate(
     return started(service.jobs.start("evaluate", caller, plan.record(), work))
 
 
-def _answered(service: Service, caller: Writer, plan: Plan, found: Evaluation) -> Evaluated:
-    return evaluating.answered(service, caller, found, feature_id=plan.wanted.feature_id, uploaded=plan.wanted.uploaded)
+def _answered(service: Service, caller: Writer, plan: EvaluationPlan, found: Evaluation) -> Evaluated:
+    return evaluating.answered(service, caller, found, feature_id=plan.feature_id, uploaded=plan.uploaded)
 
 
-def read_request(service: Service, caller: Writer, body: Upload) -> tuple[Wanted, bool | None]:
+def read_request(service: Service, caller: Writer, body: Upload) -> tuple[EvaluationPlan, bool | None]:
     """Return what a body asks to be evaluated, and whether its sender wants to wait."""
     kind = kind_of(body, ("json", "yaml"))
     if kind == "yaml":
-        return Wanted(read_set(body.content, "yaml"), uploaded=True), None
+        return EvaluationPlan(read_set(body.content, "yaml"), uploaded=True), None
     value = body.value()
     if (
         isinstance(value, dict)
@@ -262,7 +262,7 @@ def read_request(service: Service, caller: Writer, body: Upload) -> tuple[Wanted
     ):
         request = _checked(value)
         return wanted_of(service, caller, request), request.wait
-    return Wanted(read_set(body.content, "json"), uploaded=True), None
+    return EvaluationPlan(read_set(body.content, "json"), uploaded=True), None
 
 
 def _checked(value: dict[str, Any]) -> EvaluateRequest:
@@ -272,7 +272,7 @@ def _checked(value: dict[str, Any]) -> EvaluateRequest:
         raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in problem.errors()]) from None
 
 
-def wanted_of(service: Service, caller: Writer, request: EvaluateRequest) -> Wanted:
+def wanted_of(service: Service, caller: Writer, request: EvaluateRequest) -> EvaluationPlan:
     """Return what a request asks to be evaluated; raises MissingInput, InputError and Refused."""
     if request.golden is not None and request.test_set is not None:
         raise InputError("golden and test_set both name the golden set; give one of them")
@@ -282,17 +282,6 @@ def wanted_of(service: Service, caller: Writer, request: EvaluateRequest) -> Wan
         golden = golden_named(service, caller, request.golden)
     else:
         golden = golden_of_server(service)
-    return Wanted(
-        golden,
-        retriever=request.retriever,
-        measures=tuple(request.measures),
-        k=request.k,
-        split=request.split,
-        sample=request.sample,
-        scope=request.scope,
-        failed=request.failed,
-        allow=tuple(request.allow),
-        documents=request.documents,
-        uploaded=request.test_set is not None,
-        feature_id=request.feature_id,
-    )
+    asked: dict[str, Any] = request.model_dump(exclude={"golden", "test_set", "wait"})
+    asked |= {"measures": tuple(request.measures), "allow": tuple(request.allow)}
+    return EvaluationPlan(golden, uploaded=request.test_set is not None, **asked)

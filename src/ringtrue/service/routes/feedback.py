@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import contextlib
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from ringtrue.answers import Actor, Event, EventType, LinkedEvent, Taken
-from ringtrue.log import event_name
-from ringtrue.service.auth import Reader, Writer
-from ringtrue.service.context import Here
+from ringtrue.log import check_event, event_name, record_feedback
+from ringtrue.log.linking import link_named
+from ringtrue.service.auth import Caller, Reader, Writer
+from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.idempotency import name_once
-from ringtrue.service.incoming import At, Past
+from ringtrue.service.incoming import At, Past, log_place
 from ringtrue.service.models import (
     JSON_ONLY,
     Cursor,
@@ -28,9 +32,12 @@ from ringtrue.service.models import (
     body_size,
     named_examples,
     one_or_many,
+    paged,
 )
-from ringtrue.service.work.logging_in import event_cursor, linked, newest_feedback
 from ringtrue.store import FeedbackEvent, timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.store import Store
 
 router = APIRouter(prefix="/v1/feedback", tags=["feedback"], responses=ERRORS, strict_content_type=False)
 MOST = 1_000
@@ -94,6 +101,29 @@ async def take_feedback(
     return Taken(accepted=len(found), stored=stored, events=told)
 
 
+def linked(service: Service, caller: Caller, events: Sequence[FeedbackEvent]) -> list[FeedbackEvent]:
+    """Return events with the searches they answer, linked as ``ringtrue.log.record_feedback`` does; nothing is written.
+
+    Raises InputError for an event that cannot be one.
+    """
+    store = service.of(caller)
+    for event in events:
+        check_event(event)
+    # The searches that events name are read together.
+    others = iter(record_feedback(cast("Store", _Unwritten(store)), [event for event in events if event.query_id is None]))
+    return [next(others) if event.query_id is None else event for event in link_named(store, events)]
+
+
+class _Unwritten:
+    """A store as linking needs it; what it would write is left to the intake, which writes many requests at once."""
+
+    def __init__(self, store: Store) -> None:
+        self.queries = store.queries
+
+    def add_feedback(self, rows: Sequence[FeedbackEvent]) -> int:
+        return 0
+
+
 @router.get("")
 def list_feedback(
     service: Here,
@@ -107,16 +137,27 @@ def list_feedback(
     cursor: Cursor = None,
 ) -> Page[Event]:
     """List events, the newest first."""
-    rows = newest_feedback(
-        service,
-        caller,
-        limit=limit,
-        before=cursor,
-        since=since,
-        until=until,
-        session_id=session_id,
-        query_id=query_id,
-        kinds=None if event_type is None else [event_type],
-    )
-    shown = rows[:limit]
-    return Page(items=shown, next=event_cursor(shown[-1]) if len(rows) > limit else None)
+    store, take = service.of(caller), limit + 1
+    place = None if cursor is None else log_place(cursor)
+    # The store limits by time; events of the same microsecond as the cursor's are left out here.
+    ends = [] if until is None else [timestamp(until)]
+    if place is not None:
+        with contextlib.suppress(OverflowError):  # nothing comes after the last moment of the calendar
+            ends.append(timestamp(datetime.fromisoformat(place[0]) + timedelta(microseconds=1)))
+    while True:
+        rows = store.feedback(
+            project=caller.project,
+            since=since,
+            until=min(ends, default=None),
+            session_id=session_id,
+            query_ids=None if query_id is None else [query_id],
+            kinds=None if event_type is None else [event_type],
+            limit=take,
+            newest=True,
+        )
+        older = [row for row in rows[::-1] if place is None or (row.created_at, row.event_id) < place]
+        if len(older) > limit or len(rows) < take:
+            break
+        take *= 2
+    shown, behind = paged(older, limit, lambda event: f"{event.created_at}~{event.event_id}")
+    return Page(items=shown, next=behind)

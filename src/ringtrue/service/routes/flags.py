@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
 from ringtrue.answers import FlagChange, FlagDecision, FlagPage, FlagState, ListedFlag, Status, Variant
-from ringtrue.rollout import Decision, explain
-from ringtrue.service.auth import Reader, Writer
-from ringtrue.service.context import Here
-from ringtrue.service.errors import ERRORS
+from ringtrue.measures import Measure
+from ringtrue.rollout import (
+    Decision,
+    change_flag,
+    decide,
+    existing_flag,
+    explain,
+    gather,
+    is_on,
+    only_forced,
+    overrides,
+    roll_back,
+    step,
+)
+from ringtrue.service.auth import Caller, Reader, Writer
+from ringtrue.service.context import Here, Service
+from ringtrue.service.errors import ERRORS, Refused
 from ringtrue.service.hints import for_rest
 from ringtrue.service.models import Line, Strict, record_from
 from ringtrue.service.routes.queries import PathName
-from ringtrue.service.work import rollout
+from ringtrue.store import AuditEntry, Flag
 
 router = APIRouter(prefix="/v1/flags", tags=["flags"], responses=ERRORS)
 
@@ -38,7 +52,7 @@ class FlagUpdate(Strict):
     why: Line = ""
 
 
-class Step(Strict):
+class FlagStep(Strict):
     """What a watch of one's own found."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{}]})
@@ -57,7 +71,12 @@ class RollBack(Strict):
 @router.get("")
 def list_flags(service: Here, caller: Reader) -> list[ListedFlag]:
     """List the flags by name, with those that only the server's environment sets."""
-    return rollout.flags(service, caller)
+    there, forced = service.of(caller).flags(project=caller.project), overrides()
+    found = [(flag, False) for flag in there] + [(flag, True) for flag in only_forced(there, forced, project=caller.project)]
+    return [
+        record_from(ListedFlag, flag, preset=unset, override=forced.get(flag.name))
+        for flag, unset in sorted(found, key=lambda one: one[0].name)
+    ]
 
 
 def _decision(found: Decision) -> FlagDecision:
@@ -68,10 +87,10 @@ def _decision(found: Decision) -> FlagDecision:
 @router.get("/{name}")
 def one(service: Here, caller: Reader, name: PathName) -> FlagPage:
     """Return a flag with its graduation checklist and its history; nothing changes."""
-    found = rollout.checklist(service, caller, name)
+    found = checklist(service, caller, name)
     history = tuple(
         FlagChange(entry.at, entry.who, entry.what, str(entry.detail.get("why", "")))
-        for entry in rollout.flag_history(service, caller, name)
+        for entry in flag_history(service, caller, name)
     )
     return FlagPage(found.before, _decision(found), history)
 
@@ -80,19 +99,19 @@ def one(service: Here, caller: Reader, name: PathName) -> FlagPage:
 def change(service: Here, caller: Writer, name: PathName, given: FlagUpdate) -> FlagState:
     """Make a flag or change it; it is written down who did it."""
     changes = given.model_dump(exclude={"why"}, exclude_none=True)
-    return rollout.set_flag(service, caller, name, why=given.why, **changes)
+    return set_flag(service, caller, name, why=given.why, **changes)
 
 
 @router.post("/{name}/step")
-def step(service: Here, caller: Writer, name: PathName, given: Step) -> FlagDecision:
+def step_on(service: Here, caller: Writer, name: PathName, given: FlagStep) -> FlagDecision:
     """Take a feature one stage further where the evidence allows it, back where a guardrail is broken; else say why not."""
-    return _decision(rollout.step_flag(service, caller, name, breaches=given.breaches))
+    return _decision(step_flag(service, caller, name, breaches=given.breaches))
 
 
 @router.post("/{name}/rollback")
-def roll_back(service: Here, caller: Writer, name: PathName, given: RollBack) -> FlagState:
+def take_back(service: Here, caller: Writer, name: PathName, given: RollBack) -> FlagState:
     """Take a feature away from everybody at once and pause it."""
-    return rollout.roll_back_flag(service, caller, name, why=given.why.strip())
+    return roll_back_flag(service, caller, name, why=given.why.strip())
 
 
 @router.get("/{name}/variant")
@@ -103,6 +122,60 @@ def variant(
     identity: Annotated[str, Query(min_length=1, max_length=200, description="A user, session or whoever gets the feature.")],
 ) -> Variant:
     """Say whether a feature is on for an identity; the same identity always gets the same."""
-    flag, on, forced = rollout.variant(service, caller, name, identity)
-    share = flag.rollout if forced is None else forced
+    flag = existing_flag(service.of(caller), name, project=caller.project)
+    forced = overrides().get(name)
+    on, share = is_on(flag, identity, override=forced), flag.rollout if forced is None else forced
     return Variant(flag=name, identity=identity, on=on, variant="treatment" if on else "control", rollout=share)
+
+
+# ── for routes and pages alike ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def checklist(service: Service, caller: Caller, name: str) -> Decision:
+    """Return what would become of a flag now, and every check behind it; nothing changes. Raises MissingInput."""
+    store, now = service.of(caller), service.now()
+    flag = existing_flag(store, name, project=caller.project)
+    return decide(flag, gather(store, flag, now=now), now)
+
+
+def set_flag(service: Service, caller: Caller, name: str, *, why: str = "", **changes: Any) -> Flag:
+    """Make a flag or change what is given of it; ``measure`` and ``stage_hours`` are kept in its metadata."""
+    store = service.of(caller)
+    facts = {field: changes.pop(field) for field in ("measure", "stage_hours") if field in changes}
+    if facts:
+        if "measure" in facts:
+            facts["measure"] = str(Measure.parse(facts["measure"]))
+        old = store.flag(name, project=caller.project)
+        changes["metadata"] = {**(old.metadata if old is not None else {}), **facts}
+    return change_flag(store, name, who=caller.who, now=service.now(), why=why, project=caller.project, **changes)
+
+
+def make_flag(service: Service, caller: Caller, name: str, *, why: str) -> Flag:
+    """Make a flag that reaches nobody yet; raises Refused (409) where somebody has set one of this name."""
+    if service.of(caller).flag(name, project=caller.project) is not None:
+        raise Refused(409, "conflict", f"there is a flag '{name}' already; open it, or choose another name", field="name")
+    return set_flag(service, caller, name, why=why)
+
+
+def resume_flag(service: Service, caller: Caller, name: str, *, why: str) -> Flag:
+    """Let the evidence move a paused flag again; raises MissingInput, and Refused (409) for one that is not paused."""
+    flag = existing_flag(service.of(caller), name, project=caller.project)
+    if flag.state != "paused":
+        raise Refused(409, "conflict", f"flag '{name}' is {flag.state}, not paused; there is nothing to resume")
+    return set_flag(service, caller, name, why=f"resumed: {why}", state="running")
+
+
+def step_flag(service: Service, caller: Caller, name: str, *, breaches: Sequence[str] = ()) -> Decision:
+    """Take a flag one stage further, or back, as the evidence says; return the decision."""
+    store = service.of(caller)
+    return step(store, name, now=service.now(), who=caller.who, breaches=breaches, project=caller.project)
+
+
+def roll_back_flag(service: Service, caller: Caller, name: str, *, why: str) -> Flag:
+    """Take a feature away from everybody at once and pause it."""
+    return roll_back(service.of(caller), name, now=service.now(), who=caller.who, why=why, project=caller.project)
+
+
+def flag_history(service: Service, caller: Caller, name: str, *, limit: int = 50) -> list[AuditEntry]:
+    """Return who changed a flag, the newest first."""
+    return service.of(caller).audit(project=caller.project, subject=name, limit=limit)

@@ -18,7 +18,7 @@ from ringtrue.service.models import Name, Strict
 from ringtrue.service.routes.compare import AFTER
 from ringtrue.service.routes.evaluate import SEARCH_ERRORS, EvaluateRequest, wanted_of
 from ringtrue.service.routes.jobs import STARTED, started
-from ringtrue.service.work.evaluating import Plan, planned
+from ringtrue.service.work.evaluating import EvaluationPlan, planned
 from ringtrue.service.work.gating import gated, verdict_record
 from ringtrue.service.work.library import baseline_named, server_policy
 
@@ -60,7 +60,7 @@ def gate(service: Here, caller: Writer, request: GateRequest) -> Gated | JSONRes
     if (request.run is None) == (request.evaluate is None):
         raise InputError("name either a run or what to evaluate; give one of run and evaluate")
     policy = server_policy(request.policy)
-    judged: str | Plan
+    judged: str | EvaluationPlan
     if request.run is not None:
         judged = request.run
     else:

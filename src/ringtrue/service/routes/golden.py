@@ -12,9 +12,8 @@ from ringtrue.golden import record_of, version_name
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Cursor, Label, Limit, Page, Strict, record_from
+from ringtrue.service.models import Cursor, Label, Limit, Page, Strict, paged_after, record_from
 from ringtrue.service.routes.evaluate import TEST_SET, Body, kind_of, read_set, request_body
-from ringtrue.service.routes.jobs import wrong_cursor
 from ringtrue.service.work import library
 from ringtrue.service.work.library import KeptSet
 
@@ -62,17 +61,8 @@ UPLOAD = request_body(
 @router.get("")
 def list_golden(service: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None) -> Page[GoldenItem]:
     """List the golden sets by name, those that come with Ringtrue included."""
-    return page_by_name(library.golden_sets(service, caller), limit, cursor)
-
-
-def page_by_name(found: list[GoldenItem], limit: int, cursor: str | None) -> Page[GoldenItem]:
-    """Return the part of a list that follows a name; raises Refused (422) for a name that is not in it."""
-    names = [one.name for one in found]
-    if cursor is not None and cursor not in names:
-        raise wrong_cursor(cursor)
-    start = 0 if cursor is None else names.index(cursor) + 1
-    shown = found[start : start + limit]
-    return Page(items=shown, next=shown[-1].name if start + limit < len(found) else None)
+    shown, behind = paged_after(library.golden_sets(service, caller), cursor, limit, "name")
+    return Page(items=shown, next=behind)
 
 
 @router.post(

@@ -16,9 +16,9 @@ from ringtrue.answers import ENDED, Job, JobStarted, JobState
 from ringtrue.errors import MissingInput
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
-from ringtrue.service.errors import ERRORS, Refused
+from ringtrue.service.errors import ERRORS
 from ringtrue.service.hints import for_rest
-from ringtrue.service.models import Cursor, Limit, Page, paged
+from ringtrue.service.models import Cursor, Limit, Page, paged, wrong_cursor
 from ringtrue.store import StoredJob
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=ERRORS)
@@ -60,7 +60,7 @@ def list_jobs(
     try:
         rows = service.of(caller).jobs(project=caller.project, limit=limit + 1, before=cursor, state=state)
     except MissingInput:
-        raise wrong_cursor(cursor) from None
+        raise wrong_cursor() from None
     shown, after = paged(rows, limit, "job_id")
     return Page(items=[job_answer(row) for row in shown], next=after)
 
@@ -106,9 +106,3 @@ async def job_events(service: Here, caller: Reader, job_id: JobId) -> StreamingR
 
     # Proxies that hold back small pieces would keep the progress to themselves.
     return StreamingResponse(told(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-
-
-def wrong_cursor(cursor: str | None) -> Refused:
-    """Return the refusal of a cursor that no page gave."""
-    said = f"the cursor {cursor!r:.80} goes on nowhere; take it from `next` of the page before, or leave it out"
-    return Refused(422, "invalid_cursor", said, field="query.cursor")

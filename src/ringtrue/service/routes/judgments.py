@@ -1,7 +1,12 @@
-"""``/v1/judgments``: which result answers which query how well, and who says so."""
+"""``/v1/judgments``: which result answers which query how well, and who says so.
+
+Which judgment counts is decided where they are used; a person's always wins.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -9,19 +14,19 @@ from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
 from ringtrue.answers import Deleted, JudgmentSource, KeptJudgment
-from ringtrue.feedback.precedence import QUERY
+from ringtrue.feedback.derive import text_key
+from ringtrue.feedback.precedence import KEY, QUERY
 from ringtrue.service.auth import Admin, Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Id, Label, Limit, Line, Name, Page, Strict
-from ringtrue.service.work.judging import delete_judgments, judge_by_hand, judgments_after
+from ringtrue.service.models import Id, Label, Limit, Line, Name, Page, Strict, paged, wrong_cursor
 from ringtrue.store import StoredJudgment, timestamp
 
 router = APIRouter(prefix="/v1/judgments", tags=["judgments"], responses=ERRORS)
 MOST = 1_000
 
 
-class Said(Strict):
+class ManualJudgment(Strict):
     """One judgment by hand."""
 
     query_id: Name
@@ -32,7 +37,7 @@ class Said(Strict):
     note: Line = ""
 
 
-class SaidAll(Strict):
+class ManualJudgments(Strict):
     """Judgments by hand. What the same annotator said before of the same query and item is replaced."""
 
     model_config = ConfigDict(
@@ -42,47 +47,78 @@ class SaidAll(Strict):
             ]
         }
     )
-    judgments: Annotated[list[Said], Field(min_length=1, max_length=MOST)]
+    judgments: Annotated[list[ManualJudgment], Field(min_length=1, max_length=MOST)]
 
 
 JudgmentCursor = Annotated[str | None, Query(max_length=5_000, description="`next` of the page before.")]
+Annotator = Annotated[str | None, Query(max_length=200)]
+OneQuery = Annotated[str | None, Query(max_length=200)]
 
 
 @router.get("")
 def list_judgments(
     service: Here,
     caller: Reader,
-    query_id: Annotated[str | None, Query(max_length=200)] = None,
+    query_id: OneQuery = None,
     source: Annotated[JudgmentSource | None, Query()] = None,
-    annotator: Annotated[str | None, Query(max_length=200)] = None,
+    annotator: Annotator = None,
     limit: Limit = 50,
     cursor: JudgmentCursor = None,
 ) -> Page[KeptJudgment]:
     """List judgments by query, item, source and annotator."""
-    rows, behind = judgments_after(
-        service, caller, limit=limit, after=cursor, query_id=query_id, source=source, annotator=annotator
+    found = service.of(caller).judgments(
+        project=caller.project,
+        query_ids=None if query_id is None else [query_id],
+        source=source,
+        annotator=annotator,
+        after=None if cursor is None else _place(cursor),
+        limit=limit + 1,
     )
-    return Page(items=rows, next=behind)
+    shown, behind = paged(found, limit, _cursor)
+    return Page(items=shown, next=behind)
+
+
+def _cursor(row: StoredJudgment) -> str:
+    place = (row.query_id, row.item_id, row.source, row.annotator)
+    return base64.urlsafe_b64encode(json.dumps(place, ensure_ascii=False, separators=(",", ":")).encode()).decode()
+
+
+def _place(cursor: str) -> tuple[str, str, str, str]:
+    try:
+        query_id, item_id, source, annotator = found = json.loads(base64.urlsafe_b64decode(cursor))
+    except (ValueError, TypeError):
+        raise wrong_cursor() from None
+    if not isinstance(found, list) or not all(isinstance(part, str) for part in found):
+        raise wrong_cursor()
+    return query_id, item_id, source, annotator
 
 
 @router.post("", status_code=201)
-def judge(service: Here, caller: Writer, said: SaidAll) -> Sequence[KeptJudgment]:
+def judge(service: Here, caller: Writer, given: ManualJudgments) -> Sequence[KeptJudgment]:
     """Judge by hand. A judgment by hand counts before all that was derived from feedback."""
-    now = timestamp(service.now())
-    rows = [
-        StoredJudgment(
-            query_id=one.query_id,
-            item_id=one.item_id,
-            relevance=one.relevance,
-            source="manual",
-            created_at=now,
-            project=caller.project,
-            annotator=one.annotator or caller.who,
-            metadata={**({"note": one.note} if one.note else {}), **({QUERY: one.query} if one.query is not None else {})},
+    store, now = service.of(caller), timestamp(service.now())
+    silent = sorted({one.query_id for one in given.judgments if one.query is None})
+    asked = {one.query_id: one.query for one in (store.queries(project=caller.project, query_ids=silent) if silent else ())}
+    rows = []
+    for one in given.judgments:
+        metadata = {"note": one.note} if one.note else {}
+        text = one.query if one.query is not None else asked.get(one.query_id)
+        if text is not None:  # so it outlives the log, and counts for all searches with the same words
+            metadata |= {QUERY: text, KEY: text_key(text)}
+        rows.append(
+            StoredJudgment(
+                query_id=one.query_id,
+                item_id=one.item_id,
+                relevance=one.relevance,
+                source="manual",
+                created_at=now,
+                project=caller.project,
+                annotator=one.annotator or caller.who,
+                metadata=metadata,
+            )
         )
-        for one in said.judgments
-    ]
-    return judge_by_hand(service, caller, rows)
+    store.add_judgments(rows)
+    return rows
 
 
 @router.delete("")
@@ -90,8 +126,12 @@ def delete(
     service: Here,
     caller: Admin,
     source: Annotated[JudgmentSource, Query(description="Whose judgments go.")],
-    annotator: Annotated[str | None, Query(max_length=200)] = None,
-    query_id: Annotated[str | None, Query(max_length=200)] = None,
+    annotator: Annotator = None,
+    query_id: OneQuery = None,
 ) -> Deleted:
     """Delete the judgments of a source, or only those of one annotator or query. It is written down who did it."""
-    return Deleted(deleted=delete_judgments(service, caller, source=source, annotator=annotator, query_id=query_id))
+    count = service.of(caller).delete_judgments(
+        project=caller.project, source=source, annotator=annotator, query_ids=None if query_id is None else [query_id]
+    )
+    service.note(caller, "judgments.delete", source, {"annotator": annotator, "query_id": query_id, "judgments": count})
+    return Deleted(deleted=count)

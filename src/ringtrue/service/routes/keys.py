@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated
 
@@ -9,16 +10,18 @@ from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from ringtrue.answers import KeyState, MadeKey, Scope
-from ringtrue.service.auth import Admin
-from ringtrue.service.context import Here
-from ringtrue.service.errors import ERRORS
+from ringtrue.errors import MissingInput
+from ringtrue.service.auth import Admin, Caller
+from ringtrue.service.context import Here, Service
+from ringtrue.service.errors import ERRORS, Refused
 from ringtrue.service.incoming import At
 from ringtrue.service.models import Label, Strict, record_from
 from ringtrue.service.routes.queries import PathName
-from ringtrue.service.work.keyring import KEY_DAYS, create_key, keys, revoke_key
-from ringtrue.store import timestamp
+from ringtrue.store import ApiKey, timestamp
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"], responses=ERRORS)
+KEY_DAYS = 90
+"""Days that a key made over REST works unless its maker says otherwise; `ringtrue keys create` has the same default."""
 
 
 class NewKey(Strict):
@@ -35,7 +38,7 @@ class NewKey(Strict):
 @router.get("")
 def list_keys(service: Here, caller: Admin) -> list[KeyState]:
     """List the keys of the project, those that ended or were revoked too."""
-    return list(keys(service, caller))
+    return list(service.of(caller).keys(project=caller.project))
 
 
 @router.post("", status_code=201)
@@ -46,7 +49,31 @@ def create(service: Here, caller: Admin, given: NewKey) -> MadeKey:
     return record_from(MadeKey, key, token=token)
 
 
+def create_key(
+    service: Service, caller: Caller, name: str, scopes: Sequence[Scope], *, expires_at: str | None = None
+) -> tuple[ApiKey, str]:
+    """Make a key of the caller's project and return it with its token, which nobody can see a second time.
+
+    Raises Refused for a scope that the caller does not have, InputError for a key that could open nothing.
+    """
+    beyond = [scope for scope in scopes if not caller.may(scope)]
+    if beyond:
+        said = f"a key cannot grant what its maker may not do: {', '.join(beyond)}"
+        raise Refused(403, "forbidden", said, field="body.scopes")
+    unique: list[Scope] = list(dict.fromkeys(scopes))
+    made = service.of(caller).create_key(name, unique, now=service.now(), project=caller.project, expires_at=expires_at)
+    detail = {"name": made[0].name, "scopes": list(made[0].scopes), "expires_at": made[0].expires_at, "by_key": caller.key_id}
+    service.note(caller, "key.create", made[0].key_id, detail)
+    return made
+
+
 @router.delete("/{key_id}")
 def revoke(service: Here, caller: Admin, key_id: PathName) -> KeyState:
     """Revoke a key: it opens nothing from now on."""
-    return revoke_key(service, caller, key_id)
+    store = service.of(caller)
+    if not store.revoke_key(key_id, now=service.now(), project=caller.project):
+        raise MissingInput(f"no key '{key_id}' that is not revoked already; look it up in the list of keys")
+    service.keyring.forget()
+    found = next(key for key in store.keys(project=caller.project) if key.key_id == key_id)
+    service.note(caller, "key.revoke", key_id, {"name": found.name, "by_key": caller.key_id})
+    return found

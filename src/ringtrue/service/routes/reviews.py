@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -9,15 +11,20 @@ from pydantic import ConfigDict, Field
 
 from ringtrue.answers import AddedPairs, Agreement, Backlog, NextPair, Pair, Published, ReviewState, Standing, Undone
 from ringtrue.answers import Reviewer as ReviewerAnswer
-from ringtrue.golden import Rule
+from ringtrue.golden import Rule, rater_name
+from ringtrue.review.agreement import said_by_raters
 from ringtrue.review.queue import GUIDELINES, RESERVED, key_of
 from ringtrue.service.auth import Reader, Reviewer, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Cursor, Limit, Line, Name, Page, Strict, Text, record_from
+from ringtrue.service.models import Cursor, Limit, Line, Name, Page, Strict, Text, paged, record_from, wrong_cursor
 from ringtrue.service.routes.queries import PathName
-from ringtrue.service.work import reviewing
 from ringtrue.service.work.evaluating import known
+from ringtrue.service.work.reviewing import COMPLETE, queue_of
+from ringtrue.service.work.reviewing import backlog as review_backlog
+from ringtrue.service.work.reviewing import next_pair as reserve_next
+from ringtrue.service.work.reviewing import publish as publish_pairs
+from ringtrue.service.work.reviewing import skip as skip_pair
 from ringtrue.store import ReviewItem, timestamp
 
 router = APIRouter(prefix="/v1/reviews", tags=["reviews"], responses=ERRORS)
@@ -108,8 +115,23 @@ def list_pairs(
     cursor: Cursor = None,
 ) -> Page[Pair]:
     """List pairs, the most urgent first. Grades are not shown: reviewers are blind."""
-    items, behind = reviewing.pairs_after(service, caller, limit=limit, after=cursor, state=state)
-    return Page(items=list(map(_pair, items)), next=behind)
+    place = None if cursor is None else _place(cursor)
+    found = service.of(caller).review_items(project=caller.project, state=state, after=place, limit=limit + 1)
+    shown, behind = paged(found, limit, lambda last: f"{last.priority!r}~{last.created_at}~{last.item_key}")
+    return Page(items=list(map(_pair, shown)), next=behind)
+
+
+def _place(cursor: str) -> tuple[float, str, str]:
+    """Return priority, time and key of the last pair that was shown."""
+    priority, _, rest = cursor.partition("~")
+    created_at, mark, key = rest.partition("~")
+    try:
+        number = float(priority)
+    except ValueError:
+        raise wrong_cursor() from None
+    if not mark or not math.isfinite(number):
+        raise wrong_cursor()
+    return number, created_at, key
 
 
 def _pair(item: ReviewItem) -> Pair:
@@ -120,7 +142,7 @@ def _pair(item: ReviewItem) -> Pair:
 @router.get("/backlog")
 def backlog(service: Here, caller: Reader) -> Backlog:
     """Count the pairs in each state, and say how long the oldest waits."""
-    return reviewing.backlog(service, caller)
+    return review_backlog(service, caller)
 
 
 @router.get("/standing")
@@ -130,14 +152,23 @@ def standing(
     adjudicator: Annotated[str | None, Query(max_length=200, description="Who settles disputes and is no rater.")] = None,
 ) -> Standing:
     """Return who judged how much, how far they agree, and where they do not; over pairs that are judged completely."""
-    found = reviewing.standing(service, caller, adjudicator=adjudicator)
+    queue = queue_of(service, caller)
+    found = queue.standing(adjudicator=adjudicator)
+    complete = [item for item in queue.items() if item.state in COMPLETE]
+    # Whoever is still to judge a pair must not be able to tell what the others said of it, not even from counts.
+    grades: dict[str, Counter[int]] = {}
+    for rating in said_by_raters(complete, queue.said(complete)):
+        if rating.rater != rater_name(adjudicator or ""):
+            grades.setdefault(rating.rater, Counter())[rating.grade] += 1
     raters = [
-        ReviewerAnswer(one.name, one.ratings, {str(grade): count for grade, count in one.grades.items()})
+        ReviewerAnswer(
+            one.name, one.ratings, {str(grade): count for grade, count in sorted(grades.get(one.name, Counter()).items())}
+        )
         for one in found.raters
     ]
     figures = {name: known(getattr(found.agreement, name, None)) for name in ("coefficient", "observed", "expected")}
     agreed = None if found.agreement is None else record_from(Agreement, found.agreement, **figures)
-    return Standing(reviewing.backlog(service, caller), tuple(raters), agreed, found.disputes)
+    return Standing(review_backlog(service, caller), tuple(raters), agreed, found.disputes)
 
 
 @router.post("", status_code=201)
@@ -160,18 +191,18 @@ def add(service: Here, caller: Writer, given: NewPairs) -> AddedPairs:
         )
         for pair in given.pairs
     ]
-    new = reviewing.add_pairs(service, caller, items)
+    new = queue_of(service, caller).add(items)
     return AddedPairs(len(items), new, tuple(item.item_key for item in items))
 
 
 @router.post("/next")
 def next_pair(service: Here, caller: Reviewer, wanted: WantNext) -> NextPair:
     """Get a pair to judge, kept for the caller for a while. Who has one already gets the same again."""
-    item = reviewing.next_pair(service, caller, passing=wanted.passing, minutes=wanted.minutes)
+    item = reserve_next(service, caller, passing=wanted.passing, minutes=wanted.minutes)
     return NextPair(
         pair=None if item is None else _pair(item),
         reserved_until=None if item is None else item.reserved_until,
-        waiting=reviewing.left_for(service, caller),
+        waiting=len(queue_of(service, caller).waiting(caller.who)),
         guidelines=GUIDELINES,
     )
 
@@ -179,7 +210,7 @@ def next_pair(service: Here, caller: Reviewer, wanted: WantNext) -> NextPair:
 @router.post("/undo")
 def undo(service: Here, caller: Reviewer) -> Undone:
     """Take back the last thing that the caller said; what is published stays."""
-    item = reviewing.undo(service, caller)
+    item = queue_of(service, caller).undo(caller.who)
     return Undone(pair=None if item is None else _pair(item))
 
 
@@ -189,7 +220,7 @@ def publish(service: Here, caller: Writer, wanted: Publish) -> Published:
 
     Where two or more judged the same pairs, their agreement must exceed 0.6, or nothing is published (`cannot_decide`).
     """
-    return reviewing.publish(
+    return publish_pairs(
         service,
         caller,
         wanted.golden,
@@ -203,16 +234,17 @@ def publish(service: Here, caller: Writer, wanted: Publish) -> Published:
 @router.post("/{key}/judge")
 def judge(service: Here, caller: Reviewer, key: PathName, said: Grade) -> Pair:
     """Judge a pair. Said again, the newest counts, until the pair is published."""
-    return _pair(reviewing.judge(service, caller, key, said.grade, note=said.note))
+    queue, now = queue_of(service, caller), service.now()
+    return _pair(queue.judge(key, said.grade, reviewer=caller.who, now=now, note=said.note))
 
 
 @router.post("/{key}/skip")
 def skip(service: Here, caller: Reviewer, key: PathName) -> Pair:
     """Give a pair back for others to judge; name its key in `passing` to get another."""
-    return _pair(reviewing.skip(service, caller, key))
+    return _pair(skip_pair(service, caller, key))
 
 
 @router.post("/{key}/reject")
 def reject(service: Here, caller: Reviewer, key: PathName, said: Why) -> Pair:
     """Take a pair out that nobody should judge."""
-    return _pair(reviewing.reject(service, caller, key, why=said.why))
+    return _pair(queue_of(service, caller).reject(key, reviewer=caller.who, now=service.now(), why=said.why))

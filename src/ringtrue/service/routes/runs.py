@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Annotated, Any, Literal
 
@@ -23,25 +22,26 @@ from ringtrue.answers import (
 from ringtrue.errors import InputError, MissingInput, RingtrueError
 from ringtrue.records import Hit
 from ringtrue.retrieve import canonical
-from ringtrue.run import Evaluation
+from ringtrue.rollout.production import set_name
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS, Refused, clean
 from ringtrue.service.incoming import At
-from ringtrue.service.models import Cursor, Limit, Name, Page, record_from
+from ringtrue.service.models import Cursor, Limit, Name, Page, paged_after, record_from
 from ringtrue.service.routes.evaluate import Body
-from ringtrue.service.routes.jobs import wrong_cursor
 from ringtrue.service.work import evaluating
 from ringtrue.service.work.evaluating import keys_of, known, renamed
+from ringtrue.service.work.finding_runs import kept_among, newest_runs
 from ringtrue.service.work.gating import decided
 from ringtrue.service.work.library import baseline_named, golden_named
+from ringtrue.service.work.reading_runs import primary_of, query_lines
 from ringtrue.service.work.run_cache import answers_of, run_opened
 from ringtrue.store import StoredResult
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=ERRORS)
 RunId = Annotated[str, Path(min_length=1, max_length=200, description="Like full-2026-01-05T08:00:00.000000Z-1f3a….")]
-AT_A_TIME, MOST_LOOKED_AT = 200, 2_000
-"""Runs that are read at a time where a list is filtered, and before a page ends although it is not full."""
+MOST_LOOKED_AT = 2_000
+"""Runs that are read before a filtered page ends although it is not full."""
 
 
 def run_item(row: StoredResult, *, name: str | None) -> RunItem:
@@ -69,26 +69,14 @@ def list_runs(
     since: Annotated[At | None, Query(description="ISO 8601.")] = None,
 ) -> Page[RunItem]:
     """List the project's runs, the newest first."""
-    store, after, looked = service.of(caller), cursor, 0
-    found: list[StoredResult] = []
     texts = None if retriever is None else {retriever, _full(retriever)}
-    while len(found) <= limit and looked < MOST_LOOKED_AT:
-        try:
-            rows = store.results(
-                project=caller.project, since=since, limit=AT_A_TIME if golden or texts else limit + 1, before=after
-            )
-        except MissingInput:
-            raise wrong_cursor(cursor) from None
-        found += [row for row in rows if _matches(row, golden, texts)]
-        looked += len(rows)
-        if len(rows) < (AT_A_TIME if golden or texts else limit + 1):
-            after = None
-            break
-        after = rows[-1].run_id
-    shown = found[:limit]
-    if len(found) > limit:
-        after = shown[-1].run_id
-    kept = store.run_names(project=caller.project, among=[row.run_id for row in shown])
+
+    def wanted(row: StoredResult) -> bool:
+        named = golden is None or golden in (row.golden, set_name(row.golden))
+        return named and (texts is None or row.retriever in texts)
+
+    shown, after = newest_runs(service, caller, wanted, limit=limit, cursor=cursor, since=since, most=MOST_LOOKED_AT)
+    kept = kept_among(service, caller, shown)
     return Page(items=[run_item(row, name=kept.get(row.run_id)) for row in shown], next=after)
 
 
@@ -97,11 +85,6 @@ def _full(text: str) -> str:
         return str(canonical(text))
     except RingtrueError:
         return text
-
-
-def _matches(row: StoredResult, golden: str | None, texts: set[str] | None) -> bool:
-    named = golden is None or (row.golden is not None and (row.golden == golden or row.golden.startswith(f"{golden}-v")))
-    return named and (texts is None or row.retriever in texts)
 
 
 @router.post(
@@ -206,47 +189,21 @@ def run_queries(
 ) -> Page[QueryItem]:
     """List the queries of a run, by id or the worst first."""
     evaluation = answers_of(service, caller, run_id)
-    order = _ordered(evaluation, sort)
-    if cursor is not None and cursor not in order:
-        raise wrong_cursor(cursor)
-    start = 0 if cursor is None else order.index(cursor) + 1
-    shown = order[start : start + limit]
     keys = keys_of(evaluation.scores.measures)
-    texts = {query.query_id: query.text for query in evaluation.queries}
-    lost: dict[str, int] = {}
-    for loss in evaluation.losses:
-        lost[loss.query_id] = lost.get(loss.query_id, 0) + 1
-    items = []
-    for query_id in shown:
-        ranking = evaluation.ranking(query_id)
-        items.append(
-            QueryItem(
-                query_id=query_id,
-                text=texts[query_id],
-                scores=renamed(evaluation.scores.per_query.get(query_id, {}), keys),
-                latency_ms=known(ranking.latency_ms),
-                error=None if ranking.error is None else clean(ranking.error),
-                hits=len(ranking.hits),
-                lost=lost.get(query_id, 0),
-            )
+    shown, after = paged_after(query_lines(evaluation, primary_of(evaluation), sort=sort), cursor, limit, "query_id")
+    items = [
+        QueryItem(
+            query_id=line.query_id,
+            text=line.text,
+            scores={keys[name]: value for name, value in line.values.items()},
+            latency_ms=line.ms,
+            error=line.error,
+            hits=len(evaluation.ranking(line.query_id).hits),
+            lost=line.lost,
         )
-    return Page(items=items, next=shown[-1] if start + limit < len(order) else None)
-
-
-def _ordered(evaluation: Evaluation, sort: str) -> list[str]:
-    ids = sorted(query.query_id for query in evaluation.queries)
-    if sort == "id":
-        return ids
-    primary = evaluation.scores.measures[0]
-    better = -1 if primary.definition.lower_is_better else 1
-    values = {query_id: row[str(primary)] for query_id, row in evaluation.scores.per_query.items()}
-
-    def badness(query_id: str) -> tuple[bool, bool, float]:
-        value = values.get(query_id, math.nan)
-        unknown = math.isnan(value)
-        return evaluation.ranking(query_id).error is None, unknown, 0.0 if unknown else better * value
-
-    return sorted(ids, key=badness)
+        for line in shown
+    ]
+    return Page(items=items, next=after)
 
 
 @router.get("/{run_id}/queries/{query_id:path}")

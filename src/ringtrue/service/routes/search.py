@@ -19,12 +19,12 @@ from ringtrue.records import Hit
 from ringtrue.service.auth import Reader
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, clean
+from ringtrue.service.incoming import sent_traffic
 from ringtrue.service.models import Line, Name, Strict
 from ringtrue.service.routes.evaluate import SEARCH_ERRORS
 from ringtrue.service.routes.runs import stage_ranks
 from ringtrue.service.searches import Found, Passage
 from ringtrue.service.work.evaluating import known
-from ringtrue.service.work.logging_in import sent_traffic
 from ringtrue.service.work.retrievers import admitted
 from ringtrue.store import LoggedQuery
 
@@ -83,7 +83,7 @@ async def search(service: Here, caller: Reader, request: SearchRequest, http: Re
         await note(problem)
         raise
     if traffic == "user":
-        service.telemetry.observe_search(caller.project, found.ms / 1000)
+        service.telemetry.durations.search(caller.project, found.ms / 1000)
     await note(found)
     passages = await run_in_threadpool(service.searches.passages, [hit.doc_id for hit in found.hits])
     return FoundDocuments(

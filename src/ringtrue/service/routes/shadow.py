@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
-from ringtrue.answers import ShadowFeature, ShadowFeatureRuns, ShadowRecorded, ShadowSource
-from ringtrue.service.auth import Reader, Writer
-from ringtrue.service.context import Here
+from ringtrue.answers import ShadowFeature, ShadowFeatureRuns, ShadowRecorded, ShadowSource, ShadowSummary
+from ringtrue.errors import MissingInput, nearest
+from ringtrue.log import Redactor
+from ringtrue.rollout import grades_by_words, scorer, shadow_of
+from ringtrue.rollout.evidence import shadowed as shadow_features
+from ringtrue.rollout.scoring import compared
+from ringtrue.service.auth import Caller, Reader, Writer
+from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.incoming import Milliseconds, Past
 from ringtrue.service.models import Limit, Line, Name, Strict, record_from
 from ringtrue.service.routes.queries import PathName
-from ringtrue.service.work.rollout import Shadowed, record_shadow, shadow_feature, shadow_rows, shadowed
-from ringtrue.store import ShadowRun, timestamp
+from ringtrue.store import Flag, ShadowRun, timestamp
 
 router = APIRouter(prefix="/v1/shadow", tags=["shadow"], responses=ERRORS)
 MOST = 1_000
+SHADOW_K = 10
+"""Depth to which lists of production and candidate are compared."""
 
 
-class Run(Strict):
+@dataclass(frozen=True, slots=True)
+class Shadowed:
+    """A feature whose candidate runs beside production, and what that has shown."""
+
+    flag: Flag
+    known: bool
+    """False where nobody set the flag, and runs were recorded all the same."""
+    summary: ShadowSummary
+
+
+class SentShadowRun(Strict):
     """One query that both answered; or why the candidate did not."""
 
     query_id: Name
@@ -35,7 +52,7 @@ class Run(Strict):
     source: ShadowSource = "live"
 
 
-class Runs(Strict):
+class SentShadowRuns(Strict):
     """Results of a candidate that runs elsewhere."""
 
     model_config = ConfigDict(
@@ -56,7 +73,7 @@ class Runs(Strict):
             ]
         }
     )
-    runs: Annotated[list[Run], Field(min_length=1, max_length=MOST)]
+    runs: Annotated[list[SentShadowRun], Field(min_length=1, max_length=MOST)]
 
 
 @router.get("")
@@ -69,6 +86,13 @@ def _feature(found: Shadowed) -> ShadowFeature:
     return record_from(ShadowFeature, found.flag, feature=found.flag.name, summary=found.summary)
 
 
+def shadowed(service: Service, caller: Caller) -> list[Shadowed]:
+    """Return the features of the project that run or ran in the shadow."""
+    store = service.of(caller)
+    found = [Shadowed(flag, known, shadow_of(store, flag)) for flag, known in shadow_features(store, project=caller.project)]
+    return [one for one in found if one.flag.shadow or one.summary.queries]
+
+
 @router.get("/{feature}")
 def one(service: Here, caller: Reader, feature: PathName, limit: Limit = 50) -> ShadowFeatureRuns:
     """Return what the shadow of a feature has shown, and its newest runs."""
@@ -77,12 +101,34 @@ def one(service: Here, caller: Reader, feature: PathName, limit: Limit = 50) -> 
     return record_from(ShadowFeatureRuns, _feature(found), runs=runs)
 
 
+def shadow_feature(service: Service, caller: Caller, feature: str) -> Shadowed:
+    """Return what the shadow of a feature has shown; raises MissingInput if there is neither a flag nor a run."""
+    store = service.of(caller)
+    known = store.flag(feature, project=caller.project)
+    flag = known or Flag(feature, project=caller.project)
+    found = Shadowed(flag, known is not None, shadow_of(store, flag))
+    if known is None and not found.summary.queries:
+        names = [one.name for one in store.flags(project=caller.project)]
+        cure = f"did you mean {nearest(feature, names)}?" if names else "no feature runs in the shadow yet"
+        raise MissingInput(f"there is no shadow of '{feature}'; {cure}")
+    return found
+
+
+def shadow_rows(service: Service, caller: Caller, feature: str, *, limit: int) -> list[ShadowRun]:
+    """Return the newest runs of a feature, the newest first."""
+    return service.of(caller).shadow_runs(feature_id=feature, project=caller.project, limit=limit, newest=True)[::-1]
+
+
 @router.post("/{feature}/runs", status_code=201)
-def record(service: Here, caller: Writer, feature: PathName, given: Runs) -> ShadowRecorded:
+def record(service: Here, caller: Writer, feature: PathName, given: SentShadowRuns) -> ShadowRecorded:
     """Record results of a candidate that runs elsewhere; they are compared here, and scored where the query is judged."""
-    now = timestamp(service.now())
-    rows = [
-        ShadowRun(
+    now, store, cleaner = timestamp(service.now()), service.of(caller), Redactor()
+    searches = store.queries(project=caller.project, query_ids=sorted({run.query_id for run in given.runs}))
+    judged = grades_by_words(searches, store.judgments(project=caller.project)) if searches else {}
+    score = scorer(judged, k=SHADOW_K)
+    rows = []
+    for run in given.runs:
+        row = ShadowRun(
             query_id=run.query_id,
             feature_id=feature,
             created_at=run.created_at or now,
@@ -95,6 +141,10 @@ def record(service: Here, caller: Writer, feature: PathName, given: Runs) -> Sha
             candidate=run.candidate,
             source=run.source,
         )
-        for run in given.runs
-    ]
-    return ShadowRecorded(accepted=len(rows), stored=record_shadow(service, caller, rows))
+        if run.error is not None:
+            rows.append(replace(row, error=cleaner.text(run.error)))
+            continue
+        control, treatment = score(run.query_id, row.control_result_ids), score(run.query_id, row.treatment_result_ids)
+        both = None if control is None or treatment is None else (control, treatment)
+        rows.append(compared(row, k=SHADOW_K, scores=both))
+    return ShadowRecorded(accepted=len(rows), stored=store.add_shadow_runs(rows))

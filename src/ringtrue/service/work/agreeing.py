@@ -1,4 +1,4 @@
-"""How far reviewers agree, who settles what they dispute, and whether a set may be published (G-8).
+"""How far reviewers agree, who settles what they dispute, and whether a set may be published.
 
 Everything here is over pairs that all wanted reviewers have judged; nobody's grade shows before. Who settles a dispute is
 written down with the pair, and is no rater of it.
@@ -52,7 +52,7 @@ class Coefficient:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class RatingTable:
     """How often two raters said what: rows are the first's grades, columns the second's."""
 
     first: str
@@ -68,7 +68,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Dispute:
+class PairDispute:
     """A pair on which raters differ, and how it was settled, if it was."""
 
     item: ReviewItem
@@ -83,7 +83,7 @@ class Dispute:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class AgreementFigures:
     """How far the reviewers agree."""
 
     complete: int
@@ -93,8 +93,8 @@ class Picture:
     """Name, pairs judged at all, and grades over complete pairs."""
     coefficients: tuple[Coefficient, ...]
     share: Coefficient
-    tables: tuple[Table, ...]
-    disputes: tuple[Dispute, ...]
+    tables: tuple[RatingTable, ...]
+    disputes: tuple[PairDispute, ...]
     gate: Gate
 
 
@@ -107,7 +107,7 @@ def in_words(value: float) -> str:
     return next(word for most, word in SCALE if value <= most)
 
 
-def picture(service: Service, caller: Caller) -> Picture:
+def picture(service: Service, caller: Caller) -> AgreementFigures:
     """Return how far the reviewers of the caller's project agree."""
     queue = reviewing.queue_of(service, caller)
     items = [item for item in queue.items() if item.state in reviewing.COMPLETE]
@@ -119,7 +119,7 @@ def picture(service: Service, caller: Caller) -> Picture:
     for rating in ratings:
         grades.setdefault(rating.rater, Counter())[rating.grade] += 1
     raters = tuple((name, everybody[name], dict(grades.get(name, Counter()))) for name in sorted(everybody))
-    return Picture(
+    return AgreementFigures(
         complete=len(items),
         shared=len(pairs),
         raters=raters,
@@ -134,26 +134,29 @@ def picture(service: Service, caller: Caller) -> Picture:
 # --- disputes
 
 
-def open_disputes(service: Service, caller: Caller) -> list[Dispute]:
-    """Return the disputes that wait for somebody to settle them, the widest gaps first; published pairs stay as they are."""
+def _approved(service: Service, caller: Caller) -> tuple[PairDispute, ...]:
+    """Return the disputes about pairs that are not published yet, the widest gaps first."""
     items = service.of(caller).review_items(project=caller.project, state="approved")
-    return [one for one in _disputes(items, _said(service, caller, items)) if one.settled is None]
+    return _disputes(items, _said(service, caller, items))
 
 
-def settled_by(service: Service, caller: Caller) -> list[Dispute]:
+def open_disputes(service: Service, caller: Caller) -> list[PairDispute]:
+    """Return the disputes that nobody has settled, the widest gaps first."""
+    return [one for one in _approved(service, caller) if one.settled is None]
+
+
+def settled_by(service: Service, caller: Caller) -> list[PairDispute]:
     """Return the disputes that the caller settled and can take back, the last first."""
-    items = service.of(caller).review_items(project=caller.project, state="approved")
-    found = [one for one in _disputes(items, _said(service, caller, items)) if one.settled_by == rater_name(caller.who)]
+    found = [one for one in _approved(service, caller) if one.settled_by == rater_name(caller.who)]
     return sorted(found, key=lambda one: one.settled_at, reverse=True)
 
 
 def adjudicators(service: Service, caller: Caller) -> list[str]:
     """Return who has settled disputes of pairs that are not published yet."""
-    items = service.of(caller).review_items(project=caller.project, state="approved")
-    return sorted({one.settled_by for one in _disputes(items, _said(service, caller, items)) if one.settled_by})
+    return sorted({one.settled_by for one in _approved(service, caller) if one.settled_by})
 
 
-def settle(service: Service, caller: Caller, key: str, grade: int) -> Dispute:
+def settle(service: Service, caller: Caller, key: str, grade: int) -> PairDispute:
     """Settle a dispute with the grade that counts under the rule 'adjudicated'.
 
     Raises Refused (409) where the pair is not disputed, or the caller is one of its raters; MissingInput where there is none.
@@ -166,11 +169,11 @@ def settle(service: Service, caller: Caller, key: str, grade: int) -> Dispute:
         raise Refused(409, "settled", f"'{found.settled_by}' has settled this pair already")
     # Who settles is written first: a grade without it would count as one more rater's.
     _note(service, caller, key, {"adjudicated_by": me, "adjudicated_at": now})
-    reviewing.judge(service, caller, key, grade)
+    reviewing.queue_of(service, caller).judge(key, grade, reviewer=caller.who, now=service.now())
     return replace(found, settled_by=me, settled=grade, settled_at=now)
 
 
-def unsettle(service: Service, caller: Caller) -> Dispute | None:
+def unsettle(service: Service, caller: Caller) -> PairDispute | None:
     """Take back what the caller settled last; None where there is nothing."""
     mine = settled_by(service, caller)
     if not mine:
@@ -190,7 +193,7 @@ def _note(service: Service, caller: Caller, key: str, facts: Mapping[str, str]) 
     service.of(caller).update_review_item(key, change, project=caller.project)
 
 
-def _dispute(service: Service, caller: Caller, key: str) -> Dispute:
+def _dispute(service: Service, caller: Caller, key: str) -> PairDispute:
     item = reviewing.queue_of(service, caller).find(key)
     found = _disputes([item], _said(service, caller, [item])) if item.state == "approved" else ()
     if not found:
@@ -199,7 +202,7 @@ def _dispute(service: Service, caller: Caller, key: str) -> Dispute:
     return found[0]
 
 
-def _disputes(items: Iterable[ReviewItem], said: Mapping[str, Mapping[str, Rating]]) -> tuple[Dispute, ...]:
+def _disputes(items: Iterable[ReviewItem], said: Mapping[str, Mapping[str, Rating]]) -> tuple[PairDispute, ...]:
     found = []
     for item in items:
         raters = dict(said.get(item.item_key, {}))
@@ -208,7 +211,7 @@ def _disputes(items: Iterable[ReviewItem], said: Mapping[str, Mapping[str, Ratin
         grades = {name: rating.grade for name, rating in sorted(raters.items())}
         if len(set(grades.values())) > 1:
             at = str(item.metadata.get("adjudicated_at", "")) if settled else ""
-            found.append(Dispute(item, grades, judge, settled.grade if settled else None, at))
+            found.append(PairDispute(item, grades, judge, settled.grade if settled else None, at))
     return tuple(sorted(found, key=lambda one: (-one.gap, one.item.query_id, one.item.doc_id)))
 
 
@@ -282,18 +285,16 @@ def _alphas(counts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _share(pairs: Sequence[Mapping[str, Rating]]) -> Coefficient:
     """Return the share of pairs on which all raters say the same, with Wilson's interval."""
-    name = "Same grade"
+    from scipy.stats import binomtest
+
     if not pairs:
-        return Coefficient(name, None, None, None, "no pair was judged by two people")
-    n = len(pairs)
+        return Coefficient("Same grade", None, None, None, "no pair was judged by two people")
     same = sum(len({rating.grade for rating in one.values()}) == 1 for one in pairs)
-    z = 1.959964
-    middle = (same + z**2 / 2) / (n + z**2)
-    half = z * math.sqrt(same * (n - same) / n + z**2 / 4) / (n + z**2)
-    return Coefficient(name, same / n, max(0.0, middle - half), min(1.0, middle + half))
+    interval = binomtest(same, len(pairs)).proportion_ci(method="wilson")
+    return Coefficient("Same grade", same / len(pairs), float(interval.low), float(interval.high))
 
 
-def _tables(ratings: Sequence[Rating]) -> tuple[Table, ...]:
+def _tables(ratings: Sequence[Rating]) -> tuple[RatingTable, ...]:
     said = by_pair(ratings)
     raters = sorted({name for one in said.values() for name in one})
     found = []
@@ -303,7 +304,7 @@ def _tables(ratings: Sequence[Rating]) -> tuple[Table, ...]:
             often = Counter(both)
             counts = tuple(tuple(often[row, column] for column in GRADES) for row in GRADES)
             kappa = cohen_kappa([one for one, _ in both], [other for _, other in both])
-            found.append(Table(first, second, counts, len(both), kappa.coefficient if kappa.defined else None))
+            found.append(RatingTable(first, second, counts, len(both), kappa.coefficient if kappa.defined else None))
     return tuple(sorted(found, key=lambda one: -one.items))
 
 
@@ -311,7 +312,7 @@ def _tables(ratings: Sequence[Rating]) -> tuple[Table, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ApprovedSet:
     """A set with approved pairs."""
 
     golden: str
@@ -319,7 +320,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PublishedPair:
     """A pair that goes into a version: what raters said, and the grade that follows; None where an older one stays."""
 
     item: ReviewItem
@@ -329,26 +330,26 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class PublishPreview:
     """What publishing would do now; ``refused`` says why it may not."""
 
     golden: str
     old: str
     gate: Gate
     publication: Publication | None
-    lines: tuple[Line, ...]
+    lines: tuple[PublishedPair, ...]
     refused: str = ""
 
 
-def ready(service: Service, caller: Caller) -> tuple[list[Ready], int]:
+def ready(service: Service, caller: Caller) -> tuple[list[ApprovedSet], int]:
     """Return the sets that have approved pairs, and how many approved pairs belong to none, as those of a refresh."""
     items = service.of(caller).review_items(project=caller.project, state="approved")
     counts = Counter(str(item.metadata.get("golden") or "") for item in items)
     loose = counts.pop("", 0)
-    return [Ready(name, count) for name, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))], loose
+    return [ApprovedSet(name, count) for name, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))], loose
 
 
-def preview(service: Service, caller: Caller, golden: str, *, rule: Rule, adjudicator: str | None = None) -> Preview:
+def preview(service: Service, caller: Caller, golden: str, *, rule: Rule, adjudicator: str | None = None) -> PublishPreview:
     """Return what the next version of a set would hold; raises MissingInput where there is no such set."""
     base = golden_named(service, caller, golden)
     queue = reviewing.queue_of(service, caller)
@@ -356,14 +357,14 @@ def preview(service: Service, caller: Caller, golden: str, *, rule: Rule, adjudi
     try:
         made = queue.publication(base, rule=rule, adjudicator=adjudicator)
     except CannotDecide as problem:
-        return Preview(base.id, base.version, found, None, (), str(problem))
+        return PublishPreview(base.id, base.version, found, None, (), str(problem))
     keys, kept = set(made.keys), set(made.kept)
     approved = service.of(caller).review_items(project=caller.project, state="approved")
     items = [item for item in approved if item.item_key in keys]
     said = _said(service, caller, items)
     grades = {(one.query_id, one.doc_id): one.grade for one in made.golden.judgments}
     lines = tuple(
-        Line(
+        PublishedPair(
             item,
             {name: rating.grade for name, rating in sorted(said.get(item.item_key, {}).items())},
             judge_of(item, said.get(item.item_key, {})),
@@ -371,7 +372,7 @@ def preview(service: Service, caller: Caller, golden: str, *, rule: Rule, adjudi
         )
         for item in items
     )
-    return Preview(base.id, base.version, found, made, lines, found.says if found.passed is False else "")
+    return PublishPreview(base.id, base.version, found, made, lines, found.says if found.passed is False else "")
 
 
 def publish(

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from ringtrue.golden import rater_name
 from ringtrue.review.queue import STATES
-from ringtrue.service.work.logging_in import bad_cursor
+from ringtrue.service.models import wrong_cursor
 from ringtrue.store import ReviewItem
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def part(rows: Sequence[Row], *, after: str | None, limit: int) -> tuple[Sequenc
     if after is not None:
         places = [place for place, row in enumerate(rows) if row.item.item_key == after]
         if not places:
-            raise bad_cursor()
+            raise wrong_cursor()
         start = places[0] + 1
     shown = rows[start : start + limit]
     return shown, start + 1, shown[-1].item.item_key if start + limit < len(rows) else None

@@ -24,7 +24,6 @@ from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate, unpa
 from ringtrue.service.errors import Refused, clean
 from ringtrue.service.searches import without_place
 from ringtrue.service.work.retrievers import admitted, only
-from ringtrue.store import AuditEntry, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet
@@ -49,8 +48,8 @@ Documents = Literal["own", "served"]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """One evaluation: a golden set, a retriever, and how it is asked."""
+class EvaluationPlan:
+    """One evaluation: a golden set, a retriever, and how it is asked; ``planned`` settles what was left open."""
 
     golden: GoldenSet
     retriever: str | None = None
@@ -66,45 +65,33 @@ class Wanted:
     allow: tuple[str, ...] = ()
     """Preconditions that need not hold."""
     documents: Documents | None = None
-    """Whose documents are searched: the set's own where it brings any, else those the server serves."""
+    """Whose documents are searched: the set's own if it has any, else those the server serves; None for a connected system."""
     uploaded: bool = False
     """It came with the request and is kept nowhere."""
     feature_id: str | None = None
     """The feature that this is a candidate of; figures of candidates are not production's."""
 
-
-@dataclass(frozen=True)
-class Plan:
-    """What an evaluation will do, settled before anything is asked."""
-
-    wanted: Wanted
-    retriever: str
-    documents: Documents | None
-    """None where a connected system answers alone."""
-
     def at_once(self, most: int) -> bool:
-        """True where it is small enough for one request."""
-        golden = self.wanted.golden
-        indexed = len(golden.documents) if self.documents == "own" else 0
-        return len(golden.queries) <= most and indexed <= most * DOCUMENTS_PER_QUERY
+        """True if it is small enough for one request."""
+        indexed = len(self.golden.documents) if self.documents == "own" else 0
+        return len(self.golden.queries) <= most and indexed <= most * DOCUMENTS_PER_QUERY
 
     def record(self) -> dict[str, Any]:
         """Return what a job says about its request, without what was uploaded."""
-        wanted = self.wanted
         said = {
-            "golden": f"{wanted.golden.id}@{wanted.golden.version}",
-            "queries": len(wanted.golden.queries),
-            "uploaded": wanted.uploaded,
+            "golden": f"{self.golden.id}@{self.golden.version}",
+            "queries": len(self.golden.queries),
+            "uploaded": self.uploaded,
             "retriever": self.retriever,
-            "measures": list(wanted.measures),
-            "split": wanted.split,
-            "sample": wanted.sample,
+            "measures": list(self.measures),
+            "split": self.split,
+            "sample": self.sample,
         }
-        return said if wanted.feature_id is None else {**said, "feature_id": wanted.feature_id}
+        return said if self.feature_id is None else {**said, "feature_id": self.feature_id}
 
 
-def planned(service: Service, wanted: Wanted) -> Plan:
-    """Return how an evaluation will be carried out; raises Refused and InputError for one that cannot be or may not."""
+def planned(service: Service, wanted: EvaluationPlan) -> EvaluationPlan:
+    """Return a plan with its retriever and documents settled; raises Refused and InputError for one that is not possible."""
     settings = service.settings
     text = admitted(wanted.retriever, settings) if wanted.retriever is not None else settings.retriever
     if wanted.components:
@@ -115,10 +102,10 @@ def planned(service: Service, wanted: Wanted) -> Plan:
         at = Measure.parse(name).at
         if isinstance(at, int) and at > MOST_HITS:
             raise InputError(f"{name} looks at rank {at}; {MOST_HITS} is the last one here")
-    return Plan(wanted, text, _documents(service, wanted, text))
+    return replace(wanted, retriever=text, documents=_documents(service, wanted, text))
 
 
-def _documents(service: Service, wanted: Wanted, text: str) -> Documents | None:
+def _documents(service: Service, wanted: EvaluationPlan, text: str) -> Documents | None:
     if not names_documents(text):
         return None
     chosen = wanted.documents or ("own" if wanted.golden.documents else "served")
@@ -129,24 +116,25 @@ def _documents(service: Service, wanted: Wanted, text: str) -> Documents | None:
     return chosen
 
 
-def evaluated(service: Service, plan: Plan, *, watcher: Watcher | None = None, more: Sequence[str] = ()) -> Evaluation:
+def evaluated(
+    service: Service, plan: EvaluationPlan, *, watcher: Watcher | None = None, more: Sequence[str] = ()
+) -> Evaluation:
     """Return the evaluation of a plan; ``more`` are measures that somebody needs besides those asked for."""
-    wanted = plan.wanted
-    measures = tuple(dict.fromkeys((*(wanted.measures or DEFAULT_MEASURES), *more)))
+    measures = tuple(dict.fromkeys((*(plan.measures or DEFAULT_MEASURES), *more)))
     with _collection(service, plan) as collection, without_place(collection):
         return evaluate(
-            plan.retriever,
-            wanted.golden,
+            plan.retriever or service.settings.retriever,
+            plan.golden,
             measures=measures,
-            k=wanted.k,
+            k=plan.k,
             collection=collection,
             components=True,
             timeout=SEARCH_S,
-            sample=wanted.sample,
-            split=wanted.split,  # type: ignore[arg-type]  # evaluate() checks it and names the legal values
-            scope=wanted.scope,
-            failed=wanted.failed,  # type: ignore[arg-type]  # likewise
-            allow=wanted.allow,
+            sample=plan.sample,
+            split=plan.split,  # type: ignore[arg-type]  # evaluate() checks it and names the legal values
+            scope=plan.scope,
+            failed=plan.failed,  # type: ignore[arg-type]  # likewise
+            allow=plan.allow,
             # Where projects share a server, an answer from the cache would tell what another project has evaluated.
             cache=service.settings.open,
             watcher=watcher,
@@ -155,16 +143,16 @@ def evaluated(service: Service, plan: Plan, *, watcher: Watcher | None = None, m
 
 
 @contextmanager
-def _collection(service: Service, plan: Plan) -> Iterator[Collection | None]:
+def _collection(service: Service, plan: EvaluationPlan) -> Iterator[Collection | None]:
     """Yield the documents that are searched; those of an upload are indexed in a folder that goes with the evaluation."""
     if plan.documents == "served":
         yield service.searches.documents
-    elif plan.documents == "own" and plan.wanted.uploaded:
+    elif plan.documents == "own" and plan.uploaded:
         with tempfile.TemporaryDirectory(prefix="ringtrue-", ignore_cleanup_errors=True) as folder:
-            yield corpus_of(plan.wanted.golden, Path(folder))
+            yield corpus_of(plan.golden, Path(folder))
     elif plan.documents == "own":
-        collection = corpus_of(plan.wanted.golden, cache_folder() / "corpora")
-        service.searches.check_room(plan.retriever, collection)
+        collection = corpus_of(plan.golden, cache_folder() / "corpora")
+        service.searches.check_room(plan.retriever or service.settings.retriever, collection)
         yield collection
     else:
         yield None
@@ -185,8 +173,7 @@ def kept(
     """
     store, now = service.of(caller), service.now()
     if evaluation.setup.golden.split == "held_out":
-        what = {"retriever": evaluation.setup.retriever}
-        store.add_audit(AuditEntry(timestamp(now), caller.who, LOOK, evaluation.setup.golden.version, what, caller.project))
+        service.note(caller, LOOK, evaluation.setup.golden.version, {"retriever": evaluation.setup.retriever})
     about: dict[str, Any] = {"feature_id": feature_id, "uploaded": uploaded, "project": caller.project}
     row = record_evaluation(store, evaluation, now=now, verdict=verdict, **about)
     service.telemetry.evaluated(caller.project)

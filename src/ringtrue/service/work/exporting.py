@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ringtrue.service.work.logging_in import newest_searches, search_cursor
+from ringtrue.service.routes.queries import newest_searches, search_cursor
 from ringtrue.store import LoggedQuery
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ringtrue.errors import MissingInput
 from ringtrue.rollout.production import set_name
 from ringtrue.service.errors import Refused
+from ringtrue.service.models import wrong_cursor
 from ringtrue.service.work.naming import short
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ SHOWN = ("nDCG@10", "R@10", "RR")
 
 
 @dataclass(frozen=True)
-class Filters:
+class RunFilters:
     """Which runs somebody wants to see; None where it does not matter."""
 
     golden: str | None = None
@@ -46,8 +47,8 @@ class Filters:
 
 
 @dataclass(frozen=True)
-class Found:
-    """Some of the runs, and where they go on."""
+class FoundRuns:
+    """Some of the runs, and the cursor of the next page."""
 
     rows: list[StoredResult]
     next: str | None
@@ -56,45 +57,51 @@ class Found:
 
 
 def find_runs(
-    service: Service, caller: Caller, wanted: Filters, *, sort: str = "-when", cursor: str | None = None, limit: int = 50
-) -> Found:
+    service: Service, caller: Caller, wanted: RunFilters, *, sort: str = "-when", cursor: str | None = None, limit: int = 50
+) -> FoundRuns:
     """Return the runs that are wanted: in the order of time page by page, in any other among the newest 500.
 
-    Raises Refused (422) for a cursor that no page gave and an order that there is not.
+    Raises Refused (422) for an invalid cursor or order.
     """
-    key, most = ORDERS.get(sort.removeprefix("-")), limit
+    key, by_time = ORDERS.get(sort.removeprefix("-")), sort == "-when"
     if key is None:
         raise Refused(422, "invalid_input", f"runs cannot be sorted by '{sort:.40}'; use {', '.join(ORDERS)}")
-    by_time = sort == "-when"
-    rows, after = _read(service, caller, wanted, cursor if by_time else None, most if by_time else MOST_LOOKED_AT)
+    rows, after = newest_runs(
+        service, caller, wanted.hold, limit=limit if by_time else MOST_LOOKED_AT, cursor=cursor if by_time else None
+    )
     if by_time:
-        return Found(rows, after)
+        return FoundRuns(rows, after)
     known = [row for row in rows if key(row) is not None]
     known.sort(key=lambda row: (key(row), row.run_id), reverse=sort.startswith("-"))
-    # What has no such figure comes last, whichever way the others are sorted.
-    return Found([*known, *(row for row in rows if key(row) is None)], None, after is not None)
+    # Runs without the figure come last in either direction.
+    return FoundRuns([*known, *(row for row in rows if key(row) is None)], None, after is not None)
 
 
-def _read(
-    service: Service, caller: Caller, wanted: Filters, cursor: str | None, most: int
+def newest_runs(
+    service: Service,
+    caller: Caller,
+    wanted: Callable[[StoredResult], bool],
+    *,
+    limit: int,
+    cursor: str | None = None,
+    since: str | None = None,
+    most: int = MOST_LOOKED_AT,
 ) -> tuple[list[StoredResult], str | None]:
+    """Return the newest runs that are wanted among the next ``most``, and the cursor behind them if there may be more."""
     store, after, looked = service.of(caller), cursor, 0
     found: list[StoredResult] = []
-    while len(found) <= most and looked < MOST_LOOKED_AT:
+    while len(found) <= limit and looked < most:
         try:
-            rows = store.results(project=caller.project, limit=AT_A_TIME, before=after)
+            rows = store.results(project=caller.project, since=since, limit=AT_A_TIME, before=after)
         except MissingInput:
-            said = f"the cursor {cursor!r:.80} goes on nowhere; start again from the first page"
-            raise Refused(422, "invalid_cursor", said, field="query.cursor") from None
-        found += filter(wanted.hold, rows)
+            raise wrong_cursor() from None
+        found += filter(wanted, rows)
         looked += len(rows)
         if len(rows) < AT_A_TIME:
             after = None
             break
         after = rows[-1].run_id
-    if len(found) > most:
-        return found[:most], found[most - 1].run_id
-    return found, after
+    return (found[:limit], found[limit - 1].run_id) if len(found) > limit else (found, after)
 
 
 def figure(row: StoredResult, name: str) -> float | None:

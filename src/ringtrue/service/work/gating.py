@@ -14,9 +14,8 @@ from pydantic import TypeAdapter
 from ringtrue.answers import Check as CheckAnswer
 from ringtrue.answers import Gated
 from ringtrue.service.models import record_from
-from ringtrue.service.work.evaluating import Plan, evaluated, kept, known, run_named
+from ringtrue.service.work.evaluating import EvaluationPlan, evaluated, kept, known, run_named
 from ringtrue.service.work.library import baseline_named
-from ringtrue.store import AuditEntry, timestamp
 from ringtrue.traffic import marked
 from ringtrue.verdict import Check, Verdict, gate, with_checks
 
@@ -44,7 +43,7 @@ class JudgedRun:
 def gated(
     service: Service,
     caller: Caller,
-    judged: str | Plan,
+    judged: str | EvaluationPlan,
     policy: Policy,
     *,
     baseline: str | None,
@@ -63,21 +62,13 @@ def gated(
     else:
         with marked("gate"):
             evaluation = evaluated(service, judged, watcher=watcher, more=policy.measures)
-        feature_id, uploaded = judged.wanted.feature_id, judged.wanted.uploaded
+        feature_id, uploaded = judged.feature_id, judged.uploaded
     verdict = gate(evaluation, policy, baseline=before)
     if evaluation.cached:
         verdict = with_checks(verdict, (), notes=[f"answers from the cache, recorded at {evaluation.setup.recorded_at}"])
     row = kept(service, caller, evaluation, verdict=verdict, feature_id=feature_id, uploaded=uploaded)
     found = JudgedRun(verdict, evaluation, row.run_id)
-    entry = AuditEntry(
-        timestamp(service.now()),
-        caller.who,
-        VERDICT,
-        found.run_id,
-        asdict(verdict_record(found)) | {"by": baseline},
-        caller.project,
-    )
-    service.of(caller).add_audit(entry)
+    service.note(caller, VERDICT, found.run_id, asdict(verdict_record(found)) | {"by": baseline})
     return found
 
 

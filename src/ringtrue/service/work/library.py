@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.golden import Difference, Report, content_hash, diff, golden_from, load, record_of, shipped, validate
 from ringtrue.service.errors import Refused
-from ringtrue.store import AuditEntry, StoredBaseline, StoredGoldenSet, timestamp
+from ringtrue.store import KeptVersion, StoredBaseline, StoredGoldenSet, timestamp
 from ringtrue.verdict import (
     Baseline,
     BaselineMovement,
@@ -134,18 +134,19 @@ def _versions(known: Sequence[GoldenItem | BaselineItem]) -> str:
 
 def golden_sets(service: Service, caller: Caller) -> list[GoldenItem]:
     """Return every golden set by name, the project's own before a shipped one of the same name."""
-    found: dict[str, GoldenItem] = {}
-    for row in service.of(caller).golden_sets(project=caller.project):
-        first = found.get(row.name)
-        found[row.name] = GoldenItem(
-            row.name,
-            row.version if first is None else first.version,
-            row.created_at if first is None else first.created_at,
-            1 if first is None else first.versions + 1,
-        )
+    rows = _by_name(service.of(caller).golden_sets(project=caller.project))
+    found = {name: GoldenItem(name, some[0].version, some[0].created_at, len(some)) for name, some in rows.items()}
     for name in shipped():
         found.setdefault(name, GoldenItem(name, _came_with_us(name).version, None, 1, shipped=True))
     return [found[name] for name in sorted(found)]
+
+
+def _by_name(rows: Sequence[KeptVersion]) -> dict[str, list[KeptVersion]]:
+    """Return versions by the name of their set or baseline, the last saved first as they come."""
+    found: dict[str, list[KeptVersion]] = {}
+    for row in rows:
+        found.setdefault(row.name, []).append(row)
+    return found
 
 
 def golden_versions(service: Service, caller: Caller, name: str) -> list[GoldenItem]:
@@ -189,7 +190,7 @@ def keep_golden(service: Service, caller: Caller, golden: GoldenSet) -> KeptSet:
         said = f"golden set '{golden.id}' has another version {golden.version} already, and a version never changes; raise it"
         raise Refused(409, "version_taken", said, field="body.version") from None
     if new:
-        _note(service, caller, "golden.upload", f"{golden.id}@{golden.version}", queries=len(golden.queries))
+        service.note(caller, "golden.upload", f"{golden.id}@{golden.version}", {"queries": len(golden.queries)})
     return KeptSet(golden, row.created_at, row.fingerprint, validate(golden), new)
 
 
@@ -211,13 +212,8 @@ def golden_difference(service: Service, caller: Caller, name: str, old: str, new
 
 def baselines(service: Service, caller: Caller) -> list[BaselineItem]:
     """Return every baseline of the project by name, with its last version."""
-    found: dict[str, BaselineItem] = {}
-    for row in service.of(caller).baselines(project=caller.project):
-        first = found.get(row.name)
-        count = 1 if first is None else first.versions + 1
-        version, at = (row.version, row.created_at) if first is None else (first.version, first.created_at)
-        found[row.name] = BaselineItem(row.name, version, at, count)
-    return [found[name] for name in sorted(found)]
+    rows = _by_name(service.of(caller).baselines(project=caller.project))
+    return [BaselineItem(name, some[0].version, some[0].created_at, len(some)) for name, some in sorted(rows.items())]
 
 
 def baseline_versions(service: Service, caller: Caller, name: str) -> list[BaselineItem]:
@@ -242,20 +238,14 @@ def baseline_named(service: Service, caller: Caller, text: str) -> Baseline:
 
 def server_policy(given: Mapping[str, Any] | None = None) -> Policy:
     """Return the rules of the server's ringtrue.toml with those of a request in their place; raises InputError."""
-    from dataclasses import fields
-
-    # Where the file lies is not for callers, who may see what it says wrongly.
     config = load_config()
     known = [item.name for item in fields(Policy)]
     for name in given or ():
         if name not in known:
             raise InputError(f"policy has no '{name[:60]}'; did you mean {nearest(name, known)}?")
     settings = {name: value for name, value in config.gate.items() if name in known}
-    return Policy(**{**settings, **{name: _policy_value(value) for name, value in (given or {}).items()}})
-
-
-def _policy_value(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    lists = {name: tuple(value) if isinstance(value, list) else value for name, value in (given or {}).items()}
+    return Policy(**{**settings, **lists})
 
 
 def keep_baseline(
@@ -296,10 +286,6 @@ def keep_baseline(
     except InputError:
         said = f"baseline '{name}' has another version {number} already, and a version never changes; leave version out"
         raise Refused(409, "version_taken", said, field="body.version") from None
-    _note(service, caller, UPDATE, f"{name}@{number}", reason=made.reason, retriever=made.retriever, run_id=run_id)
+    detail = {"reason": made.reason, "retriever": made.retriever, "run_id": run_id}
+    service.note(caller, UPDATE, f"{name}@{number}", detail)
     return KeptBaseline(name, made, None if old is None else old.version, moves, against)
-
-
-def _note(service: Service, caller: Caller, what: str, subject: str, **detail: Any) -> None:
-    entry = AuditEntry(timestamp(service.now()), caller.who, what, subject, detail, caller.project)
-    service.of(caller).add_audit(entry)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ringtrue.errors import RingtrueError
-from ringtrue.retrieve import canonical
-from ringtrue.retrieve.expression import ALIASES, ALL
+from ringtrue.retrieve import ALIASES, ALL, canonical
 from ringtrue.spec import Expression, Pipeline, Value
 
 

@@ -9,7 +9,7 @@ from ringtrue.golden import worth_judging
 from ringtrue.records import Run
 from ringtrue.review.queue import pairs_of
 from ringtrue.service.work.library import golden_named
-from ringtrue.service.work.reviewing import add_pairs, served_passages
+from ringtrue.service.work.reviewing import queue_of, served_passages
 from ringtrue.service.work.run_cache import answers_of
 
 if TYPE_CHECKING:
@@ -46,4 +46,4 @@ def queue_unjudged(
     said = {doc_id: (run.titles.get(doc_id, ""), text) for run in found for doc_id, text in run.texts.items()}
     passages = said | served_passages(service, (one.doc_id for one in worth[:MOST]))
     items = pairs_of(golden, worth[:MOST], now=service.now(), wanted=wanted, project=caller.project, passages=passages)
-    return Queued(golden.id, len(worth), len(items), add_pairs(service, caller, items))
+    return Queued(golden.id, len(worth), len(items), queue_of(service, caller).add(items))

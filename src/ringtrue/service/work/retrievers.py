@@ -14,13 +14,12 @@ from typing import Any
 
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, SpecError, nearest
-from ringtrue.retrieve import as_expression, canonical
+from ringtrue.retrieve import ALIASES, ALL, as_expression, canonical
 from ringtrue.retrieve.channels.bm25 import LANGUAGES
 from ringtrue.retrieve.channels.dense import FIELDS, STORAGE
 from ringtrue.retrieve.channels.graph import DIRECTIONS
 from ringtrue.retrieve.channels.memory import STRATEGIES
 from ringtrue.retrieve.connectors import RERANKERS
-from ringtrue.retrieve.expression import ALIASES, ALL
 from ringtrue.retrieve.fuse import NORMS
 from ringtrue.service.errors import Refused
 from ringtrue.service.settings import Settings

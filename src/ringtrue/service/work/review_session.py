@@ -1,7 +1,7 @@
-"""A reviewer's desk (G-8): the pair that lies on it, what was said before, and how far the work is.
+"""One reviewer's session: the pair that is kept for them, their last grades, and how far the work is.
 
-A pair may be judged by who holds it. Whoever comes back after the reservation has ended gets it again, unless somebody else has
-taken it or it needs nobody any more.
+Only the reviewer who holds a pair may judge it. After the reservation has ended they get it again, unless somebody else has
+taken it or it has all the grades it needs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ringtrue.golden import rater_name
 from ringtrue.review.queue import RESERVED
 from ringtrue.service.errors import Refused
-from ringtrue.service.work import reviewing
+from ringtrue.service.work.reviewing import queue_of
 from ringtrue.store import ReviewItem, timestamp
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ COMPLETE = "this pair has all the grades it needs"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ReviewProgress:
     """How far a reviewer and the whole queue are."""
 
     today: int
@@ -40,7 +40,7 @@ class Progress:
     left: int
     """Pairs that the reviewer could still judge."""
     elsewhere: int
-    """Those of them that others have on their desks now."""
+    """Those of them that others hold now."""
     done: int
     """Pairs of the queue that need nobody any more."""
     total: int
@@ -49,7 +49,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class OwnGrade:
     """A grade of one's own, with its pair; ``grade`` is None where the pair was rejected."""
 
     item: ReviewItem
@@ -66,8 +66,8 @@ class Said:
 class Overview:
     """How far the work is, and the last things that the reviewer said, the newest first."""
 
-    progress: Progress
-    recent: tuple[Said, ...]
+    progress: ReviewProgress
+    recent: tuple[OwnGrade, ...]
 
 
 def overview(service: Service, caller: Caller) -> Overview:
@@ -75,9 +75,11 @@ def overview(service: Service, caller: Caller) -> Overview:
     store, me, now = service.of(caller), rater_name(caller.who), service.now()
     items = {item.item_key: item for item in store.review_items(project=caller.project)}
     mine = [row for row in store.ratings(project=caller.project) if rater_name(row.reviewer) == me and row.item_key in items]
-    said = [Said(items[row.item_key], row.grade, row.at, row.note) for row in mine if items[row.item_key].state != "rejected"]
+    said = [
+        OwnGrade(items[row.item_key], row.grade, row.at, row.note) for row in mine if items[row.item_key].state != "rejected"
+    ]
     said += [
-        Said(item, None, str(item.metadata.get("rejected_at", "")), str(item.metadata.get("why", "")))
+        OwnGrade(item, None, str(item.metadata.get("rejected_at", "")), str(item.metadata.get("why", "")))
         for item in items.values()
         if item.state == "rejected" and item.metadata.get("rejected_by") == me
     ]
@@ -87,7 +89,7 @@ def overview(service: Service, caller: Caller) -> Overview:
     waiting = [item for item in pending if item.item_key not in judged]
     moment, midnight = timestamp(now), timestamp(now.replace(hour=0, minute=0, second=0, microsecond=0))
     times = sorted(row.at for row in mine)
-    made = Progress(
+    made = ReviewProgress(
         today=sum(at >= midnight for at in times),
         left=len(waiting),
         elsewhere=sum(one.reserved_by not in (None, me) and (one.reserved_until or "") > moment for one in waiting),
@@ -112,16 +114,16 @@ def _pace(times: Sequence[str], now: datetime) -> float | None:
     return median(gaps) if len(gaps) + 1 >= PACE_OF else None
 
 
-def own(service: Service, caller: Caller, key: str) -> Said | None:
+def own(service: Service, caller: Caller, key: str) -> OwnGrade | None:
     """Return what the caller said of a pair; None where nothing."""
     rows = service.of(caller).ratings(project=caller.project, item_keys=[key])
     mine = [row for row in rows if rater_name(row.reviewer) == rater_name(caller.who)]
-    return Said(find(service, caller, key), mine[0].grade, mine[0].at, mine[0].note) if mine else None
+    return OwnGrade(find(service, caller, key), mine[0].grade, mine[0].at, mine[0].note) if mine else None
 
 
 def find(service: Service, caller: Caller, key: str) -> ReviewItem:
     """Return a pair; raises MissingInput."""
-    return reviewing.queue_of(service, caller).find(key)
+    return queue_of(service, caller).find(key)
 
 
 def hold(service: Service, caller: Caller, key: str, *, minutes: float = RESERVED) -> ReviewItem:
@@ -157,7 +159,7 @@ def hold(service: Service, caller: Caller, key: str, *, minutes: float = RESERVE
 def judge(service: Service, caller: Caller, key: str, grade: int, *, note: str = "") -> ReviewItem:
     """Keep what the caller says of a pair that they hold or have judged; raises Refused (409) as ``hold``."""
     hold(service, caller, key)
-    return reviewing.judge(service, caller, key, grade, note=note)
+    return queue_of(service, caller).judge(key, grade, reviewer=caller.who, now=service.now(), note=note)
 
 
 def reject(service: Service, caller: Caller, key: str, *, why: str) -> ReviewItem:
@@ -165,12 +167,12 @@ def reject(service: Service, caller: Caller, key: str, *, why: str) -> ReviewIte
     if not why.strip():
         raise Refused(422, "invalid_input", "say why nobody should judge this pair", field="why")
     hold(service, caller, key)
-    return reviewing.reject(service, caller, key, why=why.strip())
+    return queue_of(service, caller).reject(key, reviewer=caller.who, now=service.now(), why=why.strip())
 
 
 def undo(service: Service, caller: Caller) -> ReviewItem | None:
-    """Take back the last thing that the caller said, and lay its pair on their desk again; None where there is nothing."""
-    item = reviewing.undo(service, caller)
+    """Take back the last thing that the caller said, and hold its pair again; None if there is nothing."""
+    item = queue_of(service, caller).undo(caller.who)
     if item is None:
         return None
     try:

@@ -32,7 +32,7 @@ LARGEST_SET = 20_000
 """Judgments of a set that is kept open."""
 
 
-class Kept(Generic[Value]):
+class WeightedCache(Generic[Value]):
     """The values that were asked for last, within a weight."""
 
     def __init__(self, most: int) -> None:
@@ -60,10 +60,10 @@ class Opened:
     """What one server keeps open."""
 
     def __init__(self) -> None:
-        self.runs: Kept[Evaluation] = Kept(MOST_BYTES)
-        self.comparisons: Kept[Comparison] = Kept(MOST_COMPARISONS)
-        self.reports: Kept[Report] = Kept(MOST_COMPARISONS)
-        self.sets: Kept[KeptSet] = Kept(MOST_SETS * LARGEST_SET)
+        self.runs: WeightedCache[Evaluation] = WeightedCache(MOST_BYTES)
+        self.comparisons: WeightedCache[Comparison] = WeightedCache(MOST_COMPARISONS)
+        self.reports: WeightedCache[Report] = WeightedCache(MOST_COMPARISONS)
+        self.sets: WeightedCache[KeptSet] = WeightedCache(MOST_SETS * LARGEST_SET)
 
 
 _OPENED: WeakKeyDictionary[Any, Opened] = WeakKeyDictionary()

@@ -3,14 +3,12 @@
 from alembic import context
 
 from ringtrue.store.schema import VERSION_TABLE
-from ringtrue.store.tables import METADATA
 
 
 def run() -> None:
     """Run the migrations on the store's own connection."""
     context.configure(
         connection=context.config.attributes["connection"],
-        target_metadata=METADATA,
         version_table=VERSION_TABLE,
         transactional_ddl=True,
     )

@@ -11,8 +11,9 @@ import pytest
 
 from made_memories import WORDS, memory, store
 from ringtrue.memory.hook import cache
+from ringtrue.memory.hook.cache import open_index
 from ringtrue.memory.hook.files import find, load, remove, update, write
-from ringtrue.memory.hook.index import Index, open_index
+from ringtrue.memory.hook.index import Index
 from ringtrue.memory.hook.memory import Memory, MemoryFault, changed
 from ringtrue.memory.hook.settings import Settings
 
@@ -43,7 +44,7 @@ def check(root: str, settings: Settings = SETTINGS) -> Index:
     """Assert that the cached index answers as one built from the files does, bit for bit; return it."""
     index = open_index(root, settings)
     fresh = Index(load(root, settings).memories, settings)
-    assert isinstance(index, cache.Cached)
+    assert isinstance(index, cache.CachedIndex)
     assert answers(index) == answers(fresh)
     assert len(index) == len(fresh)
     assert index.memories == fresh.memories
@@ -70,7 +71,7 @@ def test_a3_the_cache_answers_like_a_rebuild_and_is_used_again(root: str) -> Non
 def test_a3_a_small_store_has_no_cache(tmp_path: Path) -> None:
     store(tmp_path, 5)
     index = open_index(str(tmp_path), SETTINGS)
-    assert not isinstance(index, cache.Cached)
+    assert not isinstance(index, cache.CachedIndex)
     assert index.stamp.startswith("5-")
     assert not (tmp_path / ".ringtrue").exists()
 
@@ -189,7 +190,7 @@ def test_a3_where_the_cache_cannot_be_written_the_index_is_in_memory(root: str, 
         (tmp_path / "elsewhere").mkdir()
         place.symlink_to(tmp_path / "elsewhere")
     index = open_index(root, SETTINGS)
-    assert not isinstance(index, cache.Cached)
+    assert not isinstance(index, cache.CachedIndex)
     assert answers(index) == answers(Index(load(root, SETTINGS).memories, SETTINGS))
     if blocked == "link":
         assert os.listdir(tmp_path / "elsewhere") == []
@@ -197,7 +198,7 @@ def test_a3_where_the_cache_cannot_be_written_the_index_is_in_memory(root: str, 
 
 def test_a3_without_fts5_the_index_is_in_memory(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "tables", lambda db, more="": False)
-    assert not isinstance(open_index(root, SETTINGS), cache.Cached)
+    assert not isinstance(open_index(root, SETTINGS), cache.CachedIndex)
 
 
 def test_a3_making_the_cache_of_a_large_folder_goes_on_where_time_ran_out(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +208,7 @@ def test_a3_making_the_cache_of_a_large_folder_goes_on_where_time_ran_out(root: 
         open_index(root, SETTINGS, seconds=30)
     with pytest.raises(MemoryFault, match="60 are done"):
         open_index(root, SETTINGS, seconds=30)
-    assert isinstance(open_index(root, SETTINGS, seconds=30), cache.Cached)
+    assert isinstance(open_index(root, SETTINGS, seconds=30), cache.CachedIndex)
     check(root)
 
 
@@ -246,13 +247,13 @@ def test_the_python_of_a_hook_and_this_one_share_the_cache(root: str) -> None:
     code = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from hook.index import open_index
+from hook.cache import open_index
 from hook.settings import Settings
 print(type(open_index(sys.argv[2], Settings())).__name__)
 """
     folder = str(Path(cache.__file__).parent.parent)
     answer = subprocess.run([sys.executable, "-I", "-S", "-c", code, folder, root], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "Cached"
+    assert answer.stdout.strip() == "CachedIndex"
     assert made(root) == before
 
 

@@ -41,7 +41,7 @@ def test_a3_a_copied_folder_searches_without_the_package(tmp_path: Path) -> None
     code = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from hook.index import open_index
+from hook.cache import open_index
 from hook.settings import Settings
 print([found.memory.id for found in open_index(sys.argv[2], Settings()).search("session state", k=3, now=0.0)])
 """

@@ -139,7 +139,6 @@ def test_a3_the_older_points_answer_where_fts5_is_missing(monkeypatch: pytest.Mo
     assert ids(memories, "ledger", strategy="title_tags") == ["tag", "title", "body", "part"]
     monkeypatch.setattr(index_module, "tables", lambda db, more="": False)
     index = Index(memories, Settings())
-    assert index.strategy == "title_tags"
     assert sorted(found.memory.id for found in index.search("ledger", k=9, now=NOW)) == sorted(expected)
 
 

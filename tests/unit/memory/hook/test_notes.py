@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringtrue.memory.hook.index import open_index
+from ringtrue.memory.hook.cache import open_index
 from ringtrue.memory.hook.memory import MemoryFault
 from ringtrue.memory.hook.notes import from_note, front_faults, front_matter
 from ringtrue.memory.hook.settings import Settings

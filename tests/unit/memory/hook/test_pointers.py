@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 from xml.etree import ElementTree
 
-from ringtrue.memory.hook.index import Found
+from ringtrue.memory.hook.index import MemoryHit
 from ringtrue.memory.hook.memory import Memory
 from ringtrue.memory.hook.pointers import LIMIT, context_block, hint_block
-from ringtrue.memory.hook.threshold import Decision
+from ringtrue.memory.hook.threshold import HookDecision
 
 ROOT = "/projects/shop/.claude/memory"
 
 
-def shown(*memories: Memory, confidence: str = "high") -> Decision:
-    hits = [Found(memory, 1.0, rank) for rank, memory in enumerate(memories, 1)]
-    return Decision(
+def shown(*memories: Memory, confidence: str = "high") -> HookDecision:
+    hits = [MemoryHit(memory, 1.0, rank) for rank, memory in enumerate(memories, 1)]
+    return HookDecision(
         reason="stands out", inject=hits, evidence=[1.0] * len(hits), confidence=[confidence] * len(hits), level=0.3
     )
 
@@ -38,7 +38,7 @@ def test_a5_a_pointer_has_category_title_path_tags_and_confidence_and_not_the_bo
 
 
 def test_a5_nothing_shown_is_no_text_at_all() -> None:
-    assert context_block(Decision(reason="nothing stands out"), ROOT) == ""
+    assert context_block(HookDecision(reason="nothing stands out"), ROOT) == ""
 
 
 def test_trap_40_stored_text_is_named_as_data_and_cannot_leave_its_element() -> None:

@@ -33,10 +33,10 @@ from redteam.plant import (
     texts,
 )
 from ringtrue.memory.hook.cache import FILE as CACHE
+from ringtrue.memory.hook.cache import open_index
 from ringtrue.memory.hook.files import write
 from ringtrue.memory.hook.guard import find_secrets
 from ringtrue.memory.hook.hook import main
-from ringtrue.memory.hook.index import open_index
 from ringtrue.memory.hook.memory import Memory, MemoryFault, changed
 from ringtrue.memory.hook.settings import Settings
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ringtrue.memory.hook.settings import AutoInject, Search, Settings, TranscriptContext, from_section, read_settings
+from ringtrue.memory.hook.settings import AutoInject, OnDemand, Settings, TranscriptContext, from_section, read_settings
 
 
 def written(tmp_path: Path, value: Any) -> tuple[Settings, list[str]]:
@@ -21,7 +21,7 @@ def test_a3_the_defaults_are_those_of_the_specification(tmp_path: Path) -> None:
     assert (settings.match_strategy, settings.threshold, settings.hint) == ("fts5_bm25", "null", False)
     assert (settings.column_weights, settings.body_max_chars, settings.query_max_tokens) == ((5.0, 3.0, 1.0), 2000, 15)
     assert settings.auto_inject == AutoInject(min_score_abs=0.5, relative_cutoff=0.6, max_results=3)
-    assert settings.search == Search(min_score_abs=0.1, max_results=10, query_max_tokens=20)
+    assert settings.search == OnDemand(min_score_abs=0.1, max_results=10, query_max_tokens=20)
     assert settings.transcript_context == TranscriptContext(enabled=True, max_turns=3, tail_bytes=8192)
     assert settings.retention_days == {"session_summary": 90}
     assert not settings.related_files_boost
@@ -46,7 +46,7 @@ def test_a3_every_setting_can_be_set(tmp_path: Path) -> None:
     assert (settings.enabled, settings.match_strategy, settings.threshold, settings.hint) == (False, "hybrid", "fixed", True)
     assert (settings.column_weights, settings.body_max_chars, settings.query_max_tokens) == ((7.0, 3.0, 2.0), 500, 9)
     assert settings.auto_inject == AutoInject(min_score_abs=1.0, relative_cutoff=0.8, max_results=2)
-    assert settings.search == Search(min_score_abs=0.0, max_results=20, query_max_tokens=30)
+    assert settings.search == OnDemand(min_score_abs=0.0, max_results=20, query_max_tokens=30)
     assert settings.transcript_context == TranscriptContext(enabled=False, max_turns=2, tail_bytes=4096)
     assert settings.retention_days == {"session_summary": 90, "runbook": 365}
     assert settings.related_files_boost

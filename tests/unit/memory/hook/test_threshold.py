@@ -6,18 +6,32 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ringtrue.memory.hook.evidence import Said, evidence, stem, weights, words_of
-from ringtrue.memory.hook.index import Found, Index, open_index
+from ringtrue.memory.hook.cache import open_index
+from ringtrue.memory.hook.evidence import MemoryWords, evidence, weights, words_of
+from ringtrue.memory.hook.index import Index, MemoryHit
 from ringtrue.memory.hook.memory import Memory, from_record
+from ringtrue.memory.hook.null_level import (
+    DRAWS,
+    PERCENTILE,
+    SAMPLE,
+    EvidenceTable,
+    Level,
+    draw_level,
+    drawn_text,
+    null_level,
+    random_shares,
+)
+from ringtrue.memory.hook.rarity import stem
 from ringtrue.memory.hook.respond import enriched
 from ringtrue.memory.hook.settings import AutoInject, Settings
-from ringtrue.memory.hook.threshold import DRAWS, PERCENTILE, SAMPLE, Decision, Level, decide, draw_level, null_level
+from ringtrue.memory.hook.threshold import HookDecision, decide
 
 ROOT = Path(__file__).parents[4]
 SETS = ROOT / "src" / "ringtrue" / "golden" / "sets"
@@ -75,7 +89,7 @@ OFF_TOPIC = [question for question, _, relevant in bench_questions() if not rele
 """Eleven prompts that no memory here answers; the glasshouse has one about notifications in an app."""
 
 
-def ask(index: Index, text: str, level: Level, settings: Settings = SETTINGS, **more: Any) -> Decision:
+def ask(index: Index, text: str, level: Level, settings: Settings = SETTINGS, **more: Any) -> HookDecision:
     return decide(index, index.search(text, k=10, now=0.0), text, settings, level=level, **more)
 
 
@@ -204,9 +218,9 @@ def test_trap_28_a_single_weak_hit_is_never_of_high_confidence() -> None:
     index = Index([memory], SETTINGS)
     weak = "does redis matter for the colour of the landing page or the font of its headings?"
     fixed = Settings(threshold="fixed", auto_inject=AutoInject(min_score_abs=0.0), retention_days={})
-    shown = decide(index, [Found(memory, 9.0, 1)], weak, fixed)
+    shown = decide(index, [MemoryHit(memory, 9.0, 1)], weak, fixed)
     assert shown.confidence == ["low"]
-    assert not decide(index, [Found(memory, 9.0, 1)], weak, SETTINGS).inject
+    assert not decide(index, [MemoryHit(memory, 9.0, 1)], weak, SETTINGS).inject
 
 
 def test_a4_fixed_keeps_the_scores_of_before() -> None:
@@ -215,7 +229,7 @@ def test_a4_fixed_keeps_the_scores_of_before() -> None:
     fixed = Settings(threshold="fixed", retention_days={})
 
     def shown(*scores: float) -> list[float]:
-        hits = [Found(memory, score, rank) for rank, (memory, score) in enumerate(zip(memories, scores, strict=False), 1)]
+        hits = [MemoryHit(memory, score, rank) for rank, (memory, score) in enumerate(zip(memories, scores, strict=False), 1)]
         return [hit.score for hit in decide(index, hits, "redis cache", fixed).inject]
 
     assert shown(0.49) == []
@@ -255,24 +269,20 @@ def test_a4_the_null_distribution_has_at_least_two_hundred_draws_and_the_99th_pe
 
 def test_a4_the_level_is_that_of_the_99th_percentile_of_drawn_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other draws than those it was made from pass it about once in a hundred times."""
-    from ringtrue.memory.hook import threshold
-
-    said = [Said(memory, 2000) for memory in bench() if memory.status == "active"]
+    said = [MemoryWords(memory, 2000) for memory in bench() if memory.status == "active"]
     level = draw_level(bench(), 2000, total=len(bench()))
-    table, dice = threshold._Table(said), threshold._Dice(20261116)
-    own = [short for one in said for short in one.places]
-    passed = sum(table.best(threshold._text(dice, own)) > level.value for _ in range(4000))
+    table, dice = EvidenceTable(said), random_shares(20261116)
+    passed = sum(table.best(drawn_text(dice, table.own_words)) > level.value for _ in range(4000))
     assert 0.004 < passed / 4000 < 0.02
 
 
 def test_a4_drawn_texts_are_judged_as_real_ones_are() -> None:
-    from ringtrue.memory.hook import threshold
-
-    said = [Said(memory, 2000) for memory in bench()]
-    table = threshold._Table(said)
+    said = [MemoryWords(memory, 2000) for memory in bench()]
+    table = EvidenceTable(said)
+    counts = Counter(short for one in said for short in one.places)
     for text in ("auth config for the queue", "rows of one tenant", "migration lock timeout redis", "authentication"):
         words = words_of(text, 15)
-        weighed = weights(words, table._counts, len(said))
+        weighed = weights(words, counts, len(said))
         assert table.best(words) == pytest.approx(max(evidence(words, weighed, one) for one in said))
 
 
@@ -287,7 +297,7 @@ def test_a4_the_level_of_a_sample_is_near_that_of_the_whole_store() -> None:
 def test_a4_the_level_does_not_depend_on_how_python_orders_sets() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from ringtrue.memory.hook.memory import Memory\nfrom ringtrue.memory.hook.threshold import draw_level\n"
+        "from ringtrue.memory.hook.memory import Memory\nfrom ringtrue.memory.hook.null_level import draw_level\n"
         "m = [Memory(id=str(i), category='decision', title=f'Cache {i}', body=f'job {i} ran full') for i in range(9)]\n"
         "print(repr(draw_level(m, 2000, total=9).value))"
     )
@@ -320,10 +330,10 @@ def test_a4_the_level_is_kept_until_the_store_changes(tmp_path: Path, monkeypatc
     kept = tmp_path / ".ringtrue" / "null.json"
     before = kept.read_bytes()
 
-    from ringtrue.memory.hook import threshold
+    from ringtrue.memory.hook import null_level as module
 
     with monkeypatch.context() as patch:
-        patch.setattr(threshold, "draw", lambda *_, **__: pytest.fail("it was kept"))
+        patch.setattr(module, "draw_level", lambda *_, **__: pytest.fail("it was kept"))
         again = null_level(open_index(str(tmp_path), SETTINGS), SETTINGS, root=str(tmp_path))
     assert (again.value, again.shares, again.size) == (first.value, first.shares, first.size)
 
@@ -379,7 +389,7 @@ def test_a4_forms_of_a_word_are_one_word(one: str, other: str) -> None:
 
 
 def test_a4_the_beginning_of_a_word_counts_less_than_the_word() -> None:
-    said = Said(Memory(id="a", category="decision", title="Authentication by token", body=""), 2000)
+    said = MemoryWords(Memory(id="a", category="decision", title="Authentication by token", body=""), 2000)
     assert 0 < said.counts("auth") < said.counts("authentication") == 1.0
     assert said.counts("aut") == said.counts("author") == 0.0
 
@@ -391,16 +401,16 @@ def retitled(memory: Memory) -> Memory:
 def test_a4_a_change_outside_the_sample_of_a_large_folder_draws_nothing_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ringtrue.memory.hook import threshold
+    from ringtrue.memory.hook import null_level as module
 
     memories = store(bench()[0], SAMPLE + 40)
     write(tmp_path, *memories)
     root, draws = str(tmp_path), []
     first = null_level(open_index(root, SETTINGS), SETTINGS, root=root)
-    in_order = sorted(memories, key=lambda memory: (threshold._checksum(memory.id), memory.id))
+    in_order = sorted(memories, key=lambda memory: (module._checksum(memory.id), memory.id))
     outside, inside = in_order[-1], in_order[0]
-    real = threshold.draw
-    monkeypatch.setattr(threshold, "draw", lambda *given: (draws.append(given), real(*given))[1])
+    real = module.draw_level
+    monkeypatch.setattr(module, "draw_level", lambda *given, **more: (draws.append(given), real(*given, **more))[1])
     write(tmp_path, retitled(outside))
     assert null_level(open_index(root, SETTINGS), SETTINGS, root=root).value == first.value
     (tmp_path / outside.category / f"{outside.id}.json").unlink()

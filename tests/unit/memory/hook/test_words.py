@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringtrue.memory.hook.evidence import Said, words_of
+from ringtrue.memory.hook.evidence import MemoryWords, words_of
 from ringtrue.memory.hook.index import Index
 from ringtrue.memory.hook.memory import Memory
 from ringtrue.memory.hook.settings import Settings
@@ -111,7 +111,7 @@ def test_a3_numbers_in_the_plural_and_letters_with_a_hyphen_are_the_same_word(qu
         Memory(id="no", category="decision", title="x", body=""),
     ]
     assert [one.memory.id for one in Index(memories, Settings()).search(query, k=5, now=0.0)] == ["it"]
-    assert Said(memories[0], 2000).counts(words_of(query, 15)[0]) == 1.0
+    assert MemoryWords(memories[0], 2000).counts(words_of(query, 15)[0]) == 1.0
 
 
 @pytest.mark.parametrize(

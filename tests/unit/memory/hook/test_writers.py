@@ -16,7 +16,7 @@ root = sys.argv[2]
 import sqlite3
 from hook import cache
 from hook.files import load, update, write
-from hook.index import open_index
+from hook.cache import open_index
 from hook.memory import Memory, MemoryFault, changed
 from hook.settings import Settings
 cache.PAYS_FROM = 20

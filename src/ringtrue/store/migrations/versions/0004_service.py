@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
 from alembic import op
+
+from ringtrue.store.migrations.columns import binary, create_table, integer, number, one_of, text
 
 revision = "0004"
 down_revision = "0003"
@@ -29,93 +30,48 @@ COUNTED_BY = ("tool_name", "result_count", "degraded", "total_latency_ms", "qual
 def upgrade() -> None:
     op.drop_index("idx_eval_queries_project", "eval_queries")
     op.create_index("idx_eval_queries_project", "eval_queries", ["project", "created_at", "query_id", *COUNTED_BY])
-    _table(
-        "runs",
-        _text("run_id"),
-        _text("name"),
-        _text("created_at"),
-        sa.Column("content", sa.LargeBinary(), nullable=False),
-        unique=("run_id",),
-    )
-    _table(
+    create_table("runs", text("run_id", "name", "created_at"), binary("content"), unique=["run_id"])
+    create_table(
         "jobs",
-        _text("job_id"),
-        _text("kind"),
-        _text("state"),
-        _text("created_at"),
-        _text("updated_at"),
-        _text("who", default=""),
-        _text("request", default="{}"),
-        sa.Column("done", sa.Integer(), server_default=sa.text("0"), nullable=False),
-        sa.Column("total", sa.Integer(), nullable=True),
-        _text("says", default=""),
-        sa.Column("result", sa.Text(), nullable=True),
-        sa.Column("error", sa.Text(), nullable=True),
-        sa.CheckConstraint(
-            "state IN ('queued', 'running', 'done', 'failed', 'cancelled', 'interrupted')", name=op.f("ck_jobs_state")
-        ),
-        unique=("job_id",),
+        text("job_id", "kind", "state", "created_at", "updated_at"),
+        text("who", default=""),
+        text("request", default="{}"),
+        integer("done", default="0"),
+        integer("total", null=True),
+        text("says", default=""),
+        text("result", "error", null=True),
+        unique=["job_id"],
+        checks={"state": one_of("state", "queued", "running", "done", "failed", "cancelled", "interrupted")},
+        indexes={"jobs_project": ["project", "created_at", "id"]},
     )
-    op.create_index("idx_jobs_project", "jobs", ["project", "created_at", "id"])
-    _table(
+    create_table(
         "replies",
-        _text("key"),
-        _text("route"),
-        _text("fingerprint"),
-        sa.Column("status", sa.Integer(), nullable=True),
-        sa.Column("body", sa.LargeBinary(), nullable=False),
-        _text("created_at"),
-        unique=("key",),
+        text("key", "route", "fingerprint"),
+        integer("status", null=True),
+        binary("body"),
+        text("created_at"),
+        unique=["key"],
+        indexes={"replies_created": ["created_at"]},
     )
-    op.create_index("idx_replies_created", "replies", ["created_at"])
-    _table(
+    create_table(
         "history",
-        _text("series"),
-        _text("at"),
-        _text("labels", default="{}"),
-        _number("value", nullable=False),
-        unique=("series", "at", "labels"),
+        text("series", "at"),
+        text("labels", default="{}"),
+        number("value"),
+        unique=["series", "at", "labels"],
     )
-    _table(
+    create_table(
         "test_points",
-        _text("feature_id"),
-        sa.Column("sample_count", sa.Integer(), nullable=False),
-        _text("at"),
-        _number("llr", nullable=False),
-        _number("estimate"),
-        _number("low"),
-        _number("high"),
-        sa.ForeignKeyConstraint(
-            ["project", "feature_id"],
-            ["eval_ab_tests.project", "eval_ab_tests.feature_id"],
-            name=op.f("fk_test_points_eval_ab_tests"),
-            ondelete="CASCADE",
-        ),
-        unique=("feature_id", "sample_count"),
+        text("feature_id"),
+        integer("sample_count"),
+        text("at"),
+        number("llr"),
+        number("estimate", "low", "high", null=True),
+        unique=["feature_id", "sample_count"],
+        parent=("eval_ab_tests", "feature_id"),
     )
     if op.get_context().dialect.name == "postgresql":
         for table in PROJECT_TABLES:
             op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
             op.execute(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")  # the owner, who the store is, would pass otherwise
             op.execute(f"CREATE POLICY ringtrue_project ON {table} USING ({VISIBLE}) WITH CHECK ({VISIBLE})")
-
-
-def _table(name: str, *items: sa.schema.SchemaItem, unique: tuple[str, ...]) -> None:
-    key = ("project", *unique)
-    op.create_table(
-        name,
-        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), sa.Identity(always=False), nullable=False),
-        sa.Column("project", sa.Text(), nullable=False),
-        *items,
-        sa.PrimaryKeyConstraint("id", name=op.f(f"pk_{name}")),
-        sa.UniqueConstraint(*key, name=op.f(f"uq_{name}_{'_'.join(key)}")),
-        sqlite_autoincrement=True,
-    )
-
-
-def _text(name: str, *, default: str | None = None) -> sa.Column[str]:
-    return sa.Column(name, sa.Text(), server_default=None if default is None else sa.text(f"'{default}'"), nullable=False)
-
-
-def _number(name: str, *, nullable: bool = True) -> sa.Column[float]:
-    return sa.Column(name, sa.Double().with_variant(sa.REAL(), "sqlite"), nullable=nullable)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from ringtrue.errors import CannotDecide, InputError
-from ringtrue.retrieve.collection import Collection
+from ringtrue.retrieve.documents import DocumentStore
 
 Progress = Callable[[int], None]
 T = TypeVar("T")
@@ -33,7 +33,7 @@ _UNREADABLE = (OSError, ValueError, sqlite3.Error)
 
 
 @dataclass(frozen=True)
-class State:
+class IndexState:
     """What an index on disk holds."""
 
     place: str
@@ -41,7 +41,7 @@ class State:
     count: int
 
 
-class Snapshot(Protocol):
+class LoadedIndex(Protocol):
     """What is loaded of an index."""
 
     @property
@@ -49,16 +49,16 @@ class Snapshot(Protocol):
         """The documents by their rows."""
 
 
-S = TypeVar("S", bound=Snapshot)
+S = TypeVar("S", bound=LoadedIndex)
 
 
-class Kept(ABC, Generic[S]):
+class StoredIndex(ABC, Generic[S]):
     """An index of one collection; ``S`` is what is loaded of it."""
 
-    def __init__(self, collection: Collection, label: str) -> None:
+    def __init__(self, collection: DocumentStore, label: str) -> None:
         self.collection = collection
         self.folder = collection.folder / "indexes" / label
-        self._loaded: tuple[int | None, State, S] | None = None
+        self._loaded: tuple[int | None, IndexState, S] | None = None
         self._lock = threading.RLock()
 
     @abstractmethod
@@ -109,7 +109,7 @@ class Kept(ABC, Generic[S]):
                 self._loaded = loaded = (version if current else None), state, snapshot
             return loaded[2]
 
-    def _update(self, loaded: tuple[int | None, State, S] | None, progress: Progress | None) -> tuple[State, S]:
+    def _update(self, loaded: tuple[int | None, IndexState, S] | None, progress: Progress | None) -> tuple[IndexState, S]:
         generation, _ = self.collection.generations()
         state = self._state(generation)
         if state is None or state.generation < generation:
@@ -123,7 +123,9 @@ class Kept(ABC, Generic[S]):
                     raise CannotDecide(f"{self.collection.folder}: is being written for the first time; search when it is done")
         return self._opened(state, loaded, progress)
 
-    def _opened(self, state: State, loaded: tuple[int | None, State, S] | None, progress: Progress | None) -> tuple[State, S]:
+    def _opened(
+        self, state: IndexState, loaded: tuple[int | None, IndexState, S] | None, progress: Progress | None
+    ) -> tuple[IndexState, S]:
         if loaded is not None and loaded[1] == state:
             return loaded[1], loaded[2]
         for attempt in range(4):
@@ -145,11 +147,11 @@ class Kept(ABC, Generic[S]):
                 state = newer or state
         raise CannotDecide(f"{self.folder}: is made anew again and again; search when the others are done")
 
-    def _state(self, generation: int) -> State | None:
+    def _state(self, generation: int) -> IndexState | None:
         """Return what the index says it holds; nothing where that cannot be, like a generation yet to come."""
         try:
             found = json.loads((self.folder / "state.json").read_text(encoding="utf-8"))
-            state = State(found["place"], found["generation"], found["count"])
+            state = IndexState(found["place"], found["generation"], found["count"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
         whole = (
@@ -158,7 +160,7 @@ class Kept(ABC, Generic[S]):
         )
         return state if whole and isinstance(state.place, str) and Path(state.place).name == state.place else None
 
-    def _build(self, progress: Progress | None, *, anew: bool = False) -> State:
+    def _build(self, progress: Progress | None, *, anew: bool = False) -> IndexState:
         generation, rewritten = self.collection.generations()
         state = None if anew else self._state(generation)
         if state is not None and state.generation == generation:
@@ -175,7 +177,7 @@ class Kept(ABC, Generic[S]):
                     place = self.folder / f"g{generation}.{number}"
                 place.mkdir(parents=True)
                 count = self.fill(place, since=0, before=0, progress=progress)
-            state = State(place.name, generation, count)
+            state = IndexState(place.name, generation, count)
             scratch = self.folder / "state.json.new"
             scratch.write_text(json.dumps(vars(state)), encoding="utf-8")
             scratch.replace(self.folder / "state.json")
@@ -187,13 +189,13 @@ class Kept(ABC, Generic[S]):
         return state
 
 
-class Followed(Generic[T]):
+class CachedView(Generic[T]):
     """Something made from a collection and kept in memory until the collection changes.
 
-    ``Followed(collection, collection.metadata)()`` reads the metadata once, and again only after a write.
+    ``CachedView(collection, collection.metadata)()`` reads the metadata once, and again only after a write.
     """
 
-    def __init__(self, collection: Collection, make: Callable[[], T]) -> None:
+    def __init__(self, collection: DocumentStore, make: Callable[[], T]) -> None:
         self.collection, self.make = collection, make
         self._made: tuple[int, T] | None = None
         self._lock = threading.Lock()
@@ -208,11 +210,11 @@ class Followed(Generic[T]):
             return self._made[1]
 
 
-def indexes_of(retriever: Any) -> list[Kept[Any]]:
+def indexes_of(retriever: Any) -> list[StoredIndex[Any]]:
     """Return every index under a retriever, each once."""
-    if isinstance(retriever, Kept):
+    if isinstance(retriever, StoredIndex):
         return [retriever]
-    found: dict[Path, Kept[Any]] = {}
+    found: dict[Path, StoredIndex[Any]] = {}
     for part in getattr(retriever, "parts", ()):
         for index in indexes_of(part):
             found.setdefault(index.folder, index)

@@ -1,4 +1,4 @@
-"""How the platform and this server are: health for everybody, diagnostics for whoever runs it."""
+"""``/v1/health``, ``/v1/diagnostics`` and ``/v1/audit``: how the platform and this server are, and who changed what."""
 
 from __future__ import annotations
 
@@ -8,32 +8,44 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
-from ringtrue.answers import Diagnostics, HealthPart, IntakeState
+from fastapi import APIRouter, Query
+
+from ringtrue.answers import AuditEntry, Diagnostics, HealthPart, HealthState
 from ringtrue.memory.signals import health_with_memory
-from ringtrue.rollout import Health, health_of, review_and_evaluation
-from ringtrue.service.errors import Refused, clean
-from ringtrue.service.models import record_from
-from ringtrue.service.work.logging_in import bad_cursor, is_moment
-from ringtrue.store import AuditEntry, timestamp
+from ringtrue.rollout import health_of, review_and_evaluation
+from ringtrue.service.auth import Admin, Caller, Reader
+from ringtrue.service.context import Here, Service
+from ringtrue.service.errors import ERRORS, Refused, clean
+from ringtrue.service.incoming import At, is_moment
+from ringtrue.service.models import Cursor, Limit, Page, wrong_cursor
+from ringtrue.store import timestamp
 
-if TYPE_CHECKING:
-    from ringtrue.service.auth import Caller
-    from ringtrue.service.context import Service
-
+router = APIRouter(prefix="/v1", responses=ERRORS)
 PACKAGES = ("ringtrue", "fastapi", "starlette", "uvicorn", "pydantic", "SQLAlchemy", "psycopg", "prometheus_client")
+SHOWN = (
+    "host", "port", "project", "https", "hosts", "proxies", "retriever", "prefix", "gauges", "history_seconds", "body_limit",
+    "time_limit", "at_once", "jobs", "rates", "demo",
+)  # fmt: skip
+"""Settings that whoever runs the server may see: none holds a secret or a path."""
 JOBS = 200
 """The newest jobs that are counted."""
 
 
-def health(service: Service, caller: Caller) -> Health:
-    """Return the health of the caller's project, with the documents that are served and the memory if it is used."""
+@router.get("/health", tags=["health"])
+def health(service: Here, caller: Reader) -> HealthState:
+    """Look at the log, losses, evaluation, gate, reviews, shadow, tests, rollout, index and schema.
+
+    The parts `constitutional` and `memory` are there as soon as the project uses the agent memory.
+
+    The status is 200 whatever the state is; `/healthz` and `/readyz` are for supervisors.
+    """
     store, settings, now = service.of(caller), service.settings, service.now()
     served = settings.retriever
     found = health_of(store, now=now, project=caller.project, index=settings.folder, retriever=served, served=served)
     found = health_with_memory(found, store, project=caller.project, now=now)
-    return Health(tuple(_public(service, part) for part in found.parts))
+    return HealthState(found.state, caller.project, tuple(_public(service, part) for part in found.parts))
 
 
 def _public(service: Service, part: HealthPart) -> HealthPart:
@@ -60,14 +72,11 @@ def runs_the_server(service: Service, caller: Caller) -> bool:
     return caller.may("admin") and caller.project == service.settings.project
 
 
-def diagnosis(service: Service, caller: Caller) -> Diagnostics:
-    """Return versions, schema, uptime, the intake's figures, jobs by state, the settings without secrets and places, and the
-    review backlog and newest evaluation of the caller's project.
-
-    The intake is everybody's, and its figures would tell one project how much the others log. Raises Refused for those who
-    do not run the server.
-    """
-    settings = service.settings
+@router.get("/diagnostics", tags=["diagnostics"])
+def diagnostics(service: Here, caller: Admin) -> Diagnostics:
+    """Return what whoever runs this server wants to know of it."""
+    # The intake serves all projects, and its figures would tell one project how much the others log.
+    settings, shown = service.settings, asdict(service.settings)
     if not runs_the_server(service, caller):
         raise Refused(
             403, "forbidden", "this tells of all projects; it needs a key of the one that the server was started with"
@@ -80,28 +89,13 @@ def diagnosis(service: Service, caller: Caller) -> Diagnostics:
         database_schema=service.store.schema_version(),
         started_at=timestamp(service.started_at),
         uptime_s=(service.now() - service.started_at).total_seconds(),
-        intake=record_from(IntakeState, service.intake.figures),
+        intake=service.intake.figures,
         jobs=dict(sorted(jobs.items())),
-        settings={
-            "host": settings.host,
-            "port": settings.port,
-            "project": settings.project,
+        settings={name: shown[name] for name in SHOWN}
+        | {
             "keys": not settings.open,
-            "https": settings.https,
-            "hosts": list(settings.hosts),
-            "proxies": list(settings.proxies),
-            "retriever": settings.retriever,
             "serves_folder": settings.folder is not None,
             "serves_golden": settings.golden is not None,
-            "prefix": settings.prefix,
-            "gauges": dict(settings.gauges),
-            "history_seconds": settings.history_seconds,
-            "body_limit": settings.body_limit,
-            "time_limit": settings.time_limit,
-            "at_once": settings.at_once,
-            "jobs": settings.jobs,
-            "rates": asdict(settings.rates),
-            "demo": settings.demo,
         },
         backlog=known["backlog"],
         evaluation=known["evaluation"],
@@ -119,30 +113,30 @@ def _versions() -> list[tuple[str, str]]:
     return found
 
 
+@router.get("/audit", tags=["audit"])
 def audit_trail(
-    service: Service,
-    caller: Caller,
-    *,
-    limit: int,
-    before: str | None = None,
-    subject: str | None = None,
-    what: str | None = None,
-    since: str | None = None,
-) -> tuple[list[AuditEntry], str | None]:
-    """Return who changed what, the newest first, and the cursor behind them where there are more."""
+    service: Here,
+    caller: Admin,
+    subject: Annotated[str | None, Query(max_length=300)] = None,
+    what: Annotated[str | None, Query(max_length=200)] = None,
+    since: Annotated[At | None, Query()] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[AuditEntry]:
+    """List changes, the newest first."""
     at, seen = None, 0
-    if before is not None:
-        at, mark, count = before.rpartition("~")
+    if cursor is not None:
+        at, mark, count = cursor.rpartition("~")
         if not mark or not is_moment(at) or not count.isdecimal() or len(count) > 6:
-            raise bad_cursor()
+            raise wrong_cursor()
         seen = int(count)
-    # Entries have no number of their own: of those at the moment of the cursor, so many were shown.
+    # Entries have no number of their own. The cursor says how many of those at its moment were shown.
     rows = service.of(caller).audit(
         project=caller.project, subject=subject, what=what, since=since, until=at, limit=seen + limit + 1
     )
     rows = rows[min(seen, sum(row.at == at for row in rows)) :][: limit + 1]
     shown = rows[:limit]
     if len(rows) <= limit:
-        return shown, None
+        return Page(items=shown, next=None)
     last = shown[-1].at
-    return shown, f"{last}~{(seen if last == at else 0) + sum(row.at == last for row in shown)}"
+    return Page(items=shown, next=f"{last}~{(seen if last == at else 0) + sum(row.at == last for row in shown)}")
