@@ -16,8 +16,7 @@ from common import ROOT, add_common_options, finish, limit, limits_table, marks,
 
 sys.path.insert(0, str(ROOT / "src"))
 
-from ringtrue.stats import error_rates, family_error_rates, power_rates
-from ringtrue.stats.simulate import SHAPES, SIZES, SYMMETRIC, ErrorRate
+from error_rates import SHAPES, SIZES, SYMMETRIC, ErrorRate, error_rates, family_error_rates, power_rates
 
 ALPHA = 0.05
 LEAST_COVERAGE = 0.94

@@ -201,7 +201,7 @@ def _ringtrue(job: str, differences: Any, resamples: int, rng: Any) -> dict[str,
 
     def whole(count: int) -> dict[str, float]:
         if job == "sign-flip":
-            return {"p": float(sign_flip(differences, rng=rng, resamples=count).p[0])}
+            return {"p": float(sign_flip(differences, rng=rng, resamples=count)[0])}
         method: Any = job
         found = bootstrap_interval(differences, rng=rng, resamples=count, alpha=ALPHA, method=method)
         error = float(differences[:, 0].std() / math.sqrt(len(differences)))

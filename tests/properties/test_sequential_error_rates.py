@@ -20,12 +20,10 @@ from ringtrue.stats import (
     first_decisions,
     peeking_rate,
     rare_loss_rates,
-    sequential_differences,
     sequential_rates,
-    sprt_decisions,
-    sprt_ratios,
 )
-from ringtrue.stats.sequential_rates import METHODS, PROMISED, SEQUENTIAL_SHAPES
+from ringtrue.stats.sequential import BURN_IN, variance_so_far, wald_bounds
+from ringtrue.stats.sequential_rates import METHODS, PROMISED, SEQUENTIAL_SHAPES, sequential_differences
 
 SIMULATIONS = 600
 PLAN = SequentialPlan()
@@ -79,9 +77,14 @@ def test_s2_a_steady_gain_that_hides_a_rare_large_loss_keeps_alpha() -> None:
 def test_s2_walds_ratio_alone_does_not_see_through_rare_losses_and_the_test_does(delta: float, gain: float) -> None:
     plan = SequentialPlan(delta=delta)
     differences = gain - (np.random.default_rng(8).random((1_500, 1_000)) < gain)
-    alone = first_decisions(sprt_ratios(differences, plan=plan), plan=plan)[0]
-    proven = sprt_decisions(differences, plan=plan)[0]
-    assert (alone == 1).mean() > allowed_share(plan, 1_000)
+    n = np.arange(1, 1_501)[:, None]
+    totals, squares = np.cumsum(differences, axis=0), np.cumsum(differences**2, axis=0)
+    ratios = plan.delta / variance_so_far(n, totals, squares) * (totals - n * plan.delta / 2)
+    upper, lower = wald_bounds(plan)
+    beyond = ((ratios >= upper) | (ratios <= lower)) & (n >= BURN_IN)
+    alone = ratios[beyond.argmax(axis=0), np.arange(1_000)] >= upper
+    proven = first_decisions(differences, "sprt", plan=plan)[0]
+    assert (alone & beyond.any(axis=0)).mean() > allowed_share(plan, 1_000)
     assert (proven == 1).mean() <= allowed_share(plan, 1_000)
 
 

@@ -7,13 +7,24 @@ asserted too, so that this file says what is true of each: strong skewness that 
 from __future__ import annotations
 
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ringtrue.errors import InputError
-from ringtrue.stats import ErrorRate, error_rates, family_error_rates, null_differences, power_rates
-from ringtrue.stats.simulate import SHAPES, SIZES, SPREAD, SYMMETRIC
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+from error_rates import (
+    SHAPES,
+    SIZES,
+    SPREAD,
+    SYMMETRIC,
+    ErrorRate,
+    error_rates,
+    family_error_rates,
+    null_differences,
+    power_rates,
+)
 
 SIMULATIONS = 1_500
 Rates = dict[tuple[str, int, str], ErrorRate]
@@ -120,9 +131,7 @@ def test_the_simulated_differences_have_a_true_mean_of_0_and_the_spread_written_
     assert data.std() == pytest.approx(SPREAD[shape], rel=0.05)
 
 
-def test_the_same_rng_gives_the_same_table_and_an_unknown_shape_is_refused() -> None:
+def test_the_same_rng_gives_the_same_table() -> None:
     options = {"simulations": 60, "shapes": ["discrete"], "sizes": [15], "resamples": 1_000}
     one, two = (error_rates(rng=np.random.default_rng(1), **options) for _ in range(2))  # type: ignore[arg-type]
     assert [rate.false_positives for rate in one] == [rate.false_positives for rate in two]
-    with pytest.raises(InputError, match="'gaussian'"):
-        null_differences("gausian", 5, 1, np.random.default_rng(1))  # type: ignore[arg-type]

@@ -17,8 +17,7 @@ from ringtrue.errors import REGRESSION, InputError
 if TYPE_CHECKING:
     from ringtrue.config import Config
     from ringtrue.run import Evaluation
-    from ringtrue.verdict import Baseline
-    from ringtrue.verdict.update import Movement
+    from ringtrue.verdict import Baseline, BaselineMovement
 
 app = command_group("Show or update the baseline file that gates compare with.")
 
@@ -84,9 +83,17 @@ def update(
     Example: ringtrue baseline update --run runs/today --force --reason "smaller model, half the cost"
     """
     from ringtrue.run import newest_run, open_run
-    from ringtrue.verdict import Policy, baseline_of, read_baseline, write_baseline
-    from ringtrue.verdict.reachable import with_measures
-    from ringtrue.verdict.update import has_moved, movements, next_version, objections
+    from ringtrue.verdict import (
+        Policy,
+        baseline_of,
+        has_moved,
+        movements,
+        next_version,
+        objections,
+        read_baseline,
+        with_measures,
+        write_baseline,
+    )
 
     if force and not reason.strip():
         raise InputError('--force needs a reason that others can read later; add --reason "…"')
@@ -132,7 +139,7 @@ def _check_golden(evaluation: Evaluation, config: Config) -> None:
 
 
 def _print_update(
-    moves: tuple[Movement, ...],
+    moves: tuple[BaselineMovement, ...],
     against: tuple[str, ...],
     *,
     old: Baseline | None,

@@ -195,8 +195,7 @@ def _compared(job: CiJob, ref: str) -> Outcome:
     """Evaluate the change and the commit it builds on, one after the other, and gate the one against the other."""
     from ringtrue.ci import check_code, check_servers, checkout, repository_root
     from ringtrue.run import open_run
-    from ringtrue.verdict import baseline_of
-    from ringtrue.verdict.reachable import with_measures
+    from ringtrue.verdict import baseline_of, with_measures
 
     with checkout(ref, say=_say) as (folder, commit):
         try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ringtrue.measures import Scores
     from ringtrue.records import GoldenSet, Qrels
     from ringtrue.run import Evaluation
-    from ringtrue.verdict import Arm, Scored
+    from ringtrue.verdict import Arm, ScoredRun
 
 
 def compare_command(
@@ -63,14 +63,13 @@ def compare_command(
     Example: ringtrue compare old.run new.run --qrels qrels.txt -m R@100
     """
     from ringtrue.cli.show_comparison import print_comparison, print_overview, record, remarks
-    from ringtrue.verdict import compare_all
+    from ringtrue.verdict import ComparisonOptions, compare_all
 
     if len(runs) < 2:
         raise InputError(f"only one run is named ({runs[0]}); name two or more, the first is what the others are compared with")
     arms = _arms(runs, golden, measures or ())
     _check_fields(by or (), arms)
-    found = compare_all(
-        arms,
+    options = ComparisonOptions(
         measures=measures or None,
         primary=primary,
         alpha=alpha,
@@ -80,6 +79,7 @@ def compare_command(
         slices=tuple(by or ()),
         allow_different_sets=allow_different_sets,
     )
+    found = compare_all(arms, options)
     pairs = list(zip(found, arms[1:], strict=True))
     if json:
         records = [record(one, arms[0], other, queries) for one, other in pairs]
@@ -120,20 +120,20 @@ def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str]) -> l
 def _opened(run: str, measures: Sequence[str]) -> Evaluation:
     """Return the evaluation in a folder, with measures that it did not score but holds the answers for."""
     from ringtrue.run import open_run
-    from ringtrue.verdict.reachable import with_measures
+    from ringtrue.verdict import with_measures
 
     if run == "-" or (Path(run).is_file() and Path(run).name != "run.json"):
         raise InputError(f"{run}: is a run file, which has answers and no scores; add --golden with the judgments")
     return with_measures(open_run(run), measures)[0]
 
 
-def _scored(run: str, judgments: Qrels | GoldenSet, measures: Sequence[str]) -> Scored:
+def _scored(run: str, judgments: Qrels | GoldenSet, measures: Sequence[str]) -> ScoredRun:
     """Return the scores of a run against judgments; queries that it lacks are absent, not 0."""
     from ringtrue.formats import read_run
     from ringtrue.measures import check_documents, score
     from ringtrue.records import GoldenSet
     from ringtrue.run import DEFAULT_MEASURES, Origin, open_run, run_folder
-    from ringtrue.verdict import Scored
+    from ringtrue.verdict import ScoredRun
 
     run = str(run_folder(run))
     answers = read_run(run)
@@ -142,8 +142,8 @@ def _scored(run: str, judgments: Qrels | GoldenSet, measures: Sequence[str]) -> 
     origin = Origin.of(judgments) if isinstance(judgments, GoldenSet) else None
     if (Path(run) / "run.json").is_file():
         measured = open_run(run)
-        return Scored(measured.name, scores, measured.timings, measured.setup.machine, origin)
-    return Scored(Path(run).name, scores, golden=origin)
+        return ScoredRun(measured.name, scores, measured.timings, measured.setup.machine, origin)
+    return ScoredRun(Path(run).name, scores, golden=origin)
 
 
 def _check_fields(fields: Sequence[str], arms: Sequence[Arm]) -> None:

@@ -16,12 +16,11 @@ from ringtrue.errors import InputError
 
 if TYPE_CHECKING:
     from ringtrue.records import Run
-    from ringtrue.stats import RankingDifference
-    from ringtrue.stats.difference import Kind
+    from ringtrue.stats import RankingDifference, RankingDifferenceKind
 
 Values = Sequence[Mapping[str, Mapping[str, float]]]
 """Of both runs: query → measure → value."""
-KINDS: tuple[Kind, ...] = ("identical", "minor", "major", "incompatible")
+KINDS: tuple[RankingDifferenceKind, ...] = ("identical", "minor", "major", "incompatible")
 
 
 def diff_command(
@@ -72,7 +71,7 @@ def own_values(before: str, after: str, *, k: int) -> tuple[Values | None, list[
     None if one of them is not a run folder, or if they were judged by different golden sets.
     """
     from ringtrue.run import open_run
-    from ringtrue.verdict.reachable import with_measures
+    from ringtrue.verdict import with_measures
 
     if not all((Path(name) / "run.json").is_file() for name in (before, after)):
         return None, []

@@ -143,7 +143,7 @@ def committed(evaluation: Evaluation, asked: Asked) -> tuple[list[Check], list[s
     """Return what speaks against judging a run that was made earlier, and what could not be checked."""
     from ringtrue.golden import load
     from ringtrue.run.named import subjects_named
-    from ringtrue.verdict.committed import committed_checks
+    from ringtrue.verdict import committed_checks
 
     folder, search = asked.folder, None
     if asked.names_search:

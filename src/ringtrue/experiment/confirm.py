@@ -37,7 +37,7 @@ def on_tuning(
     resamples = max(_RESAMPLES, math.ceil(20 * max(1, tests) / alpha))
     found = compare_paired(
         gains[:, None], rng=np.random.default_rng(seed), alpha=alpha, correction="none", resamples=resamples
-    ).verdicts[0]
+    )[0]
     then = baseline.metrics[measure]
     missing = Undefined(nowhere(before.values()), nowhere(best.values()), len(before))
     return Tuning(found.n, then, value, value - then, found.p, min(1.0, found.p * max(1, tests)), tests, missing)

@@ -1,8 +1,8 @@
-"""Agreement between raters beyond chance: Cohen's kappa, Fleiss' kappa, Krippendorff's alpha, and the confusion table.
+"""Agreement between raters beyond chance: Cohen's kappa and Krippendorff's alpha.
 
-All three coefficients are 1 - observed disagreement ÷ disagreement expected by chance; they differ in what chance means
-and in how far apart two labels are. Where chance alone would agree always (every label is the same), no coefficient
-exists: it is nan and ``defined`` is False, however perfect the agreement looks.
+Both coefficients are 1 - observed disagreement ÷ disagreement expected by chance; they differ in what chance means and in how
+far apart two labels are. If chance alone would always agree (every label is the same), no coefficient exists: it is nan and
+``defined`` is False, however perfect the agreement looks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ringtrue.errors import InputError, nearest
 
@@ -49,35 +49,6 @@ class Agreement:
         return not math.isnan(self.coefficient)
 
 
-@dataclass(frozen=True)
-class Confusion:
-    """How often rater a said the row's label and rater b the column's; ``unrated`` pairs lack one label or both."""
-
-    labels: tuple[Hashable, ...]
-    counts: tuple[tuple[int, ...], ...]
-    items: int
-    unrated: int
-
-
-def confusion(a: Labels, b: Labels) -> Confusion:
-    """Return the table of label pairs of two raters over the same items; None or nan means not rated.
-
-    Labels are sorted, by their text where they cannot be compared.
-
-    Raises InputError if the lengths differ.
-
-    >>> confusion([0, 1, 1, None], [0, 1, 0, 1])
-    Confusion(labels=(0, 1), counts=((1, 0), (1, 1)), items=3, unrated=1)
-    """
-    if len(a) != len(b):
-        raise InputError(f"rater a has {len(a)} labels and rater b has {len(b)}; both must list the same items")
-    pairs = Counter((x, y) for x, y in zip(a, b, strict=True) if not _missing(x) and not _missing(y))
-    labels = _sorted({label for pair in pairs for label in pair})
-    items = pairs.total()
-    counts = tuple(tuple(pairs[row, column] for column in labels) for row in labels)
-    return Confusion(labels=labels, counts=counts, items=items, unrated=len(a) - items)
-
-
 def cohen_kappa(a: Labels, b: Labels, *, weights: Literal["linear", "quadratic"] | None = None) -> Agreement:
     """Return Cohen's kappa of two raters over the same items; a pair with None or nan is left out.
 
@@ -93,45 +64,21 @@ def cohen_kappa(a: Labels, b: Labels, *, weights: Literal["linear", "quadratic"]
     if weights not in (None, "linear", "quadratic"):
         legal = nearest(str(weights), ["linear", "quadratic"])
         raise InputError(f"cannot use weights = {weights!r}; write None or {legal}")
-    table = confusion(a, b)
+    if len(a) != len(b):
+        raise InputError(f"rater a has {len(a)} labels and rater b has {len(b)}; both must list the same items")
+    pairs = Counter((x, y) for x, y in zip(a, b, strict=True) if not _missing(x) and not _missing(y))
+    labels, items = _sorted({label for pair in pairs for label in pair}), pairs.total()
     name = "Cohen's kappa" if weights is None else f"Cohen's kappa ({weights} weights)"
-    if table.items == 0:
+    if items == 0:
         return _undefined(name, raters=2)
-    counts = np.array(table.counts, dtype=np.float64)
+    counts = np.array([[pairs[row, column] for column in labels] for row in labels], dtype=np.float64)
     if weights is None:
-        distance = _unequal(len(table.labels))
+        distance = _unequal(len(labels))
     else:
-        distance = _gaps(_numbers(table.labels, f"{weights} weights")) ** (1 if weights == "linear" else 2)
-    observed = float((counts * distance).sum()) / table.items
-    expected = float(counts.sum(axis=1) @ distance @ counts.sum(axis=0)) / table.items**2
-    return _agreement(name, items=table.items, raters=2, observed=observed, expected=expected)
-
-
-def fleiss_kappa(matrix: ArrayLike) -> Agreement:
-    """Return Fleiss' kappa of a table with a row per item, a column per label, holding how many raters chose it.
-
-    Every item must have the same number of raters, at least two; for missing ratings use ``krippendorff_alpha``.
-    Fleiss (1971).
-
-    Raises InputError if the table is empty, holds anything but whole numbers from 0, or its rows differ in their sum.
-
-    >>> fleiss_kappa([[3, 0], [0, 3], [3, 0], [0, 3]]).coefficient
-    1.0
-    """
-    counts = _rating_counts(matrix)
-    items, raters = len(counts), int(counts[0].sum())
-    # Python integers from here: exact, so that an expected agreement of 1 is recognised as such.
-    agreeing = int((counts * (counts - 1)).sum())
-    pairs = items * raters * (raters - 1)
-    ratings = items * raters
-    same = sum(int(total) ** 2 for total in counts.sum(axis=0))
-    return _agreement(
-        "Fleiss' kappa",
-        items=items,
-        raters=raters,
-        observed=(pairs - agreeing) / pairs,
-        expected=(ratings**2 - same) / ratings**2,
-    )
+        distance = _gaps(_numbers(labels, f"{weights} weights")) ** (1 if weights == "linear" else 2)
+    observed = float((counts * distance).sum()) / items
+    expected = float(counts.sum(axis=1) @ distance @ counts.sum(axis=0)) / items**2
+    return _agreement(name, items=items, raters=2, observed=observed, expected=expected)
 
 
 def krippendorff_alpha(
@@ -179,7 +126,6 @@ def krippendorff_alpha(
 
 
 def _agreement(name: str, *, items: int, raters: int, observed: float, expected: float) -> Agreement:
-    """From disagreements to the record."""
     coefficient = 1 - observed / expected if expected > 0 else math.nan
     return Agreement(coefficient, name, items, raters, observed=1 - observed, expected=1 - expected)
 
@@ -212,14 +158,14 @@ def _unequal(size: int) -> Floats:
 
 
 def _gaps(values: Floats) -> Floats:
-    """Distances between all pairs of values, the widest being 1; scaling them changes no coefficient."""
+    """Return the distances between all pairs of values, the widest being 1; scaling them changes no coefficient."""
     gaps = np.abs(values[:, None] - values[None, :])
     widest = float(gaps.max())
     return gaps / widest if widest > 0 else gaps
 
 
 def _columns(ratings: Sequence[Labels] | NDArray[Any]) -> list[Counter[Hashable]]:
-    """How often each label was given to each item."""
+    """Return how often each label was given to each item."""
     if len(ratings) < 2:
         raise InputError(f"agreement needs at least 2 raters (rows), not {len(ratings)}")
     for place, row in enumerate(ratings):
@@ -227,27 +173,3 @@ def _columns(ratings: Sequence[Labels] | NDArray[Any]) -> list[Counter[Hashable]
             raise InputError(f"rater {place} has {len(row)} items and rater 0 has {len(ratings[0])}; fill gaps with None")
     columns = zip(*ratings, strict=True)
     return [Counter(label for label in column if not _missing(label)) for column in columns]
-
-
-def _rating_counts(matrix: ArrayLike) -> NDArray[np.int64]:
-    try:
-        given = np.asarray(matrix, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("the table must hold numbers, with the same number of columns in every row") from None
-    if given.ndim != 2 or given.size == 0:
-        raise InputError(f"the table must have a row per item and a column per label; its shape is {given.shape}")
-    wrong = np.argwhere((given < 0) | (given != np.floor(given)) | ~np.isfinite(given))
-    if len(wrong):
-        row, column = (int(place) for place in wrong[0])
-        raise InputError(f"row {row}, column {column} holds {given[row, column]}; write how many raters chose that label")
-    counts = given.astype(np.int64)
-    sums = counts.sum(axis=1)
-    if sums[0] < 2:
-        raise InputError(f"row 0 has {sums[0]} ratings; agreement needs at least 2 raters")
-    uneven = np.flatnonzero(sums != sums[0])
-    if len(uneven):
-        row = int(uneven[0])
-        raise InputError(
-            f"row {row} has {sums[row]} ratings and row 0 has {sums[0]}; with missing ratings use krippendorff_alpha"
-        )
-    return counts

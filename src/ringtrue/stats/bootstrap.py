@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ringtrue.errors import InputError, nearest
-from ringtrue.stats.columns import Bools, Columns, Floats, Ints, check_alpha, check_resamples, columns, fixed
+from ringtrue.errors import InputError
+from ringtrue.stats.columns import Columns, Floats, Ints, check_alpha, check_resamples, columns, fixed
 from ringtrue.stats.resample import Singles, block_rows, product, random_bytes
 
 Method = Literal["bca", "percentile", "studentised"]
 
-FEW = 50
-"""Below this many queries an interval is narrower than it says; the record warns."""
 LEAST_RESAMPLES = 1_000
 # Means closer than this, in units of the column's largest difference from its mean, are equal but for rounding to 32 bits.
 TIED = 1e-6
-# A resample that misses the few queries that differ has no spread, and a studentised mean without end; where most differences
+# A resample that misses the few queries that differ has no spread, and a studentised mean without end; if most differences
 # are 0 that is one in twenty. Its spread is then taken to be this share of the sample's.
 LEAST_SPREAD = 0.3
 CODES = 1 << 16
@@ -33,26 +31,12 @@ CODES = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """Bootstrap intervals of the mean; one value per column, nan where a column has fewer than two values."""
+    """Bootstrap intervals of the mean; one value per column, nan if a column has fewer than two values."""
 
-    n: Ints
-    excluded: Ints
-    mean: Floats
     low: Floats
     high: Floats
-    bias: Floats
-    """BCa's z0: by how much the resampled means lie to one side, in normal standard deviations; 0 for the others."""
-    acceleration: Floats
-    """BCa's a, from the jackknife: how the spread changes with the mean; 0 for the others."""
     p: Floats
     """Of the studentised bootstrap test that the mean is 0, two-sided and never 0; nan for the others, which have none."""
-    constant: Bools
-    """All differences are equal, so that every resample has the same mean and the interval has no width."""
-    few: Bools
-    """Fewer than 50 queries: the interval holds the true mean less often than it says."""
-    alpha: float | Floats
-    resamples: int
-    method: Method
 
 
 def bootstrap_interval(
@@ -70,17 +54,15 @@ def bootstrap_interval(
     Efron 1982, Hall 1988) resamples mean ÷ standard error: it is wider if BCa is too narrow, above all for skewed
     differences, and excludes 0 exactly if its p is at most alpha.
 
-    Raises InputError if a difference is infinite or no number, alpha or the method is unusable, or there are fewer than
+    Raises InputError if a difference is infinite or not a number, alpha is unusable, or there are fewer than
     1,000 resamples or too few for the alpha of a studentised interval.
 
     >>> found = bootstrap_interval([0.1, 0.3, 0.2, 0.0, 0.4], rng=np.random.default_rng(1))
-    >>> bool(found.low[0] < 0.2 < found.high[0]), bool(found.few[0])
-    (True, True)
+    >>> bool(found.low[0] < 0.2 < found.high[0])
+    True
     """
     check_alpha(alpha)
     check_resamples(resamples, least=LEAST_RESAMPLES)
-    if method not in get_args(Method):
-        raise InputError(f"cannot use method = {method!r}; write {nearest(str(method), get_args(Method))}")
     least = float(np.min(alpha))
     if method == "studentised" and 2 / (resamples + 1) > least:
         raise InputError(
@@ -89,7 +71,7 @@ def bootstrap_interval(
     data = columns(differences)
     levels = np.broadcast_to(np.asarray(alpha, np.float64), data.n.shape)
     low, high = np.full(len(data.n), np.nan), np.full(len(data.n), np.nan)
-    bias, acceleration, p = np.zeros(len(data.n)), np.zeros(len(data.n)), np.full(len(data.n), np.nan)
+    p = np.full(len(data.n), np.nan)
     low[data.constant] = high[data.constant] = data.mean[data.constant]
     for chosen in _groups(data):
         values = data.values[data.valid[:, chosen[0]]][:, chosen]
@@ -99,33 +81,17 @@ def bootstrap_interval(
             *found, p[chosen] = _studentised(centred / unit, data.mean[chosen], unit, rng, resamples, levels[chosen])
         else:
             means = _resampled_means(centred / unit, rng, resamples)
-            if method == "bca":
-                bias[chosen], acceleration[chosen] = _bias(means), _acceleration(centred / unit)
-            ends = _ends(bias[chosen], acceleration[chosen], levels[chosen])
+            bias, acceleration = _bias_and_acceleration(means, centred / unit) if method == "bca" else (0.0, 0.0)
+            ends = _ends(bias, acceleration, levels[chosen])
             means.sort(axis=0)
             found = [data.mean[chosen] + unit * _quantile(means, end) for end in ends]
         # Resamples of zeros alone have a mean of exactly 0: whether an interval holds 0 must not hang on rounding.
         low[chosen], high[chosen] = (np.where(np.abs(end) <= TIED * unit, 0.0, end) for end in found)
-    bias[data.n < 2] = acceleration[data.n < 2] = np.nan
-    return Bootstrap(
-        n=data.n,
-        excluded=data.excluded,
-        mean=data.mean,
-        low=fixed(low),
-        high=fixed(high),
-        bias=fixed(bias),
-        acceleration=fixed(acceleration),
-        p=fixed(p),
-        constant=data.constant,
-        few=fixed(data.n < FEW),
-        alpha=alpha,
-        resamples=resamples,
-        method=method,
-    )
+    return Bootstrap(fixed(low), fixed(high), fixed(p))
 
 
 def _groups(data: Columns) -> list[Ints]:
-    """The columns with something to resample, those with the same queries together."""
+    """Return the columns with something to resample, those with the same queries together."""
     open_ = np.flatnonzero((data.n > 1) & ~data.constant)
     if not len(open_):
         return []
@@ -158,7 +124,7 @@ def _resampled_means(values: Floats, rng: np.random.Generator, resamples: int) -
 def _studentised(
     centred: Floats, mean: Floats, unit: Floats, rng: np.random.Generator, resamples: int, alpha: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Low, high and p. Everywhere mean ÷ spread with n: the √(n - 1) that makes it a t is the same on both sides."""
+    """Return low, high and p. Everywhere mean ÷ spread with n: the √(n - 1) that makes it a t is the same on both sides."""
     width = centred.shape[1]
     both = _resampled_means(np.hstack([centred, centred**2]), rng, resamples)
     means, squares = both[:, :width], both[:, width:]
@@ -177,23 +143,21 @@ def _studentised(
     return mean - unit * spread * low, mean - unit * spread * high, p
 
 
-def _bias(means: Singles) -> Floats:
-    """z0; means equal to the sample's count by half on either side, as with few distinct scores many are."""
+def _bias_and_acceleration(means: Singles, centred: Floats) -> tuple[Floats, Floats]:
+    """Return BCa's z0, by how much the resampled means lie to one side, and a, how the spread changes with the mean."""
     from scipy import special  # type: ignore[import-untyped, unused-ignore]
 
+    # Means equal to the sample's count by half on either side, as with few distinct scores many are.
     below, above = (means < -TIED).sum(axis=0), (means > TIED).sum(axis=0)
     share = (len(means) + below - above) / (2 * len(means))
     # Were all resampled means on one side, z0 would be infinite; so much is not known from a finite number of them.
-    return np.asarray(special.ndtri(np.clip(share, 0.5 / len(means), 1 - 0.5 / len(means))))
+    bias = special.ndtri(np.clip(share, 0.5 / len(means), 1 - 0.5 / len(means)))
+    # Leaving query i out moves the mean by -(d_i - mean) ÷ (n - 1), so that the jackknife needs no resampling.
+    return bias, np.asarray((centred**3).sum(axis=0) / (6 * (centred**2).sum(axis=0) ** 1.5))
 
 
-def _acceleration(centred: Floats) -> Floats:
-    """The jackknife's a. Leaving query i out moves the mean by -(d_i - mean) ÷ (n - 1), so no resampling is needed."""
-    return np.asarray((centred**3).sum(axis=0) / (6 * (centred**2).sum(axis=0) ** 1.5))
-
-
-def _ends(bias: Floats, acceleration: Floats, alpha: Floats) -> tuple[Floats, Floats]:
-    """Which shares of the resampled means the interval lies between."""
+def _ends(bias: Floats | float, acceleration: Floats | float, alpha: Floats) -> tuple[Floats, Floats]:
+    """Return the shares of the resampled means between which the interval lies."""
     from scipy import special  # type: ignore[import-untyped, unused-ignore]
 
     def end(share: Floats) -> Floats:
@@ -206,7 +170,7 @@ def _ends(bias: Floats, acceleration: Floats, alpha: Floats) -> tuple[Floats, Fl
 
 
 def _quantile(ordered: Singles, share: Floats) -> Floats:
-    """The quantile of each column at its own share, between neighbours in proportion."""
+    """Return the quantile of each column at its own share, between neighbours in proportion."""
     place = share * (len(ordered) - 1)
     left = np.floor(place).astype(np.int64)
     right = np.minimum(left + 1, len(ordered) - 1)
@@ -239,7 +203,7 @@ def draw_counts(n: int, rng: np.random.Generator, pairs: PoissonPairs, buffer: S
     as fit under its chance, and the codes left over stand for "draw from what is missing". The counts are exactly those of
     drawing with replacement, not an approximation of them.
 
-    They lie in ``buffer``, whose width is n, or n + 1 where n is odd: fresh memory for every block costs more than drawing.
+    They lie in ``buffer``, whose width is n, or n + 1 if n is odd: fresh memory for every block costs more than drawing.
 
     >>> counts = draw_counts(7, np.random.default_rng(1), _poisson_pairs(_base_rate(7)), np.empty((4, 8), dtype=np.float32))
     >>> set(counts.sum(axis=1).tolist())

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import InputError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Array = TypeVar("Array", bound=NDArray[Any])
-Alternative = Literal["two-sided", "greater", "less"]
-"""What a test looks for: a mean difference that is not 0, above 0, or below 0."""
 
 # Equal differences of equal scores come out of a subtraction apart by rounding; a spread this small beside them is none.
 SAME = 1e-9
@@ -38,9 +36,9 @@ class Columns:
     n: Ints
     excluded: Ints
     mean: Floats
-    """nan where n = 0."""
+    """nan if n = 0."""
     sd: Floats
-    """With n - 1; nan where n < 2."""
+    """With n - 1; nan if n < 2."""
     constant: Bools
     """Two or more values, all of them equal but for rounding."""
 
@@ -72,7 +70,7 @@ def columns(differences: ArrayLike) -> Columns:
 
 
 def in_units(values: Floats, unit: Floats) -> Floats:
-    """Return every column divided by its unit, unchanged where that is 0.
+    """Return every column divided by its unit, unchanged if that is 0.
 
     >>> in_units(np.array([[2.0, 0.0]]), np.array([4.0, 0.0])).tolist()
     [[0.5, 0.0]]
@@ -80,22 +78,8 @@ def in_units(values: Floats, unit: Floats) -> Floats:
     return np.asarray(values / np.where(unit > 0, unit, 1.0))
 
 
-def flips_of_equal_differences(n: Ints, mean: Floats, alternative: Alternative) -> Floats:
-    """Return the p of the sign-flip test where all n differences equal ``mean``: no spread is needed to know it.
-
-    Among the 2^n ways to give signs to n equal values only one has a sum as high, and one as low.
-
-    >>> flips_of_equal_differences(np.array([6]), np.array([0.1]), "two-sided")
-    array([0.03125])
-    """
-    one_side = np.maximum(np.ldexp(1.0, -np.minimum(n, 2000)), SMALLEST_P)
-    if alternative == "two-sided":
-        return np.where(mean != 0, np.maximum(2 * one_side, SMALLEST_P), 1.0)
-    return np.where(mean > 0 if alternative == "greater" else mean < 0, one_side, 1.0)
-
-
 def fixed(array: Array) -> Array:
-    """Return the array, which can no longer be changed: a record that holds it is frozen all the way down.
+    """Return the array, made read-only: a record that holds it is frozen all the way down.
 
     >>> fixed(np.zeros(2)).flags.writeable
     False
@@ -111,15 +95,6 @@ def check_alpha(alpha: float | Floats) -> None:
     """
     if not np.all((np.asarray(alpha) > 0) & (np.asarray(alpha) < 1)):
         raise InputError(f"cannot use alpha = {alpha}: write a number strictly between 0 and 1, such as 0.05")
-
-
-def check_alternative(alternative: str) -> None:
-    """Raise InputError unless the alternative is one of the three.
-
-    >>> check_alternative("greater")
-    """
-    if alternative not in get_args(Alternative):
-        raise InputError(f"cannot use alternative = {alternative!r}; write {nearest(str(alternative), get_args(Alternative))}")
 
 
 def check_resamples(resamples: int, *, least: int) -> None:

@@ -1,4 +1,4 @@
-"""An interval of the mean paired difference that holds at every look at once (S-2 b).
+"""An interval of the mean paired difference that holds at every look at once.
 
 Waudby-Smith & Ramdas, "Estimating means of bounded random variables by betting" (2023). Against each value m that the mean
 might have, a gambler bets that differences lie above m, another that they lie below. If the mean is at most m, the first
@@ -20,19 +20,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ringtrue.stats.columns import Floats
-from ringtrue.stats.sequential import (
-    CONTROL,
-    DEFAULT_PLAN,
-    TREATMENT,
-    Codes,
-    Decision,
-    SequentialPlan,
-    check_difference,
-)
-from ringtrue.stats.sequential_betting import growth, variance_before
+from ringtrue.stats.sequential import DEFAULT_PLAN, Decision, SequentialPlan, check_difference, growth, variance_before
 
 # Points of the grid per delta, how far they reach, and how fast they spread out beyond.
 FINE, NEAR, SPREAD = 5, 4, 1.25
@@ -78,7 +69,7 @@ class ConfidenceSequence:
         """Return the sequence one query later; raises InputError for a difference outside −1 to 1."""
         check_difference(difference)
         means = np.array(candidate_means(self.plan.delta))
-        bet = _bet(self.n, self.total, self.squares, self.plan)
+        bet = sequence_bet(self.n, self.total, self.squares, self.plan)
         up = (np.array(self.up) if self.up else np.zeros(len(means))) + growth(bet, difference, means)
         down = (np.array(self.down) if self.down else np.zeros(len(means))) + growth(bet, -difference, -means)
         rich = rich_from(self.plan)
@@ -131,7 +122,7 @@ class ConfidenceSequence:
 
 
 def rich_from(plan: SequentialPlan = DEFAULT_PLAN) -> float:
-    """Return the log capital at which a gambler has ruled his value out: each end of the interval has half of alpha.
+    """Return the log capital at which a gambler has ruled a value out: each end of the interval has half of alpha.
 
     >>> round(rich_from(), 4)
     3.6889
@@ -139,43 +130,12 @@ def rich_from(plan: SequentialPlan = DEFAULT_PLAN) -> float:
     return math.log(2 / plan.alpha)
 
 
-def sequence_decisions(differences: ArrayLike, *, plan: SequentialPlan = DEFAULT_PLAN) -> tuple[Codes, NDArray[np.int64]]:
-    """Return per column the first decision (0 none, 1 treatment, 2 control) and after how many queries it fell.
+def sequence_bet(n: int, total: ArrayLike, squares: ArrayLike, plan: SequentialPlan) -> Floats:
+    """Return the stake per unit of difference, from the n differences before.
 
-    The same decisions as ``ConfidenceSequence`` makes one by one: only the gamblers at 0 and at delta are needed for them.
-
-    >>> codes, after = sequence_decisions(np.full((60, 1), 0.3))
-    >>> codes.tolist(), after.tolist()
-    ([1], [20])
+    >>> round(float(sequence_bet(0, 0.0, 0.0, DEFAULT_PLAN)), 4)
+    0.198
     """
-    values = np.asarray(differences, dtype=np.float64)
-    queries, count = values.shape
-    codes = np.zeros(count, dtype=np.int8)
-    after = np.full(count, queries, dtype=np.int64)
-    rich, delta = rich_from(plan), plan.delta
-    still = np.arange(count)
-    total, squares, gain, none = (np.zeros(count) for _ in range(4))
-    for row in range(queries):
-        seen = values[row, still]
-        bet = _bet(row, total, squares, plan)
-        gain += growth(bet, seen, 0.0)
-        none += growth(bet, -seen, -delta)
-        total += seen
-        squares += seen * seen
-        done = np.maximum(gain, none) >= rich
-        if done.any():
-            ended = still[done]
-            codes[ended] = np.where(gain[done] >= none[done], TREATMENT, CONTROL)
-            after[ended] = row + 1
-            still = still[~done]
-            total, squares, gain, none = (array[~done] for array in (total, squares, gain, none))
-            if not still.size:
-                break
-    return codes, after
-
-
-def _bet(n: int, total: ArrayLike, squares: ArrayLike, plan: SequentialPlan) -> Floats:
-    """The stake per unit of difference, from the n differences before."""
     variance = variance_before(n, total, squares)
     aim = np.minimum(plan.delta, np.sqrt(2 * rich_from(plan) * variance / (n + 1)))
     return np.asarray(aim / (variance + aim * aim))

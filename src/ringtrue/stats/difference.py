@@ -10,7 +10,7 @@ from typing import Literal
 from ringtrue.errors import InputError
 from ringtrue.stats.rank import checked_tops, jaccard, ranking_tau_b
 
-Kind = Literal["identical", "minor", "major", "incompatible"]
+RankingDifferenceKind = Literal["identical", "minor", "major", "incompatible"]
 
 IDENTICAL_TAU, IDENTICAL_OVERLAP = 0.99, 0.95
 MINOR_TAU = 0.95
@@ -40,7 +40,7 @@ class RankingDifference:
     top1_changed: bool
     rr_delta: float | None
     ndcg_delta: float | None
-    kind: Kind
+    kind: RankingDifferenceKind
     score: float
     flags: tuple[str, ...]
 
@@ -87,7 +87,7 @@ def ranking_difference(
     )
 
 
-def _kind(tau: float, overlap: float, *, top1_changed: bool) -> Kind:
+def _kind(tau: float, overlap: float, *, top1_changed: bool) -> RankingDifferenceKind:
     # An undefined tau (nan) fails every comparison and so ends as incompatible: one list is empty, the other is not.
     if tau >= IDENTICAL_TAU and overlap >= IDENTICAL_OVERLAP:
         return "identical"

@@ -1,10 +1,10 @@
 """The interval that is reported: at each end the wider of Student's and of the studentised bootstrap's, for many measures.
 
-Neither alone holds the true mean often enough. Student's is too short on one side where differences are skewed; the bootstrap's
-is too short where most differences are 0 and queries are few, as BCa's is, more so. Taken together they hold it in at least
-94 of 100 cases for every shape but a skewness that few queries cannot show; see ``simulate``. Of few scores with many ties,
-some resamples have hardly any spread, and the bootstrap's end flies off; no end lies further from the mean than 1.5 times
-Student's, which costs a skewed sample next to nothing.
+Neither alone holds the true mean often enough. Student's is too short on one side if differences are skewed; the bootstrap's is
+too short if most differences are 0 and queries are few, as BCa's is, more so. Taken together they hold it in at least 94 of 100
+cases for every shape but a skewness that few queries cannot show; see ``make simulate``. Of few scores with many ties, some
+resamples have hardly any spread, and the bootstrap's end flies off; no end lies further from the mean than 1.5 times Student's,
+which costs a skewed sample next to nothing.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ instead of 5.1 %, and 28 ordinary scores with ties an interval twice as wide as 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """The interval of the mean; one value per column, nan where a column has fewer than two values."""
+    """The interval of the mean; one value per column, nan if a column has fewer than two values."""
 
     n: Ints
-    excluded: Ints
     mean: Floats
     low: Floats
     high: Floats
@@ -36,10 +35,6 @@ class Interval:
     """The smallest alpha at which the interval leaves out 0."""
     constant: Bools
     """All differences are equal: p and the interval are those of the sign-flip test."""
-    few: Bools
-    """Fewer than 50 queries: of strongly skewed values the interval holds the true mean less often than it says."""
-    alpha: float | Floats
-    resamples: int
 
 
 def mean_interval(
@@ -49,29 +44,25 @@ def mean_interval(
 
     It is at 1 - alpha; ``alpha`` may be an array with one value per column.
 
-    Raises InputError if a difference is infinite or no number, alpha is unusable, or there are too few resamples.
+    Raises InputError if a difference is infinite or not a number, alpha is unusable, or there are too few resamples.
 
     >>> found = mean_interval([0.1, 0.3, 0.2, 0.0, 0.4], rng=np.random.default_rng(1))
-    >>> bool(found.low[0] < 0.2 < found.high[0]), bool(found.few[0])
-    (True, True)
+    >>> bool(found.low[0] < 0.2 < found.high[0])
+    True
     """
     t = paired_t(differences, alpha=alpha)
     drawn = bootstrap_interval(differences, rng=rng, alpha=alpha, resamples=resamples, method="studentised")
     from scipy import special  # type: ignore[import-untyped, unused-ignore]
 
     furthest = WIDEST * (t.high - t.low) / 2
-    # 0 lies outside at alpha where Student's interval leaves it out, and either the bootstrap's does too or the limit does.
+    # 0 lies outside at alpha if Student's interval leaves it out, and either the bootstrap's does too or the limit does.
     within_reach = 2 * special.stdtr(np.maximum(t.n - 1, 1), -np.abs(t.t) / WIDEST)
     return Interval(
         n=t.n,
-        excluded=t.excluded,
         mean=t.mean,
         # Without spread every resample is the same, however few queries there are; the flips behind t's answer know better.
         low=fixed(np.where(t.constant, t.low, np.maximum(np.minimum(t.low, drawn.low), t.mean - furthest))),
         high=fixed(np.where(t.constant, t.high, np.minimum(np.maximum(t.high, drawn.high), t.mean + furthest))),
         p=fixed(np.where(t.constant, t.p, np.maximum(t.p, np.minimum(drawn.p, within_reach)))),
         constant=t.constant,
-        few=drawn.few,
-        alpha=alpha,
-        resamples=resamples,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
+from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Collection, Hashable, Sequence
 
@@ -22,11 +23,11 @@ Codes = NDArray[np.int64]
 
 
 def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> float:
-    """Return Kendall's tau-b of two equally long sequences of numbers, in [-1, 1], in O(n log n).
+    """Return Kendall's tau-b of two equally long sequences of numbers, in [-1, 1].
 
-    It is nan where it is undefined: one side is constant, or there are fewer than two values.
+    It is nan if it is undefined: one side is constant, or there are fewer than two values.
 
-    Raises InputError if the lengths differ, or a value is nan or no number.
+    Raises InputError if the lengths differ, or a value is nan or not a number.
 
     >>> kendall_tau_b([1, 2, 3, 4], [1, 3, 2, 4])
     0.6666666666666666
@@ -52,9 +53,9 @@ def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> float:
 def spearman_rho(x: ArrayLike, y: ArrayLike) -> float:
     """Return Spearman's rho of two equally long sequences of numbers, in [-1, 1]; ties get their average rank.
 
-    It is nan where it is undefined: one side is constant, or there are fewer than two values.
+    It is nan if it is undefined: one side is constant, or there are fewer than two values.
 
-    Raises InputError if the lengths differ, or a value is nan or no number.
+    Raises InputError if the lengths differ, or a value is nan or not a number.
 
     >>> spearman_rho([1, 2, 3, 4], [1, 3, 2, 4])
     0.8
@@ -163,7 +164,7 @@ def checked_ranking(ids: Collection[Hashable], *, name: str) -> list[Hashable]:
 
 
 def checked_tops(a: Sequence[Hashable], b: Sequence[Hashable], k: int | None) -> tuple[list[Hashable], list[Hashable]]:
-    """Return the first k items of both rankings, all of them where k is None.
+    """Return the first k items of both rankings, all of them if k is None.
 
     Raises InputError if an id is repeated within a list or k is not a whole number from 1.
 
@@ -239,24 +240,10 @@ def _centred_ranks(codes: Codes) -> NDArray[np.float64]:
 
 
 def _inversions(codes: Codes) -> int:
-    """Number of pairs i < j with codes[i] > codes[j], decided bit by bit from the highest.
-
-    A pair is decided at the first bit in which its codes differ. Before each bit the codes lie grouped by their higher
-    bits, in the given order within a group, so that a pair still undecided lies in one group; it is an inversion if the
-    1 comes before the 0. One pass of cumulative sums per bit, hence O(n log n), without a loop over elements.
-    """
+    """Return the number of pairs i < j with codes[i] > codes[j]."""
     total = 0
-    index = np.arange(len(codes))
-    for bit in reversed(range(int(codes.max()).bit_length())):
-        prefix, ones = codes >> (bit + 1), (codes >> bit) & 1
-        start = np.flatnonzero(np.diff(prefix, prepend=-1))
-        group = np.cumsum(np.diff(prefix, prepend=-1) != 0) - 1
-        ones_to_here = np.cumsum(ones) - ones
-        ones_before = ones_to_here - ones_to_here[start][group]
-        total += int(ones_before[ones == 0].sum())
-        zeros_in_group = np.add.reduceat(1 - ones, start)
-        place = np.where(ones == 0, index - ones_before, (start + zeros_in_group)[group] + ones_before)
-        grouped = np.empty_like(codes)
-        grouped[place] = codes
-        codes = grouped
+    before: list[int] = []
+    for count, code in enumerate(codes.tolist()):
+        total += count - bisect_right(before, code)
+        insort(before, code)
     return total

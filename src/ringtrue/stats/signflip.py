@@ -10,22 +10,10 @@ whose product with the differences holds all sums: BLAS does the work, in blocks
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ringtrue.stats.columns import (
-    Alternative,
-    Bools,
-    Floats,
-    Ints,
-    check_alternative,
-    check_resamples,
-    columns,
-    fixed,
-    in_units,
-)
+from ringtrue.stats.columns import Floats, Ints, check_resamples, columns, in_units
 from ringtrue.stats.resample import BLOCK, Singles, block_rows, product, random_bytes
 
 # Up to 2^15 sums per column (the other half mirrors them), which is less work than the usual number of draws.
@@ -36,54 +24,29 @@ TIED = 1e-5
 TIED_EXACT = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class SignFlip:
-    """The sign-flip test; one value per column, p nan where a column has fewer than two values."""
+def sign_flip(differences: ArrayLike, *, rng: np.random.Generator, resamples: int = 10_000) -> Floats:
+    """Return the two-sided p of the sign-flip test for every column of queries × measures; nan for fewer than two values.
 
-    n: Ints
-    excluded: Ints
-    mean: Floats
-    p: Floats
-    """Never 0: of m draws it is (b + 1) ÷ (m + 1), the signs as they were being one draw more."""
-    exact: Bools
-    """All signs were tried: at most 16 differences are not 0."""
-    resamples: int
-    alternative: Alternative
+    All signs are tried if at most 16 differences are not 0: a difference of 0 has no sign to flip. Of m draws the p is
+    (b + 1) ÷ (m + 1), the signs as they were being one draw more, so that it is never 0. The same ``rng`` gives the same p.
 
+    Raises InputError if a difference is infinite or not a number, or there are fewer than 100 resamples.
 
-def sign_flip(
-    differences: ArrayLike,
-    *,
-    rng: np.random.Generator,
-    resamples: int = 10_000,
-    alternative: Alternative = "two-sided",
-) -> SignFlip:
-    """Return the sign-flip test of the mean of every column of queries × measures.
-
-    The same ``rng`` gives the same answer. A difference of 0 has no sign to flip, so that only the others count for what
-    can be tried in full.
-
-    Raises InputError if a difference is infinite or no number, the alternative is unknown, or there are fewer than 100
-    resamples.
-
-    >>> found = sign_flip([0.1, 0.3, 0.2, 0.0, 0.4], rng=np.random.default_rng(1))
-    >>> float(found.p[0]), bool(found.exact[0])
-    (0.125, True)
+    >>> sign_flip([0.1, 0.3, 0.2, 0.0, 0.4], rng=np.random.default_rng(1)).tolist()
+    [0.125]
     """
-    check_alternative(alternative)
     check_resamples(resamples, least=100)
     data = columns(differences)
     exact = (data.values != 0).sum(axis=0) <= EXACT_UP_TO
     p = np.empty(len(data.n))
-    p[exact] = _exact(data.values[:, exact], alternative)
+    p[exact] = _exact(data.values[:, exact])
     if not exact.all():
-        extreme = _drawn(data.values[:, ~exact], rng, resamples, alternative)
-        p[~exact] = (extreme + 1) / (resamples + 1)
+        p[~exact] = (_drawn(data.values[:, ~exact], rng, resamples) + 1) / (resamples + 1)
     p[data.n < 2] = np.nan
-    return SignFlip(data.n, data.excluded, data.mean, fixed(p), fixed(exact & (data.n > 1)), resamples, alternative)
+    return p
 
 
-def _exact(values: Floats, alternative: Alternative) -> Floats:
+def _exact(values: Floats) -> Floats:
     p = np.ones(values.shape[1])
     count = (values != 0).sum(axis=0)
     for size in np.unique(count[count > 0]).tolist():
@@ -97,12 +60,7 @@ def _exact(values: Floats, alternative: Alternative) -> Floats:
             part = packed[:, start : start + width]
             sums, seen = signs @ part, part.sum(axis=0)
             near = TIED_EXACT * np.abs(part).sum(axis=0)
-            if alternative == "two-sided":
-                extreme = 2 * (np.abs(sums) >= np.abs(seen) - near).sum(axis=0)
-            else:
-                side = seen if alternative == "greater" else -seen
-                extreme = (sums >= side - near).sum(axis=0) + (-sums >= side - near).sum(axis=0)
-            p[chosen[start : start + width]] = extreme / (2 * len(signs))
+            p[chosen[start : start + width]] = (np.abs(sums) >= np.abs(seen) - near).sum(axis=0) / len(signs)
     return p
 
 
@@ -112,15 +70,14 @@ def _all_signs(size: int) -> Floats:
     return np.asarray(1.0 - 2.0 * ((codes >> np.arange(size - 1, -1, -1)) & 1), dtype=np.float64)
 
 
-def _drawn(values: Floats, rng: np.random.Generator, resamples: int, alternative: Alternative) -> Ints:
-    """How many of the drawn signs gave a sum at least as far from 0."""
+def _drawn(values: Floats, rng: np.random.Generator, resamples: int) -> Ints:
+    """Return how many of the drawn signs gave a sum at least as far from 0."""
     values = in_units(values, np.abs(values).max(axis=0))
     scale = np.sqrt((values**2).sum(axis=0))
     queries = -(-len(values) // 8) * 8
     unit = np.zeros((queries, values.shape[1]), dtype=np.float32)
     unit[: len(values)] = values / scale
-    seen = values.sum(axis=0) / scale
-    bound = ({"two-sided": np.abs(seen), "greater": seen, "less": -seen}[alternative] - TIED).astype(np.float32)
+    bound = (np.abs(values.sum(axis=0) / scale) - TIED).astype(np.float32)
     table = _signs_of_bytes()
     extreme = np.zeros(values.shape[1], dtype=np.int64)
     rows = block_rows(*unit.shape)
@@ -130,11 +87,7 @@ def _drawn(values: Floats, rng: np.random.Generator, resamples: int, alternative
         codes = random_bytes(rng, min(rows, resamples - start) * queries // 8)
         signs = table.take(codes, axis=0, mode="clip", out=buffer[: len(codes)])
         sums = product(signs.reshape(-1, queries), unit)
-        if alternative == "two-sided":
-            np.abs(sums, out=sums)
-        elif alternative == "less":
-            np.negative(sums, out=sums)
-        extreme += (sums >= bound).sum(axis=0)
+        extreme += (np.abs(sums, out=sums) >= bound).sum(axis=0)
     return extreme
 
 

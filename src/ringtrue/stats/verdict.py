@@ -1,11 +1,11 @@
-"""Is it better? Every paired test of many measures at once, and a verdict for each in three words (C-1, C-2).
+"""Is it better? Every paired test of many measures at once, and a verdict for each in three words.
 
 A verdict is **better** or **worse** only if two tests agree: the sign-flip test, and the interval of the mean, whose p is the
 smallest alpha at which it excludes 0. So the p that decides is the larger of the two; of columns that are judged together it is
 adjusted. The interval that stands beside a word is at the level at which that p decided, and holds 0 whenever the word is
 **not enough evidence**. The sign-flip test holds its level whatever the scores look like, as long as the two systems are
 exchangeable if they are equal; the interval must agree because it does not take the differences for symmetric. Wilcoxon's
-test, BCa and the posterior are for the reader. ``simulate`` measures how often each of them errs.
+test, BCa and the posterior are for the reader. ``make simulate`` measures how often each of them errs.
 """
 
 from __future__ import annotations
@@ -14,73 +14,79 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.stats.bayes import Posterior, posterior
-from ringtrue.stats.bootstrap import Bootstrap, bootstrap_interval
-from ringtrue.stats.columns import Floats, Ints, check_alpha
-from ringtrue.stats.interval import Interval, mean_interval
-from ringtrue.stats.multiple import benjamini_hochberg, deciding_levels, holm
-from ringtrue.stats.paired import Effect, PairedT, paired_effect, paired_t
+from ringtrue.stats.bayes import probability_above_zero
+from ringtrue.stats.bootstrap import bootstrap_interval
+from ringtrue.stats.columns import check_alpha
+from ringtrue.stats.interval import mean_interval
+from ringtrue.stats.multiple import Correction, corrected
+from ringtrue.stats.paired import paired_effect, paired_t
 from ringtrue.stats.power import MOST_PAIRS, minimum_detectable_effect, paired_power, paired_sample_size
-from ringtrue.stats.signflip import SignFlip, sign_flip
-from ringtrue.stats.wilcoxon import Wilcoxon, wilcoxon
+from ringtrue.stats.signflip import sign_flip
+from ringtrue.stats.wilcoxon import wilcoxon
 
 Word = Literal["better", "worse", "not enough evidence"]
-Correction = Literal["holm", "benjamini-hochberg", "none"]
+POWER = 0.80
+"""The power at which differences are called detectable and further queries are planned."""
+FEW = 50
+"""Below this many queries an interval of strongly skewed differences is narrower than it says."""
+_FEW_QUERIES = "with fewer than 50 queries, intervals may be too narrow if differences are strongly skewed"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PairedVerdict:
-    """What the differences of one column allow to say."""
+    """What the differences of one column allow to say; nan for what was not tested or cannot be told."""
 
-    word: Word
-    reason: str
     n: int
-    excluded: int
-    mean: float
-    low: float
-    high: float
-    """The interval that decided: of the mean at 1 - level (``mean_interval``), ending at 0 if only the sign flips hold 0."""
-    p: float
-    """Of the sign-flip test."""
-    adjusted_p: float
-    """The p that decides: the larger of ``p`` and ``interval_p``, adjusted for the tests it was judged with."""
-    interval_p: float
-    """The smallest alpha at which the interval of the mean excludes 0."""
-    level: float
-    """Alpha, or the share of it that the correction left to this column."""
-    tests: int
-    """How many tests this one was corrected for; 1: it stands alone."""
-    detectable: float
-    """The smallest true difference these queries find with the power asked for, at alpha ÷ tests.
+    diff: float
+    low: float = math.nan
+    high: float = math.nan
+    """The interval of the mean that decided, at 1 − level: it excludes 0 exactly if the word is better or worse."""
+    p: float = math.nan
+    """Of the randomisation (sign-flip) test, two-sided."""
+    p_adjusted: float = math.nan
+    """The p that decides: the larger of ``p`` and ``interval_p``, adjusted if the column is judged with others."""
+    interval_p: float = math.nan
+    """The smallest alpha at which the interval excludes 0, before any correction."""
+    t: float = math.nan
+    t_p: float = math.nan
+    wilcoxon_p: float = math.nan
+    bca: tuple[float, float] = (math.nan, math.nan)
+    """The BCa bootstrap interval, for readers who want that one; the word rests on ``low`` and ``high``."""
+    effect: float = math.nan
+    """Cohen's d_z: mean ÷ standard deviation of the differences."""
+    prob_better: float = math.nan
+    """Bayesian P(the true mean is better than 0)."""
+    wins: int
+    ties: int
+    losses: int
+    """Queries on which the second side is better, equal, worse."""
+    word: Word = "not enough evidence"
+    reason: str
+    detectable: float = math.nan
+    """The smallest true difference that so many queries find with a power of 80 %.
 
-    nan if no spread is seen; inf if they cannot show any difference that is possible.
+    nan if no spread is seen; inf if so few queries cannot show any difference that is possible.
     """
-    more_queries: int | None
-    """How many more settle it if the true difference is the one seen; 0 if it is settled, None if that cannot be told."""
-    warnings: tuple[str, ...]
+    more_queries: int | None = None
+    """How many more would settle it if the true difference is the one seen; 0 if it is settled, None if that cannot be told."""
+    tests: int = 1
+    """How many tests ``p_adjusted``, the interval and the word are corrected for."""
+    level: float = 0.05
+    """Alpha, or the share of it that the correction left to this column."""
+    warnings: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True, eq=False)
-class PairedComparison:
-    """Every test of every column, and the verdicts."""
-
-    t: PairedT
-    wilcoxon: Wilcoxon
-    sign_flip: SignFlip
-    interval: Interval
-    bca: Bootstrap
-    effect: Effect
-    posterior: Posterior
-    verdicts: tuple[PairedVerdict, ...]
-    alpha: float
-    power: float
-    correction: Correction
+    @property
+    def certainty(self) -> str:
+        """Return the interval and the p that decided: ``95 % interval +0.0124 to +0.1100, p = 0.012``."""
+        name = "adjusted p" if self.tests > 1 else "p"
+        ends = f"{self.low:+.4f} to {self.high:+.4f}".replace("-", "−")
+        return f"{100 * (1 - self.level):.4g} % interval {ends}, {name} = {self.p_adjusted:.2g}"
 
 
 def compare_paired(
@@ -88,25 +94,22 @@ def compare_paired(
     *,
     rng: np.random.Generator,
     alpha: float = 0.05,
-    power: float = 0.80,
     resamples: int = 10_000,
     correction: Correction = "holm",
     families: Sequence[int] | None = None,
     widest: ArrayLike = math.inf,
-    rope: float = 0.01,
-) -> PairedComparison:
-    """Return all tests and a verdict for every column of queries × measures.
+) -> tuple[PairedVerdict, ...]:
+    """Return the verdict of every column of queries × measures.
 
     A column is one measure of one system against the baseline. Columns with the same number in ``families`` are judged
     together and corrected for one another; without it all of them are. ``widest`` is the largest difference that is possible,
     one for all columns or one each. The same ``rng`` gives the same answer.
 
-    Raises InputError if a difference is infinite or no number, an option is unusable, or the resamples are too few for any
+    Raises InputError if a difference is infinite or not a number, an option is unusable, or the resamples are too few for any
     adjusted p to reach alpha.
 
     >>> rng = np.random.default_rng(7)
-    >>> found = compare_paired(rng.normal([0.05, 0.0], 0.1, size=(60, 2)), rng=rng)
-    >>> [verdict.word for verdict in found.verdicts]
+    >>> [verdict.word for verdict in compare_paired(rng.normal([0.05, 0.0], 0.1, size=(60, 2)), rng=rng)]
     ['better', 'not enough evidence']
     """
     check_alpha(alpha)
@@ -124,51 +127,31 @@ def compare_paired(
     drawn_again = copy.deepcopy(rng)
     interval = mean_interval(differences, rng=rng, alpha=alpha, resamples=resamples)
     bca = bootstrap_interval(differences, rng=rng, alpha=alpha, resamples=resamples)
-    adjusted, levels = _corrected(np.maximum(flips.p, interval.p), group, correction, alpha)
+    deciding = np.maximum(flips, interval.p)
+    adjusted, levels = np.empty_like(deciding), np.empty_like(deciding)
+    for one in np.unique(group):
+        adjusted[group == one], levels[group == one] = corrected(deciding[group == one], correction, alpha=alpha)
     if (levels < alpha).any():
         interval = mean_interval(differences, rng=drawn_again, alpha=levels, resamples=resamples)
     ends = np.broadcast_to(np.asarray(widest, np.float64), t.n.shape)
-    return PairedComparison(
-        t=t,
-        wilcoxon=wilcoxon(differences),
-        sign_flip=flips,
-        interval=interval,
-        bca=bca,
-        effect=paired_effect(differences),
-        posterior=posterior(differences, rope=rope),
-        verdicts=tuple(
-            _verdict(
-                column,
-                t,
-                interval,
-                p=(float(flips.p[column]), float(adjusted[column])),
-                level=float(levels[column]),
-                tests=int(tests[column]),
-                widest=float(ends[column]),
-                terms=(alpha, power),
-            )
-            for column in range(len(t.n))
-        ),
-        alpha=alpha,
-        power=power,
-        correction=correction,
-    )
-
-
-def _corrected(p: Floats, group: Ints, correction: Correction, alpha: float) -> tuple[Floats, Floats]:
-    """Return each column's adjusted p and the level at which it was decided."""
-    adjusted, levels = p.copy(), np.full_like(p, alpha)
-    if correction != "none":
-        step_up = correction == "benjamini-hochberg"
-        for one in np.unique(group):
-            chosen = group == one
-            adjusted[chosen] = (benjamini_hochberg if step_up else holm)(p[chosen])
-            levels[chosen] = deciding_levels(p[chosen], adjusted[chosen], alpha=alpha, step_up=step_up)
-    return adjusted, levels
+    effect = paired_effect(differences)
+    found: dict[str, NDArray[Any]] = {
+        "n": t.n, "diff": t.mean, "low": np.maximum(interval.low, -ends), "high": np.minimum(interval.high, ends),
+        "p": flips, "p_adjusted": adjusted, "interval_p": interval.p, "tests": tests, "level": levels,
+        "t": t.t, "t_p": t.p, "wilcoxon_p": wilcoxon(differences), "prob_better": probability_above_zero(differences),
+        "effect": effect.dz, "wins": effect.wins, "ties": effect.ties, "losses": effect.losses,
+    }  # fmt: skip
+    verdicts = []
+    for column in range(len(t.n)):
+        values: dict[str, Any] = {name: array[column].item() for name, array in found.items()}
+        untold = PairedVerdict(**values, bca=(bca.low[column].item(), bca.high[column].item()), reason="")
+        sd = None if t.constant[column] else float(t.sd[column])
+        verdicts.append(_decided(untold, sd, alpha=alpha, widest=float(ends[column])))
+    return tuple(verdicts)
 
 
 def queries_to_settle(
-    *, n: int, sd: float, difference: float, alpha: float = 0.05, power: float = 0.80, tests: int = 1
+    *, n: int, sd: float, difference: float, alpha: float = 0.05, power: float = POWER, tests: int = 1
 ) -> int | None:
     """Return how many queries beyond n are needed to find a true mean difference with that power; at least 1.
 
@@ -197,69 +180,40 @@ def fewest_queries(alpha: float) -> int:
     return 1 + math.ceil(-math.log2(alpha))
 
 
-def _verdict(
-    column: int,
-    t: PairedT,
-    interval: Interval,
-    *,
-    p: tuple[float, float],
-    level: float,
-    tests: int,
-    widest: float,
-    terms: tuple[float, float],
-) -> PairedVerdict:
-    n, mean, sd, constant = int(t.n[column]), float(t.mean[column]), float(t.sd[column]), bool(t.constant[column])
-    alpha, power = terms
-    low, high = max(float(interval.low[column]), -widest), min(float(interval.high[column]), widest)
+def _decided(found: PairedVerdict, sd: float | None, *, alpha: float, widest: float) -> PairedVerdict:
+    """Return the verdict with its word, reason and what it would take to settle it; ``sd`` is None without any spread."""
+    n, low, high, strict = found.n, found.low, found.high, alpha / found.tests
     word: Word = "not enough evidence"
-    if p[1] <= alpha and (low > 0 or high < 0):
+    if found.p_adjusted <= alpha and (low > 0 or high < 0):
         word = "better" if low > 0 else "worse"
     elif n > 1:
         # The sign flips do not exclude 0; an interval that did would contradict the word beside it.
         low, high = min(low, 0.0), max(high, 0.0)
     detectable, more = math.nan, None
-    if n > 1 and not constant:
-        enough = n >= fewest_queries(alpha / tests)
-        detectable = minimum_detectable_effect(n=n, sd=sd, alpha=alpha / tests, power=power) if enough else math.inf
+    if n > 1 and sd is not None:
+        enough = n >= fewest_queries(strict)
+        detectable = minimum_detectable_effect(n=n, sd=sd, alpha=strict, power=POWER) if enough else math.inf
         detectable = detectable if detectable <= widest else math.inf
     if word != "not enough evidence":
         more = 0
-    elif constant and mean != 0:
-        more = max(1, fewest_queries(alpha / tests) - n)  # more of the same value: only the number of flips is missing
-    elif not constant and math.isfinite(detectable):
-        more = queries_to_settle(n=n, sd=sd, difference=mean, alpha=alpha, power=power, tests=tests)
-    warnings = []
-    if n > 1 and bool(interval.few[column]):
-        warnings.append("with fewer than 50 queries, intervals may be too narrow if differences are strongly skewed")
-    found = PairedVerdict(
-        word=word,
-        reason="",
-        n=n,
-        excluded=int(t.excluded[column]),
-        mean=mean,
-        low=low,
-        high=high,
-        p=p[0],
-        adjusted_p=p[1],
-        interval_p=float(interval.p[column]),
-        level=level,
-        tests=tests,
-        detectable=detectable,
-        more_queries=more,
-        warnings=tuple(warnings),
-    )
-    return replace(found, reason=_reason(found, alpha=alpha, power=power))
+    elif sd is None and found.diff != 0:
+        more = max(1, fewest_queries(strict) - n)  # more of the same value: only the number of flips is missing
+    elif sd is not None and math.isfinite(detectable):
+        more = queries_to_settle(n=n, sd=sd, difference=found.diff, alpha=alpha, tests=found.tests)
+    warnings = (_FEW_QUERIES,) if 1 < n < FEW else ()
+    found = replace(found, word=word, low=low, high=high, detectable=detectable, more_queries=more, warnings=warnings)
+    return replace(found, reason=_reason(found, alpha=alpha))
 
 
-def _reason(found: PairedVerdict, *, alpha: float, power: float) -> str:
-    n, mean = found.n, found.mean
+def _reason(found: PairedVerdict, *, alpha: float) -> str:
+    n, mean = found.n, found.diff
     if n < 2:
         seen = "no query was scored on both sides" if n == 0 else "1 query has no spread to judge its difference by"
         return f"cannot decide: {seen}"
     if mean == 0 and math.isnan(found.detectable):
         return f"all {n} differences are 0"
     settled = found.word != "not enough evidence"
-    p = f"{'adjusted ' if found.tests > 1 else ''}p = {found.adjusted_p:.2g} {'≤' if settled else '>'} {alpha:g}"
+    p = f"{'adjusted ' if found.tests > 1 else ''}p = {found.p_adjusted:.2g} {'≤' if settled else '>'} {alpha:g}"
     interval = f"{100 * (1 - found.level):.4g} % interval {found.low:+.4f} to {found.high:+.4f}"
     text = f"{mean:+.4f} on average over {n} queries; {interval} {'excludes' if settled else 'includes'} 0, {p}"
     if settled:
@@ -267,7 +221,7 @@ def _reason(found: PairedVerdict, *, alpha: float, power: float) -> str:
     if math.isinf(found.detectable):
         return f"{text}; {n} queries are too few to show any difference"
     if not math.isnan(found.detectable):
-        text += f"; {n} queries can detect a difference of {found.detectable:.3g} ({100 * power:.3g} % power)"
+        text += f"; {n} queries can detect a difference of {found.detectable:.3g} ({100 * POWER:.3g} % power)"
     if found.more_queries is not None:
         text += f"; confirming {mean:+.4f} would take about {found.more_queries:,} more"
     return text

@@ -11,9 +11,16 @@ from ringtrue.verdict.baseline import (
     read_baseline as read_baseline,
     write_baseline as write_baseline,
 )
-from ringtrue.verdict.comparing import Scored as Scored, compare as compare, compare_all as compare_all
+from ringtrue.verdict.committed import committed_checks as committed_checks
+from ringtrue.verdict.comparing import (
+    ComparisonOptions as ComparisonOptions,
+    ScoredRun as ScoredRun,
+    compare as compare,
+    compare_all as compare_all,
+)
 from ringtrue.verdict.gating import gate as gate, with_checks as with_checks
 from ringtrue.verdict.policy import Policy as Policy
+from ringtrue.verdict.reachable import reachable as reachable, with_measures as with_measures
 from ringtrue.verdict.records import (
     Arm as Arm,
     Baseline as Baseline,
@@ -22,6 +29,13 @@ from ringtrue.verdict.records import (
     LatencyComparison as LatencyComparison,
     MeasureComparison as MeasureComparison,
     Verdict as Verdict,
-    Word as Word,
+)
+from ringtrue.verdict.slices import values_of as values_of
+from ringtrue.verdict.update import (
+    BaselineMovement as BaselineMovement,
+    has_moved as has_moved,
+    movements as movements,
+    next_version as next_version,
+    objections as objections,
 )
 from ringtrue.verdict.wording import upside as upside

@@ -1,4 +1,4 @@
-"""The rules that look back: a measure that fell against the baseline, and a latency that grew (B-2)."""
+"""The rules that look back: a measure that fell against the baseline, and a latency that grew."""
 
 from __future__ import annotations
 
@@ -10,67 +10,87 @@ from itertools import chain
 
 import numpy as np
 
-from ringtrue.measures import Measure, Scores, latency
+from ringtrue.measures import Measure, latency
 from ringtrue.measures.scores import average
+from ringtrue.records import Floats
 from ringtrue.run import Evaluation
-from ringtrue.stats import PercentileGrowth, percentile_growth
-from ringtrue.stats.verdict import fewest_queries
+from ringtrue.stats import PercentileGrowth, fewest_queries, percentile_growth
 from ringtrue.verdict.completeness import UPDATE, comparable
 from ringtrue.verdict.floors import too_few_answers
 from ringtrue.verdict.policy import Policy
 from ringtrue.verdict.records import Baseline, Check, CheckStatus, Comparison, MeasureComparison, Rule
-from ringtrue.verdict.slices import members
+from ringtrue.verdict.slices import members, values_of
 from ringtrue.verdict.wording import EVEN, SHOWN, percent, two, upside
 
 
 @dataclass(frozen=True, eq=False)
-class Against:
+class BaselineComparison:
     """An evaluation beside the baseline it is held against."""
 
     evaluation: Evaluation
     baseline: Baseline
     policy: Policy
     comparison: Comparison | None
-    """None where no query can be paired: the baseline has no scores per query, or is of another golden set."""
+    """None if no query can be paired: the baseline has no scores per query, or is of another golden set."""
 
     @cached_property
     def shared(self) -> list[str]:
         """The queries that both have, in the order of the run."""
         return [query for query in self.evaluation.scores.query_ids if query in self.baseline.per_query]
 
-    def means(self, measure: str, queries: Sequence[str] | None = None) -> tuple[float, float]:
-        """Return the measure then and now, over the same queries."""
-        scores, before = self.evaluation.scores, self.baseline
-        if queries is None and not before.per_query:
-            return before.metrics[measure], scores[measure]
-        chosen = self.shared if queries is None else queries
-        then, now = (_values(side, measure, chosen) for side in (before.scores, scores))
+    def values(self, measure: str, queries: Sequence[str]) -> tuple[Floats, Floats]:
+        """Return the values of a measure then and now, for the same queries."""
+        return values_of(self.baseline.scores, measure, queries), values_of(self.evaluation.scores, measure, queries)
+
+    def means(self, measure: str, queries: Sequence[str]) -> tuple[float, float]:
+        """Return the measure then and now, over the same queries; as recorded if the baseline has no scores per query."""
+        if not self.baseline.per_query:
+            return self.baseline.metrics[measure], self.evaluation.scores[measure]
+        then, now = self.values(measure, queries)
         both = ~np.isnan(then) & ~np.isnan(now)
         parsed = Measure.parse(measure)
         return average(parsed, then[both]), average(parsed, now[both])
 
-    def fallen(self, measure: str, queries: Sequence[str] | None = None) -> tuple[str, ...]:
+    def fallen(self, measure: str, queries: Sequence[str]) -> tuple[str, ...]:
         """Return the queries that lost most, most first; equal losses in order of their ids."""
-        chosen = self.shared if queries is None else list(queries)
-        if not chosen:
+        if not queries:
             return ()
-        then, now = (_values(side, measure, chosen) for side in (self.baseline.scores, self.evaluation.scores))
+        then, now = self.values(measure, queries)
         lost = (upside(measure) * (then - now)).tolist()
-        guilty = sorted((-loss, query) for loss, query in zip(lost, chosen, strict=True) if loss > EVEN)
+        guilty = sorted((-loss, query) for loss, query in zip(lost, queries, strict=True) if loss > EVEN)
         return tuple(query for _, query in guilty[:SHOWN])
 
+    def slices(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield the name and the shared queries of every slice that the policy compares, however small."""
+        for field in self.evaluation.setup.golden.slices if self.policy.slice_drop else ():
+            for value, queries in members(self.evaluation.scores.facts, field, self.shared).items():
+                yield f"{field}={value}", queries
 
-def drop_checks(against: Against, problems: Mapping[str, str]) -> Iterator[Check]:
-    """Yield a check for every measure that is compared, and for every slice where the policy asks for it.
+    def small_slices(self) -> list[str]:
+        """Return the slices that have too few queries to be tested."""
+        return [f"{name} ({len(queries)})" for name, queries in self.slices() if len(queries) < self.policy.slice_minimum]
 
-    Where the baseline was made of other things, a fall proves nothing, and all of them are advisory.
+    def tested(self, measure: str, name: str | None) -> MeasureComparison | None:
+        """Return what the paired tests say about a measure, in all or in one slice; None if it was not tested."""
+        if self.comparison is None:
+            return None
+        if name is None:
+            return self.comparison.measures.get(measure)
+        field, _, value = name.partition("=")
+        return self.comparison.slices.get(field, {}).get(value, {}).get(measure)
+
+
+def drop_checks(against: BaselineComparison, problems: Mapping[str, str]) -> Iterator[Check]:
+    """Yield a check for every measure that is compared, and for every slice if the policy asks for it.
+
+    If the baseline was made of other things, a drop proves nothing, and all of them are advisory.
     """
     fair = comparable(against.evaluation, against.baseline, against.policy)
     for check in _drops(against, problems):
         yield check if fair else replace(check, status="advisory", message=f"{check.message} (informational only)")
 
 
-def _drops(against: Against, problems: Mapping[str, str]) -> Iterator[Check]:
+def _drops(against: BaselineComparison, problems: Mapping[str, str]) -> Iterator[Check]:
     policy, baseline = against.policy, against.baseline
     rule: Rule = "drop" if policy.mode == "relative" else "significant drop"
     for measure in policy.drop_measures:
@@ -82,31 +102,15 @@ def _drops(against: Against, problems: Mapping[str, str]) -> Iterator[Check]:
             message = f"{baseline.name} has no {measure}, so it is not compared; record it with {UPDATE}"
             yield Check(rule, measure, status, message, against.evaluation.scores[measure])
         else:
-            yield _drop(against, measure, None, None)
-            for name, queries in _slices(against):
-                yield _drop(against, measure, name, queries)
+            yield _drop(against, rule, measure, None, against.shared)
+            for name, queries in against.slices():
+                if len(queries) >= policy.slice_minimum:
+                    yield _drop(against, "slice", measure, name, queries)
 
 
-def small_slices(against: Against) -> list[str]:
-    """Return the slices that have too few queries to be compared."""
-    least = against.policy.slice_minimum
-    return [f"{name} ({len(queries)})" for name, queries in _all_slices(against) if len(queries) < least]
-
-
-def _slices(against: Against) -> Iterator[tuple[str, list[str]]]:
-    return (found for found in _all_slices(against) if len(found[1]) >= against.policy.slice_minimum)
-
-
-def _all_slices(against: Against) -> Iterator[tuple[str, list[str]]]:
-    if against.policy.slice_drop:
-        for field in against.evaluation.setup.golden.slices:
-            for value, queries in members(against.evaluation.scores.facts, field, against.shared).items():
-                yield f"{field}={value}", queries
-
-
-def _drop(against: Against, measure: str, name: str | None, queries: Sequence[str] | None) -> Check:
+def _drop(against: BaselineComparison, rule: Rule, measure: str, name: str | None, queries: Sequence[str]) -> Check:
     then, now = against.means(measure, queries)
-    compared = _compared(against.comparison, measure, name)
+    tested = against.tested(measure, name)
     label = measure if name is None else f"{measure} of {name}"
     fall = upside(measure) * (then - now)
     degradation = fall / abs(then) if then and not math.isnan(fall) else None
@@ -117,10 +121,9 @@ def _drop(against: Against, measure: str, name: str | None, queries: Sequence[st
     elif against.policy.mode == "relative":
         status, message = _relative(label, then, now, fall, degradation, against)
     else:
-        status, message = _statistical(label, then, now, fall, compared, against)
-    guilty = against.fallen(measure, queries) if status in ("degraded", "fail") else ()
+        status, message = _statistical(label, then, now, fall, tested, against)
     return Check(
-        "slice" if name is not None else ("drop" if against.policy.mode == "relative" else "significant drop"),
+        rule,
         measure,
         status,
         message,
@@ -128,21 +131,21 @@ def _drop(against: Against, measure: str, name: str | None, queries: Sequence[st
         _lowest(measure, then, against.policy),
         baseline=then,
         degradation=degradation,
-        interval=None if compared is None else (compared.low, compared.high),
+        interval=None if tested is None else (tested.low, tested.high),
         slice=name,
-        queries=guilty,
+        queries=against.fallen(measure, queries) if status in ("degraded", "fail") else (),
     )
 
 
 def _lowest(measure: str, then: float, policy: Policy) -> float | None:
-    """Return the lowest value that passes whatever chance says; where lower is better, the highest."""
+    """Return the lowest value that passes whatever chance says; if lower is better, the highest."""
     if math.isnan(then):
         return None
     return then - upside(measure) * (policy.max_drop * abs(then) if policy.mode == "relative" else policy.min_effect)
 
 
 def _relative(
-    label: str, then: float, now: float, fall: float, degradation: float | None, against: Against
+    label: str, then: float, now: float, fall: float, degradation: float | None, against: BaselineComparison
 ) -> tuple[CheckStatus, str]:
     name, allowed = against.baseline.name, against.policy.max_drop
     moved = " → ".join(two(then, now))
@@ -151,8 +154,8 @@ def _relative(
     if degradation is None:
         status: CheckStatus = "fail" if fall > 0 else "pass"
         return status, f"{label} was 0 in {name}, of which there is no percentage ({moved})"
-    # "fell" tells what the number did, "worse" what that means where lower is better.
-    verb = _verb(then, now)
+    # "fell" tells what the number did, "worse" what that means if lower is better.
+    verb = "fell" if now < then else "rose"
     if degradation < 0:
         return "pass", f"{label} {verb} by {percent(-degradation, 0)} against {name} ({moved})"
     message = f"{label} {verb} by {percent(degradation, allowed)} against {name} ({moved}; {100 * allowed:g} % allowed)"
@@ -160,54 +163,36 @@ def _relative(
 
 
 def _statistical(
-    label: str, then: float, now: float, fall: float, compared: MeasureComparison | None, against: Against
+    label: str, then: float, now: float, fall: float, tested: MeasureComparison | None, against: BaselineComparison
 ) -> tuple[CheckStatus, str]:
     policy, name = against.policy, against.baseline.name
-    moved = " → ".join(two(then, now))
-    if compared is None:
+    moved, verb = " → ".join(two(then, now)), "fell" if now < then else "rose"
+    if tested is None:
         why = f"{name} has no scores per query to pair with this run"
         return "undecided", f"{why}: whether {label} fell ({moved}) cannot be tested; record it again with {UPDATE}"
     if fall <= policy.min_effect + EVEN:
         if fall <= EVEN:
-            change = "is what it was in" if fall >= -EVEN else f"{_verb(then, now)} against"
+            change = "is what it was in" if fall >= -EVEN else f"{verb} against"
             return "pass", f"{label} {change} {name} ({moved})"
         return (
             "degraded",
-            f"{label} {_verb(then, now)} against {name} ({moved}) by no more than {policy.min_effect:g}, which is allowed",
+            f"{label} {verb} against {name} ({moved}) by no more than {policy.min_effect:g}, which is allowed",
         )
-    said = f"{label} {_verb(then, now)} against {name} ({moved})"
-    least = fewest_queries(policy.alpha / compared.tests)
-    if compared.n < least:
+    said = f"{label} {verb} against {name} ({moved})"
+    least = fewest_queries(policy.alpha / tested.tests)
+    if tested.n < least:
         return "undecided", (
-            f"{said}, but {compared.n} queries are too few: no fall over fewer than {least} can be significant; "
+            f"{said}, but {tested.n} queries are too few: no fall over fewer than {least} can be significant; "
             "add queries, or use mode relative"
         )
-    if compared.word == "worse":
-        return "fail", (f"{said}: significant ({compared.certainty} ≤ {policy.alpha:g}) and more than {policy.min_effect:g}")
-    known = math.isfinite(compared.detectable)
-    power = f"; {compared.n} queries can detect a difference of {compared.detectable:.3g} (80 % power)" if known else ""
-    return "degraded", f"{said}, which may be chance ({compared.certainty}){power}"
+    if tested.word == "worse":
+        return "fail", (f"{said}: significant ({tested.certainty} ≤ {policy.alpha:g}) and more than {policy.min_effect:g}")
+    known = math.isfinite(tested.detectable)
+    power = f"; {tested.n} queries can detect a difference of {tested.detectable:.3g} (80 % power)" if known else ""
+    return "degraded", f"{said}, which may be chance ({tested.certainty}){power}"
 
 
-def _verb(then: float, now: float) -> str:
-    return "fell" if now < then else "rose"
-
-
-def _compared(comparison: Comparison | None, measure: str, name: str | None) -> MeasureComparison | None:
-    if comparison is None:
-        return None
-    if name is None:
-        return comparison.measures.get(measure)
-    field, _, value = name.partition("=")
-    return comparison.slices.get(field, {}).get(value, {}).get(measure)
-
-
-def _values(scores: Scores, measure: str, queries: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    place = {query: index for index, query in enumerate(scores.query_ids)}
-    return np.asarray(scores.of(measure)[[place[query] for query in queries]], np.float64)
-
-
-def latency_increase_checks(against: Against) -> Iterator[Check]:
+def latency_increase_checks(against: BaselineComparison) -> Iterator[Check]:
     """Yield the check of the 95th percentile: advisory unless both sides were measured alike and often enough to decide."""
     evaluation, baseline, limit = against.evaluation, against.baseline, against.policy.latency_increase
     if math.isinf(limit):
@@ -251,7 +236,7 @@ def latency_increase_checks(against: Against) -> Iterator[Check]:
     )
 
 
-def _undecidable(against: Against, answers: Sequence[int]) -> str:
+def _undecidable(against: BaselineComparison, answers: Sequence[int]) -> str:
     """Return why the growth of a percentile decides nothing here; '' if it can."""
     evaluation, baseline = against.evaluation, against.baseline
     here, there = evaluation.setup.machine, baseline.machine
@@ -273,7 +258,7 @@ def _growth(sides: Sequence[Sequence[tuple[float, ...]]], *, alpha: float) -> Pe
 
 
 def _slowed(evaluation: Evaluation, baseline: Baseline) -> tuple[str, ...]:
-    """Return the queries that grew slower by most; the slowest where the baseline has no latency of single queries."""
+    """Return the queries that grew slower by most; the slowest if the baseline has no latency of single queries."""
     grown = {query: value - baseline.latencies.get(query, 0.0) for query, value in evaluation.latencies.items()}
     order = sorted((-value, query) for query, value in grown.items() if value > 0)
     return tuple(query for _, query in order[:SHOWN])

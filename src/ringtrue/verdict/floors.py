@@ -1,4 +1,4 @@
-"""The absolute rules: a mean below its floor, in all or in one slice; a latency above its ceiling (B-2)."""
+"""The absolute rules: a mean below its floor, in all or in one slice; a latency above its ceiling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ringtrue.run import Evaluation
 from ringtrue.verdict.policy import LATENCY_ANSWERS, Policy, split_slice
 from ringtrue.verdict.reachable import reachable
 from ringtrue.verdict.records import Check, CheckStatus, Rule
-from ringtrue.verdict.slices import members
+from ringtrue.verdict.slices import members, values_of
 from ringtrue.verdict.wording import EVEN, SHOWN, two, upside
 
 HICCUPS = 0.01
@@ -51,9 +51,8 @@ def _floor(
     if measure in problems:
         return Check(rule, measure, "undecided", problems[measure], math.nan, floor, slice=name)
     scores = evaluation.scores
-    place = {query: index for index, query in enumerate(scores.query_ids)}
     asked = list(scores.query_ids if queries is None else queries)
-    values = scores.of(measure)[[place[query] for query in asked]]
+    values = values_of(scores, measure, asked)
     current = average(Measure.parse(measure), values)
     sign = upside(measure)
     interval = evaluation.intervals.get(measure) if queries is None else None

@@ -1,6 +1,6 @@
 """The gate: an evaluation, a policy and a baseline → pass, fail or undecided, with every check.
 
-It reads and judges; it never writes a baseline (trap 38).
+It reads and judges; it never writes a baseline.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 from ringtrue.run import Evaluation
 from ringtrue.verdict.comparing import compare
 from ringtrue.verdict.completeness import completeness_checks, no_baseline_checks, other_golden, undefined_checks
-from ringtrue.verdict.drops import Against, drop_checks, latency_increase_checks, small_slices
+from ringtrue.verdict.drops import BaselineComparison, drop_checks, latency_increase_checks
 from ringtrue.verdict.floors import floor_checks, latency_checks
 from ringtrue.verdict.policy import Policy
 from ringtrue.verdict.reachable import with_measures
@@ -40,10 +40,10 @@ def gate(evaluation: Evaluation, policy: Policy = DEFAULT_POLICY, *, baseline: B
         checks += no_baseline_checks(whole, policy, failed=failed)
     else:
         comparison = _compared(whole, policy, baseline)
-        against = Against(whole, baseline, policy, comparison)
+        against = BaselineComparison(whole, baseline, policy, comparison)
         checks += undefined_checks(whole, baseline, policy)
         checks += drop_checks(against, problems)
-        few = small_slices(against)
+        few = against.small_slices()
         if few:
             notes.append(f"slices with fewer than {policy.slice_minimum} queries are not compared: {some(few)}")
     checks += ceilings

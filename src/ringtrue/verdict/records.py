@@ -14,8 +14,7 @@ from ringtrue.brief import brief
 from ringtrue.errors import OK, REGRESSION, UNDECIDED
 from ringtrue.measures import Counted, Measure, Scores
 from ringtrue.run import Origin
-
-Word = Literal["better", "worse", "not enough evidence"]
+from ringtrue.stats import PairedVerdict, Word
 
 
 class Arm(Protocol):
@@ -31,62 +30,17 @@ class Arm(Protocol):
     def timings(self) -> Mapping[str, tuple[float, ...]]: ...
 
 
-@dataclass(frozen=True)
-class MeasureComparison:
+@dataclass(frozen=True, kw_only=True)
+class MeasureComparison(PairedVerdict):
     """One measure of B against A over paired queries. ``diff`` is b − a as measured; the word knows which way is better."""
 
     measure: str
-    n: int
     a: float
     b: float
-    diff: float
-    low: float
-    high: float
-    """The interval of the mean difference that decided, at 1 − level: it excludes 0 exactly if the word is better or worse."""
-    p: float
-    """Of the randomisation (sign-flip) test, two-sided."""
-    p_adjusted: float
-    """The p that decides: the larger of ``p`` and ``interval_p``, adjusted if the measure is judged with others."""
-    t: float
-    t_p: float
-    wilcoxon_p: float
-    effect: float
-    """Cohen's d_z: mean ÷ standard deviation of the differences."""
-    prob_better: float
-    """Bayesian P(B is better than A)."""
-    wins: int
-    ties: int
-    losses: int
-    """Queries on which B is better, equal, worse."""
-    word: Word
-    reason: str
-    detectable: float
-    """The smallest true difference that so many queries find with the power asked for.
-
-    nan if no spread is seen; inf if so few queries cannot show any difference.
-    """
-    more_queries: int | None
-    """How many more would settle it; 0 if it is settled, None if that cannot be told."""
-    warnings: tuple[str, ...] = ()
     deltas: Mapping[str, float] = field(default_factory=dict, repr=False)
     """b − a by query."""
-    interval_p: float = math.nan
-    """The smallest alpha at which the interval excludes 0, before any correction."""
-    bca: tuple[float, float] = (math.nan, math.nan)
-    """The BCa bootstrap interval, for readers who want that one; the word rests on ``low`` and ``high``."""
     decides: bool = True
     """Whether the measure was asked to decide; the others are for reading, and no correction counts them."""
-    tests: int = 1
-    """How many tests ``p_adjusted``, the interval and the word are corrected for."""
-    level: float = 0.05
-    """Alpha, or the share of it that the correction left to this measure."""
-
-    @property
-    def certainty(self) -> str:
-        """Return the interval and the p that decided: ``95 % interval +0.0124 to +0.1100, p = 0.012``."""
-        name = "adjusted p" if self.tests > 1 else "p"
-        ends = f"{self.low:+.4f} to {self.high:+.4f}".replace("-", "−")
-        return f"{100 * (1 - self.level):.4g} % interval {ends}, {name} = {self.p_adjusted:.2g}"
 
 
 @dataclass(frozen=True)
@@ -102,12 +56,12 @@ class LatencyComparison:
     p95: tuple[float, float]
     p99: tuple[float, float]
     comparable: bool
-    """False where the two were measured on different machines; the figures are then for reading only."""
+    """False if the two were measured on different machines; the figures are then for reading only."""
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """B against A: is it better? (C-1, C-2)"""
+    """B against A: is it better?"""
 
     a: str
     b: str
@@ -147,7 +101,7 @@ CheckStatus = Literal["pass", "degraded", "fail", "advisory", "undecided"]
 
 @dataclass(frozen=True)
 class Check:
-    """One rule applied to one number (B-2)."""
+    """One rule applied to one number."""
 
     rule: Rule
     measure: str
@@ -159,7 +113,7 @@ class Check:
     threshold: float | None = None
     baseline: float | None = None
     degradation: float | None = None
-    """Fall against the baseline as a share: 0.05 is 5 %; below 0 where it rose."""
+    """Fall against the baseline as a share: 0.05 is 5 %; below 0 if it rose."""
     interval: tuple[float, float] | None = None
     slice: str | None = None
     """Like ``query_type=factual``."""
@@ -169,7 +123,7 @@ class Check:
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """What the gate says: 'pass', 'fail' or 'undecided', with every check (B-2, B-3)."""
+    """What the gate says: 'pass', 'fail' or 'undecided', with every check."""
 
     word: Literal["pass", "fail", "undecided"]
     checks: tuple[Check, ...]
@@ -183,7 +137,7 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """0 pass, 1 regression, 3 could not decide (B-3)."""
+        """0 pass, 1 regression, 3 could not decide."""
         return {"pass": OK, "fail": REGRESSION, "undecided": UNDECIDED}[self.word]
 
     @property
@@ -206,7 +160,7 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """What is held to be good enough, recorded in a file in git (B-1). An Arm like an Evaluation."""
+    """What is held to be good enough, recorded in a file in git. An Arm like an Evaluation."""
 
     version: str
     """Of the baseline itself, like 1.0.0; raised by every update."""
@@ -219,9 +173,9 @@ class Baseline:
     machine: str
     metrics: Mapping[str, float]
     latency: Mapping[str, float]
-    """p50, p95 and p99 in milliseconds; empty where none was measured."""
+    """p50, p95 and p99 in milliseconds; empty if none was measured."""
     per_query: Mapping[str, Mapping[str, float]] = field(repr=False)
-    """query → measure → value; nan where undefined."""
+    """query → measure → value; nan if undefined."""
     latencies: Mapping[str, float] = field(default_factory=dict, repr=False)
     repeats: Mapping[str, tuple[float, ...]] = field(default_factory=dict, repr=False)
     """Milliseconds of every pass over the queries after the first, by query."""

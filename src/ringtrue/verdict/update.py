@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ringtrue.golden import parse_version
 from ringtrue.run import Evaluation
 from ringtrue.verdict.baseline import check_version
+from ringtrue.verdict.completeness import lacking_queries
 from ringtrue.verdict.gating import gate
 from ringtrue.verdict.policy import PERCENTILES, Policy
 from ringtrue.verdict.reachable import with_measures
@@ -16,7 +17,7 @@ from ringtrue.verdict.wording import EVEN, some, two, upside
 
 
 @dataclass(frozen=True)
-class Movement:
+class BaselineMovement:
     """One number of a baseline, before and after an update."""
 
     measure: str
@@ -25,25 +26,25 @@ class Movement:
 
     @property
     def change(self) -> float | None:
-        """Return new − old; None where one of the two is not there."""
+        """Return new − old; None if one of the two is not there."""
         return None if self.old is None or self.new is None else self.new - self.old
 
 
-def movements(old: Baseline | None, new: Baseline) -> tuple[Movement, ...]:
+def movements(old: Baseline | None, new: Baseline) -> tuple[BaselineMovement, ...]:
     """Return what an update moves: every measure and percentile of either, in order."""
     before = {} if old is None else {**old.metrics, **old.latency}
     after = {**new.metrics, **new.latency}
-    return tuple(Movement(name, before.get(name), after.get(name)) for name in dict.fromkeys((*before, *after)))
+    return tuple(BaselineMovement(name, before.get(name), after.get(name)) for name in dict.fromkeys((*before, *after)))
 
 
-def has_moved(moves: Iterable[Movement]) -> bool:
-    """True where a measure came, went or changed; a latency is never the same twice and does not count."""
+def has_moved(moves: Iterable[BaselineMovement]) -> bool:
+    """True if a measure came, went or changed; a latency is never the same twice and does not count."""
     changes = (move.change for move in moves if move.measure not in PERCENTILES)
     return any(change is None or abs(change) > EVEN for change in changes)
 
 
 def objections(evaluation: Evaluation, old: Baseline | None, policy: Policy) -> tuple[str, ...]:
-    """Return what speaks against taking a run as the new standard, a sentence each; nothing where it is at least as good.
+    """Return what speaks against taking a run as the new standard, a sentence each; nothing if it is at least as good.
 
     A floor that the run misses is no objection by itself: a search that is still weak, but better than it was, is progress.
     """
@@ -54,7 +55,7 @@ def objections(evaluation: Evaluation, old: Baseline | None, policy: Policy) -> 
     if old is None:
         return tuple(found)
     whole, _ = with_measures(evaluation, policy.measures)
-    lacking = [query for query in old.per_query if query not in set(whole.scores.query_ids) and query not in failed]
+    lacking = lacking_queries(whole, old)
     if lacking:
         found.append(f"{len(lacking)} queries of {old.name} are not in the run: {some(lacking)}")
     for name in policy.measures:
@@ -72,7 +73,7 @@ def objections(evaluation: Evaluation, old: Baseline | None, policy: Policy) -> 
 
 
 def next_version(version: str, *, moved: bool) -> str:
-    """Return the version after this one: the next minor where a number moved, else the next patch.
+    """Return the version after this one: the next minor if a number moved, else the next patch.
 
     >>> next_version("1.2.3", moved=True), next_version("1.2.3", moved=False)
     ('1.3.0', '1.2.4')

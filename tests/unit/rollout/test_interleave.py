@@ -17,7 +17,7 @@ from ringtrue.answers import EventType
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.rollout import Interleaved, as_flag, count_log, create_test, from_flags, interleaved, judge_credits, standing
 from ringtrue.rollout.interleave import INTERLEAVINGS, _optimal_chances, _team_draft
-from ringtrue.stats import sequence_decisions
+from ringtrue.stats import first_decisions
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store
 
 A = ["a", "b", "c", "d", "e"]
@@ -116,7 +116,7 @@ def test_s3_whoever_clicks_by_place_alone_decides_for_nobody(method: str, habit:
         for user in range(users):
             shown = interleaved(control, treatment, key=f"{user}:{impression}", method=method, k=5)
             credits[impression, user] = np.dot(shown.credits, clicks[impression, user]) / clicks[impression, user].sum()
-    codes, _ = sequence_decisions(credits)
+    codes, _ = first_decisions(credits, "confidence sequence")
     assert (codes == 1).mean() <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / users)
     assert abs(credits.mean()) < 4.5 * credits.std() / math.sqrt(credits.size)
 
@@ -143,7 +143,7 @@ def test_s3_the_better_ranking_is_found_with_fewer_impressions_than_by_ab(method
             arms = [clicked(tuple(items)) for items in (control, treatment)]
             scores = [1 / (1 + arm.argmax()) if arm.any() else 0.0 for arm in arms]
             gains[impression, user] = scores[1] - scores[0]
-    interleaving, ab = sequence_decisions(credits), sequence_decisions(gains)
+    interleaving, ab = (first_decisions(values, "confidence sequence") for values in (credits, gains))
     needed, needed_by_ab = np.median(interleaving[1]), 2 * np.median(ab[1])
     assert (interleaving[0] == 1).mean() >= 0.80
     assert needed < 0.6 * needed_by_ab

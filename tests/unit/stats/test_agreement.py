@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ringtrue.errors import InputError
-from ringtrue.stats import Agreement, cohen_kappa, confusion, fleiss_kappa, krippendorff_alpha
+from ringtrue.stats import Agreement, cohen_kappa, krippendorff_alpha
 
 SEED = 7
 
@@ -21,20 +21,6 @@ FOUR_OBSERVERS = [
     [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
     [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
     [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
-]
-
-# Wikipedia, "Fleiss' kappa", worked example: 10 subjects, 14 raters, 5 categories.
-FOURTEEN_RATERS = [
-    [0, 0, 0, 0, 14],
-    [0, 2, 6, 4, 2],
-    [0, 0, 3, 5, 6],
-    [0, 3, 9, 2, 0],
-    [2, 2, 8, 1, 1],
-    [7, 7, 0, 0, 0],
-    [3, 2, 6, 3, 0],
-    [2, 5, 3, 2, 2],
-    [6, 5, 2, 1, 0],
-    [0, 2, 2, 3, 7],
 ]
 
 
@@ -153,7 +139,6 @@ def test_perfect_agreement_on_varied_labels_is_exactly_one() -> None:
     [
         cohen_kappa(["yes"] * 9, ["yes"] * 9),
         cohen_kappa([3] * 9, [3] * 9, weights="linear"),
-        fleiss_kappa([[3, 0], [3, 0]]),
         krippendorff_alpha([[2, 2, 2], [2, 2, None]]),
         krippendorff_alpha([[2, 2, 2], [2, 2, None]], level="ordinal"),
         krippendorff_alpha([[2, 2, 2], [2, 2, None]], level="interval"),
@@ -188,46 +173,6 @@ def test_cohen_kappa_refuses_bad_input() -> None:
         cohen_kappa(["low", "high"], ["low", "high"], weights="linear")
     with pytest.raises(InputError, match="label inf"):
         cohen_kappa([1.0, math.inf], [1.0, 2.0], weights="linear")
-
-
-def test_fleiss_kappa_of_fourteen_raters() -> None:
-    kappa = fleiss_kappa(FOURTEEN_RATERS)
-    assert kappa.coefficient == pytest.approx(0.210, abs=5e-4)
-    assert [kappa.observed, kappa.expected] == pytest.approx([0.378, 0.213], abs=5e-4)
-    assert (kappa.items, kappa.raters) == (10, 14)
-    assert_consistent(kappa)
-
-
-def test_fleiss_kappa_equals_counting_agreeing_pairs_of_raters() -> None:
-    rng = np.random.default_rng(SEED)
-    for _ in range(20):
-        ratings = rng.integers(0, 3, (12, 5))
-        table = [[int((row == label).sum()) for label in range(3)] for row in ratings]
-        agreeing = [np.mean([x == y for x, y in itertools.permutations(row, 2)]) for row in ratings.tolist()]
-        everything = ratings.ravel()
-        chance = np.mean([x == y for x in everything for y in everything])
-        expected = (np.mean(agreeing) - chance) / (1 - chance)
-        assert fleiss_kappa(table).coefficient == pytest.approx(expected, abs=1e-12)
-        assert fleiss_kappa(np.array(table)).coefficient == fleiss_kappa(table).coefficient
-
-
-@pytest.mark.parametrize(
-    ("matrix", "message"),
-    [
-        ([], "shape"),
-        ([1, 2, 3], "shape"),
-        ([[1, 2], [3]], "same number of columns"),
-        ([["a", "b"]], "must hold numbers"),
-        ([[2, 1], [3, -1]], "row 1, column 1 holds -1"),
-        ([[1.5, 1.5]], "row 0, column 0 holds 1.5"),
-        ([[math.nan, 1]], "row 0, column 0"),
-        ([[1, 0], [0, 1]], "at least 2 raters"),
-        ([[2, 1], [2, 1], [2, 2]], "row 2 has 4 ratings and row 0 has 3.*krippendorff_alpha"),
-    ],
-)
-def test_fleiss_kappa_names_what_is_wrong_in_the_table(matrix, message: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(InputError, match=message):
-        fleiss_kappa(matrix)
 
 
 @pytest.mark.parametrize(("level", "expected"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
@@ -276,19 +221,3 @@ def test_krippendorff_alpha_refuses_bad_input() -> None:
     for level in ("ordinal", "interval"):
         with pytest.raises(InputError, match="has no place on a scale"):
             krippendorff_alpha([["a", "b"], ["a", "b"]], level=level)
-
-
-def test_confusion_counts_pairs_with_sorted_labels() -> None:
-    table = confusion(["b", "a", "b", None, "c"], ["a", "a", "b", "a", math.nan])
-    assert table.labels == ("a", "b")
-    assert table.counts == ((1, 0), (1, 1))
-    assert (table.items, table.unrated) == (3, 2)
-
-
-def test_confusion_sorts_labels_that_cannot_be_compared_by_their_text() -> None:
-    assert confusion(["x", 1], [2, "y"]).labels == (1, 2, "x", "y")
-
-
-def test_confusion_of_nothing_is_empty() -> None:
-    table = confusion([], [])
-    assert (table.labels, table.counts, table.items, table.unrated) == ((), (), 0, 0)

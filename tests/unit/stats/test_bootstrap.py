@@ -79,14 +79,8 @@ def test_the_table_and_its_rest_give_poisson_pairs_their_full_chance(rate: float
     assert sum(total.values()) == pytest.approx(1.0)
 
 
-def test_few_queries_are_flagged_below_50() -> None:
-    for n, few in ((2, True), (49, True), (50, False)):
-        assert bootstrap_interval(rng(3).normal(size=n), rng=rng()).few[0] == few
-
-
-def test_equal_differences_have_an_interval_without_width_and_say_so() -> None:
+def test_equal_differences_have_an_interval_without_width() -> None:
     found = bootstrap_interval(np.array([[0.1, 0.0]] * 8), rng=rng())
-    assert found.constant.all()
     assert found.low.tolist() == found.high.tolist() == pytest.approx([0.1, 0.0])
 
 
@@ -95,7 +89,6 @@ def test_fewer_than_two_queries_have_no_interval() -> None:
         found = bootstrap_interval(np.array(values), rng=rng())
         assert math.isnan(found.low[0])
         assert math.isnan(found.high[0])
-        assert math.isnan(found.bias[0])
 
 
 def test_two_queries_have_an_interval_within_their_range() -> None:
@@ -129,7 +122,6 @@ def test_columns_that_lack_the_same_queries_share_their_resamples_and_others_do_
     whole = bootstrap_interval(data[:, :2], rng=rng())
     data[5, 2] = NAN
     mixed = bootstrap_interval(data, rng=rng())
-    assert mixed.n.tolist() == [70, 70, 69]
     apart = bootstrap_interval(np.delete(data[:, 2], 5), rng=rng(8))
     assert abs(mixed.low[2] - apart.low[0]) < 0.05
     for end in ("low", "high"):
@@ -146,14 +138,12 @@ def test_turning_the_signs_turns_the_interval() -> None:
     data = rng(2).lognormal(size=80)
     up, down = (bootstrap_interval(sign * data, rng=rng(), resamples=20_000) for sign in (1, -1))
     assert up.low[0] == pytest.approx(-down.high[0], abs=1e-6)
-    assert up.acceleration[0] == -down.acceleration[0] > 0
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"resamples": 999}, "from 1,000"),
-        ({"method": "bcaa"}, "'bca'"),
         ({"alpha": 1.0}, "alpha"),
         ({"method": "studentised", "alpha": 0.001, "resamples": 1_500}, "at least 2000"),
     ],

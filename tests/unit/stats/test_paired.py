@@ -1,4 +1,4 @@
-"""The columns that every paired test reads, the t test where it has no spread to go by, and effect sizes."""
+"""The columns that every paired test reads, the t test if it has no spread to go by, and effect sizes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ def test_a_missing_value_is_left_out_of_its_column_alone_and_counted() -> None:
     found = paired_t([[0.1, NAN, NAN], [0.2, 0.4, NAN], [0.6, 0.0, NAN]])
     alone = paired_t([0.4, 0.0])
     assert found.n.tolist() == [3, 2, 0]
-    assert found.excluded.tolist() == [0, 1, 3]
+    assert columns([[0.1, NAN], [0.2, 0.4]]).excluded.tolist() == [0, 1]
     assert (found.t[1], found.p[1]) == (alone.t[0], alone.p[0])
     assert math.isnan(found.p[2])
 
 
 @pytest.mark.parametrize("values", [[], [0.3], [NAN, 0.3]])
 def test_fewer_than_two_queries_have_no_p_and_no_interval(values: list[float]) -> None:
-    for alternative in ("two-sided", "greater", "less"):
-        found = paired_t(np.array(values), alternative=alternative)
-        assert all(math.isnan(value[0]) for value in (found.p, found.low, found.high, found.sd))
+    found = paired_t(np.array(values))
+    assert all(math.isnan(value[0]) for value in (found.p, found.low, found.high, found.sd))
 
 
 @pytest.mark.parametrize("n", [2, 5, 6, 40])
@@ -41,8 +40,6 @@ def test_trap_21_equal_differences_have_the_p_of_the_sign_flips_and_never_1(n: i
     assert found.constant[0]
     worse = paired_t([-0.1] * n)
     assert (worse.t[0], worse.p[0]) == (-math.inf, found.p[0])
-    assert paired_t([0.1] * n, alternative="greater").p[0] == 2.0**-n
-    assert paired_t([0.1] * n, alternative="less").p[0] == 1.0
 
 
 def test_trap_21_differences_equal_but_for_rounding_count_as_equal() -> None:
@@ -52,11 +49,9 @@ def test_trap_21_differences_equal_but_for_rounding_count_as_equal() -> None:
 
 
 def test_differences_that_are_all_zero_have_p_1() -> None:
-    for alternative in ("two-sided", "greater", "less"):
-        found = paired_t([0.0] * 20, alternative=alternative)
-        assert found.p[0] == 1.0
-        assert math.isnan(found.t[0])
-    assert (paired_t([0.0] * 20).low[0], paired_t([0.0] * 20).high[0]) == (0.0, 0.0)
+    found = paired_t([0.0] * 20)
+    assert (found.p[0], found.low[0], found.high[0]) == (1.0, 0.0, 0.0)
+    assert math.isnan(found.t[0])
 
 
 def test_trap_20_p_is_never_0_however_large_t_is() -> None:
@@ -65,20 +60,9 @@ def test_trap_20_p_is_never_0_however_large_t_is() -> None:
     assert paired_t([0.1] * 5000).p[0] > 0
 
 
-def test_a_one_sided_interval_is_open_on_the_side_looked_at() -> None:
-    data = [0.1, 0.3, -0.1, 0.2]
-    greater, less = paired_t(data, alternative="greater"), paired_t(data, alternative="less")
-    assert math.isfinite(greater.low[0])
-    assert greater.high[0] == math.inf
-    assert less.low[0] == -math.inf
-    assert greater.p[0] + less.p[0] == pytest.approx(1.0)
-
-
 def test_effect_sizes_of_a_worked_sample() -> None:
-    # Mean 0.1, sd 0.15811 by hand; the factor for 4 degrees of freedom is Γ(2) ÷ (√2 Γ(1.5)) = 0.79788.
     found = paired_effect([0.1, 0.3, 0.2, 0.0, -0.1])
     assert found.dz[0] == pytest.approx(0.1 / math.sqrt(0.025))
-    assert found.hedges[0] == pytest.approx(found.dz[0] * 0.7978845608)
     assert (found.wins[0], found.ties[0], found.losses[0]) == (3, 1, 1)
 
 
@@ -87,9 +71,7 @@ def test_effect_sizes_without_spread_or_queries() -> None:
     assert found.dz[0] == math.inf
     assert math.isnan(found.dz[1])
     assert math.isnan(found.dz[2])
-    assert np.isnan(found.hedges).all()  # two queries have no unbiased estimate
     assert found.ties.tolist() == [0, 2, 0]
-    assert math.isfinite(paired_effect(np.arange(5000.0)).hedges[0])
 
 
 def test_a_difference_of_rounding_is_a_tie() -> None:
@@ -100,12 +82,10 @@ def test_a_difference_of_rounding_is_a_tie() -> None:
 def test_records_cannot_be_changed() -> None:
     found = paired_t([0.1, 0.2])
     with pytest.raises(dataclasses.FrozenInstanceError):
-        found.alpha = 0.1  # type: ignore[misc]
+        found.p = found.t  # type: ignore[misc]
     for field in dataclasses.fields(found):
-        value = getattr(found, field.name)
-        if isinstance(value, np.ndarray):
-            with pytest.raises(ValueError, match="read-only"):
-                value[0] = 0
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(found, field.name)[0] = 0
 
 
 def test_input_is_not_changed() -> None:
@@ -134,5 +114,3 @@ def test_unusable_differences_are_refused(values: object, message: str) -> None:
 def test_unusable_options_are_refused() -> None:
     with pytest.raises(InputError, match="alpha = 0"):
         paired_t([0.1, 0.2], alpha=0)
-    with pytest.raises(InputError, match="'greater'"):
-        paired_t([0.1, 0.2], alternative="grater")  # type: ignore[arg-type]

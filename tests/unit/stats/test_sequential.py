@@ -1,4 +1,4 @@
-"""Wald's test with variance, the seed's formula without, and the Beta-Binomial reading (S-2 a, c)."""
+"""Wald's test with variance, a formula without, and the Beta-Binomial reading."""
 
 from __future__ import annotations
 
@@ -14,12 +14,9 @@ from ringtrue.stats import (
     Sprt,
     first_decisions,
     probability_better,
-    sprt_decisions,
-    sprt_ratios,
-    variance_free_ratios,
-    wald_bounds,
 )
-from ringtrue.stats.sequential import BURN_IN
+from ringtrue.stats.sequential import BURN_IN, wald_bounds
+from ringtrue.stats.sequential_rates import Method
 
 PLAN = SequentialPlan()
 
@@ -44,17 +41,6 @@ def test_s2_with_a_known_sigma_the_ratio_is_the_sum_of_the_formula() -> None:
     assert found.llr == found.evidence == pytest.approx(summed, abs=1e-12)
     assert found.sigma_used == 0.2
     assert found.burn_in_left == 0
-
-
-@pytest.mark.parametrize("sigma", [None, 0.15])
-def test_s2_one_by_one_and_all_at_once_agree(sigma: float | None) -> None:
-    differences = np.random.default_rng(2).normal(0.01, 0.15, (80, 5)).clip(-1, 1)
-    table = sprt_ratios(differences, sigma=sigma)
-    for column in range(5):
-        test = Sprt(sigma=sigma)
-        for row in range(80):
-            test = test.add(float(differences[row, column]))
-            assert test.llr == pytest.approx(table[row, column], abs=1e-9)
 
 
 def test_s2_an_estimated_sigma_is_never_below_the_one_seen_and_comes_close_to_it() -> None:
@@ -86,17 +72,18 @@ def test_s2_losses_not_yet_seen_are_reckoned_with(alpha: float, delta: float) ->
         if gain >= 1:
             continue
         chance_of_loss = gain / (1 + gain)
-        codes, after = sprt_decisions(np.full((5_000, 1), gain), plan=plan)
+        codes, after = first_decisions(np.full((5_000, 1), gain), "sprt", plan=plan)
         if codes[0] == 1:
             assert (1 - chance_of_loss) ** after[0] < alpha
 
 
+@pytest.mark.parametrize(("method", "sigma"), [("sprt", None), ("sprt, sigma known", 0.2)])
 @pytest.mark.parametrize("mean", [0.0, 0.05])
-def test_s2_decisions_one_by_one_and_all_at_once_agree(mean: float) -> None:
+def test_s2_decisions_one_by_one_and_all_at_once_agree(mean: float, method: Method, sigma: float | None) -> None:
     differences = np.random.default_rng(9).normal(mean, 0.2, (400, 12)).clip(-1, 1)
-    codes, after = sprt_decisions(differences)
+    codes, after = first_decisions(differences, method)
     for column in range(12):
-        test = Sprt()
+        test = Sprt(sigma=sigma)
         while test.decision == "continue" and test.n < 400:
             test = test.add(float(differences[test.n, column]))
         assert (("continue", "accept-treatment", "accept-control")[codes[column]], after[column]) == (test.decision, test.n)
@@ -129,29 +116,18 @@ def test_s2_with_a_known_sigma_nobody_bets() -> None:
     assert (test.gain, test.none, test.unproven, test.decision) == (0.0, 0.0, None, "accept-treatment")
 
 
-def test_trap_19_without_a_variance_delta_cancels_out_and_the_spread_does_not_matter() -> None:
-    """The seed's ``z = d / delta; llr += z * delta - delta**2 / 2`` is ``d - delta**2 / 2``, whatever the spread."""
-    differences = np.random.default_rng(4).normal(0.0, 0.2, (300, 1))
-    llr = 0.0
-    for d in differences.ravel():
-        z = d / 0.05
-        llr += z * 0.05 - 0.5 * 0.05 * 0.05
-    assert variance_free_ratios(differences)[-1, 0] == pytest.approx(llr)
-    # In units ten times as small nothing else has changed, and yet its steps are ten times as small; ours are the same.
-    small = SequentialPlan(delta=0.005)
-    steps = [
-        np.diff(variance_free_ratios(values, plan=plan), axis=0).std()
-        for values, plan in ((differences, PLAN), (differences / 10, small))
-    ]
-    assert steps[0] == pytest.approx(10 * steps[1])
-    assert sprt_ratios(differences / 10, plan=small, sigma=0.02)[-1, 0] == pytest.approx(
-        sprt_ratios(differences, sigma=0.2)[-1, 0]
-    )
-
-
-def test_s2_the_first_decision_counts_even_if_the_ratio_comes_back() -> None:
-    codes, after = first_decisions([[0.0, 0.0], [3.0, -1.6], [-5.0, 5.0]])
-    assert (codes.tolist(), after.tolist()) == ([1, 2], [2, 2])
+@pytest.mark.parametrize("plan", [PLAN, SequentialPlan(delta=0.2)])
+def test_without_a_variance_delta_cancels_out_and_the_spread_does_not_matter(plan: SequentialPlan) -> None:
+    """The formula ``z = d / delta; llr += z * delta - delta**2 / 2`` is ``d - delta**2 / 2``, whatever the spread."""
+    differences = np.random.default_rng(4).normal(0.0, 0.2, (300, 20))
+    codes, after = first_decisions(differences, "no variance", plan=plan)
+    upper, lower = wald_bounds(plan)
+    for column in range(20):
+        llr, n = 0.0, 0
+        while lower < llr < upper and n < 300:
+            llr += differences[n, column] / plan.delta * plan.delta - 0.5 * plan.delta * plan.delta
+            n += 1
+        assert (codes[column], after[column]) == (1 if llr >= upper else 2 if llr <= lower else 0, n)
 
 
 @pytest.mark.parametrize("options", [{"alpha": 0.0}, {"alpha": 0.5}, {"beta": 1.0}, {"delta": 0.0}, {"delta": math.nan}])

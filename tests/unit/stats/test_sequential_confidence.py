@@ -1,4 +1,4 @@
-"""The confidence sequence by betting (S-2 b), against a slow reference of its own."""
+"""The confidence sequence by betting, against a slow reference of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ringtrue.errors import InputError
-from ringtrue.stats import ConfidenceSequence, SequentialPlan, candidate_means, sequence_decisions
+from ringtrue.stats import ConfidenceSequence, SequentialPlan, candidate_means, first_decisions
 
 PLAN = SequentialPlan()
 
@@ -100,7 +100,7 @@ def test_s2_the_ends_only_move_inwards_and_go_on_shrinking_below_delta() -> None
 
 def test_s2_all_at_once_decides_as_one_by_one() -> None:
     data = np.array([differences(seed, 250, (seed % 3) * 0.04) for seed in range(12)]).T
-    codes, after = sequence_decisions(data)
+    codes, after = first_decisions(data, "confidence sequence")
     assert set(codes.tolist()) == {0, 1, 2}
     for column in range(data.shape[1]):
         states = fed(data[:, column].tolist())

@@ -16,8 +16,17 @@ from made import answers, evaluation, golden_set
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.measures import Counted, Measure, Scores
 from ringtrue.run import Evaluation
-from ringtrue.stats import holm
-from ringtrue.verdict import Comparison, MeasureComparison, Scored, baseline_of, compare, compare_all, gate
+from ringtrue.stats import corrected as corrected_p
+from ringtrue.verdict import (
+    Comparison,
+    ComparisonOptions,
+    MeasureComparison,
+    ScoredRun,
+    baseline_of,
+    compare,
+    compare_all,
+    gate,
+)
 from ringtrue.verdict.comparing import SLICE_MINIMUM
 
 NAN = math.nan
@@ -41,13 +50,13 @@ def strong() -> Evaluation:
 
 def scored(
     name: str, columns: Mapping[str, Sequence[float]], facts: Mapping[str, Mapping[str, Any]] | None = None, **rest: Any
-) -> Scored:
+) -> ScoredRun:
     """An arm made of bare numbers; queries are q0, q1 and so on unless ``queries`` names them."""
     values = np.array(list(columns.values()), dtype=float)
     queries = tuple(rest.pop("queries", [f"q{n}" for n in range(values.shape[1])]))
     measures = tuple(Measure.parse(measure) for measure in columns)
     judged = np.full(len(queries), np.nan)
-    return Scored(name, Scores(measures, queries, values, Counted(len(queries)), judged, facts=facts or {}), **rest)
+    return ScoredRun(name, Scores(measures, queries, values, Counted(len(queries)), judged, facts=facts or {}), **rest)
 
 
 def test_c2_a_clearly_better_run_is_better_and_the_other_way_round_worse(weak: Evaluation, strong: Evaluation) -> None:
@@ -83,14 +92,14 @@ def test_c1_every_number_is_that_of_the_paired_values(weak: Evaluation, strong: 
 def test_c1_the_correction_is_over_all_measures(weak: Evaluation, strong: Evaluation) -> None:
     by_holm, plain = (compare(weak, strong, correction=name, **FAST).measures for name in ("holm", "none"))
     p = [one.p for one in by_holm.values()]
-    assert [one.p_adjusted for one in by_holm.values()] == pytest.approx(holm(p).tolist())
+    assert [one.p_adjusted for one in by_holm.values()] == pytest.approx(corrected_p(np.array(p), "holm")[0].tolist())
     assert [one.p_adjusted for one in plain.values()] == p
     assert compare(weak, strong, correction="benjamini-hochberg", **FAST).correction == "benjamini-hochberg"
 
 
 def corrected(found: Sequence[MeasureComparison]) -> list[float]:
     """Holm's values of the p that decides: the larger of the two that must both hold."""
-    return [float(p) for p in holm([max(one.p, one.interval_p) for one in found])]
+    return [float(p) for p in corrected_p(np.array([max(one.p, one.interval_p) for one in found]), "holm")[0]]
 
 
 def test_the_primary_measure_stands_alone_and_the_others_are_for_reading(weak: Evaluation) -> None:
@@ -132,7 +141,7 @@ def test_a_comparison_fits_on_a_screen(weak: Evaluation, strong: Evaluation) -> 
 
 def test_c1_several_systems_are_corrected_together(weak: Evaluation, strong: Evaluation) -> None:
     middle = run("middle", 0.6, 3)
-    found = compare_all([weak, middle, strong], measures=["nDCG@10", "RR"], **FAST)
+    found = compare_all([weak, middle, strong], ComparisonOptions(measures=["nDCG@10", "RR"], **FAST))
     assert [(one.a, one.b) for one in found] == [("weak", "middle"), ("weak", "strong")]
     ours = [one.measures[name] for one in found for name in ("nDCG@10", "RR")]
     assert [one.p_adjusted for one in ours] == pytest.approx(corrected(ours))
@@ -272,7 +281,7 @@ def test_nothing_in_common_is_an_error_that_shows_both_sides() -> None:
     with pytest.raises(InputError, match=r"share no measure .*old has RR and new has P@5"):
         compare(old, scored("new", {"P@5": [0.1, 0.2]}))
     with pytest.raises(InputError, match="name two or more"):
-        compare_all([old])
+        compare_all([old], ComparisonOptions())
 
 
 def test_different_golden_sets_cannot_be_compared_unless_it_is_said(weak: Evaluation, strong: Evaluation) -> None:
@@ -332,7 +341,7 @@ def test_without_latencies_there_is_no_latency_and_a_missing_one_is_no_0() -> No
     assert math.isnan(found.low)
 
 
-def by_kind(sizes: Mapping[str, int], gain: Mapping[str, float]) -> tuple[Scored, Scored]:
+def by_kind(sizes: Mapping[str, int], gain: Mapping[str, float]) -> tuple[ScoredRun, ScoredRun]:
     rng = np.random.default_rng(6)
     kinds = [kind for kind, size in sizes.items() for _ in range(size)]
     facts = {f"q{n}": {"kind": kind} for n, kind in enumerate(kinds)}
@@ -402,7 +411,7 @@ def test_the_order_of_the_queries_does_not_change_a_comparison() -> None:
         gated = gate(b, baseline=recorded).comparison
         assert gated is not None
         found = [compare(a, b, slices=("query_type",)), compare(recorded, b, slices=("query_type",)), gated]
-        found += compare_all([a, b, a])
+        found += compare_all([a, b, a], ComparisonOptions())
         told.append([repr((one.measures["nDCG@10"], one.slices)) for one in found] + [repr(found[0].latency)])
     ordered, shuffled = told
     assert shuffled == ordered

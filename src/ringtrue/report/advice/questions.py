@@ -99,8 +99,7 @@ def more_queries(report: Report) -> Iterator[Recommendation]:
 
 def _too_few(name: str, n: int, detectable: float | None, alpha: float, tests: int) -> Recommendation:
     """Return the advice; ``detectable`` is what a comparison of these queries finds, None if none was made."""
-    from ringtrue.stats import minimum_detectable_effect, queries_to_settle
-    from ringtrue.stats.verdict import fewest_queries
+    from ringtrue.stats import fewest_queries, minimum_detectable_effect, queries_to_settle
 
     unit = minimum_detectable_effect(n=n, sd=1.0, alpha=alpha / tests, power=POWER)
     # The spread is that of these very pairs: the one with which so many queries find so much.

@@ -24,8 +24,7 @@ from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate
 from ringtrue.service.demo.scene import Scene
 from ringtrue.service.work.gating import VERDICT, JudgedRun, verdict_record
 from ringtrue.store import StoredBaseline, StoredGoldenSet, StoredResult, timestamp
-from ringtrue.verdict import Baseline, Policy, baseline_of, baseline_record, compare, gate
-from ringtrue.verdict.reachable import with_measures
+from ringtrue.verdict import Baseline, Policy, baseline_of, baseline_record, compare, gate, with_measures
 
 SHIPPED = "hotel"
 BM25, DENSE, HYBRID = "bm25", "dense", "hybrid"

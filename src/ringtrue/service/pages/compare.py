@@ -31,8 +31,7 @@ from ringtrue.service.work.naming import short
 from ringtrue.service.work.reading_runs import query_seen
 from ringtrue.service.work.run_cache import WeightedCache, answers_of, comparison_opened
 from ringtrue.service.work.side_by_side import Change, beside, changes, lost_between
-from ringtrue.verdict import Comparison
-from ringtrue.verdict.reachable import with_measures
+from ringtrue.verdict import Comparison, with_measures
 
 router = APIRouter(include_in_schema=False)
 RunText = Annotated[str, Query(max_length=200)]

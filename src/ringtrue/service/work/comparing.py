@@ -10,8 +10,7 @@ from ringtrue.answers import Compared, LatencyDifference, MeasureDifference
 from ringtrue.errors import InputError, nearest
 from ringtrue.service.models import record_from
 from ringtrue.service.work.evaluating import keys_of, known, run_named
-from ringtrue.verdict import Comparison, compare
-from ringtrue.verdict.reachable import with_measures
+from ringtrue.verdict import Comparison, compare, with_measures
 
 if TYPE_CHECKING:
     from ringtrue.run import Evaluation

@@ -14,9 +14,19 @@ from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.golden import Difference, Report, content_hash, diff, golden_from, load, record_of, shipped, validate
 from ringtrue.service.errors import Refused
 from ringtrue.store import KeptVersion, StoredBaseline, StoredGoldenSet, timestamp
-from ringtrue.verdict import Baseline, Policy, baseline_from, baseline_of, baseline_record
-from ringtrue.verdict.reachable import with_measures
-from ringtrue.verdict.update import Movement, has_moved, movements, next_version, objections
+from ringtrue.verdict import (
+    Baseline,
+    BaselineMovement,
+    Policy,
+    baseline_from,
+    baseline_of,
+    baseline_record,
+    has_moved,
+    movements,
+    next_version,
+    objections,
+    with_measures,
+)
 
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet
@@ -56,7 +66,7 @@ class KeptBaseline:
     name: str
     baseline: Baseline
     previous: str | None
-    moves: tuple[Movement, ...]
+    moves: tuple[BaselineMovement, ...]
     objections: tuple[str, ...]
 
 
