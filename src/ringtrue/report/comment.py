@@ -1,56 +1,48 @@
-"""The report as one comment on a pull request: the verdict first, the rest folded, never longer than a comment may be (B-4)."""
+"""The report as one comment on a pull request: the verdict first, the rest folded, never longer than a comment may be."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
-from ringtrue.report import lines
-from ringtrue.report.escape import header, md, row
-from ringtrue.report.records import Report
-from ringtrue.report.story import (
+from ringtrue.report import tables
+from ringtrue.report.escape import md, table
+from ringtrue.report.formatting import (
     DASH,
     PERCENTILES,
-    SIGN,
-    STATUS,
+    amount,
+    beside_id,
+    counted,
+    number,
+    percent,
+    signed,
+    signed_milliseconds,
+    signed_span,
+    span,
+)
+from ringtrue.report.markdown_report import bullets, quoted, signed_headline, slice_table, status_of
+from ringtrue.report.records import Report
+from ringtrue.report.sentences import (
     against,
     against_baseline,
-    amount,
     before_name,
-    beside_id,
     comparison_of,
-    counted,
     depth,
-    headline,
     how_tested,
-    number,
-    outcome,
-    percent,
     primary,
     reasons,
     setting,
-    signed,
-    signed_milliseconds,
-    slice_terms,
-    span,
-    word_of,
 )
 
 LIMIT = 65_000
-"""GitHub takes 65,536 characters; some are left for what a workflow puts around."""
+"""GitHub takes 65,536 characters; some are left for what a workflow adds."""
 REASONS = 10
 WORST = 20
 
-
-@dataclass
-class Block:
-    """A piece of the comment that can be shortened: what opens it, the lines that may go from the end, what closes it."""
-
-    opening: list[str]
-    body: list[str] = field(default_factory=list)
-    closing: list[str] = field(default_factory=list)
+Block = tuple[str, str, str]
+"""A piece of the comment: what opens it, lines of which the last may be left out, what closes it."""
+LEFT_OUT = "\n\n_{:,} more lines are left out here: a comment cannot hold them; the full report does._"
 
 
 def marker(key: str = "") -> str:
@@ -66,60 +58,51 @@ def marker(key: str = "") -> str:
 def pull_request(report: Report, *, key: str = "", limit: int = LIMIT) -> str:
     """Return the comment; ``key`` tells apart the comments of several gates on one pull request.
 
-    Where ``limit`` characters do not hold everything, the last lines of the last tables go, and the comment says how many.
+    If it is longer than ``limit`` characters, the last lines of the last tables are left out, and the comment says how many.
     """
-    sections = (_verdict, _measures, _kinds, _worst, _advice, _about)
-    return _fit([marker(key)], [block for section in sections for block in section(report)], limit)
+    sections = (_verdict, _measures, _slices, _worst, _advice, _about)
+    return (
+        f"{marker(key)}\n{_fit([block for section in sections for block in section(report)], limit - len(marker(key)) - 2)}\n"
+    )
 
 
 def _verdict(report: Report) -> Iterator[Block]:
-    word = outcome(report)
-    yield Block([f"### {SIGN[word] + ' ' if word else ''}{md(headline(report), most=600)}", ""])
-    found = reasons(report)
+    yield f"### {signed_headline(report, 600)}", "", ""
+    found, beside = reasons(report), against(report)
     if found:
-        shown = [f"- {md(reason, most=400)}" for reason in found[:REASONS]]
-        shown += [f"- and {len(found) - REASONS} more"] if len(found) > REASONS else []
-        yield Block([], shown, [""])
-    beside = against(report)
+        more = [f"and {len(found) - REASONS} more"] if len(found) > REASONS else []
+        yield "", bullets([*(md(reason, most=400) for reason in found[:REASONS]), *more]), ""
     if beside:
-        yield Block([f"{md(beside, most=600)}.", ""])
+        yield f"{md(beside, most=600)}.", "", ""
 
 
 def _measures(report: Report) -> Iterator[Block]:
     comparison = against_baseline(report)
-    body = []
-    for line in lines.measure_lines(report):
+    rows = []
+    for line in tables.measure_lines(report):
         name = f"latency {line.measure}" if line.measure in PERCENTILES else md(line.measure)
         if line.measure in PERCENTILES:
             difference, interval = signed_milliseconds(line.diff), DASH
-        elif comparison is not None:
-            difference = signed(line.diff)
-            interval = f"{signed(line.diff_interval[0])} to {signed(line.diff_interval[1])}" if line.diff_interval else DASH
         else:
-            difference, interval = signed(line.diff), span(line.interval)
+            difference = signed(line.diff)
+            interval = span(line.interval) if comparison is None else signed_span(*(line.diff_interval or (math.nan, math.nan)))
         if not math.isnan(line.change):
             difference += f" ({percent(line.change)})"
-        # Without a gate the column holds the words of the comparison; the two are never mixed.
-        status = f"{SIGN[line.status]} {STATUS[line.status]}" if line.status else DASH
-        status = status if report.verdict else (line.says or DASH)
-        body.append(
-            row(name, amount(line.measure, line.baseline), amount(line.measure, line.current), difference, interval, status)
+        # Without a gate the column has the words of the comparison; the two are never mixed.
+        status = status_of(line.status) if report.verdict else (line.says or DASH)
+        rows.append(
+            [name, amount(line.measure, line.baseline), amount(line.measure, line.current), difference, interval, status]
         )
     of = "95 % of the current mean."
     if comparison is not None:
         of = f"of Δ over paired queries. {how_tested(comparison, gated=report.verdict is not None)}"
-    closing = ["", f"<sub>Interval: {md(of, most=600)}</sub>", ""]
-    yield Block(header("measure", _before(report), "current", "Δ", "interval", "status"), body, closing)
+    names = ("measure", _before(report), "current", "Δ", "interval", "status")
+    yield "", table(names, rows), f"<sub>Interval: {md(of, most=600)}</sub>"
     other = comparison_of(report)
     found = other.measures.get(primary(report)) if other else None
     if other is not None and found is not None:
-        yield Block(
-            [
-                f"**{counted(found.wins, 'query')} improved, {found.losses} regressed**, {found.ties} unchanged "
-                f"against {md(other.a, most=100)} by {md(found.measure)}.",
-                "",
-            ]
-        )
+        moved = f"**{counted(found.wins, 'query')} improved, {found.losses} regressed**, {found.ties} unchanged"
+        yield f"{moved} against {md(other.a, most=100)} by {md(found.measure)}.", "", ""
 
 
 def _before(report: Report) -> str:
@@ -127,117 +110,73 @@ def _before(report: Report) -> str:
     return name.lower() if name == "Baseline" else md(name, most=100)
 
 
-def _kinds(report: Report) -> Iterator[Block]:
+def _slices(report: Report) -> Iterator[Block]:
     """The first field that divides the questions, usually their type."""
-    fields = lines.slice_fields(report.evaluation)
-    if not fields:
-        return
-    name, comparison = primary(report), comparison_of(report)
-    pairs = comparison.slices.get(fields[0], {}) if comparison else {}
-    body = []
-    for value, found in report.evaluation.scores.by(fields[0], name).items():
-        pair = pairs.get(value, {}).get(name)
-        cells = [md(value, most=80), str(found.count), number(pair.a) if pair else DASH, number(found.mean)]
-        if pair:
-            interval = DASH if math.isnan(pair.low) else f"{signed(pair.low)} to {signed(pair.high)}"
-            cells += [signed(pair.diff), interval, word_of(pair)]
-        else:
-            cells += [DASH, DASH, DASH]
-        body.append(row(*cells))
-    opening = [
-        f"**{md(name)} by {md(fields[0])}**" + (f" against {md(comparison.a, most=100)}" if comparison and pairs else ""),
-        "",
-        *header(md(fields[0]), "queries", "before", "current", "Δ", "interval", "verdict"),
-    ]
-    closing = [f"<sub>{slice_terms(comparison)}</sub>", ""] if comparison and pairs else []
-    yield Block(opening, body, ["", *closing])
+    for field in tables.slice_fields(report.evaluation)[:1]:
+        rows, terms = slice_table(report, field)
+        yield f"**{md(primary(report))} by {md(field)}**", rows, terms and f"<sub>{terms}</sub>"
 
 
 def _worst(report: Report) -> Iterator[Block]:
-    name = primary(report)
-    found = lines.query_lines(report)
+    name, k, found = primary(report), depth(report), tables.query_lines(report)
     failed = [line for line in found if line.error is not None]
     if failed:
-        texts = [beside_id(line.query_id, line.text) for line in failed]
-        body = [
-            f"- {md(line.query_id, most=80)}{f' “{md(text, most=120)}”' if text else ''}: {md(line.error, most=200)}"
-            for line, text in zip(failed, texts, strict=True)
+        lines = [
+            f"{md(line.query_id, most=80)}{quoted(line.query_id, line.text, most=120)}: {md(line.error, most=200)}"
+            for line in failed
         ]
-        yield _folded(f"{counted(len(failed), 'query')} without an answer", [], body)
+        yield _folded(f"{counted(len(failed), 'query')} without an answer", bullets(lines))
     compared = any(line.delta is not None for line in found)
-    chosen = lines.moved(report, found) if compared else tuple(line for line in found if line.error is None)
-    if not chosen:
-        return
-    body = []
+    chosen = tables.moved(report, found) if compared else tuple(line for line in found if line.error is None)
+    rows = []
     for line in chosen[:WORST]:
         value = line.values.get(name, math.nan)
         before = number(value - line.delta) if line.delta is not None else DASH
-        lost = [f"{one.doc_id} (rank {one.rank})" if one.rank else one.doc_id for one in lines.missing(line, depth(report))]
+        lost = [f"{one.doc_id} (rank {one.rank})" if one.rank else one.doc_id for one in tables.missing(line, k)]
         shown = ", ".join(md(text, most=80) for text in lost[:3]) + (f" +{len(lost) - 3}" if len(lost) > 3 else "")
         text = md(beside_id(line.query_id, line.text), most=120)
-        cells = [md(line.query_id, most=80), text, before, number(value), signed(line.delta), shown]
-        body.append(row(*cells))
-    summary = f"Worst queries: the {len(body)} {'that fell most' if compared else f'with the lowest {md(name)}'}"
-    yield _folded(
-        summary, header("query", "text", _before(report), "current", "Δ", f"missing in {depth(report)}", text_columns=2), body
-    )
+        rows.append([md(line.query_id, most=80), text, before, number(value), signed(line.delta), shown])
+    if rows:
+        names = ("query", "text", _before(report), "current", "Δ", f"missing in {k}")
+        which = "that fell most" if compared else f"with the lowest {md(name)}"
+        yield _folded(f"Worst queries: the {len(rows)} {which}", table(names, rows, text_columns=2))
 
 
 def _advice(report: Report) -> Iterator[Block]:
     if report.recommendations:
-        body = [f"- {md(one.advice, most=600)}" for one in report.recommendations]
-        yield _folded(f"Recommendations ({len(body)})", [], body)
+        lines = [md(one.advice, most=600) for one in report.recommendations]
+        yield _folded(f"Recommendations ({len(lines)})", bullets(lines))
 
 
 def _about(report: Report) -> Iterator[Block]:
-    setup = report.evaluation.setup
-    golden = setup.golden
-    found = [
-        f"retriever: {md(setup.retriever, most=400)}",
-        *(
-            f"{md(name)}: {md(setting(value), most=200)}"
-            for name, value in setup.config.items()
-            if value not in (None, "", setup.retriever)
-        ),
-        *(md(note, most=400) for note in lines.notes(report)),
-    ]
-    yield _folded("Configuration and notes", [], [f"- {line}" for line in found])
+    setup, golden = report.evaluation.setup, report.evaluation.setup.golden
+    facts = {name: value for name, value in setup.config.items() if value not in (None, "", setup.retriever)}
+    lines = [f"retriever: {md(setup.retriever, most=400)}"]
+    lines += [f"{md(name)}: {md(setting(value), most=200)}" for name, value in facts.items()]
+    yield _folded("Configuration and notes", bullets([*lines, *(md(note, most=400) for note in tables.notes(report))]))
     baseline = f" · baseline {md(report.baseline.version)}" if report.baseline else ""
     label = f" · **{golden.reviewed}**" if golden.provisional else f" · {golden.reviewed}" if golden.unreviewed else ""
-    yield Block(
-        [
-            f"<sub>golden set {md(golden.version)} ({md(golden.split.replace('_', '-'))}){label}{baseline} · corpus "
-            f"{md((setup.corpus or golden.corpus_hash or 'not known')[:12])} · {md(report.made_at)} · ringtrue "
-            f"{md(setup.ringtrue)}</sub>",
-        ]
-    )
+    corpus = md((setup.corpus or golden.corpus_hash or "not known")[:12])
+    yield (
+        f"<sub>golden set {md(golden.version)} ({md(golden.split.replace('_', '-'))}){label}{baseline} · corpus {corpus} · "
+        f"{md(report.made_at)} · ringtrue {md(setup.ringtrue)}</sub>"
+    ), "", ""  # fmt: skip
 
 
-def _folded(summary: str, opening: list[str], body: list[str]) -> Block:
-    return Block([f"<details><summary>{summary}</summary>", "", *opening], body, ["", "</details>", ""])
+def _folded(summary: str, body: str) -> Block:
+    return f"<details><summary>{summary}</summary>", body, "</details>"
 
 
-def _fit(first: list[str], blocks: list[Block], limit: int) -> str:
-    """Return the blocks as text of at most ``limit`` characters, each opened and closed properly; what is cut is said."""
-    room = limit - _size(first) - sum(_size(block.opening) + _size(block.closing) for block in blocks)
+def _fit(blocks: list[Block], limit: int) -> str:
+    """Return the blocks as text of at most ``limit`` characters, each opened and closed properly."""
     # Every block might have to say that it was cut.
-    room -= len(blocks) * (len(_cut(10**6)) + 2)
-    text = list(first)
-    for block in blocks:
-        kept = 0
-        while kept < len(block.body) and len(block.body[kept]) + 1 <= room:
-            room -= len(block.body[kept]) + 1
+    room = limit - sum(len(opening) + len(closing) + 6 + len(LEFT_OUT.format(10**6)) for opening, _, closing in blocks)
+    parts = []
+    for opening, body, closing in blocks:
+        lines, kept = body.splitlines(), 0
+        while kept < len(lines) and len(lines[kept]) + 1 <= room:
+            room -= len(lines[kept]) + 1
             kept += 1
-        text += block.opening + block.body[:kept]
-        if kept < len(block.body):
-            text += ["", _cut(len(block.body) - kept)]
-        text += block.closing
-    return "\n".join(text).rstrip() + "\n"
-
-
-def _cut(count: int) -> str:
-    return f"_{count:,} more lines are left out here: a comment cannot hold them; the full report does._"
-
-
-def _size(lines: list[str]) -> int:
-    return sum(len(line) + 1 for line in lines)
+        cut = LEFT_OUT.format(len(lines) - kept) if kept < len(lines) else ""
+        parts += [opening, "\n".join(lines[:kept]) + cut, closing]
+    return "\n\n".join(part for part in parts if part)

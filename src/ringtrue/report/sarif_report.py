@@ -1,14 +1,14 @@
-"""The report as SARIF 2.1.0, for code-scanning pages: a result for every check that did not pass (B-4)."""
+"""The report as SARIF 2.1.0, for code-scanning pages: a result for every check that did not pass."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
+from urllib.parse import quote
 
-from ringtrue.report import lines
-from ringtrue.report.json_report import plain
+from ringtrue.report import tables
+from ringtrue.report.json_report import as_text, facts
 from ringtrue.report.records import Report
-from ringtrue.report.story import headline, place
+from ringtrue.report.sentences import place
 from ringtrue.verdict import Check
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -28,107 +28,69 @@ BASELINE_RULES = ("drop", "significant drop", "latency increase")
 
 
 def sarif(report: Report, *, golden_file: str | None = None, baseline_file: str | None = None) -> str:
-    """Return a log with one run. Files are named as the repository knows them; results point to them where they are given."""
-    used = list(dict.fromkeys([*(check.rule for check in _told(report)), *(["query"] if report.evaluation.failures else [])]))
-    results = [_result(check, used, report, golden_file, baseline_file) for check in _told(report)]
-    for query_id, error in report.evaluation.failures.items():
+    """Return a log with one run. Files are named as the repository knows them; results point to them if they are given."""
+    evaluation = report.evaluation
+    results = [
+        _result(check, report, golden_file, baseline_file)
+        for check in (report.verdict.checks if report.verdict else ())
+        if check.status in LEVEL
+    ]
+    for query_id, error in evaluation.failures.items():
         text = f"query '{query_id}' got no answer: {error}"
-        results.append(_entry("query", used, "error", text, golden_file, report, key=f"query/{query_id}"))
-    setup = report.evaluation.setup
-    log = {
-        "$schema": SCHEMA,
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {
-                    "driver": {
-                        "name": "Ringtrue",
-                        "version": setup.ringtrue,
-                        "rules": [_rule(name) for name in used],
-                    }
-                },
-                "invocations": [{"executionSuccessful": True, "endTimeUtc": report.made_at.replace("+00:00", "Z")}],
-                "columnKind": "unicodeCodePoints",
-                "results": results,
-                "properties": {
-                    "headline": headline(report),
-                    "verdict": report.verdict.word if report.verdict else None,
-                    "retriever": setup.retriever,
-                    "golden": setup.golden.version,
-                    "provisional": setup.golden.provisional,
-                    "reviewed": setup.golden.reviewed,
-                    "corpus": setup.corpus or setup.golden.corpus_hash,
-                    "baseline": report.baseline.version if report.baseline else None,
-                    "metrics": report.evaluation.metrics,
-                    "notes": lines.notes(report),
-                },
-            }
-        ],
+        results.append(_entry("query", "error", text, golden_file, report, key=f"query/{query_id}"))
+    rules = {result["ruleId"]: _rule(result.pop("rule")) for result in results}
+    for result in results:
+        result["ruleIndex"] = list(rules).index(result["ruleId"])
+    driver = {"name": "Ringtrue", "version": evaluation.setup.ringtrue, "rules": list(rules.values())}
+    known = facts(report) | {
+        "verdict": report.verdict.word if report.verdict else None,
+        "provisional": evaluation.setup.golden.provisional,
+        "metrics": evaluation.metrics,
+        "notes": tables.notes(report),
     }
-    return json.dumps(plain(log), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    run = {
+        "tool": {"driver": driver},
+        "invocations": [{"executionSuccessful": True, "endTimeUtc": report.made_at.replace("+00:00", "Z")}],
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+        "properties": known,
+    }
+    return as_text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
-def _told(report: Report) -> list[Check]:
-    return [check for check in report.verdict.checks if check.status in LEVEL] if report.verdict else []
+def _rule(name: str) -> dict[str, Any]:
+    text = {"text": RULES.get(name, name)}
+    title = "".join(word.capitalize() for word in name.split())
+    level = {"level": "error"}
+    return {"id": _id(name), "name": title, "shortDescription": text, "fullDescription": text, "defaultConfiguration": level}
 
 
 def _id(rule: str) -> str:
     return f"ringtrue/{rule.replace(' ', '-')}"
 
 
-def _rule(name: str) -> dict[str, Any]:
-    text = RULES.get(name, name)
-    return {
-        "id": _id(name),
-        "name": "".join(word.capitalize() for word in name.split()),
-        "shortDescription": {"text": text},
-        "fullDescription": {"text": text},
-        "defaultConfiguration": {"level": "error"},
-    }
-
-
-def _result(
-    check: Check, used: list[str], report: Report, golden_file: str | None, baseline_file: str | None
-) -> dict[str, Any]:
+def _result(check: Check, report: Report, golden_file: str | None, baseline_file: str | None) -> dict[str, Any]:
     files = (baseline_file, golden_file) if check.rule in BASELINE_RULES else (golden_file, baseline_file)
-    text = check.message
-    if check.queries:
-        text += f" (queries behind it: {', '.join(check.queries)})"
-    entry = _entry(
-        check.rule, used, LEVEL[check.status], text, next(filter(None, files), None), report, key=f"{check.rule}/{place(check)}"
-    )
-    entry["properties"] = {
-        "status": check.status,
-        "measure": check.measure,
-        "slice": check.slice,
-        "current": check.current,
-        "threshold": check.threshold,
-        "baseline": check.baseline,
-        "degradation": check.degradation,
-        "queries": check.queries,
-    }
-    return entry
+    text = check.message + (f" (queries behind it: {', '.join(check.queries)})" if check.queries else "")
+    file, key = next(filter(None, files), None), f"{check.rule}/{place(check)}"
+    names = ("status", "measure", "slice", "current", "threshold", "baseline", "degradation", "queries")
+    properties = {name: getattr(check, name) for name in names}
+    return _entry(check.rule, LEVEL[check.status], text, file, report, key=key) | {"properties": properties}
 
 
-def _entry(rule: str, used: list[str], level: str, text: str, file: str | None, report: Report, *, key: str) -> dict[str, Any]:
+def _entry(rule: str, level: str, text: str, file: str | None, report: Report, *, key: str) -> dict[str, Any]:
     golden = report.evaluation.setup.golden
-    where: dict[str, Any] = {
-        "logicalLocations": [{"name": golden.id, "fullyQualifiedName": golden.version, "kind": "resource"}]
-    }
+    logical = {"name": golden.id, "fullyQualifiedName": golden.version, "kind": "resource"}
+    location: dict[str, Any] = {"logicalLocations": [logical]}
     if file is not None:
-        where["physicalLocation"] = {"artifactLocation": {"uri": _uri(file)}, "region": {"startLine": 1}}
+        uri = quote(file.replace("\\", "/"), safe="/:@!$&'()*+,;=~")
+        location["physicalLocation"] = {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}}
     return {
+        "rule": rule,
         "ruleId": _id(rule),
-        "ruleIndex": used.index(rule),
         "level": level,
         "message": {"text": text},
-        "locations": [where],
-        # The same finding in the next run is the same alert, whatever its numbers are by then.
+        "locations": [location],
+        # The same finding in the next run is the same alert, whatever its numbers are then.
         "partialFingerprints": {"ringtrue/v1": key},
     }
-
-
-def _uri(file: str) -> str:
-    from urllib.parse import quote
-
-    return quote(file.replace("\\", "/"), safe="/:@!$&'()*+,;=~")
