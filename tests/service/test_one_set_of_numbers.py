@@ -14,8 +14,8 @@ from fastapi.testclient import TestClient
 
 from rest_service import client as client
 from ringtrue.report import Report, as_json, html, markdown, pull_request
-from ringtrue.report.page import words
-from ringtrue.report.story import number, probability, says, signed
+from ringtrue.report.formatting import number, page_signed, probability, signed
+from ringtrue.report.sentences import says
 from ringtrue.run import Evaluation, evaluate, save
 from ringtrue.verdict import Comparison, compare
 
@@ -72,9 +72,9 @@ def test_all_faces_show_the_numbers_that_decided(
     if correction is None:  # the page asks for no correction
         page = text_of(client.get("/compare", params={"a": kept[0], "b": kept[1], "measure": MEASURE}).text)
         for one in found.measures.values():
-            ends = f"{words.signed(one.low)} to {words.signed(one.high)}"
+            ends = f"{page_signed(one.low)} to {page_signed(one.high)}"
             assert ends in page
-            assert f"{words.probability(one.p_adjusted)} {one.wins} / {one.ties} / {one.losses}" in page
+            assert f"{probability(one.p_adjusted)} {one.wins} / {one.ties} / {one.losses}" in page
             assert says(one) in page
 
 
@@ -96,7 +96,7 @@ def _check_texts(found: Comparison, runs: tuple[Evaluation, Evaluation], termina
         ends = f"{signed(one.low)} to {signed(one.high)}"
         assert f"| {ends} | {probability(one.p_adjusted)} | {number(one.prob_better, 3)} |" in shown["markdown"]
         assert f"| {ends} | {says(one)} |" in shown["comment"]
-        assert f"{words.signed(one.low)} to {words.signed(one.high)} {words.probability(one.p_adjusted)}" in shown["page"]
+        assert f"{page_signed(one.low)} to {page_signed(one.high)} {probability(one.p_adjusted)}" in shown["page"]
         assert f"{says(one)}; {one.reason}" in shown["page"]
     main = found.measures[MEASURE]
     for text in (terminal, shown["markdown"], shown["comment"]):

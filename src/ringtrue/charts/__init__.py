@@ -12,7 +12,6 @@ from ringtrue.charts.plots import (
     Strand as Strand,
     course as course,
     cumulative as cumulative,
-    histogram as histogram,
     parallel as parallel,
     pareto as pareto,
     per_query as per_query,
@@ -23,12 +22,9 @@ from ringtrue.charts.plots import (
 from ringtrue.charts.rows import (
     axis as axis,
     bar as bar,
-    bars as bars,
     interval as interval,
     ring as ring,
-    shares as shares,
     sparkline as sparkline,
-    states as states,
     step as step,
 )
 from ringtrue.charts.svg import Scale as Scale, plain as plain

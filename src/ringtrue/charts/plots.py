@@ -25,7 +25,6 @@ MOST_SLOTS = 400
 """More moments are too narrow to point at."""
 GAPLESS = 400
 """So many bars touch each other: gaps would be thinner than a pixel."""
-BINS = 30
 
 
 @dataclass(frozen=True)
@@ -269,7 +268,7 @@ def _minute(when: datetime) -> str:
     return f"{when.day} {when:%b %H:%M}"
 
 
-# ── parallel coordinates and histogram ──────────────────────────────────────────────────────────────────────────────
+# ── parallel coordinates ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def parallel(
@@ -320,23 +319,3 @@ def _rail(values: Sequence[float | str | None], body: int, *, log: bool) -> tupl
     words = sorted(set(map(str, given)))
     places = {word: body / 2 if len(words) == 1 else body * place / (len(words) - 1) for place, word in enumerate(words)}
     return places, [(y, word) for word, y in places.items()]
-
-
-def histogram(values: Sequence[float], *, label: str, height: int = 180) -> Markup:
-    """Return how often values of each size occur."""
-    shown = [value for value in values if known(value)]
-    across, body = Scale.over(shown, start=1, end=99), height - FOOT
-    if across is None:
-        return svg.none(label, height)
-    width, counts = (across.high - across.low) / BINS, [0] * BINS
-    for value in shown:
-        counts[min(BINS - 1, int((value - across.low) / width))] += 1
-    up = Scale(0.0, float(max(counts)), body, 0)
-    parts = [*levels(up, whole=True), *svg.ticks(across, body, lines=False)]
-    for place, count in enumerate(counts):
-        if count:
-            start, end = across.low + width * place, across.low + width * (place + 1)
-            said = f"{plain(round(start, 3))} to {plain(round(end, 3))}: {count:,}"
-            left, right, y = across.at(start) + 0.1, across.at(end) - 0.1, up.at(count)
-            parts.append(svg.rect("column", left, max(right, left + 0.2), y, body - y, said, rx=0))
-    return svg.plot(parts, label, height)

@@ -64,12 +64,6 @@ def step(scale: Scale, start: float, end: float, *, tone: str, label: str, last:
     return picture(parts, label, TALL, "")
 
 
-def shares(whole: float, part: float, *, label: str) -> Markup:
-    """Return a share of 1, and the part of it that is unique, darker."""
-    bars = [rect(kind, 0, 100 * share, 10, 10) for share, kind in ((whole, "share"), (part, "unique")) if known(share)]
-    return picture([rect("track", 0, 100, 10, 10), *bars], label, 24, "")
-
-
 def ring(parts: Sequence[tuple[float, str]], middle: str, below: str, *, label: str) -> Markup:
     """Return a ring of parts, each (weight, tone), with a text in its middle."""
     total = sum(weight for weight, _ in parts) or 1.0
@@ -99,36 +93,6 @@ def sparkline(values: Sequence[float | None], *, label: str, height: int = 34) -
     places = [(across.at(place), up.at(value)) if known(value) else None for place, value in enumerate(values)]
     last = next(place for place in reversed(places) if place is not None)
     return picture([svg.thread("thread plain", places, height), dot("dot plain", last, 4)], label, height, "spark")
-
-
-def bars(items: Sequence[tuple[str, float]], *, label: str, most: float) -> Markup:
-    """Return a bar for each name and value, below each other, from 0 to ``most``."""
-    height, parts = 38, []
-    for place, (name, value) in enumerate(items):
-        y = place * height
-        parts += [
-            text("name", 0, y + 12, name, "start"),
-            text("said", 100, y + 12, svg.plain(value), "end"),
-            rect("track", 0, 100, y + 18, 8, rx=4),
-            rect("bar plain", 0, 100 * value / most, y + 18, 8, rx=4),
-        ]
-    return picture(parts, label, len(items) * height - 8, "bars-list")
-
-
-def states(parts: Sequence[tuple[str, int, str]], *, label: str) -> Markup:
-    """Return counts of states, each (name, count, tone), as one bar with its legend."""
-    total = sum(count for _, count, _ in parts)
-    if total == 0:
-        return svg.none(label, 40)
-    pieces, start = [], 0.0
-    for name, count, tone in parts:
-        end = start + 100 * count / total
-        if count:
-            pieces.append(rect(f"piece {tone}", start, end, 0, 22, f"{name}: {count:,}", rx=4))
-        start = end
-    return picture(pieces, label, 22, "") + svg.legend(
-        (tone, Markup("{} <strong>{:,}</strong>").format(name, count)) for name, count, tone in parts
-    )
 
 
 def _grid(scale: Scale, height: int) -> list[str]:

@@ -177,14 +177,12 @@ def stretched(drawn: str, height: int, *, width: int = 100, top: int = 0) -> str
 # ── axes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def levels(up: Scale, *, whole: bool = False) -> list[str]:
+def levels(up: Scale) -> list[str]:
     """Return lines across with their numbers on the left, outside of the picture."""
     parts = []
     for tick in up.ticks():
-        if not whole or tick == int(tick):
-            y = up.at(tick)
-            parts.append(line("grid", 0, 100, y, y))
-            parts.append(tag("text", "tick", plain(tick), x=-8, y=y + 4, text_anchor="end"))
+        y = up.at(tick)
+        parts += [line("grid", 0, 100, y, y), tag("text", "tick", plain(tick), x=-8, y=y + 4, text_anchor="end")]
     return parts
 
 

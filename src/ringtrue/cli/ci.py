@@ -305,8 +305,7 @@ def _gated(
 ) -> Outcome:
     """Judge an evaluation and write the reports."""
     from ringtrue.cli.show_verdict import QUERIES, headline, reasons
-    from ringtrue.report import report_on
-    from ringtrue.report.story import against
+    from ringtrue.report import against, report_on
     from ringtrue.verdict import gate, with_checks
 
     verdict = with_checks(gate(evaluation, job.policy, baseline=before), extra, notes=notes)

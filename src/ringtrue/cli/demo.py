@@ -81,8 +81,7 @@ def _ingested(golden: GoldenSet, folder: Path, *, quiet: bool) -> Collection:
 
 
 def _tell(golden: GoldenSet, collection: Collection, ingesting: float, found: dict[str, Evaluation], report: Report) -> None:
-    from ringtrue.report.lines import component_lines
-    from ringtrue.report.story import milliseconds, signed
+    from ringtrue.report import component_lines, milliseconds, signed
 
     print(f"1. Ingest: {len(collection)} documents of a seaside hotel, cut, indexed and embedded in {ingesting:.1f} s.")
     print(f"   The set asks {len(golden.queries)} questions about them; questions and judgments were written for this project.")

@@ -153,7 +153,7 @@ def compare_experiments(
     Example: ringtrue experiment compare exp-001 exp-002
     """
     from ringtrue.experiment import find
-    from ringtrue.report.story import says
+    from ringtrue.report import says
     from ringtrue.verdict import compare
 
     ledger = _opened(file)

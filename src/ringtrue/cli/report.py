@@ -67,7 +67,7 @@ def report_command(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(writers[name](made), encoding="utf-8")
     if json:
-        from ringtrue.report.story import headline
+        from ringtrue.report import headline
 
         word = made.verdict.word if made.verdict else None
         show.end_with_json(

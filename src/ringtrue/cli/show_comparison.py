@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ringtrue.cli import show
-from ringtrue.report.story import all_the_same, how_tested, milliseconds, same, says, signed_milliseconds, slice_terms, terms
+from ringtrue.report import all_the_same, how_tested, milliseconds, same, says, signed_milliseconds, slice_terms, terms
 
 if TYPE_CHECKING:
     from ringtrue.verdict import Arm, Comparison, LatencyComparison, MeasureComparison
@@ -73,7 +73,7 @@ def print_comparison(found: Comparison, a: Arm, b: Arm, count: int, *, tests: bo
         _print_latency(found.latency, found.alpha)
     moved = _moved(found, a, b, count)
     if moved:
-        from ringtrue.report.story import beside_id
+        from ringtrue.report import beside_id
 
         print()
         texts = {query.query_id: query.text for arm in (a, b) for query in getattr(arm, "queries", ())}

@@ -6,19 +6,28 @@ from typing import TYPE_CHECKING
 
 from ringtrue.cli import show
 from ringtrue.cli.gate import BASELINE
-from ringtrue.report.escape import one_line
-from ringtrue.report.lines import (
+from ringtrue.report import (
+    PERCENTILES,
+    STATUS,
+    against,
     blame_lines,
     component_lines,
+    counted,
+    headline,
     measure_lines,
+    milliseconds,
     notes,
+    one_line,
+    percent,
+    portion,
+    reasons,
     relevant_documents,
     shown_measures,
     slice_fields,
+    span,
     warnings,
     without_it,
 )
-from ringtrue.report.story import PERCENTILES, STATUS, against, counted, headline, milliseconds, percent, portion, reasons, span
 
 if TYPE_CHECKING:
     from ringtrue.report import Report
@@ -59,7 +68,7 @@ def _first(sentence: str, report: Report) -> None:
         from rich.console import Console
         from rich.text import Text
 
-        from ringtrue.report.story import outcome
+        from ringtrue.report import outcome
 
         colour = {"pass": "green", "fail": "red", "undecided": "yellow", None: ""}[outcome(report)]
         Console().print(Text(text, style=f"bold {colour}".strip()))

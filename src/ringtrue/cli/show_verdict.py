@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ringtrue.cli import show
-from ringtrue.report.story import BY_WEIGHT, beside_id, counted, judged
+from ringtrue.report import BY_WEIGHT, beside_id, counted, judged
 from ringtrue.verdict import upside
 
 if TYPE_CHECKING:

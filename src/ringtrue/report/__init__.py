@@ -1,16 +1,79 @@
-"""Reports: an evaluation, and what was said about it → Markdown, HTML, JSON, JUnit, SARIF, a pull-request comment.
+"""Reports: an evaluation with its comparison and verdict → Markdown, HTML, JSON, JUnit, SARIF, a pull-request comment.
 
-Pure: texts out. May not: search, decide, print, read files or the clock. ``story`` holds the sentences and ``lines`` the rows
-that the formats share; ``make`` is the one way in.
+Pure: texts out; nothing here searches, decides, prints, reads files or the clock. ``make`` makes the report; ``tables`` has the
+rows, ``sentences`` the sentences and ``formatting`` the numbers that all formats share.
 """
 
-from ringtrue.report.formats import report_writer as report_writer
-from ringtrue.report.html import html as html
-from ringtrue.report.json_report import as_json as as_json
-from ringtrue.report.junit import junit as junit
-from ringtrue.report.make import file_name as file_name, report_on as report_on
-from ringtrue.report.markdown import markdown as markdown
-from ringtrue.report.pull_request import marker as marker, pull_request as pull_request
-from ringtrue.report.recommend import recommend as recommend
-from ringtrue.report.records import Recommendation as Recommendation, Report as Report
-from ringtrue.report.sarif import sarif as sarif
+from typing import TYPE_CHECKING
+
+from ringtrue.exports import on_first_use
+
+if TYPE_CHECKING:
+    from ringtrue.report.advice import recommend as recommend
+    from ringtrue.report.comment import marker as marker, pull_request as pull_request
+    from ringtrue.report.escape import one_line as one_line
+    from ringtrue.report.formats import report_writer as report_writer
+    from ringtrue.report.formatting import (
+        DASH as DASH,
+        PERCENTILES as PERCENTILES,
+        beside_id as beside_id,
+        counted as counted,
+        milliseconds as milliseconds,
+        moment as moment,
+        number as number,
+        page_number as page_number,
+        page_signed as page_signed,
+        percent as percent,
+        portion as portion,
+        probability as probability,
+        signed as signed,
+        signed_milliseconds as signed_milliseconds,
+        span as span,
+    )
+    from ringtrue.report.html_report import code_markup as code_markup, html as html
+    from ringtrue.report.json_report import as_json as as_json
+    from ringtrue.report.junit_report import junit as junit
+    from ringtrue.report.make import file_name as file_name, report_on as report_on
+    from ringtrue.report.markdown_report import markdown as markdown
+    from ringtrue.report.page.sections import (
+        marked_word as marked_word,
+        measure_rows as measure_rows,
+        page_sections as page_sections,
+    )
+    from ringtrue.report.page.sides import Sides as Sides
+    from ringtrue.report.records import Recommendation as Recommendation, Report as Report
+    from ringtrue.report.sarif_report import sarif as sarif
+    from ringtrue.report.sentences import (
+        BY_WEIGHT as BY_WEIGHT,
+        STATUS as STATUS,
+        TONES as TONES,
+        Headline as Headline,
+        against as against,
+        all_the_same as all_the_same,
+        headline as headline,
+        how_tested as how_tested,
+        judged as judged,
+        lower_is_better as lower_is_better,
+        outcome as outcome,
+        page_headline as page_headline,
+        reasons as reasons,
+        same as same,
+        says as says,
+        slice_terms as slice_terms,
+        terms as terms,
+    )
+    from ringtrue.report.tables import (
+        blame_lines as blame_lines,
+        component_lines as component_lines,
+        lost_at as lost_at,
+        measure_lines as measure_lines,
+        notes as notes,
+        relevant_documents as relevant_documents,
+        shown_measures as shown_measures,
+        slice_fields as slice_fields,
+        warnings as warnings,
+        WHY_LOST as WHY_LOST,
+        without_it as without_it,
+    )
+else:
+    __getattr__, __dir__ = on_first_use(__name__)

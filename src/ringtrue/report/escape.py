@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 _SPECIAL = re.compile(r"[\\`*\[\]|~{}!$]|^[-+#=](?=[-+#=\s]|$)|(?<=^\d)[.)](?=\s)|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
 # Mentions, issue numbers and addresses wake people up or link other pages even where Markdown itself is escaped, and a
@@ -37,11 +38,7 @@ def clip(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
-def row(*cells: str) -> str:
-    """Return a line of a Markdown table."""
-    return f"| {' | '.join(cell or ' ' for cell in cells)} |"
-
-
-def header(*names: str, text_columns: int = 1) -> list[str]:
-    """Return the two lines that open a Markdown table; the columns after the first ``text_columns`` are numbers."""
-    return [row(*names), row(*("---" if index < text_columns else "---:" for index in range(len(names))))]
+def table(names: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 1) -> str:
+    """Return a Markdown table; the columns after the first ``text_columns`` are numbers."""
+    marks = ["---" if index < text_columns else "---:" for index in range(len(names))]
+    return "\n".join(f"| {' | '.join(cell or ' ' for cell in cells)} |" for cells in (names, marks, *rows))

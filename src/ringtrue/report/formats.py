@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.report.html import html
+from ringtrue.report.html_report import html
 from ringtrue.report.json_report import as_json
-from ringtrue.report.junit import junit
-from ringtrue.report.markdown import markdown
+from ringtrue.report.junit_report import junit
+from ringtrue.report.markdown_report import markdown
 from ringtrue.report.records import Report
-from ringtrue.report.sarif import sarif
+from ringtrue.report.sarif_report import sarif
 
 BY_ENDING: dict[str, Callable[[Report], str]] = {
     ".md": markdown,

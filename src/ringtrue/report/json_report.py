@@ -1,30 +1,53 @@
-"""The report as one JSON object: everything a machine may want, under the keys that ``ringtrue eval --json`` uses (P-1)."""
+"""The report as one JSON object: all its values, under the keys of ``ringtrue eval --json``."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ringtrue.report import lines
+from ringtrue.report import tables
+from ringtrue.report.formatting import PERCENTILES
 from ringtrue.report.records import Report
-from ringtrue.report.story import PERCENTILES, comparison_of, headline, primary, reasons, title
+from ringtrue.report.sentences import comparison_of, headline, primary, reasons, title
 from ringtrue.run import Evaluation
-from ringtrue.verdict import Baseline
+
+VERDICT = ("word", "exit_code", "mode", "baseline", "checks", "failures", "notes")
 
 
 def as_json(report: Report) -> str:
     """Return the report as JSON; an undefined number is null."""
-    return json.dumps(plain(record(report)), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    return as_text(record(report))
+
+
+def as_text(value: Any) -> str:
+    """Return a value as JSON."""
+    return json.dumps(plain(value), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def facts(report: Report) -> dict[str, str]:
+    """Return what JUnit and SARIF say of the run as a whole."""
+    setup = report.evaluation.setup
+    return {
+        "headline": headline(report),
+        "retriever": setup.retriever,
+        "golden": setup.golden.version,
+        "provisional": str(setup.golden.provisional).lower(),
+        "reviewed": setup.golden.reviewed,
+        "split": setup.golden.split,
+        "corpus": setup.corpus or setup.golden.corpus_hash or "",
+        "baseline": report.baseline.version if report.baseline else "",
+    }
 
 
 def record(report: Report) -> dict[str, Any]:
-    """Return the report as plain values, before they become text."""
+    """Return the report as plain values."""
+    verdict = report.verdict
     return {
         "title": title(report),
         "made_at": report.made_at,
@@ -32,17 +55,18 @@ def record(report: Report) -> dict[str, Any]:
         "reasons": reasons(report),
         "primary": primary(report),
         **_evaluation(report.evaluation),
-        "components": {line.name: line.values for line in lines.component_lines(report)},
-        "parts": lines.component_lines(report),
-        "summary": lines.measure_lines(report),
+        "components": {line.name: line.values for line in tables.component_lines(report)},
+        "parts": tables.component_lines(report),
+        "summary": tables.measure_lines(report),
         "queries": _queries(report),
-        "baseline": _baseline(report.baseline),
+        # What a baseline holds for every question is in its own file.
+        "baseline": report.baseline and _fields(report.baseline, without=("per_query", "latencies", "repeats", "rankings")),
         "comparison": comparison_of(report),
         "other": None if report.other is None else _evaluation(report.other),
-        "verdict": _verdict(report),
-        "failing": lines.failing(report),
+        "verdict": verdict and {name: getattr(verdict, name) for name in VERDICT},
+        "failing": tables.failing(report),
         "recommendations": report.recommendations,
-        "notes": lines.notes(report),
+        "notes": tables.notes(report),
     }
 
 
@@ -57,13 +81,13 @@ def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "intervals": evaluation.intervals,
         "spread": {str(measure): scores.summary(measure) for measure in scores.measures},
         "judged_share": scores.judged_share,
-        "per_slice": {field: _slices(evaluation, field) for field in lines.slice_fields(evaluation)},
+        "per_slice": {field: _slices(evaluation, field) for field in tables.slice_fields(evaluation)},
         "latency_ms": {name: getattr(found, name) for name in ("mean", *PERCENTILES)} | {"count": found.count},
         "missing": scores.counted.missing,
         "failures": evaluation.failures,
-        "blame": {line.stage: line.count for line in lines.blame_lines(evaluation)},
+        "blame": {line.stage: line.count for line in tables.blame_lines(evaluation)},
         "losses": evaluation.losses,
-        "relevant_documents": lines.relevant_documents(evaluation),
+        "relevant_documents": tables.relevant_documents(evaluation),
     }
 
 
@@ -91,37 +115,18 @@ def _queries(report: Report) -> dict[str, Any]:
             "expected": {one.doc_id: {"grade": one.grade, "rank": one.rank} for one in line.expected},
             "losses": {loss.doc_id: loss.stage for loss in line.losses},
         }
-        for line in lines.query_lines(report)
+        for line in tables.query_lines(report)
     }
 
 
-def _baseline(baseline: Baseline | None) -> dict[str, Any] | None:
-    if baseline is None:
-        return None
-    named = {item.name: getattr(baseline, item.name) for item in fields(baseline)}
-    # What it holds for every question is in its own file.
-    return {name: value for name, value in named.items() if name not in ("per_query", "latencies", "repeats", "rankings")}
-
-
-def _verdict(report: Report) -> dict[str, Any] | None:
-    verdict = report.verdict
-    if verdict is None:
-        return None
-    return {
-        "word": verdict.word,
-        "exit_code": verdict.exit_code,
-        "mode": verdict.mode,
-        "baseline": verdict.baseline,
-        "checks": verdict.checks,
-        "failures": verdict.failures,
-        "notes": verdict.notes,
-    }
+def _fields(value: Any, *, without: Sequence[str] = ()) -> dict[str, Any]:
+    return {item.name: getattr(value, item.name) for item in fields(value) if item.name not in without}
 
 
 def plain(value: Any) -> Any:
     """Return a value as JSON can hold it; an undefined or infinite number becomes null, never 0."""
     if is_dataclass(value) and not isinstance(value, type):
-        value = {item.name: getattr(value, item.name) for item in fields(value)}
+        value = _fields(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -134,5 +139,5 @@ def plain(value: Any) -> Any:
         return None
     if value is None or isinstance(value, bool | int | float):
         return value
-    # Halves of surrogate pairs, which some logs hold, are no text that JSON in UTF-8 could carry.
+    # JSON in UTF-8 cannot hold halves of surrogate pairs, which some logs contain.
     return str(value.as_posix() if isinstance(value, Path) else value).encode("utf-8", "replace").decode("utf-8")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ringtrue.report.recommend import recommend
+from ringtrue.report.advice import recommend
 from ringtrue.report.records import Report
-from ringtrue.report.story import same_golden
+from ringtrue.report.sentences import same_golden
 from ringtrue.run import Evaluation
 from ringtrue.verdict import Baseline, Comparison, Policy, Verdict
 

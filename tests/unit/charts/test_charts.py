@@ -28,8 +28,6 @@ NOTHING: dict[str, Callable[[], Markup]] = {
     "interval": lambda: charts.sequential([Point(3, math.nan, 0, 1)], label="x"),
     "parallel": lambda: charts.parallel({}, [], label="x"),
     "course": lambda: charts.course([], [], label="x"),
-    "histogram": lambda: charts.histogram([math.inf], label="x"),
-    "states": lambda: charts.states([("open", 0, "plain")], label="x"),
 }
 numbers = st.one_of(st.none(), st.floats())
 
@@ -70,14 +68,10 @@ def test_names_and_words_are_escaped() -> None:
         charts.pareto([nasty, Point(1, 0.5, kind="good")], measure=NASTY, time=NASTY, label=NASTY),
         charts.sequential([nasty], bounds=(-3, 3), label=NASTY),
         charts.parallel({NASTY: False}, [Strand([NASTY], 1.0, NASTY, NASTY)], label=NASTY),
-        charts.histogram([1.0, 2.0], label=NASTY),
-        charts.bars([(NASTY, 1.0)], label=NASTY, most=2),
-        charts.states([(NASTY, 3, NASTY)], label=NASTY),
         charts.ring([(1.0, NASTY)], NASTY, NASTY, label=NASTY),
         charts.interval(scale, 0.5, 0.4, 0.6, tone=NASTY, label=NASTY),
         charts.bar(scale, 0.5, tone=NASTY, label=NASTY),
         charts.step(scale, 0.5, 0.7, tone=NASTY, label=NASTY),
-        charts.shares(0.5, 0.2, label=NASTY),
         charts.per_query([0.2, -0.1], better=1, label=NASTY),
         charts.course([START], [Curve(NASTY, [1], NASTY)], label=NASTY),
         charts.cumulative({NASTY: [1.0, 2.0]}, label=NASTY),
@@ -102,7 +96,6 @@ def test_whatever_the_numbers_a_picture_is_well_formed(values: list[float | None
     drawn(charts.sequential([Point(place, value) for place, value in enumerate(known)], bounds=(-2.0, 2.0), label="x"))
     drawn(charts.sequential([Point(place, *triple) for place, triple in enumerate(triples)], label="x"))
     drawn(charts.parallel({"a": True, "b": False}, [Strand([a, b], c) for a, b, c in sure], label="x"))
-    drawn(charts.histogram(known, label="x"))
 
 
 def test_a_sparkline_ends_in_its_last_known_value_and_leaves_gaps() -> None:
@@ -230,28 +223,3 @@ def test_parallel_coordinates_draw_at_most_200_and_always_the_best() -> None:
     assert len(drawn_strands) == charts.MOST_STRANDS + 1
     assert "best" in drawn_strands[-1].get("class", "")  # the last one lies on top
     assert {"k", "fusion", "rrf", "linear"} <= {one.text for one in drawn(picture).iter("text")}
-
-
-def test_a_histogram_counts_every_value_once() -> None:
-    picture = charts.histogram([1.0, 1.0, 2.0, 5.0, math.nan], label="x")
-
-    said = [title.text or "" for title in drawn(picture).iter("title")][1:]
-    assert sum(int(words.rsplit(": ", 1)[1]) for words in said) == 4
-
-
-def test_bars_are_as_long_as_their_values() -> None:
-    picture = charts.bars([("a", 8), ("b", 2)], label="x", most=10)
-
-    assert [one.get("width") for one in of_class(picture, "bar")] == ["80.00%", "20.00%"]
-
-
-def test_states_add_up_to_the_whole_bar_with_every_count_named() -> None:
-    picture = charts.states([("open", 30, "plain"), ("judged", 60, "good"), ("lost", 0, "bad")], label="x")
-
-    widths = [float(one.get("width", "")[:-1]) for one in of_class(picture, "piece")]
-    assert widths == pytest.approx([33.33, 66.67])
-    assert [" ".join("".join(one.itertext()).split()) for one in drawn(picture).iter("li")] == [
-        "open 30",
-        "judged 60",
-        "lost 0",
-    ]

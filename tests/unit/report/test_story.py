@@ -9,22 +9,9 @@ import pytest
 
 from made import WHEN
 from made_reports import clean, compared, comparison, healthy, verdict
-from ringtrue.report import Report, markdown
-from ringtrue.report.lines import component_lines, measure_lines, notes
-from ringtrue.report.story import (
-    against,
-    amount,
-    counted,
-    headline,
-    milliseconds,
-    number,
-    percent,
-    reasons,
-    same,
-    signed,
-    signed_milliseconds,
-    span,
-)
+from ringtrue.report import Report, component_lines, markdown, measure_lines, notes
+from ringtrue.report.formatting import amount, counted, milliseconds, number, percent, signed, signed_milliseconds, span
+from ringtrue.report.sentences import against, headline, reasons, same
 from ringtrue.run import Precondition
 from ringtrue.verdict import Check, baseline_of
 
@@ -44,7 +31,7 @@ def test_p1_numbers_that_are_not_there_are_dashes_never_zero() -> None:
 
 
 def test_p1_numbers_read_as_what_they_are() -> None:
-    assert (signed(0.1), signed(-0.1), signed(0.0), signed(-0.00001)) == ("+0.1000", "−0.1000", "0.0000", "0.0000")
+    assert (signed(0.1), signed(-0.1), signed(0.0), signed(-0.00001)) == ("+0.1000", "−0.1000", "0.0000", "−0.0000")
     assert (percent(0.024), percent(-0.029)) == ("+2.4 %", "−2.9 %")
     assert (amount("p95", 410.4), amount("R@5", 0.84), milliseconds(2.44)) == ("410 ms", "0.8400", "2.4 ms")
     assert (counted(1, "query"), counted(1200, "query")) == ("1 query", "1,200 queries")

@@ -18,9 +18,8 @@ from made import golden_set
 from ringtrue.errors import CannotDecide, InputError
 from ringtrue.measures import score
 from ringtrue.records import GoldenSet, Query
-from ringtrue.report import Report
+from ringtrue.report import Report, headline
 from ringtrue.report.json_report import record
-from ringtrue.report.story import headline
 from ringtrue.retrieve import Collection
 from ringtrue.retrieve.answers import answer_all
 from ringtrue.run import DEFAULT_MEASURES, evaluate, open_run, save, usual_measures

@@ -1,17 +1,18 @@
-"""Advice from what a change did (C-1)."""
+"""Advice from what a change did."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ringtrue.measures import Measure
+from ringtrue.report.formatting import signed
 from ringtrue.report.records import Recommendation, Report
-from ringtrue.report.story import comparison_of, signed
+from ringtrue.report.sentences import comparison_of
 from ringtrue.verdict import Comparison, MeasureComparison
 
 
 def threshold(report: Report) -> Iterator[Recommendation]:
-    """Precision fell while recall rose: more is let in than before, good and bad."""
+    """Precision fell while recall rose: more documents get in than before, good and bad."""
     comparison = comparison_of(report)
     if comparison is None:
         return

@@ -1,58 +1,56 @@
-"""Advice from where relevant documents were lost (E-4)."""
+"""Advice from where relevant documents were lost."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ringtrue.report.lines import relevant_documents
+from ringtrue.report.formatting import counted, portion
 from ringtrue.report.records import Recommendation, Report
-from ringtrue.report.story import counted, portion
+from ringtrue.report.tables import relevant_documents
 from ringtrue.run import Evaluation, Loss
 
 MANY_LOST = 0.10
-"""A stage that loses a tenth of all relevant documents is worth an answer of its own."""
+"""A stage that loses a tenth of all relevant documents is worth advice of its own."""
 FEW_DOCUMENTS = 5
-"""A share of fewer documents than this turns on one or two questions."""
+"""A share of fewer documents than this depends on one or two questions."""
 
 
 def rerank(report: Report) -> Iterator[Recommendation]:
     """Many relevant documents come back, but only below k: the order is wrong, not the search."""
     evaluation = report.evaluation
-    found = _lost(evaluation, "below k", "cut by fusion")
-    late = [loss for loss in found if loss.rank is not None and loss.rank <= evaluation.setup.k]
-    if _many(late, evaluation):
-        k, share = late[0].k, len(late) / relevant_documents(evaluation)
+    depth, found = evaluation.setup.k, _lost(evaluation, "below k", "cut by fusion")
+    late = [loss for loss in found if loss.rank is not None and loss.rank <= depth]
+    if late:
         has = evaluation.setup.config.get("reranker")
         cure = f"Let the reranker ({has}) see them: raise its depth." if has else "A reranker over them would lift most."
-        yield Recommendation(
-            "rerank",
-            f"{counted(len(late), 'relevant document')} ({portion(share)} of all) came back only below rank {k}, "
-            f"within the first {evaluation.setup.k}. {cure}",
-            {"documents": len(late), "share": share, "k": k, "depth": evaluation.setup.k},
-            _queries(late),
-        )
+        told = f"came back only below rank {late[0].k}, within the first {depth}. {cure}"
+        yield from _if_many("rerank", late, told, evaluation, k=late[0].k, depth=depth)
 
 
 def vocabulary(report: Report) -> Iterator[Recommendation]:
-    """Many relevant documents are in no list that was seen. One list may simply be too short; of channels, none found them."""
+    """Many relevant documents are in no candidate list."""
     evaluation = report.evaluation
-    lost = _lost(evaluation, "not in any list")
-    if _many(lost, evaluation):
-        share, k = len(lost) / relevant_documents(evaluation), evaluation.setup.k
-        channels = ", ".join(part.name for part in evaluation.components if part.kind == "channel")
-        why = (
-            f"in no candidate list of {channels}: question and document share too few words or meanings. Add a channel of "
+    channels = ", ".join(part.name for part in evaluation.components if part.kind == "channel")
+    # One list may simply be too short; of several channels, none found them.
+    if channels:
+        told = (
+            f"are in no candidate list of {channels}: question and document share too few words or meanings. Add a channel of "
             "another kind or query expansion, or deepen the candidate lists."
-            if channels
-            else f"not among the {k} hits asked for: they rank lower, or the search does not find them at all. "
+        )
+    else:
+        k = evaluation.setup.k
+        told = (
+            f"are not among the {k} hits asked for: they rank lower, or the search does not find them at all. "
             f"Ask for more hits (-k {5 * k}) to tell."
         )
-        yield Recommendation(
-            "vocabulary",
-            f"{counted(len(lost), 'relevant document')} ({portion(share)} of all) are {why}",
-            {"documents": len(lost), "share": share, "channels": channels or evaluation.search},
-            _queries(lost),
-        )
+    lost = _lost(evaluation, "not in any list")
+    yield from _if_many("vocabulary", lost, told, evaluation, channels=channels or evaluation.search)
+
+
+def cutoff(report: Report) -> Iterator[Recommendation]:
+    """Relevant documents that were found and then cut by a score threshold."""
+    told = "were found and then cut by the score threshold. Lower it, and watch precision."
+    yield from _if_many("cut-off", _lost(report.evaluation, "cut by threshold"), told, report.evaluation)
 
 
 def overlap(report: Report) -> Iterator[Recommendation]:
@@ -73,27 +71,19 @@ def overlap(report: Report) -> Iterator[Recommendation]:
         )
 
 
-def cutoff(report: Report) -> Iterator[Recommendation]:
-    """Relevant documents that were found and then thrown away by a score threshold."""
-    evaluation = report.evaluation
-    lost = _lost(evaluation, "cut by threshold")
-    if _many(lost, evaluation):
-        share = len(lost) / relevant_documents(evaluation)
-        yield Recommendation(
-            "cut-off",
-            f"{counted(len(lost), 'relevant document')} ({portion(share)} of all) were found and then cut by the score "
-            "threshold. Lower it, and watch precision.",
-            {"documents": len(lost), "share": share},
-            _queries(lost),
-        )
+def _if_many(
+    rule: str, lost: list[Loss], told: str, evaluation: Evaluation, **evidence: float | str
+) -> Iterator[Recommendation]:
+    """Yield advice if the lost documents are many; ``told`` says what happened to them and what helps."""
+    total = relevant_documents(evaluation)
+    if len(lost) >= FEW_DOCUMENTS and len(lost) >= MANY_LOST * total:
+        share = len(lost) / total
+        text = f"{counted(len(lost), 'relevant document')} ({portion(share)} of all) {told}"
+        yield Recommendation(rule, text, {"documents": len(lost), "share": share, **evidence}, _queries(lost))
 
 
 def _lost(evaluation: Evaluation, *stages: str) -> list[Loss]:
     return [loss for loss in evaluation.losses if loss.stage in stages]
-
-
-def _many(losses: list[Loss], evaluation: Evaluation) -> bool:
-    return len(losses) >= FEW_DOCUMENTS and len(losses) >= MANY_LOST * relevant_documents(evaluation)
 
 
 def _queries(losses: list[Loss]) -> tuple[str, ...]:

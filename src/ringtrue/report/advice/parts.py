@@ -1,4 +1,4 @@
-"""Advice from evaluating the parts of a retriever (E-3): channels, fusion, later steps, time."""
+"""Advice from evaluating the parts of a retriever: channels, fusion, later steps, time."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import math
 from collections.abc import Iterator
 
 from ringtrue.records import Ranking
-from ringtrue.report.lines import part_label, whole_of
+from ringtrue.report.formatting import counted, milliseconds, number, portion, signed, signed_span
 from ringtrue.report.noise import Difference, paired
 from ringtrue.report.records import Recommendation, Report
-from ringtrue.report.story import counted, depth, milliseconds, number, portion, primary, signed
+from ringtrue.report.sentences import depth, primary
+from ringtrue.report.tables import part_label, whole_of
 from ringtrue.run import Component, Evaluation
 
 ALPHA = 0.05
 MATTERS = 0.01
 """Below this a difference of a mean is not worth a change, however certain."""
 NOTHING_OF_ITS_OWN = 0.01
-"""A channel of whose hits 99 in 100 came from another one, too."""
+"""99 in 100 hits of such a channel came from another one, too."""
 P95_CEILING_MS = 500.0
-"""B-2, where no gate named another."""
+"""The default of the gate, used if no gate set another."""
 NEAR_CEILING = 0.9
-"""A tenth of room is what machines differ by from one day to the next."""
+"""Machines differ by a tenth from one day to the next."""
 
 
 Pair = tuple[str, str]
@@ -28,63 +29,54 @@ Pair = tuple[str, str]
 
 
 def drop_channel(report: Report) -> Iterator[Recommendation]:
-    """A channel that brings nothing of its own and is not missed."""
-    evaluation, name = report.evaluation, primary(report)
-    useless = []
-    pairs = _left_out(evaluation)
-    for channel, without in pairs:
-        lost = paired(without.scores, whole_of(evaluation), name, alpha=ALPHA / len(pairs))
-        given = channel.contribution
-        if given is None or lost is None or given.unique_rate > NOTHING_OF_ITS_OWN:
-            continue
+    """A channel that contributes nothing of its own and is not missed."""
+    name = primary(report)
+    useless = [
+        (gain.mean, channel.name, channel.contribution.unique_rate, gain)
+        for channel, gain in _left_out(report)
+        if channel.contribution is not None and channel.contribution.unique_rate <= NOTHING_OF_ITS_OWN
         # Not missed: even the far end of the interval is too little to matter. Clearly better without is another rule.
-        if lost.high < MATTERS and not _hurts(lost):
-            useless.append((lost.mean, channel.name, given.unique_rate, lost))
+        and gain.high < MATTERS and not _hurts(gain)
+    ]  # fmt: skip
     if useless:
-        # Of two channels that say the same, each looks useless while the other is there: only one may go at a time.
-        _, channel_name, unique, lost = min(useless, key=lambda one: one[:2])
+        # Of two channels that find the same, each looks useless while the other is there: only one may go at a time.
+        _, channel_name, unique, gain = min(useless, key=lambda one: one[:2])
         others = f" The same holds for {', '.join(one[1] for one in useless if one[1] != channel_name)}; measure again first."
         yield Recommendation(
             "drop-channel",
             f"{channel_name} adds nothing: {portion(unique)} of the hits are its own, and without it {name} changes by "
-            f"{signed(-lost.mean)} (at worst {signed(-lost.high)}). Drop it and save its time."
+            f"{signed(-gain.mean)} (at worst {signed(-gain.high)}). Drop it and save its time."
             + (others if len(useless) > 1 else ""),
-            {"channel": channel_name, "unique contribution": unique, f"{name} without it": -lost.mean, "at worst": -lost.high},
+            {"channel": channel_name, "unique contribution": unique, f"{name} without it": -gain.mean, "at worst": -gain.high},
         )
 
 
 def harmful_channel(report: Report) -> Iterator[Recommendation]:
     """A channel without which the fusion is better, beyond noise."""
-    evaluation, name = report.evaluation, primary(report)
-    pairs = _left_out(evaluation)
-    for channel, without in pairs:
-        lost = paired(without.scores, whole_of(evaluation), name, alpha=ALPHA / len(pairs))
-        if lost is not None and _hurts(lost):
+    name = primary(report)
+    for channel, gain in _left_out(report):
+        if _hurts(gain):
             yield Recommendation(
                 "harmful-channel",
-                f"{channel.name} hurts: without it {name} rises by {number(-lost.mean)} (interval {signed(-lost.high)} to "
-                f"{signed(-lost.low)} over {counted(lost.n, 'query')}). Drop it or lower its weight.",
-                {"channel": channel.name, f"{name} without it": -lost.mean, "low": -lost.high, "high": -lost.low},
+                f"{channel.name} hurts: without it {name} rises by {number(-gain.mean)} (interval "
+                f"{signed_span(-gain.high, -gain.low)} over {counted(gain.n, 'query')}). Drop it or lower its weight.",
+                {"channel": channel.name, f"{name} without it": -gain.mean, "low": -gain.high, "high": -gain.low},
             )
 
 
 def harmful_fusion(report: Report) -> Iterator[Recommendation]:
-    """A fusion that is worse than one of the channels it is made of, beyond noise."""
+    """A fusion that is worse than one of its channels, beyond noise."""
     evaluation, name = report.evaluation, primary(report)
     channels = _parts(evaluation, "channel")
     for fusion in _parts(evaluation, "fusion"):
-        worse = []
-        for channel in channels:
-            gain = paired(channel.scores, fusion.scores, name, alpha=ALPHA / len(channels))
-            if gain is not None and _hurts(gain):
-                worse.append((gain.mean, channel.name, gain))
+        gains = [(paired(one.scores, fusion.scores, name, alpha=ALPHA / len(channels)), one.name) for one in channels]
+        worse = [(gain.mean, best, gain) for gain, best in gains if gain is not None and _hurts(gain)]
         if worse:
             _, best, gain = min(worse, key=lambda one: one[:2])
             yield Recommendation(
                 "harmful-fusion",
                 f"{part_label(fusion.name, evaluation)} is worse than {best} alone: {name} {signed(gain.mean)} (interval "
-                f"{signed(gain.low)} to "
-                f"{signed(gain.high)} over {counted(gain.n, 'query')}). Give {best} more weight, or fuse less.",
+                f"{signed_span(gain.low, gain.high)} over {counted(gain.n, 'query')}). Give {best} more weight, or fuse less.",
                 {"fusion": fusion.name, "channel": best, name: gain.mean, "low": gain.low, "high": gain.high},
             )
 
@@ -138,14 +130,18 @@ def _parts(evaluation: Evaluation, kind: str) -> list[Component]:
     return [part for part in evaluation.components if part.kind == kind]
 
 
-def _left_out(evaluation: Evaluation) -> list[tuple[Component, Component]]:
-    """Return every channel with the whole that was evaluated without it."""
+def _left_out(report: Report) -> list[tuple[Component, Difference]]:
+    """Return every channel with what it adds to the whole: how much better that is than without the channel."""
+    evaluation = report.evaluation
     without = {part.name.removeprefix("without "): part for part in _parts(evaluation, "without")}
-    return [(channel, without[channel.name]) for channel in _parts(evaluation, "channel") if channel.name in without]
+    pairs = [(channel, without[channel.name]) for channel in _parts(evaluation, "channel") if channel.name in without]
+    whole, alpha = whole_of(evaluation), ALPHA / max(1, len(pairs))
+    gains = [(channel, paired(left.scores, whole, primary(report), alpha=alpha)) for channel, left in pairs]
+    return [(channel, gain) for channel, gain in gains if gain is not None]
 
 
 def _hurts(gain: Difference) -> bool:
-    """True where a step makes things worse by more than noise, and by enough to matter."""
+    """Return whether a step makes things worse by more than noise, and by enough to matter."""
     return gain.high < 0 and gain.mean <= -MATTERS
 
 

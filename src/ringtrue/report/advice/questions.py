@@ -8,26 +8,27 @@ from collections.abc import Iterator
 import numpy as np
 
 from ringtrue.measures import Measure
-from ringtrue.report.lines import slice_fields
+from ringtrue.report.formatting import counted, number, portion, signed_span
 from ringtrue.report.noise import unpaired
 from ringtrue.report.records import Recommendation, Report
-from ringtrue.report.story import POWER, comparison_of, counted, number, portion, primary, same, signed, terms
+from ringtrue.report.sentences import POWER, comparison_of, primary, same, terms
+from ringtrue.report.tables import slice_fields
 
 ALPHA = 0.05
 SLICE_QUERIES = 10
 """Below this a slice's mean says little, and its spread is unknown."""
 SLICE_GAP = 0.10
-"""G-5: 15 questions a slice find about this much."""
+"""15 questions a slice detect about this much."""
 JUDGED_ENOUGH = 0.5
 """Below this most of what a reader sees was never judged, and measures describe the judges more than the search."""
 JUDGED_GAP = 0.10
 """The better-judged of two systems is favoured by about its lead in judged documents."""
 FEW_QUERIES = 50
-"""C-1: a bootstrap interval of fewer queries is narrower than it says."""
+"""A bootstrap interval of fewer queries is too narrow."""
 WORTH_FINDING, USUAL_SPREAD = 0.05, 0.15
-"""G-5: the difference a set should be able to find, and the spread of paired differences it plans with."""
+"""The difference a set should detect, and the usual spread of paired differences."""
 OVERFIT_GAP = 0.05
-"""The difference that matters (G-5), here between the part that was tuned on and the part that was not."""
+"""The difference that matters, between the part that was tuned on and the part that was not."""
 
 
 def weak_slice(report: Report) -> Iterator[Recommendation]:
@@ -64,7 +65,7 @@ def weak_slice(report: Report) -> Iterator[Recommendation]:
 def judge_more(report: Report) -> Iterator[Recommendation]:
     """Too few of the documents shown were ever judged, or fewer than on the other side."""
     evaluation, other = report.evaluation, report.other
-    # Where each question has the one document it asks for, unjudged ones are known to be wrong.
+    # If each question asks for one document, unjudged ones are known to be wrong.
     if evaluation.setup.golden.profile == "known-item":
         return
     share = evaluation.scores.judged_share
@@ -129,7 +130,7 @@ def _too_few(name: str, n: int, detectable: float | None, alpha: float, tests: i
 
 
 def overfitting(report: Report) -> Iterator[Recommendation]:
-    """The part that was tuned on does better than the part that was kept away (G-4)."""
+    """The part that was tuned on does better than the part that was kept away."""
     if report.other is None:
         return
     sides = {run.setup.golden.split: run for run in (report.evaluation, report.other)}
@@ -146,7 +147,7 @@ def overfitting(report: Report) -> Iterator[Recommendation]:
         yield Recommendation(
             "overfitting",
             f"{name} is {number(tuned.metrics[name])} on the tuning part and {number(kept.metrics[name])} on the held-out "
-            f"part, {number(gap.mean)} worse (interval {signed(gap.low)} to {signed(gap.high)}): the settings fit the "
+            f"part, {number(gap.mean)} worse (interval {signed_span(gap.low, gap.high)}): the settings fit the "
             "questions they were tuned on. Trust the held-out number, and tune fewer parameters or on more questions.",
             {"tuning": tuned.metrics[name], "held-out": kept.metrics[name], "gap": gap.mean, "low": gap.low},
         )

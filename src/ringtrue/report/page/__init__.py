@@ -1,5 +1,5 @@
-"""The HTML page in parts: what it says (``words``), its tables (``sections``), the data its script reads (``embedded``).
+"""The HTML page in parts: both sides of a report, the tables and charts, and the data that its script reads.
 
 The template, ``theme.css`` (colours and type, the same for every page of Ringtrue), ``report.css`` and ``report.js`` lie
-beside them. Everything that documents or queries brought along passes through Jinja's escaping or is embedded as JSON.
+beside them. Text of documents and queries passes through Jinja's escaping or is embedded as JSON.
 """

@@ -13,11 +13,10 @@ from typing import Any
 
 from ringtrue.golden import slice_of
 from ringtrue.records import Hit, Query
-from ringtrue.report.lines import STAGES
-from ringtrue.report.page.sections import WHY_LOST
+from ringtrue.report.formatting import beside_id
 from ringtrue.report.page.sides import Sides
-from ringtrue.report.page.words import lower_is_better
-from ringtrue.report.story import beside_id
+from ringtrue.report.sentences import lower_is_better
+from ringtrue.report.tables import STAGES, WHY_LOST
 
 QUERY = ("id", "text", "slices", "now", "before", "ms", "msBefore", "error", "hits", "hitsBefore", "grades", "missing", "lost")
 MANY = 1000

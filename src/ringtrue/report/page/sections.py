@@ -1,25 +1,34 @@
-"""The tables of the page: rows of texts and charts, made from the records."""
+"""The tables and charts of the page: rows of texts and SVG, made from the records."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from ringtrue import charts
 from ringtrue.brief import shell_word
-from ringtrue.errors import InputError
 from ringtrue.measures import Measure, Summary, latency
-from ringtrue.report.lines import STAGES, ComponentLine, component_lines
-from ringtrue.report.lines import notes as notes_of
+from ringtrue.report import tables
+from ringtrue.report.formatting import (
+    DASH,
+    counted,
+    milliseconds,
+    percent,
+    portion,
+    probability,
+    signed_milliseconds,
+    signed_span,
+    span,
+)
+from ringtrue.report.formatting import page_number as number
+from ringtrue.report.formatting import page_signed as signed
 from ringtrue.report.page.sides import Sides
-from ringtrue.report.page.words import lower_is_better, number, percent, probability, signed
-from ringtrue.report.story import DASH, alike, counted, how_tested, milliseconds, portion, says, signed_milliseconds, terms
+from ringtrue.report.sentences import alike, how_tested, lower_is_better, says, terms
 from ringtrue.run import DEFAULT_MEASURES, Evaluation
 from ringtrue.verdict import Check, MeasureComparison
 
@@ -31,23 +40,33 @@ STATUS = {
     "advisory": ("plain", "i", "Advisory"),
     "pass": ("good", "✓", "Pass"),
 }
-WORDS = {
-    "better": ("good", "▲"),
-    "worse": ("bad", "▼"),
-    "not enough evidence": ("unsure", "~"),
-}
-WHY_LOST = {
-    "not in corpus": "the index does not hold it",
-    "not in any list": "not among the hits asked for",
-    "cut by fusion": "a channel has it in its list, but fusion not among the first k",
-    "wrong chunk": "another passage of its document answered",
-    "cut by threshold": "its score fell below the threshold",
-    "demoted by rerank": "the reranker moved it out of the first k",
-    "below k": "found, but further down than k",
-}
+WORDS = {"better": ("good", "▲"), "worse": ("bad", "▼"), "not enough evidence": ("unsure", "~")}
 FEW = 10
-"""Slices with fewer queries are labelled: their means swing with every single one."""
+"""Slices with fewer queries are marked: their means are unstable."""
 SHOWN_SLICES = 12
+WITHOUT_SCRIPT = 50
+"""Rows of the query table that are visible without a script, the worst ones."""
+SAME = 5e-5
+"""Differences below it are rounding."""
+
+
+def page_sections(sides: Sides) -> dict[str, Any]:
+    """Return what the report and the page of a run show in common."""
+    return {
+        "ring": ring(sides),
+        "tiles": tiles(sides),
+        "judged_by": judged_by(sides),
+        "checks": checks(sides),
+        "measures": measure_rows(sides),
+        "slices": slices(sides),
+        "components": components(sides),
+        "blame": blame(sides),
+        "latency": latencies(sides),
+        "recommendations": recommendations(sides),
+        "settings": settings(sides),
+        "command": command(sides),
+        "notes": notes(sides),
+    }
 
 
 def tone_of(measure: str, diff: float) -> str:
@@ -58,12 +77,12 @@ def tone_of(measure: str, diff: float) -> str:
 
 
 def certain_tone(measure: str, diff: float, found: MeasureComparison | None) -> str:
-    """Return the tone of a difference of means: one that was tested is news only where the evidence is enough."""
+    """Return the tone of a difference of means: one that was tested is news only with enough evidence."""
     return tone_of(measure, diff) if found is None or found.word != "not enough evidence" else "plain"
 
 
-def word_of(found: MeasureComparison) -> tuple[str, str, str]:
-    """Return tone, glyph and text of what was found; a measure that does not decide is marked and has no colour."""
+def marked_word(found: MeasureComparison) -> tuple[str, str, str]:
+    """Return tone, glyph and text of a comparison; a measure that does not decide is marked and has no colour."""
     tone, glyph = ("plain", "=") if alike(found) else WORDS[found.word]
     return tone if found.decides else "plain", glyph, says(found)
 
@@ -97,7 +116,7 @@ def tiles(sides: Sides) -> list[Row]:
 
 
 def judged_by(sides: Sides) -> str:
-    """Return what the gate held the run against; '' where that is the other side of the page, too."""
+    """Return what the gate judged the run by; '' if that is the other side of the page, too."""
     verdict = sides.report.verdict
     if verdict is None or sides.before_name is None:
         return ""
@@ -106,14 +125,14 @@ def judged_by(sides: Sides) -> str:
 
 
 def ring(sides: Sides) -> Markup:
-    """Return the whole at a glance: the checks that the gate decided by, else the queries won and lost, else a measure."""
+    """Return the ring beside the verdict: the deciding checks, else the queries won and lost, else the first measure."""
     verdict, compared = sides.report.verdict, sides.comparison
     decided = [] if verdict is None else [check.status for check in verdict.checks if check.status != "advisory"]
     if decided:
         counts = {name: decided.count(name) for name in reversed(STATUS) if name in decided}
         words = ", ".join(f"{count} {STATUS[name][2].lower()}" for name, count in counts.items())
         parts = [(1.0, STATUS[name][0]) for name, count in counts.items() for _ in range(count)]
-        # What fell within the tolerance has passed, as the sentence beside it says.
+        # A drop within the tolerance has passed, as the sentence beside it says.
         passed = counts.get("pass", 0) + counts.get("degraded", 0)
         return charts.ring(parts, f"{passed} of {len(parts)}", "checks passed", label=f"Checks: {words}")
     if compared is not None and compared.primary in compared.measures:
@@ -152,21 +171,18 @@ def _check(check: Check) -> Row:
         "message": check.message if check.status != "pass" else "",
         "named": check.message.startswith(check.measure),
         "now": show(check.current),
-        "limit": DASH if check.threshold is None else show(check.threshold),
-        "baseline": DASH if check.baseline is None else show(check.baseline),
+        "limit": show(check.threshold),
+        "baseline": show(check.baseline),
         # Shown as the number moved: a fall of 5 % is −5 %.
-        "change": DASH if check.degradation is None else percent(_moved(check.degradation, timed), sign=True),
+        "change": percent(check.degradation if timed or not check.degradation else -check.degradation),
         "queries": check.queries,  # at most ten: how many more there are is not kept
     }
 
 
-def _moved(degradation: float, timed: bool) -> float:
-    return degradation if timed or degradation == 0 else -degradation
-
-
-def measures(sides: Sides) -> Mapping[str, Any]:
-    """Return one row per measure with its interval: of the difference where there is a comparison, else of the mean."""
-    compared = sides.comparison.measures if sides.comparison else {}
+def measure_rows(sides: Sides) -> Mapping[str, Any]:
+    """Return one row per measure with its interval: of the difference if there is a comparison, else of the mean."""
+    comparison = sides.comparison
+    compared = comparison.measures if comparison else {}
     if compared:
         bounded = [found for name, found in compared.items() if Measure.parse(name).definition.bounded]
         scale = charts.Scale.over(
@@ -182,10 +198,8 @@ def measures(sides: Sides) -> Mapping[str, Any]:
         "axis": charts.axis(scale, sign=bool(compared)) if scale else "",
         "compared": bool(compared),
         "before": any(row["before"] != DASH for row in rows),
-        "terms": terms(sides.comparison.alpha, sides.comparison.measures[sides.comparison.primary].tests)
-        if sides.comparison
-        else "",
-        "how": how_tested(sides.comparison, gated=sides.report.verdict is not None) if sides.comparison else "",
+        "terms": terms(comparison.alpha, comparison.measures[comparison.primary].tests) if comparison else "",
+        "how": how_tested(comparison, gated=sides.report.verdict is not None) if comparison else "",
         "warnings": list(dict.fromkeys(text for found in compared.values() for text in found.warnings)),
     }
 
@@ -195,23 +209,23 @@ def _measure(sides: Sides, name: str, found: MeasureComparison | None, scale: ch
     now = found.b if found else sides.now.metrics.get(name, math.nan)
     before = found.a if found else sides.before_mean(name)
     low, high = (found.low, found.high) if found else sides.now.intervals.get(name, (math.nan, math.nan))
-    row = {
+    row: dict[str, Any] = {
         "name": name,
         "means": Measure.parse(name).definition.means,
         "primary": name == sides.primary,
         "now": number(now),
         "before": number(before),
         "diff": signed(found.diff if found else now - before),
-        "interval": f"{number(low)} to {number(high)}" if math.isfinite(low) else DASH,
+        "interval": span((low, high), 3),
         "chart": Markup(""),
         "tone": certain_tone(name, found.diff if found else now - before, found),
         "word": None,
     }
     if found:
-        tone, glyph, word = word_of(found)
+        tone, glyph, word = marked_word(found)
         more = f"{word}; {found.reason}"
         row |= {
-            "interval": f"{signed(found.low)} to {signed(found.high)}" if math.isfinite(found.low) else DASH,
+            "interval": signed_span(found.low, found.high, 3),
             "p": probability(found.p_adjusted),
             "chance": probability(found.prob_better),
             "effect": signed(found.effect, digits=2),
@@ -223,32 +237,83 @@ def _measure(sides: Sides, name: str, found: MeasureComparison | None, scale: ch
     if scale and bounded and (found or not differences):
         value = found.diff if found else now
         words = f"{name}: {row['diff'] if found else row['now']}, interval {row['interval']}"
-        tone = word_of(found)[0] if found else "plain"
+        tone = row["word"]["tone"] if found else "plain"
         row["chart"] = charts.interval(
             scale, value, low, high, tone=tone, label=words, zero=0.0 if found else None, before=None if found else before
         )
     return row
 
 
+def differences(sides: Sides) -> dict[str, Any]:
+    """Return the sorted bars: differences if there is another side, else the values themselves, the best first."""
+    better = -1 if lower_is_better(sides.primary) else 1
+    asked = [query.query_id for query in sides.now.queries]
+    deltas = [sides.delta(query, sides.primary) for query in asked]
+    values = sorted((value for value in deltas if math.isfinite(value)), key=lambda value: -value * better)
+    if values:
+        wins, losses = sum(value * better > 0 for value in values), sum(value * better < 0 for value in values)
+        counts = {"wins": wins, "ties": len(values) - wins - losses, "losses": losses}
+        label = f"{sides.primary} by query: {wins} better, {counts['ties']} equal, {losses} worse"
+        return {"chart": charts.per_query(values, better=better, label=label), "counts": counts}
+    scores = [value for value in sides.now.scores.of(sides.primary).tolist() if math.isfinite(value)]
+    scores.sort(reverse=better > 0)
+    label = f"{sides.primary} of {counted(len(scores), 'query')}, the best first"
+    return {"chart": charts.per_query(scores, better=0, label=label), "counts": None}
+
+
+def worst_queries(sides: Sides, data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows visible without a script, in the order of the script: failed ones, then the worst."""
+    better = -1 if lower_is_better(sides.primary) else 1
+    compared = sides.before_name is not None
+    rows = []
+    for row in data["queries"]:
+        query_id, text, codes, now, before, ms, _, error = row[:8]
+        # From the numbers that the script has: rounding must not give it another order.
+        known = before is not None and before[0] is not None and now[0] is not None
+        delta = now[0] - before[0] if known else math.nan
+        delta = 0.0 if abs(delta) < SAME else delta
+        value = delta if compared else math.nan if now[0] is None else now[0]
+        failed, unknown = error is not None, not math.isfinite(value)
+        rows.append({
+            "order": (not failed, unknown, 0.0 if unknown else value * better),
+            "id": query_id, "text": text, "slice": data["values"][0][codes[0]] if codes else "",
+            "values": [number(value) for value in now[:4]],
+            "delta": signed(delta), "tone": tone_of(sides.primary, delta), "ms": milliseconds(ms),
+            "status": _status(error, now[0], delta, compared=compared, better=better),
+        })  # fmt: skip
+    rows.sort(key=lambda row: row["order"])
+    return rows[:WITHOUT_SCRIPT]
+
+
+def _status(error: str | None, value: float | None, delta: float, *, compared: bool, better: int) -> tuple[str, str, str]:
+    """Return tone, sign and word of one query; report.js says the same."""
+    if error is not None:
+        return "bad", "✕", "failed"
+    if compared:
+        if not math.isfinite(delta):
+            return "plain", "—", "unknown"
+        if delta == 0:
+            return "plain", "=", "same"
+        return ("good", "▲", "better") if delta * better > 0 else ("bad", "▼", "worse")
+    if value is None:
+        return "plain", "—", "unknown"
+    return ("bad", "○", "nothing found") if value == 0 and better > 0 else ("plain", "●", "answered")
+
+
 def slices(sides: Sides) -> list[Mapping[str, Any]]:
-    """Return one panel per field: how each slice does on the primary measure, and against before where that is known."""
+    """Return one panel per field: the primary measure of each slice, and of the other side if known."""
     found = []
-    for field in sides.now.setup.golden.slices:
-        try:
-            now = sides.now.scores.by(field, sides.primary)
-        except InputError:  # no question that was answered has the field
-            continue
-        before: Mapping[str, Summary] = {}
-        if sides.before_scores and sides.primary in sides.before_scores.aggregate:
-            before = sides.before_scores.by(field, sides.primary)
-        found.append((field, now, before))
+    for field in tables.slice_fields(sides.now):
+        known = sides.before_scores if sides.before_scores and sides.primary in sides.before_scores.aggregate else None
+        before: Mapping[str, Summary] = known.by(field, sides.primary) if known else {}
+        found.append((field, sides.now.scores.by(field, sides.primary), before))
     means = [summary.mean for _, now, before in found for summary in (*now.values(), *before.values())]
     scale = _around(means, bounded=Measure.parse(sides.primary).definition.bounded)
     return [_panel(sides, field, now, before, scale) for field, now, before in found]
 
 
 def _around(means: Sequence[float], *, bounded: bool) -> charts.Scale | None:
-    """Return one scale for all panels, with some room: dots need no zero to be compared, but the same ends."""
+    """Return one scale for all panels, with some room; dots need no zero, but the same ends."""
     scale = charts.Scale.over(means)
     if scale is None or not bounded:
         return scale
@@ -274,7 +339,7 @@ def _panel(
             "mean": summary.mean,
             "diff": signed(diff),
             "tone": certain_tone(sides.primary, diff, found),
-            "word": word_of(found) if found else None,
+            "word": marked_word(found) if found else None,
             "chart": charts.interval(
                 scale, summary.mean, math.nan, math.nan, tone="plain", label=words, zero=None, before=was
             ) if scale else Markup(""),
@@ -292,98 +357,56 @@ def _panel(
 
 
 def components(sides: Sides) -> Mapping[str, Any]:
-    """Return what each part of a fused retriever does alone, what it brings, and how the search changes without it."""
-    lines = component_lines(sides.report)
-    parts = [line for line in lines if not (line.kind == "without" and line.name.removeprefix("without ") in _channels(lines))]
-    values = [line.values.get(sides.primary, math.nan) for line in parts]
+    """Return each part of a fused retriever: alone, its contribution, and how the search changes without it."""
+    lines = tables.component_lines(sides.report)
+    channels = {line.name for line in lines if line.kind == "channel"}
+    lines = tuple(line for line in lines if line.kind != "without" or line.name.removeprefix("without ") not in channels)
+    values = [line.values.get(sides.primary, math.nan) for line in lines]
     bounded = Measure.parse(sides.primary).definition.bounded
     scale = charts.Scale(0.0, 1.0 if bounded else max([1e-9, *filter(math.isfinite, values)]), 0, 100)
-    rows: list[Row] = []
-    for line, value in zip(parts, values, strict=True):
-        change = line.without
-        given = line.contribution
-        rows.append({
-            "name": line.label,
-            "kind": {"channel": "channel alone", "without": "leave-one-out"}.get(line.kind, line.kind),
-            "value": number(value),
-            "chart": charts.bar(
-                scale, value, tone="channel" if line.kind == "channel" else "whole", label=f"{line.label}: {number(value)}"
-            ),
-            "given": given and {
-                "rate": portion(given.rate), "unique": portion(given.unique_rate),
-                "chart": charts.shares(
-                    given.rate, given.unique_rate,
-                    label=f"{line.name} holds {portion(given.rate)} of the final hits, {portion(given.unique_rate)} alone",
-                ),
-            },
-            "without": signed(change.mean) if change else DASH,
-            "interval": f"{signed(change.low)} to {signed(change.high)}" if change and math.isfinite(change.low) else "",
-            "certain": bool(change and (change.low > 0 or change.high < 0)),
-            # Better without it: the part does harm.
-            "tone": "bad" if change and change.low > 0 else "plain",
-            "latency": milliseconds(line.latency.p50) if line.latency else DASH,
-        })  # fmt: skip
-    return {"rows": rows, "axis": charts.axis(scale)}
+    return {
+        "rows": [_component(line, value, scale) for line, value in zip(lines, values, strict=True)],
+        "axis": charts.axis(scale),
+    }
 
 
-def _channels(lines: Iterable[ComponentLine]) -> set[str]:
-    return {line.name for line in lines if line.kind == "channel"}
+def _component(line: tables.ComponentLine, value: float, scale: charts.Scale) -> Row:
+    change, given = line.without, line.contribution
+    tone = "channel" if line.kind == "channel" else "whole"
+    return {
+        "name": line.label,
+        "kind": {"channel": "channel alone", "without": "leave-one-out"}.get(line.kind, line.kind),
+        "value": number(value),
+        "chart": charts.bar(scale, value, tone=tone, label=f"{line.label}: {number(value)}"),
+        "given": given and {"rate": portion(given.rate), "unique": portion(given.unique_rate)},
+        "without": signed(change.mean) if change else DASH,
+        "interval": signed_span(change.low, change.high, 3) if change and math.isfinite(change.low) else "",
+        "certain": bool(change and (change.low > 0 or change.high < 0)),
+        # Better without it: the part does harm.
+        "tone": "bad" if change and change.low > 0 else "plain",
+    }  # fmt: skip
 
 
 def blame(sides: Sides) -> Mapping[str, Any]:
-    """Return the waterfall from all relevant documents over what each stage lost to what was found in the first k."""
-    if not sides.now.losses:
+    """Return the waterfall from the relevant documents of the answered queries over the stages that lost some."""
+    lost, total = tables.blame_lines(sides.now), tables.relevant_documents(sides.now)
+    if not lost:
         return {"rows": []}
-    k = sides.cutoff
-    failed = sides.now.failures
-    asked = [query.query_id for query in sides.now.queries]
-    total = sum(len(sides.relevant.get(query, {})) for query in asked)
-    unanswered = sum(len(sides.relevant.get(query, {})) for query in asked if query in failed)
-    losses = [loss for loss in sides.now.losses if loss.k == k]
-    lost: Counter[str] = Counter(loss.stage for loss in losses)
-    gone = {(loss.query_id, loss.doc_id) for loss in losses}
-    found = sum(
-        sides.ranks[query].get(doc, math.inf) <= k and (query, doc) not in gone
-        for query in asked
-        if query not in failed
-        for doc in sides.relevant.get(query, ())
-    )
-    scale = charts.Scale(0.0, max(1.0, total), 0, 100)
-    rows = [_step(scale, "Relevant documents", "judged relevant to the questions", 0, total, "plain", f"{total:,}", total)]
-    left = total
-    parts = [("no answer", "their questions failed", unanswered), *((name, WHY_LOST[name], lost[name]) for name in STAGES)]
-    # What the records do not account for is shown, not spread over the stages.
-    parts.append(
-        (
-            "not explained",
-            "missing with no stage to blame, like a copy of one that was found",
-            total - unanswered - sum(lost.values()) - found,
+    scale, left, k = charts.Scale(0.0, max(1.0, total), 0, 100), total, tables.lost_at(sides.now)
+    rows = [_step(scale, "Relevant documents", "judged relevant to the queries", 0, total, "plain", total)]
+    for line in lost:
+        rows.append(
+            _step(scale, line.stage.capitalize(), tables.WHY_LOST.get(line.stage, ""), left, left - line.count, "bad", total)
         )
-    )
-    for name, means, count in parts:
-        if count > 0:
-            rows.append(_step(scale, name.capitalize(), means, left, left - count, "bad", f"−{count:,}", total))
-            left -= count
-    rows.append(
-        _step(scale, f"Found in the first {k}", "what the reader sees", 0, found, "good", f"{found:,}", total, last=True)
-    )
+        left -= line.count
+    rows.append(_step(scale, f"Found in the first {k}", "what the reader sees", 0, left, "good", total))
     return {"rows": rows, "k": k}
 
 
-def _step(
-    scale: charts.Scale,
-    name: str,
-    means: str,
-    start: float,
-    end: float,
-    tone: str,
-    count: str,
-    total: int,
-    *,
-    last: bool = False,
-) -> Row:
-    share = percent(abs(end - start) / total) if total else DASH
-    chart = charts.step(scale, start, end, tone=tone, label=f"{name}: {count} ({share})", last=last)
+def _step(scale: charts.Scale, name: str, means: str, start: float, end: float, tone: str, total: int) -> Row:
+    share = portion(abs(end - start) / total) if total else DASH
+    count = f"{end - start:,.0f}".replace("-", "−")
+    chart = charts.step(scale, start, end, tone=tone, label=f"{name}: {count} ({share})", last=tone == "good")
     return {"name": name, "means": means, "count": count, "share": share, "chart": chart, "tone": tone}
 
 
@@ -461,7 +484,7 @@ def settings(sides: Sides) -> list[tuple[str, str]]:
         ("Split", golden.split),
         ("Corpus", setup.corpus or golden.corpus_hash),
         ("Hits asked for", setup.k),
-        ("Sample", percent(setup.sample)),
+        ("Sample", percent(setup.sample, sign=False)),
         ("Session context", "on" if setup.session else "off"),
         ("Machine", setup.machine),
         ("Workers", setup.workers),
@@ -508,6 +531,6 @@ def notes(sides: Sides) -> list[str]:
     """Return every remark, as sentences; preconditions have a list of their own."""
     unmet = [one for one in sides.now.setup.preconditions if one.status != "met"]
     told = {f"{one.name}: {one.status}" for one in unmet} | {f"{one.status}: {one.detail}" for one in unmet if one.detail}
-    kept = [note for note in notes_of(sides.report) if not any(map(note.startswith, told))]
+    kept = [note for note in tables.notes(sides.report) if not any(map(note.startswith, told))]
     # A name or a measure at the beginning keeps its spelling.
     return [note[0].upper() + note[1:] if re.match("[a-z]+ ", note) else note for note in kept]

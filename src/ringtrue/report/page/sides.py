@@ -12,7 +12,7 @@ from itertools import chain
 from ringtrue.measures import Scores
 from ringtrue.records import Hit
 from ringtrue.report.records import Report
-from ringtrue.report.story import comparison_of, primary, same_golden
+from ringtrue.report.sentences import comparison_of, primary, same_golden
 from ringtrue.run import Evaluation
 from ringtrue.verdict import Baseline, Comparison
 

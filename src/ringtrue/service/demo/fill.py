@@ -1,11 +1,9 @@
-"""``fill``: a month of a simulated hotel, event by event in the order of its simulated time."""
+"""``fill``: a month of a simulated hotel, step by step in the order of its simulated time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +11,24 @@ from ringtrue.answers import JobError
 from ringtrue.errors import InputError, RingtrueError
 from ringtrue.feedback import derive_into
 from ringtrue.run import evaluate
-from ringtrue.service.demo.golden_sets import BM25, DENSE, HYBRID, LOPSIDED, SHIPPED, Shelf
 from ringtrue.service.demo.guests import DAYS, Guests
-from ringtrue.service.demo.reviewing import Reviewing
+from ringtrue.service.demo.hotel import BM25, DENSE, HYBRID, LOPSIDED, OPERATOR, SHIPPED, Hotel
+from ringtrue.service.demo.reviewing import FIRST, SECOND, Reviewers
 from ringtrue.service.demo.rollouts import GRADUATED, ROLLED_BACK, RUNNING, Rollouts
-from ringtrue.service.demo.scene import OPERATOR, Scene
-from ringtrue.service.demo.trials import Trials, weights_of
 from ringtrue.service.errors import refused
 from ringtrue.service.settings import Settings
 from ringtrue.service.work.evaluating import keys_of, renamed
 from ringtrue.store import DEFAULT_PROJECT, Store, StoredJob, timestamp
 
 BEGUN, ENDED = "demo.begun", "demo.filled"
-"""What the audit trail says when filling begins and ends."""
+"""The audit entries when filling begins and ends."""
 SIMULATED = "guests, their clicks, reviewers, dates and the milliseconds of the log are simulated"
 REAL = "searches, evaluations, comparisons, gates, agreement, tests, rollouts and the sweep are computed from them"
 TOO_SHORT = "hybrid >> top(5)"
-"""What the failed job was asked to evaluate: answers that end before the measures stop looking."""
+"""What the failed job evaluates: its answers end above the cut-off of the measures."""
 
-Event = tuple[float, str, Callable[[datetime], Any]]
-"""Days before the end, what is told of it, and what happens."""
+Moment = Callable[..., datetime]
+"""Days before the end, what to tell → the moment; the guests search until then."""
 
 
 def demo_settings(folder: Path, **given: Any) -> Settings:
@@ -45,151 +41,117 @@ def fill(
 ) -> bool:
     """Fill a project of a store with a month that ends now; leave one that is filled already as it is, and return False.
 
-    The same ``now`` gives the same month, but for the milliseconds of evaluations, which are measured. Raises InputError if the
-    project holds something else, or was filled only in part.
+    The same ``now`` gives the same month, except for the milliseconds of evaluations, which are measured. Raises InputError if
+    the project holds other data or was filled only in part.
     """
     before = store.audit(project=project, what=ENDED, limit=1)
     if before:
         tell(f"the store was filled at {before[0].at} and is left as it is; delete it for a month that ends today")
         return False
     _check_empty(store, project)
-    scene = Scene(store, now, project)
-    scene.note(scene.ago(30.5), BEGUN, project)
+    hotel = Hotel(store, now, project)
+    hotel.note(hotel.ago(30.5), BEGUN, project)
     tell(f"filling a store with a month of a hotel: {SIMULATED}; {REAL}")
-    _play(scene, tell)
-    scene.note(now, ENDED, project, simulated=SIMULATED, real=REAL)
-    runs = sum(one.run_type in ("full", "regression") for one in store.results(project=project))
-    tried = len(store.experiments(project=project))
-    tell(f"filled: {store.count_queries(project=project):,} searches, {runs} evaluations, {tried} experiments")
+    guests: list[Guests] = []
+
+    def at(days: float, says: str = "") -> datetime:
+        while guests and len(guests[0].days) < DAYS and DAYS - 1 - len(guests[0].days) >= days:
+            if len(guests[0].days) % 4 == 0:
+                tell(f"guests search, day {len(guests[0].days) + 1} of {DAYS}")
+            guests[0].pass_day()
+        if says:
+            tell(says)
+        return hotel.ago(days)
+
+    reviewers = Reviewers(hotel)
+    _before_guests(hotel, reviewers, at)
+    guests.append(Guests(hotel))
+    _with_guests(hotel, reviewers, Rollouts(hotel, guests[0]), at)
+    _add_jobs(hotel, at)
+    since = timestamp(at(7, "judgments from what guests did in the last week"))
+    derive_into(store, now=timestamp(now), since=since, project=project, mixed="separate")
+    hotel.note(now, ENDED, project, simulated=SIMULATED, real=REAL)
+    tell(f"filled: {store.count_queries(project=project):,} searches, {len(hotel.results)} evaluations")
     return True
 
 
 def _check_empty(store: Store, project: str) -> None:
     if store.audit(project=project, what=BEGUN, limit=1):
-        raise InputError(f"store {store.address}: filling it was stopped half-way; delete it and begin anew")
-    there = store.results(project=project, limit=1) or store.queries(project=project, limit=1) or store.flags(project=project)
-    if there:
-        raise InputError(
-            f"project '{project}' holds data of its own, and the demonstration would mix with it; give a new store"
-        )
+        raise InputError(f"store {store.address}: filling it was stopped half-way; delete it and start again")
+    if store.results(project=project, limit=1) or store.queries(project=project, limit=1) or store.flags(project=project):
+        raise InputError(f"project '{project}' holds data of its own, which the demonstration would mix with; use a new store")
 
 
-def _play(scene: Scene, tell: Callable[[str], None]) -> None:
-    """Let everything happen."""
-    shelf = Shelf(scene)
-    reviewing, trials = Reviewing(scene, shelf), Trials(scene, shelf)
-    for event in _before_guests(shelf, reviewing, trials):
-        _happen(scene, event, tell)
-    guests = Guests(scene, shelf)
-    rollouts = Rollouts(scene, shelf, guests)
-    events = [*_with_guests(shelf, reviewing, trials, guests, rollouts), *_jobs(scene, shelf)]
-    for event in sorted(events, key=lambda event: -event[0]):
-        _happen(scene, event, tell)
-    tell("judgments from what guests did in the last week")
-    week = timestamp(scene.ago(7))
-    derive_into(scene.store, now=timestamp(scene.now), since=week, project=scene.project, mixed="separate")
-
-
-def _happen(scene: Scene, event: Event, tell: Callable[[str], None]) -> None:
-    days, says, happens = event
-    if says:
-        tell(says)
-    happens(scene.ago(days))
-
-
-def _before_guests(shelf: Shelf, reviewing: Reviewing, trials: Trials) -> Iterable[Event]:
+def _before_guests(hotel: Hotel, reviewers: Reviewers, at: Moment) -> None:
     """Two weeks in which searches are measured and a golden set is reviewed."""
-    yield 30.0, "golden set hotel", shelf.keep_shipped
-    yield 29.0, "evaluating bm25", partial(shelf.record, BM25)
-    yield 28.9, "baseline 1.0.0", lambda at: shelf.keep_baseline(BM25, "1.0.0", at, reason="what the site has today")
-    yield 26.0, "evaluating dense", partial(shelf.record, DENSE)
-    yield 25.0, "a provisional golden set", shelf.keep_drafted
-    yield 23.0, "evaluating hybrid", partial(shelf.record, HYBRID, against=BM25, parts=True)
-    yield 22.9, "an experiment", trials.first
-    yield 17.0, "two reviewers", reviewing.ask_first
-    yield 16.0, "two reviewers judge", reviewing.judge
-    yield 15.0, "evaluating hybrid again", partial(shelf.record, HYBRID)
-    yield 14.5, "the next version of hotel", reviewing.publish
+    hotel.keep(hotel.golden, at(30, "golden set hotel"))
+    hotel.record(BM25, at(29, "evaluating bm25"))
+    hotel.keep_baseline(BM25, "1.0.0", at(28.9, "baseline 1.0.0"), reason="what the site has today")
+    hotel.record(DENSE, at(26, "evaluating dense"))
+    hotel.keep_drafted(at(25, "a provisional golden set"))
+    hotel.record(HYBRID, at(23, "evaluating hybrid"), against=BM25)
+    hotel.try_out(BM25, DENSE, "vectors alone in place of keywords", at(22.9, "experiments"))
+    hotel.try_out(BM25, HYBRID, "keywords and vectors together", at(22.9))
+    reviewers.judge(FIRST, at(16, "two reviewers judge"))
+    hotel.record(HYBRID, at(15, "evaluating hybrid again"))
+    reviewers.publish(at(14.5, "the next version of hotel"))
 
 
-def _with_guests(shelf: Shelf, reviewing: Reviewing, trials: Trials, guests: Guests, rollouts: Rollouts) -> Iterable[Event]:
+def _with_guests(hotel: Hotel, reviewers: Reviewers, rollouts: Rollouts, at: Moment) -> None:
     """Two weeks of guests, in which three features are tried."""
-    searches: dict[int, Any] = {}
+    days = rollouts.guests.days
+    rollouts.begin(GRADUATED, HYBRID, at(14, "feature hybrid-search"))
+    moment = at(13, "its shadow")
+    rollouts.shadow(GRADUATED, days[0], moment)
+    hotel.record(BM25, at(12.6, "evaluating bm25 on the next version"))
+    hotel.record(HYBRID, at(12.5, "evaluating hybrid on the next version"))
+    rollouts.on_golden(GRADUATED, at(12.4, "its sequential test"))
+    rollouts.step(GRADUATED, at(12, "its rollout"))
+    rollouts.set(GRADUATED, 25.0, at(12), why="one in a hundred guests is nobody here")
+    for day in (11, 10, 9):
+        rollouts.step(GRADUATED, at(day))
+    hotel.keep_baseline(HYBRID, "2.0.0", at(8.9, "baseline 2.0.0"), reason="hybrid-search has graduated")
 
-    def pass_day(number: int, at: datetime) -> None:
-        searches[number] = guests.day(number)
-
-    for number in range(DAYS):
-        # A day is written down when it is over, before anything is decided on it.
-        says = f"guests search, day {number + 1} of {DAYS}" if number % 4 == 0 else ""
-        yield DAYS - number - 0.999, says, partial(pass_day, number)
-
-    yield 14.0, "feature hybrid-search", partial(rollouts.begin, GRADUATED)
-    yield 13.0, "its shadow", lambda at: rollouts.shadow(GRADUATED, searches[0], at)
-    yield 12.6, "evaluating bm25 on the next version", partial(shelf.record, BM25)
-    yield 12.5, "evaluating hybrid on the next version", partial(shelf.record, HYBRID)
-    yield 12.4, "its sequential test", partial(rollouts.on_golden, GRADUATED)
-    yield 12.0, "its rollout", partial(rollouts.step, GRADUATED)
-    yield 12.0, "", lambda at: rollouts.set(GRADUATED, 25.0, at, why="one in a hundred guests is nobody here")
-    for days in (11.0, 10.0, 9.0):
-        yield days, "", partial(rollouts.step, GRADUATED)
-    yield 8.9, "baseline 2.0.0", lambda at: shelf.keep_baseline(HYBRID, "2.0.0", at, reason="hybrid-search has graduated")
-
-    yield 8.5, "a sweep of 30 trials", lambda at: guests.tuned(RUNNING, *weights_of(trials.sweep(at)))
-    yield 7.0, "feature diverse-results", partial(rollouts.begin, ROLLED_BACK)
-    yield 7.0, "", lambda at: rollouts.set(ROLLED_BACK, 25.0, at, why="tried on a quarter of the guests before any test")
-    yield 6.0, "", partial(rollouts.step, ROLLED_BACK)
-    yield 5.95, "gating a fusion with wrong weights", partial(shelf.gated, LOPSIDED)
-    yield 5.9, "", trials.second
-    yield 5.0, "feature tuned-fusion", partial(rollouts.begin, RUNNING)
-    yield 4.0, "its shadow", lambda at: rollouts.shadow(RUNNING, searches[9], at)
-    yield 3.5, "its sequential test", partial(rollouts.on_golden, RUNNING)
-    yield 3.0, "", lambda at: rollouts.set(RUNNING, 10.0, at, why="while its test goes on")
-    yield 2.9, "evaluating hybrid", partial(shelf.record, HYBRID)
-    yield 0.2, "gating hybrid", partial(shelf.gated, HYBRID)
-    yield 0.0, "", partial(rollouts.step, RUNNING)
-
-    yield 4.6, "more pairs to review", reviewing.ask_second
-    yield 4.5, "", reviewing.judge
-
-    for part, days in enumerate((3.2, 2.6, 2.0, 1.4)):
-        yield days, "", partial(reviewing.ask_unjudged, part, 4)
-    yield 0.8, "", reviewing.begin
+    tuned = hotel.sweep(at(8.5, "a sweep of 30 trials"))
+    rollouts.begin(ROLLED_BACK, "hybrid >> mmr(0.5)", at(7, "feature diverse-results"))
+    rollouts.set(ROLLED_BACK, 25.0, at(7), why="tried on a quarter of the guests before any test")
+    rollouts.step(ROLLED_BACK, at(6))
+    hotel.judge(LOPSIDED, at(5.95, "gating a fusion with wrong weights"))
+    hotel.try_out(HYBRID, LOPSIDED, "vectors count nineteen times as much as keywords", at(5.9))
+    rollouts.begin(RUNNING, tuned, at(5, "feature tuned-fusion"))
+    reviewers.judge(SECOND, at(4.5, "more pairs to review"))
+    moment = at(4, "its shadow")
+    rollouts.shadow(RUNNING, days[9], moment)
+    rollouts.on_golden(RUNNING, at(3.5, "its sequential test"))
+    rollouts.set(RUNNING, 10.0, at(3), why="while its test goes on")
+    hotel.record(HYBRID, at(2.9, "evaluating hybrid"))
+    reviewers.begin_unjudged(at(0.8))
+    hotel.judge(HYBRID, at(0.2, "gating hybrid"))
+    rollouts.step(RUNNING, at(0))
 
 
-def _jobs(scene: Scene, shelf: Shelf) -> Iterable[Event]:
+def _add_jobs(hotel: Hotel, at: Moment) -> None:
     """One job that was done and one that failed."""
+    golden, newest = hotel.golden, hotel.results[-1]
 
-    def request(expression: str) -> dict[str, Any]:
-        asked = {"golden": f"{shelf.golden.id}@{shelf.golden.version}", "queries": len(shelf.golden.queries)}
-        return {**asked, "uploaded": False, "retriever": expression, "measures": [], "split": "all", "sample": 1.0}
+    def add(job_id: str, state: Any, moment: datetime, expression: str, **ended: Any) -> None:
+        request = {
+            "golden": f"{golden.id}@{golden.version}", "queries": len(golden.queries), "uploaded": False,
+            "retriever": expression, "measures": [], "split": "all", "sample": 1.0,
+        }  # fmt: skip
+        hotel.store.add_job(
+            StoredJob(
+                job_id, "evaluate", state, timestamp(moment), timestamp(moment + timedelta(seconds=2)), project=hotel.project,
+                who=OPERATOR, request=request, **ended,
+            )
+        )  # fmt: skip
 
-    def add(number: int, at: datetime, expression: str, **ended: Any) -> None:
-        job = StoredJob(
-            f"job_demo{number}",
-            "evaluate",
-            "done",
-            timestamp(at),
-            timestamp(at + timedelta(seconds=2)),
-            project=scene.project,
-            who=OPERATOR,
-            request=request(expression),
-        )
-        scene.store.add_job(replace(job, **ended))
-
-    def done(at: datetime) -> None:
-        newest = shelf.results[-1]
-        total = newest.query_count
-        metrics = renamed(newest.metrics, keys_of(list(newest.metrics)))
-        result = {"run_id": newest.run_id, "location": f"/v1/runs/{newest.run_id}", "metrics": metrics}
-        add(1, at, HYBRID, done=total, total=total, says="asking", result=result)
-
-    def failed(at: datetime) -> None:
-        try:
-            evaluate(TOO_SHORT, shelf.golden, collection=shelf.corpus, cache=False, now=at)
-        except RingtrueError as problem:
-            known = refused(problem)
-            add(2, at, TOO_SHORT, state="failed", error=JobError(known.code, known.message))
-
-    yield 0.19, "", done
-    yield 0.1, "", failed
+    metrics = renamed(newest.metrics, keys_of(list(newest.metrics)))
+    result = {"run_id": newest.run_id, "location": f"/v1/runs/{newest.run_id}", "metrics": metrics}
+    total = newest.query_count
+    add("job_demo1", "done", at(0.19), HYBRID, done=total, total=total, says="asking", result=result)
+    try:
+        evaluate(TOO_SHORT, golden, collection=hotel.corpus, cache=False, now=at(0.1))
+    except RingtrueError as problem:
+        known = refused(problem)
+        add("job_demo2", "failed", at(0.1), TOO_SHORT, error=JobError(known.code, known.message))

@@ -60,9 +60,9 @@ def one(request: Request, service: Here, caller: PageReader, feature: str) -> Re
         flag=store.flag(feature, project=caller.project), drawn=None if test is None else picture(test),
         after=0 if test is None else _after(test), asked=_asked(service, caller, feature, shown), words=words,
         rows=shown, looked_at=len(rows),
-        overlaps=charts.histogram(
-            [row.set_overlap for row in rows if row.set_overlap is not None],
-            label="How many of the results both searches share, by query",
+        overlaps=charts.per_query(
+            sorted((row.set_overlap for row in rows if row.set_overlap is not None), reverse=True), better=0, height=160,
+            label="The share of results that both searches have, by query",
         ),
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from ringtrue.errors import InputError
-from ringtrue.report.story import counted
+from ringtrue.report import counted
 from ringtrue.review.queue import STATES
 from ringtrue.service.auth import PageReader, PageWriter
 from ringtrue.service.context import Here

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
-from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from ringtrue import charts
 from ringtrue.errors import RingtrueError
-from ringtrue.report.page.sections import word_of
-from ringtrue.report.page.words import headline, lower_is_better
-from ringtrue.report.records import Report
-from ringtrue.report.story import how_tested, same
+from ringtrue.report import Report, Sides, how_tested, lower_is_better, measure_rows, page_headline, same
 from ringtrue.run import Evaluation
 from ringtrue.service.auth import Caller, PageReader
 from ringtrue.service.context import Here, Service
@@ -29,7 +24,7 @@ from ringtrue.service.work.comparing import compared
 from ringtrue.service.work.finding_runs import RunFilters, find_runs, kept_among
 from ringtrue.service.work.naming import short
 from ringtrue.service.work.reading_runs import query_seen
-from ringtrue.service.work.run_cache import WeightedCache, answers_of, comparison_opened
+from ringtrue.service.work.run_cache import answers_of, comparison_opened
 from ringtrue.service.work.side_by_side import Change, beside, changes, lost_between
 from ringtrue.verdict import Comparison, with_measures
 
@@ -37,11 +32,8 @@ router = APIRouter(include_in_schema=False)
 RunText = Annotated[str, Query(max_length=200)]
 Named = Annotated[str, Query(max_length=250)]
 Apart = Annotated[str, Query(max_length=10)]
-"""Given where runs that were scored on different sets are compared all the same."""
+"""Given if runs that were scored on different sets are compared all the same."""
 ROWS, CHOICES, SUGGESTED = 25, 100, 4
-MOST_APART = 4
-"""Comparisons of different sets that are kept open."""
-_apart: WeakKeyDictionary[Service, WeightedCache[Comparison]] = WeakKeyDictionary()
 FILTERS = (("", "all"), ("worse", "got worse"), ("better", "got better"), ("lost", "lost a relevant document"))
 
 
@@ -109,14 +101,7 @@ def _preset(choices: list[tuple[str, str]], pairs: list[tuple[str, str, str]], a
 def _opened(service: Service, caller: Caller, a: str, b: str, measure: str, apart: bool) -> Comparison:
     if not apart:
         return comparison_opened(service, caller, a, b, measure=measure or None)
-    for run_id in (a, b):
-        answers_of(service, caller, run_id)  # one that is gone is missed before anything kept open is shown
-    kept = _apart.setdefault(service, WeightedCache(MOST_APART))
-
-    def made() -> tuple[int, Comparison]:
-        return 1, compared(service, caller, a, b, primary=measure or None, allow_different_sets=True)
-
-    return kept.get((caller.project, a, b, measure), made)
+    return compared(service, caller, a, b, primary=measure or None, allow_different_sets=True)
 
 
 def _compared(
@@ -131,8 +116,9 @@ def _compared(
     told = Report(replace(after, name=found.b), "", other=replace(before, name=found.a), comparison=found)
     primary = found.measures[found.primary]
     return {
-        "found": found, "primary": primary, "before": before, "after": after, "headline": headline(told),
-        "same": same(found), "how": how_tested(found), "measure": found.primary, "measures": _measures(found),
+        "found": found, "primary": primary, "before": before, "after": after, "headline": page_headline(told),
+        "same": same(found), "how": how_tested(found), "measure": found.primary,
+        "measures": [row for row in measure_rows(Sides(told))["rows"] if row["word"]],
         "measure_choices": [(name, name) for name in found.measures],
         "scatter": _scatter(every, found, a, b, better, apart),
         "bars": charts.per_query(
@@ -176,18 +162,6 @@ def _scatter(every: list[Change], found: Comparison, a: str, b: str, better: int
 
 def _short(name: str) -> str:
     return name if len(name) <= 40 else f"{name[:39]}…"
-
-
-def _measures(found: Comparison) -> list[dict[str, Any]]:
-    rows = []
-    known = [one for one in found.measures.values() if math.isfinite(one.low)]
-    scale = charts.Scale.over([value for one in known for value in (one.low, one.high, one.diff)], around=(-0.02, 0.02))
-    for name, one in found.measures.items():
-        words = f"{name}: difference {one.diff:+.3f}, interval {one.low:+.3f} to {one.high:+.3f}"
-        word = word_of(one)
-        chart = charts.interval(scale, one.diff, one.low, one.high, tone=word[0], label=words, zero=0.0) if scale else ""
-        rows.append({"one": one, "word": word, "chart": chart})
-    return rows
 
 
 @router.get("/compare/query")

@@ -12,11 +12,10 @@ from jinja2 import pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
-from ringtrue.report.html import code_markup as code
-from ringtrue.report.page.words import moment as in_words
-from ringtrue.report.page.words import number, probability, signed
-from ringtrue.report.page.words import percent as in_percent
-from ringtrue.report.story import DASH, counted, milliseconds, signed_milliseconds
+from ringtrue.report import DASH, counted, milliseconds, page_number, page_signed, probability, signed_milliseconds
+from ringtrue.report import code_markup as code
+from ringtrue.report import moment as in_words
+from ringtrue.report import percent as in_percent
 from ringtrue.service.hints import for_pages
 from ringtrue.service.jobs import unit_of
 
@@ -131,7 +130,7 @@ def attributes(given: Mapping[str, Any]) -> Markup:
 
 
 FILTERS = {
-    "number": number, "signed": signed, "percent": percent, "probability": probability, "milliseconds": milliseconds,
+    "number": page_number, "signed": page_signed, "percent": percent, "probability": probability, "milliseconds": milliseconds,
     "signed_milliseconds": signed_milliseconds, "moment": moment, "seconds": seconds, "ago": ago_here, "count": count,
     "code": code, "attributes": attributes, "hint": for_pages, "signs": signs, "title_text": title,
     "unit": unit_of,

@@ -17,7 +17,7 @@ from fastapi.responses import RedirectResponse, Response
 from ringtrue.errors import MissingInput, RingtrueError
 from ringtrue.golden import Difference, diff, record_of, version_name
 from ringtrue.records import GoldenSet
-from ringtrue.report.story import DASH
+from ringtrue.report import DASH
 from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, refused

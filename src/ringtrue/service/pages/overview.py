@@ -12,7 +12,7 @@ from fastapi.responses import Response
 
 from ringtrue import charts
 from ringtrue.answers import HealthPart, LogStep
-from ringtrue.report.page.words import number
+from ringtrue.report import page_number as number
 from ringtrue.service.auth import PageReader
 from ringtrue.service.context import Here
 from ringtrue.service.pages.filters import signs

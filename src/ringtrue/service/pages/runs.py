@@ -11,10 +11,7 @@ from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from ringtrue.errors import RingtrueError
-from ringtrue.report import Report, html, report_on
-from ringtrue.report.page import sections
-from ringtrue.report.page.sides import Sides
-from ringtrue.report.page.words import Headline, Tone, headline
+from ringtrue.report import TONES, Headline, Report, Sides, html, page_headline, page_sections, report_on
 from ringtrue.rollout.production import set_name
 from ringtrue.run import Evaluation
 from ringtrue.service.auth import Caller, PageReader, PageWriter
@@ -104,26 +101,16 @@ def _run(
         return page(request, caller, "run.html.jinja", **values, status=problem.status if problem else 200)
     told = _told(service, caller, run_id, evaluation, baseline)
     report, sides = told.report, Sides(told.report)
+    shown = page_sections(sides)
     values |= {"judged": told.judged, "unjudged": told.problem, "preview": told.preview, "report_by": told.by}
     # Without times of its own its answers were made before it; their times are not this run's.
     reused = evaluation.cached or (bool(evaluation.latencies) and not row.latency_ms)
     values["run"] = {
         "evaluation": evaluation,
         "reused": evaluation.setup.recorded_at if reused else "",
-        "headline": headline(report) if report.verdict is not None else _headline(row, report),
-        "ring": sections.ring(sides),
-        "tiles": sections.tiles(sides),
-        "judged_by": sections.judged_by(sides),
-        "checks": sections.checks(sides),
-        "measures": sections.measures(sides),
-        "slices": sections.slices(sides),
-        "components": sections.components(sides),
-        "blame": sections.blame(sides),
-        "latency": sections.latencies(sides),
-        "advice": sections.recommendations(sides),
-        "settings": sections.settings(sides),
-        "command": sections.command(sides),
-        "notes": [clean(note) for note in sections.notes(sides)],
+        "headline": page_headline(report) if report.verdict is not None else _headline(row, report),
+        **shown,
+        "notes": [clean(note) for note in shown["notes"]],
         "primary": sides.primary,
         "before": sides.before_name,
         "worst": query_lines(evaluation, sides.primary)[:WORST],
@@ -166,14 +153,13 @@ def _told(service: Service, caller: Caller, run_id: str, evaluation: Evaluation,
 
 
 def _headline(row: StoredResult, report: Report) -> Headline:
-    """Return the first thing to read of a run of which no checks are kept, although it may have been judged elsewhere."""
-    found = headline(report)
-    tones: dict[str, Tone] = {"pass": "good", "fail": "bad", "undecided": "unsure"}
-    if row.gate not in tones:
+    """Return the headline of a run whose checks are not kept, although it may have been judged elsewhere."""
+    found = page_headline(report)
+    if row.gate not in ("pass", "fail", "undecided"):
         return found
     by = f" by {row.control_run_id}" if row.control_run_id else ""
     why = f"The gate said so when the run was made{by}. Its checks are not kept here; a preview below shows them."
-    return replace(found, word=row.gate.upper(), tone=tones[row.gate], why=why)
+    return replace(found, word=row.gate.upper(), tone=TONES.get(row.gate, "unsure"), why=why)
 
 
 def _kept_as(service: Service, caller: Caller, run_id: str, evaluation: Evaluation | None) -> tuple[list[str], list[str]]:

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ringtrue import charts
-from ringtrue.report.story import DASH
+from ringtrue.report import DASH
 from ringtrue.service.errors import Refused, request_id_of
 from ringtrue.service.pages.files import static, static_files
 from ringtrue.service.pages.filters import FILTERS

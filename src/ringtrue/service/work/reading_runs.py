@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import MissingInput
-from ringtrue.report.page.sections import WHY_LOST
-from ringtrue.report.page.words import lower_is_better
+from ringtrue.report import WHY_LOST, lower_is_better
 from ringtrue.service.errors import clean
 from ringtrue.service.work.evaluating import known
 from ringtrue.service.work.finding_runs import AT_A_TIME

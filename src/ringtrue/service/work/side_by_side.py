@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ringtrue.report.page.words import lower_is_better
+from ringtrue.report import lower_is_better
 from ringtrue.service.work.evaluating import known
 from ringtrue.service.work.reading_runs import Lost, Place, lost_of, places_in
 

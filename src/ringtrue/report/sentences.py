@@ -1,119 +1,78 @@
-"""What every report says in the same words: numbers as text, statuses, and the sentence that comes first.
+"""The sentences of every report and page: verdict, comparison, reasons, and the terms of the tests.
 
 The terminal, Markdown, HTML and the comment on a pull request differ in layout only; what they claim is written here once.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from ringtrue.measures import Measure
+from ringtrue.report.formatting import DASH, counted, number, percent, signed, span
 from ringtrue.report.records import Report
 from ringtrue.run import Evaluation
 from ringtrue.verdict import Check, Comparison, MeasureComparison, Verdict
 
-DASH = "—"
-PERCENTILES = ("p50", "p95", "p99")
 STATUS = {"pass": "PASS", "degraded": "DEGRADED", "fail": "FAIL", "advisory": "ADVISORY", "undecided": "UNDECIDED"}
 SIGN = {"pass": "✅", "degraded": "⚠️", "fail": "❌", "advisory": "ℹ️", "undecided": "❔"}
 POWER = 0.80
-"""With which a size is planned (G-5), everywhere."""
+"""The power with which sample sizes are planned, everywhere."""
 OUT_OF_REACH = 10
-"""So many times the queries of a set are more than anybody adds to it."""
+"""Nobody extends a set to more than so many times its queries."""
 USUAL_DEPTH = 10
 """How far people look, for a measure without a cut-off."""
 BY_WEIGHT = ("fail", "undecided", "degraded", "pass", "advisory")
 """Of several checks on one measure the first of these is the measure's status."""
+Tone = Literal["good", "bad", "unsure", "plain"]
+TONES: Mapping[str, Tone] = {"pass": "good", "fail": "bad", "better": "good", "worse": "bad"}
+"""The tone of a word; any other word leaves something open."""
 
 
-def number(value: float | None, digits: int = 4) -> str:
-    """Return a number for a table; a dash stands for "not defined".
+@dataclass(frozen=True)
+class Headline:
+    """The first thing that a reader of a page sees."""
 
-    >>> number(0.5), number(float("nan"))
-    ('0.5000', '—')
-    """
-    return DASH if value is None or math.isnan(value) else f"{value:.{digits}f}"
-
-
-def signed(value: float | None, digits: int = 4) -> str:
-    """Return a difference with its sign, and with a true minus."""
-    text = number(value, digits)
-    if value is None or math.isnan(value) or not float(f"{value:.{digits}f}"):
-        return text.lstrip("-")
-    return text.replace("-", "−") if value < 0 else f"+{text}"
+    word: str
+    tone: Tone
+    why: str
+    """The sentence behind the word."""
+    against: str = ""
+    """The comparison, as a sentence, if the word is the gate's."""
+    against_tone: Tone = "plain"
 
 
-def percent(share: float | None) -> str:
-    """Return a change as ``+2.4 %``; a dash where it is not defined."""
-    return DASH if share is None or math.isnan(share) else f"{signed(100 * share, 1)} %"
+def page_headline(report: Report) -> Headline:
+    """Return the verdict first: the gate's, else the comparison's, else that nothing was judged."""
+    comparison = comparison_of(report)
+    tone = tone_of(comparison) if comparison is not None else "plain"
+    text = headline(report)
+    if report.verdict is not None:
+        word, _, text = text.partition(": ")
+        against_text = against(report)
+        return Headline(word, TONES.get(report.verdict.word, "unsure"), _sentence(text), _sentence(against_text), tone)
+    if comparison is None:
+        return Headline("Measured", "plain", _sentence(text))
+    return Headline("The same" if same(comparison) else comparison.verdict.capitalize(), tone, _sentence(text))
 
 
-def portion(share: float) -> str:
-    """Return a share as ``24 %``."""
-    return DASH if math.isnan(share) else f"{100 * share:.0f} %"
+def tone_of(comparison: Comparison) -> Tone:
+    """Return whether a comparison is good or bad news."""
+    return "plain" if same(comparison) else TONES.get(comparison.verdict, "unsure")
 
 
-def amount(measure: str, value: float | None) -> str:
-    """Return a value as its measure is read: milliseconds for percentiles, four digits for everything else."""
-    if measure in PERCENTILES:
-        return milliseconds(value)
-    return number(value)
+def _sentence(text: str) -> str:
+    # The name of a run or measure at the beginning keeps its spelling.
+    text = text[:1].upper() + text[1:] if text.startswith(("all ", "the ", "no ")) else text
+    return text if not text or text.endswith((".", "!", "?")) else f"{text}."
 
 
-def milliseconds(value: float | None) -> str:
-    """Return ``175 ms``, with decimals where a whole number would say too little; what is not 0 never reads as 0.
-
-    >>> milliseconds(175.2), milliseconds(2.44), milliseconds(0.0421), milliseconds(0.0009), milliseconds(0.0)
-    ('175 ms', '2.4 ms', '0.04 ms', '< 0.01 ms', '0 ms')
-    """
-    if value is None or not math.isfinite(value):
-        return DASH
-    if 0 < value < 0.005:
-        return "< 0.01 ms"
-    return f"{value:,.{_places_after(value)}f} ms"
-
-
-def signed_milliseconds(value: float | None) -> str:
-    """Return a difference of latencies with as many decimals as a latency of that size has.
-
-    >>> signed_milliseconds(43.3), signed_milliseconds(-0.12), signed_milliseconds(0.0)
-    ('+43 ms', '−0.12 ms', '0 ms')
-    """
-    return DASH if value is None or math.isnan(value) else f"{signed(value, _places_after(value))} ms"
-
-
-def _places_after(milliseconds: float) -> int:
-    size = abs(milliseconds)
-    return 0 if size >= 9.95 or size == 0 else 1 if size >= 0.95 else 2
-
-
-def span(interval: tuple[float, float] | None, digits: int = 4) -> str:
-    """Return ``0.8012 to 0.8840``."""
-    if interval is None or any(map(math.isnan, interval)):
-        return DASH
-    return f"{number(interval[0], digits)} to {number(interval[1], digits)}"
-
-
-def beside_id(query_id: str, text: str) -> str:
-    """Return the text to show beside a query's id: nothing if it is the id itself.
-
-    >>> beside_id("q1", "late checkout"), beside_id("late checkout", "late checkout")
-    ('late checkout', '')
-    """
-    return "" if text == query_id else text
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """Return ``1 query`` or ``2 queries``.
-
-    >>> counted(1, "query"), counted(2, "query"), counted(2, "document"), counted(2, "day")
-    ('1 query', '2 queries', '2 documents', '2 days')
-    """
-    becomes_ies = one.endswith("y") and not one.endswith(("ay", "ey", "oy", "uy"))
-    plural = many or (f"{one[:-1]}ies" if becomes_ies else f"{one}s")
-    return f"{count:,} {one if count == 1 else plural}"
+@cache
+def lower_is_better(measure: str) -> bool:
+    """Return whether less of a measure is better."""
+    return Measure.parse(measure).definition.lower_is_better
 
 
 def title(report: Report) -> str:
@@ -122,14 +81,14 @@ def title(report: Report) -> str:
 
 
 def same_golden(report: Report) -> bool:
-    """False where the baseline was recorded on another golden set: its numbers then say nothing about this run."""
+    """Return False if the baseline was recorded on another golden set: its numbers then say nothing about this run."""
     if report.baseline is None or not report.baseline.golden.content_hash:
         return True
     return report.baseline.golden.content_hash == report.evaluation.setup.golden.content_hash
 
 
 def comparison_of(report: Report) -> Comparison | None:
-    """Return the comparison that the report tells, the gate's own where no other was made."""
+    """Return the comparison that the report shows: the one that was asked for, else the gate's own."""
     own = report.verdict.comparison if report.verdict is not None and same_golden(report) else None
     return report.comparison or own
 
@@ -149,12 +108,12 @@ def before_name(report: Report) -> str:
 
 
 def same(comparison: Comparison) -> bool:
-    """True where both sides scored every query alike by every measure: there is then nothing left open."""
+    """Return whether both sides scored every query alike by every measure: nothing is left open then."""
     return all(map(alike, comparison.measures.values()))
 
 
 def alike(found: MeasureComparison) -> bool:
-    """True where both sides scored every query alike by this measure."""
+    """Return whether both sides scored every query alike by this measure."""
     return found.ties == found.n > 0 and found.diff == 0
 
 
@@ -169,7 +128,7 @@ def word_of(found: MeasureComparison) -> str:
 
 
 def how_tested(comparison: Comparison, *, gated: bool = False) -> str:
-    """Return the sentences below every table of measures: what p and interval mean, what decides, what is for reading."""
+    """Return the sentences below every table of measures: what p and interval mean, and which measures decide."""
     main = comparison.measures[comparison.primary]
     decide = comparison.deciding
     text = f"p and interval are those that decide a verdict at alpha = {comparison.alpha:g}"
@@ -183,7 +142,7 @@ def how_tested(comparison: Comparison, *, gated: bool = False) -> str:
 
 
 def terms(alpha: float, tests: int) -> str:
-    """Return under what conditions a number of queries finds a difference; every text about sizes names the same ones."""
+    """Return the conditions under which a number of queries finds a difference; every text about sizes names the same ones."""
     corrected = f", corrected for {tests} tests" if tests > 1 else ""
     return f"{100 * POWER:g} % power, alpha {alpha:g}{corrected}"
 
@@ -194,13 +153,8 @@ def slice_terms(comparison: Comparison) -> str:
     return f"{over}Slices do not affect the overall verdict."
 
 
-def probability(value: float) -> str:
-    """Return a p for a table."""
-    return DASH if math.isnan(value) else f"{value:.2g}"
-
-
 def against(report: Report) -> str:
-    """Return the comparison as a sentence of its own that names the other side; '' where the headline is that sentence.
+    """Return the comparison as a sentence that names the other side; '' if the headline is that sentence.
 
     The gate judges by floors and by its baseline; a comparison may be with another run, so neither speaks for the other.
     """
@@ -209,7 +163,7 @@ def against(report: Report) -> str:
 
 
 def told_against(comparison: Comparison) -> str:
-    """Return C-2's word with what it is said of: ``Against bm25: better, nDCG@10 +0.0612 (…)``."""
+    """Return the verdict of a comparison with its numbers: ``Against bm25: better, nDCG@10 +0.0612 (…)``."""
     found = comparison.measures.get(comparison.primary)
     if found is None or found.n < 2:
         return f"Against {comparison.a}: {comparison.verdict}; {comparison.reason}"
@@ -225,7 +179,7 @@ def told_against(comparison: Comparison) -> str:
 
 
 def confirming(found: MeasureComparison) -> str:
-    """Return how many more queries would confirm the difference seen, if a set of such a size is within reach."""
+    """Return how many more queries would confirm the difference seen, if a set of that size is realistic."""
     more = found.more_queries or 0
     if more > OUT_OF_REACH * found.n:
         return "too small to confirm with a set of this size"
@@ -233,7 +187,7 @@ def confirming(found: MeasureComparison) -> str:
 
 
 def all_the_same(comparison: Comparison) -> str:
-    """Return in words that no difference was seen."""
+    """Return the sentence that no difference was seen."""
     found = comparison.measures[comparison.primary]
     every = f"all {len(comparison.measures)} measures" if len(comparison.measures) > 1 else found.measure
     return f"every difference is 0, by {every} over {counted(found.n, 'query')}"
@@ -247,13 +201,13 @@ def primary(report: Report) -> str:
 
 
 def depth(report: Report) -> int:
-    """Return how far a reader is taken to look: the cut-off of the first measure, else ten."""
+    """Return how far down readers look: the cut-off of the first measure, else ten."""
     at = Measure.parse(primary(report)).at
     return at if isinstance(at, int) else USUAL_DEPTH
 
 
 def setting(value: Any) -> str:
-    """Return a value of a configuration as a person would write it; a dash for none."""
+    """Return a value of a configuration as people write it; a dash for none."""
     if value is None or value == "":
         return DASH
     if isinstance(value, Mapping):
@@ -262,7 +216,7 @@ def setting(value: Any) -> str:
 
 
 def outcome(report: Report) -> Literal["pass", "fail", "undecided"] | None:
-    """Return the gate's word; None where nothing was judged."""
+    """Return the gate's word; None if nothing was judged."""
     return report.verdict.word if report.verdict else None
 
 
@@ -330,15 +284,13 @@ def judged(verdict: Verdict) -> str:
     else:
         text = f"PASS: {'the one check holds' if decisive == 1 else f'all {checks} hold'}{against}"
     if by_status["degraded"]:
-        fell = [f"{place(check)} {percent(_change(check))}" for check in by_status["degraded"]]
+        fell = [
+            f"{place(check)} {percent(None if (by := check.degradation) is None else -by)}" for check in by_status["degraded"]
+        ]
         text += f"; {len(fell)} degraded within tolerance: {_some(fell)}"
     if by_status["advisory"]:
         text += f"; {len(by_status['advisory'])} more {'is' if len(by_status['advisory']) == 1 else 'are'} informational"
     return text
-
-
-def _change(check: Check) -> float | None:
-    return None if check.degradation is None else -check.degradation
 
 
 def _places(checks: list[Check]) -> str:

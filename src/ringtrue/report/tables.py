@@ -1,4 +1,4 @@
-"""The rows of a report's tables as values, before any format lays them out."""
+"""The rows of a report's tables as values, which every format lays out in its own way."""
 
 from __future__ import annotations
 
@@ -8,39 +8,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ringtrue.measures import Contribution, Latency, Measure, Scores
+from ringtrue.measures import Contribution, Latency, Scores
+from ringtrue.report.formatting import PERCENTILES, portion, signed, signed_span
 from ringtrue.report.noise import Difference, paired
 from ringtrue.report.records import Report
-from ringtrue.report.story import (
+from ringtrue.report.sentences import (
     BY_WEIGHT,
-    PERCENTILES,
     against_baseline,
     alike,
     comparison_of,
     depth,
+    lower_is_better,
     place,
-    portion,
     primary,
     same_golden,
     says,
-    signed,
 )
 from ringtrue.run import NOT_CACHED, REPLAYED, Evaluation, Loss
 from ringtrue.verdict import Check
 
-STAGES = (
-    "not in corpus", "not in any list", "below k", "cut by fusion", "demoted by rerank", "cut by threshold", "wrong chunk",
-)  # fmt: skip
-"""Where a relevant document can be lost, in the order in which it passes."""
+WHY_LOST = {
+    "not in corpus": "the index does not hold it",
+    "not in any list": "not among the hits asked for",
+    "below k": "found, but further down than k",
+    "cut by fusion": "a channel has it in its list, but fusion not among the first k",
+    "demoted by rerank": "the reranker moved it out of the first k",
+    "cut by threshold": "its score fell below the threshold",
+    "wrong chunk": "another passage of its document answered",
+}
+"""Where a relevant document can be lost, in the order in which it passes the stages."""
+STAGES = tuple(WHY_LOST)
 WELL_JUDGED = 0.8
-"""With a smaller share of judged hits the next step is to judge more."""
+"""Below this share of judged hits the next step is to judge more."""
 QUALITY = ("floor", "drop", "significant drop", "constitutional")
 """The rules that look at a measure as a whole."""
 
 
 @dataclass(frozen=True)
 class MeasureLine:
-    """One measure, or one latency percentile, with all that was said about it as a whole."""
+    """One measure or latency percentile with its checks and its comparison."""
 
     measure: str
     current: float
@@ -48,12 +54,12 @@ class MeasureLine:
     baseline: float | None
     threshold: float | None
     status: str | None
-    """The weightiest status of its checks; None where no rule looked at it."""
+    """The gravest status of its checks; None if no rule applies to it."""
     word: str | None
-    """That of the comparison, where there is one."""
+    """The word of the comparison, if there is one."""
     diff_interval: tuple[float, float] | None
     same: bool = False
-    """True where both sides have the same value on every query: nothing is left open then."""
+    """Whether both sides have the same value on every query: nothing is left open then."""
     says: str | None = None
     """The word for people."""
 
@@ -69,12 +75,12 @@ class MeasureLine:
 
 
 def measure_lines(report: Report) -> tuple[MeasureLine, ...]:
-    """Return a line for every measure scored or judged as a whole, then the latency percentiles that are known."""
+    """Return a line for every measure that was scored or judged, then the known latency percentiles."""
     evaluation = report.evaluation
     baseline = report.baseline if same_golden(report) else None
     checks: dict[str, list[Check]] = {}
     for check in report.verdict.checks if report.verdict else ():
-        # A check of completeness, or of a latency that was never measured, is about no measure.
+        # A check of completeness, or of a latency that was not measured, has no line.
         if check.slice is None and (check.rule in QUALITY or check.measure in PERCENTILES):
             checks.setdefault(check.measure, []).append(check)
     current = dict(evaluation.metrics)
@@ -90,7 +96,7 @@ def measure_lines(report: Report) -> tuple[MeasureLine, ...]:
 def _line(name: str, current: float, checks: list[Check], known: Mapping[str, float], report: Report) -> MeasureLine:
     comparison = against_baseline(report)
     found = comparison.measures.get(name) if comparison else None
-    # What was compared query by query comes first: a query without an answer is then missing from both sides.
+    # The paired values come first: a query without an answer is missing from both sides there.
     before = [*(check.baseline for check in checks), found.a if found else None]
     if comparison and comparison.latency and name in PERCENTILES:
         before.append(getattr(comparison.latency, name)[0])
@@ -113,7 +119,7 @@ def _line(name: str, current: float, checks: list[Check], known: Mapping[str, fl
 
 @dataclass(frozen=True)
 class Place:
-    """A document at its rank; ``grade`` is None where nobody judged it."""
+    """A document at its rank; ``grade`` is None if nobody judged it."""
 
     doc_id: str
     rank: int | None
@@ -130,9 +136,9 @@ class QueryLine:
     retrieved: tuple[Place, ...]
     """Each document once, at its best rank."""
     expected: tuple[Place, ...]
-    """Relevant documents, the highest grade first; rank None where they did not come back."""
+    """Relevant documents, the highest grade first; rank None if not returned."""
     values: Mapping[str, float]
-    """Empty where the question got no answer."""
+    """Empty if the question got no answer."""
     latency_ms: float | None
     error: str | None
     losses: tuple[Loss, ...]
@@ -187,18 +193,18 @@ def _badness(line: QueryLine, measure: str) -> tuple[int, float, str]:
     value = line.values.get(measure, math.nan)
     if math.isnan(value):
         return 2, 0.0, line.query_id
-    return 1, -value if Measure.parse(measure).definition.lower_is_better else value, line.query_id
+    return 1, -value if lower_is_better(measure) else value, line.query_id
 
 
 def moved(report: Report, lines: tuple[QueryLine, ...]) -> tuple[QueryLine, ...]:
-    """Return the questions that fell against the comparison's other side, the deepest fall first."""
-    sign = -1 if Measure.parse(primary(report)).definition.lower_is_better else 1
+    """Return the questions that got worse than on the other side, the deepest fall first."""
+    sign = -1 if lower_is_better(primary(report)) else 1
     fallen = [line for line in lines if line.delta is not None and sign * line.delta < 0]
     return tuple(sorted(fallen, key=lambda line: (sign * (line.delta or 0.0), line.query_id)))
 
 
 def failing(report: Report) -> dict[str, tuple[str, ...]]:
-    """Return the questions that went wrong with the reasons: no answer, nothing relevant returned, or behind a failed check."""
+    """Return the questions that failed, with the reasons: no answer, nothing relevant, or behind a failed check."""
     found: dict[str, list[str]] = {query_id: [f"no answer: {error}"] for query_id, error in report.evaluation.failures.items()}
     blamed: dict[str, dict[str, list[str]]] = {}
     for check in report.verdict.failures if report.verdict else ():
@@ -216,7 +222,7 @@ def failing(report: Report) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class ComponentLine:
-    """A part of the retriever, and what becomes of the search without it."""
+    """A part of the retriever, and the effect of leaving it out."""
 
     name: str
     kind: str
@@ -224,13 +230,13 @@ class ComponentLine:
     contribution: Contribution | None
     latency: Latency | None
     without: Difference | None = None
-    """How the first measure changes without the part, below 0 where the search loses; None where that is not known."""
+    """How the first measure changes without the part, below 0 if the search gets worse; None if not known."""
     label: str = ""
     """The name for people."""
 
 
 def component_lines(report: Report) -> tuple[ComponentLine, ...]:
-    """Return the parts in their order; what leaving a channel out does stands in the row of the channel."""
+    """Return the parts in their order; the effect of leaving out a channel is in the row of the channel."""
     evaluation, name = report.evaluation, primary(report)
     parts = evaluation.components
     channels = {part.name for part in parts if part.kind == "channel"}
@@ -255,15 +261,15 @@ def component_lines(report: Report) -> tuple[ComponentLine, ...]:
 
 
 def without_it(line: ComponentLine) -> str:
-    """Return ``−0.0646 (−0.0868 to −0.0424)``; '' where it is not known."""
+    """Return ``−0.0646 (−0.0868 to −0.0424)``; '' if not known."""
     change = line.without
     if change is None:
         return ""
-    return f"{signed(change.mean)} ({signed(change.low)} to {signed(change.high)})"
+    return f"{signed(change.mean)} ({signed_span(change.low, change.high)})"
 
 
 def part_label(name: str, evaluation: Evaluation) -> str:
-    """Return a part's name with the one that its user wrote: ``hybrid (weighted)`` where ``hybrid`` was asked for."""
+    """Return a part's name with the one that the user wrote: ``hybrid (weighted)`` if the search is ``hybrid``."""
     written = evaluation.search.split(">>")[0].strip()
     fusion = next((part.name for part in evaluation.components if part.kind == "fusion"), None)
     if fusion is None or written == fusion or not written.isidentifier():
@@ -273,7 +279,7 @@ def part_label(name: str, evaluation: Evaluation) -> str:
 
 
 def whole_of(evaluation: Evaluation) -> Scores:
-    """Return what a "without" row compares with: the fusion, before any later step."""
+    """Return what the search without a channel is compared with: the fusion, before any later step."""
     return next((part.scores for part in evaluation.components if part.kind == "fusion"), evaluation.scores)
 
 
@@ -297,8 +303,13 @@ def blame_lines(evaluation: Evaluation) -> tuple[BlameLine, ...]:
     )
 
 
+def lost_at(evaluation: Evaluation) -> str:
+    """Return the cut-offs below which documents count as lost, such as ``10``."""
+    return " or ".join(str(k) for k in sorted({loss.k for loss in evaluation.losses}))
+
+
 def relevant_documents(evaluation: Evaluation) -> int:
-    """Return how many relevant documents the answered questions have; counted from the judgments where a run does not say."""
+    """Return how many relevant documents the answered questions have, counted from the judgments if a run does not say."""
     if evaluation.relevant is not None:
         return evaluation.relevant
     failed, least = evaluation.failures, evaluation.setup.golden.relevance_threshold
@@ -314,15 +325,15 @@ def slice_fields(evaluation: Evaluation) -> tuple[str, ...]:
 
 
 def shown_measures(report: Report, most: int = 4) -> list[str]:
-    """Return the measures that narrow tables have room for: the first, then the others in their order."""
+    """Return the measures for narrow tables: the first, then the others in their order."""
     first = primary(report)
     return [first, *(name for name in report.evaluation.metrics if name != first)][:most]
 
 
 def warnings(report: Report) -> tuple[str, ...]:
-    """Return what changes a reader's next step, each once.
+    """Return the notes that matter for a reader's next step, each once.
 
-    How far people confirmed the judgments is no note here: every format says it where it names the golden set.
+    How far people confirmed the judgments is not among them: every format shows it beside the golden set.
     """
     evaluation, comparison = report.evaluation, comparison_of(report)
     said = [*report.notes, *evaluation.notes, *evaluation.scores.counted.notes()]
@@ -338,7 +349,7 @@ def warnings(report: Report) -> tuple[str, ...]:
 
 
 def notes(report: Report) -> tuple[str, ...]:
-    """Return the warnings, and behind them how the numbers were made."""
+    """Return the warnings, then how the numbers were made."""
     evaluation, first = report.evaluation, warnings(report)
     share = evaluation.scores.judged_share
     said = [*evaluation.scores.counted.gain, *(text for text in evaluation.notes if text in (NOT_CACHED, REPLAYED))]
@@ -347,7 +358,7 @@ def notes(report: Report) -> tuple[str, ...]:
     said += [
         f"{one.name}: {one.status}{': ' if one.detail else ''}{one.detail}"
         for one in evaluation.setup.preconditions
-        # Evaluation and gate tell some of these themselves, in their own words.
+        # Evaluation and gate report some of these in their own words.
         if one.status != "met" and not any(one.detail and one.detail in text for text in first)
     ]
     return tuple(dict.fromkeys([*first, *said]))

@@ -1,0 +1,147 @@
+"""Numbers, moments and counts as text. What is unknown is a dash, never a number."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from functools import partial
+
+DASH = "—"
+PERCENTILES = ("p50", "p95", "p99")
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a number for a table; a dash if it is not defined.
+
+    >>> number(0.5), number(float("nan")), number(1234.5678), number(0.71249, 3)
+    ('0.5000', '—', '1,234.6', '0.712')
+    """
+    if value is None or not math.isfinite(value):
+        return DASH
+    return (f"{value:,.1f}" if abs(value) >= 100 else f"{value:.{digits}f}").replace("-", "−")
+
+
+def signed(value: float | None, digits: int = 4) -> str:
+    """Return a difference with its sign; one that is not 0 but rounds to it keeps the sign.
+
+    >>> signed(0.0781), signed(-0.03, 3), signed(0.0, 3), signed(-0.0002, 3)
+    ('+0.0781', '−0.030', '0.000', '−0.000')
+    """
+    if value is None or not math.isfinite(value):
+        return DASH
+    return f"{0:.{digits}f}" if value == 0 else f"{value:+,.{digits}f}".replace("-", "−")
+
+
+page_number = partial(number, digits=3)
+"""As ``number``, for pages: three digits leave room for charts."""
+page_signed = partial(signed, digits=3)
+
+
+def percent(share: float | None, *, sign: bool = True) -> str:
+    """Return a share in percent, as a change unless ``sign`` is False.
+
+    >>> percent(0.024), percent(-0.05), percent(0.7777, sign=False), percent(None)
+    ('+2.4 %', '−5 %', '77.8 %', '—')
+    """
+    if share is None or not math.isfinite(share):
+        return DASH
+    text = f"{100 * share:{'+' if sign and share else ''}.1f}".removesuffix(".0")
+    return text.replace("-", "−") + " %"
+
+
+def probability(value: float) -> str:
+    """Return a p-value or probability; one that is not 0 or 1 never reads as either.
+
+    >>> probability(0.0312), probability(0.00001), probability(0.99999)
+    ('0.031', '< 0.001', '> 0.999')
+    """
+    if not math.isfinite(value):
+        return DASH
+    if 0 < value < 0.001:
+        return "< 0.001"
+    return "> 0.999" if 0.999 < value < 1 else f"{value:.2g}"
+
+
+def moment(text: str) -> str:
+    """Return a moment for people, in UTC; other text stays as it is.
+
+    >>> moment("2026-11-16T08:00:00+00:00")
+    '16 November 2026, 08:00 UTC'
+    """
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    when = when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
+    return f"{when.day} {when:%B %Y, %H:%M} UTC"
+
+
+def portion(share: float) -> str:
+    """Return a share as ``24 %``."""
+    return DASH if math.isnan(share) else f"{100 * share:.0f} %"
+
+
+def amount(measure: str, value: float | None) -> str:
+    """Return a value as its measure is read: milliseconds for percentiles, four digits for everything else."""
+    if measure in PERCENTILES:
+        return milliseconds(value)
+    return number(value)
+
+
+def milliseconds(value: float | None) -> str:
+    """Return ``175 ms``, with decimals if it is short; what is not 0 never reads as 0.
+
+    >>> milliseconds(175.2), milliseconds(2.44), milliseconds(0.0421), milliseconds(0.0009), milliseconds(0.0)
+    ('175 ms', '2.4 ms', '0.04 ms', '< 0.01 ms', '0 ms')
+    """
+    if value is None or not math.isfinite(value):
+        return DASH
+    if 0 < value < 0.005:
+        return "< 0.01 ms"
+    return f"{value:,.{_places_after(value)}f} ms"
+
+
+def signed_milliseconds(value: float | None) -> str:
+    """Return a difference of latencies with as many decimals as a latency of that size has.
+
+    >>> signed_milliseconds(43.3), signed_milliseconds(-0.12), signed_milliseconds(0.0)
+    ('+43 ms', '−0.12 ms', '0 ms')
+    """
+    return DASH if value is None or not math.isfinite(value) else f"{signed(value, _places_after(value))} ms"
+
+
+def _places_after(milliseconds: float) -> int:
+    size = abs(milliseconds)
+    return 0 if size >= 9.95 or size == 0 else 1 if size >= 0.95 else 2
+
+
+def span(interval: tuple[float, float] | None, digits: int = 4) -> str:
+    """Return ``0.8012 to 0.8840``."""
+    if interval is None or not all(map(math.isfinite, interval)):
+        return DASH
+    return f"{number(interval[0], digits)} to {number(interval[1], digits)}"
+
+
+def signed_span(low: float, high: float, digits: int = 4) -> str:
+    """Return ``−0.0100 to +0.0600``."""
+    return f"{signed(low, digits)} to {signed(high, digits)}" if math.isfinite(low) else DASH
+
+
+def beside_id(query_id: str, text: str) -> str:
+    """Return the text to show beside a query's id: nothing if it is the id itself.
+
+    >>> beside_id("q1", "late checkout"), beside_id("late checkout", "late checkout")
+    ('late checkout', '')
+    """
+    return "" if text == query_id else text
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return ``1 query`` or ``2 queries``.
+
+    >>> counted(1, "query"), counted(2, "query"), counted(2, "document"), counted(2, "day")
+    ('1 query', '2 queries', '2 documents', '2 days')
+    """
+    becomes_ies = one.endswith("y") and not one.endswith(("ay", "ey", "oy", "uy"))
+    plural = many or (f"{one[:-1]}ies" if becomes_ies else f"{one}s")
+    return f"{count:,} {one if count == 1 else plural}"

@@ -1,0 +1,170 @@
+"""The hotel of the demonstration: golden sets, evaluations, baselines, gates and experiments at simulated times."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ringtrue.config import cache_folder
+from ringtrue.experiment import Experiment, ExperimentTable, Space, experiment_of, parameter, sweep, tracked
+from ringtrue.golden import (
+    OfflineGenerator,
+    content_hash,
+    diff,
+    generate,
+    load,
+    parse_version,
+    record_of,
+    rewrite,
+    version_name,
+)
+from ringtrue.records import GoldenSet, Judgment, Query
+from ringtrue.rollout import record_evaluation
+from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate
+from ringtrue.service.work.gating import VERDICT, JudgedRun, verdict_record
+from ringtrue.store import AuditEntry, Store, StoredBaseline, StoredGoldenSet, StoredResult, timestamp
+from ringtrue.verdict import Baseline, Policy, baseline_of, baseline_record, compare, gate
+from ringtrue.verdict.reachable import with_measures
+
+SHIPPED = "hotel"
+OPERATOR = "operator"
+"""Who sets flags, keeps golden sets and records baselines: a role, not a person."""
+BM25, DENSE, HYBRID = "bm25", "dense", "hybrid"
+LOPSIDED = "weighted(bm25, dense, w=[0.05, 0.95])"
+"""A fusion with wrong weights: keywords hardly count."""
+MEASURES = (*DEFAULT_MEASURES, "RR@10")
+"""Shadow runs on a golden set are compared by RR@10."""
+BASELINE = "production"
+POLICY = Policy(latency={}, latency_increase=math.inf)
+"""Without rules on latency: whether the demonstration passes must not depend on how busy the machine is."""
+REWORDED = ("q001", "ferry cancelled by the gale, and we had paid Advance Purchase: do we get our money back?")
+NEW_QUERY = Query(
+    "q073",
+    "what time does breakfast start at weekends, and what do children pay?",
+    {"category": "AMENITY_QUERY", "query_type": "factual"},
+)
+NEW_GRADES = {"entity-lantern-room-dining": 3, "entity-guest-handbook": 2, "entity-review-breakfast-queue": 1}
+DRAFTED = 24
+"""Documents that the provisional set asks about."""
+SPACE = Space(
+    "weighted(bm25(title={title}), dense, depth=50, norm={norm}, w=[{w}, 1])",
+    (parameter("w=1,0.25,0.5,2,4"), parameter("title=3,1,5"), parameter("norm='z','minmax'")),
+)
+"""The first point of the sweep is the hybrid as it is."""
+
+
+class Hotel:
+    """A project of a store, the simulated clock, and what has been kept and measured so far."""
+
+    def __init__(self, store: Store, now: datetime, project: str) -> None:
+        self.store, self.now, self.project = store, now, project
+        self.golden: GoldenSet = load(SHIPPED)
+        """The newest version."""
+        self.corpus = corpus_of(self.golden, cache_folder() / "corpora")
+        self.baseline: Baseline | None = None
+        self.results: list[StoredResult] = []
+        self._evaluations: dict[tuple[str, str], Evaluation] = {}
+        self._run_ids: dict[tuple[str, str], str] = {}
+
+    def ago(self, days: float) -> datetime:
+        """Return the moment so many days before the end."""
+        return self.now - timedelta(days=days)
+
+    def note(self, at: datetime, what: str, subject: str, **detail: Any) -> None:
+        """Write what the operator did into the audit trail."""
+        self.store.add_audit(AuditEntry(timestamp(at), OPERATOR, what, subject, detail, self.project))
+
+    # ── golden sets ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def keep(self, golden: GoldenSet, at: datetime) -> None:
+        """Store a version of a golden set."""
+        row = StoredGoldenSet(
+            golden.id, golden.version, record_of(golden), timestamp(at), self.project, fingerprint=content_hash(golden)
+        )
+        self.store.save_golden_set(row)
+        self.note(at, "golden.upload", f"{golden.id}@{golden.version}", queries=len(golden.queries))
+
+    def keep_drafted(self, at: datetime) -> None:
+        """Store a small set that nobody has confirmed: questions made from some of the documents."""
+        documents = self.golden.documents[:DRAFTED]
+        made = generate(documents, OfflineGenerator(documents))
+        base = GoldenSet(
+            "hotel-drafts", "0.1.0", (), (), description="Questions made from documents; nobody has judged an answer yet.",
+            created_at=at.date().isoformat(), relevance_threshold=2, provenance="Made by Ringtrue's offline generator.",
+        )  # fmt: skip
+        self.keep(rewrite(base, made.rows(2), source="synthetic", prefix="made", documents=documents).golden, at)
+
+    def keep_reviewed(self, reviewed: GoldenSet, at: datetime) -> GoldenSet:
+        """Store and return the next version: what reviewers published, one question reworded and one added."""
+        added = tuple(Judgment(NEW_QUERY.query_id, doc_id, grade, "manual") for doc_id, grade in NEW_GRADES.items())
+        queries = (replace(one, text=REWORDED[1]) if one.query_id == REWORDED[0] else one for one in reviewed.queries)
+        made = replace(reviewed, queries=(*queries, NEW_QUERY), judgments=(*reviewed.judgments, *added))
+        step = diff(self.golden, made).suggested
+        self.golden = replace(made, version=parse_version(self.golden.version).bump(step).number)
+        self.keep(self.golden, at)
+        return self.golden
+
+    # ── evaluations ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def evaluation(self, expression: str, at: datetime) -> Evaluation:
+        """Return the evaluation of a retriever on the newest version, made once."""
+        key = (expression, self.golden.version)
+        if key in self._evaluations:
+            return replace(self._evaluations[key], cached=True)
+        self._evaluations[key] = evaluate(
+            expression, self.golden, measures=MEASURES, collection=self.corpus, components=expression == HYBRID,
+            cache=False, now=at,
+        )  # fmt: skip
+        return self._evaluations[key]
+
+    def record(self, expression: str, at: datetime, *, against: str = "") -> None:
+        """Evaluate a retriever and store it, compared with another one on the same version if asked."""
+        found, other = self.evaluation(expression, at), (against, self.golden.version)
+        comparison = compare(self._evaluations[other], found) if against else None
+        self._store(expression, found, at, comparison=comparison, control_run_id=self._run_ids.get(other))
+
+    def judge(self, expression: str, at: datetime) -> None:
+        """Evaluate a retriever and store it with its verdict against the baseline, as the service does."""
+        found = self.evaluation(expression, at)
+        verdict = gate(found, POLICY, baseline=self.baseline)
+        run_id = self._store(expression, found, at, verdict=verdict)
+        self.note(at, VERDICT, run_id, **asdict(verdict_record(JudgedRun(verdict, found, run_id))), by=BASELINE)
+
+    def _store(self, expression: str, found: Evaluation, at: datetime, **more: Any) -> str:
+        row = record_evaluation(self.store, found, now=at, project=self.project, **more)
+        self.results.append(row)
+        self._run_ids[expression, self.golden.version] = row.run_id
+        return row.run_id
+
+    def keep_baseline(self, expression: str, version: str, at: datetime, *, reason: str) -> None:
+        """Make an evaluation the baseline."""
+        whole, _ = with_measures(self.evaluation(expression, at), POLICY.measures)
+        self.baseline = baseline_of(whole, version=version, reason=reason)
+        row = StoredBaseline(BASELINE, version, baseline_record(self.baseline), timestamp(at), self.project, reason)
+        self.store.save_baseline(row)
+        self.note(
+            at, "baseline.update", f"{BASELINE}@{version}", reason=reason, retriever=self.baseline.retriever,
+            golden=version_name(self.golden), run_id=self._run_ids[expression, self.golden.version],
+        )  # fmt: skip
+
+    # ── experiments ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def try_out(self, before: str, after: str, description: str, at: datetime) -> None:
+        """Keep an experiment: one retriever in place of another."""
+        sides = self.evaluation(after, at), self.evaluation(before, at)
+        self._track([experiment_of(*sides, on=at.date(), description=description, policy=POLICY, compared_with=before)], at)
+
+    def sweep(self, at: datetime) -> str:
+        """Try the settings of the fusion, keep every trial, and return the best retriever other than the baseline."""
+        with tempfile.TemporaryDirectory(prefix="ringtrue-") as folder:
+            ledger = Path(folder) / "looks.jsonl"
+            found = sweep(SPACE, self.golden, lambda chunks: self.corpus, ledger=ledger, when=timestamp(at))
+        self._track(list(tracked(found, on=at.date())), at)
+        return next(trial.point.retriever for trial in found.trials if trial.point.key != found.baseline.key)
+
+    def _track(self, found: list[Experiment], at: datetime) -> None:
+        ExperimentTable(self.store, timestamp(at), self.project).add(found)
