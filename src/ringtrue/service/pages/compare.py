@@ -30,7 +30,7 @@ from ringtrue.service.work.finding_runs import RunFilters, find_runs, kept_among
 from ringtrue.service.work.naming import short
 from ringtrue.service.work.reading_runs import query_seen
 from ringtrue.service.work.run_cache import WeightedCache, answers_of, comparison_opened
-from ringtrue.service.work.side_by_side import Change, beside, changes, lost_between
+from ringtrue.service.work.side_by_side import QueryChange, beside, changes, lost_between
 from ringtrue.verdict import Comparison
 from ringtrue.verdict.reachable import with_measures
 
@@ -145,7 +145,7 @@ def _compared(
     }  # fmt: skip
 
 
-def _wanted(row: Change, only: str, text: str, better: int, before: Evaluation, after: Evaluation) -> bool:
+def _wanted(row: QueryChange, only: str, text: str, better: int, before: Evaluation, after: Evaluation) -> bool:
     if text and text.casefold() not in f"{row.query_id} {row.text}".casefold():
         return False
     if only == "lost":
@@ -159,7 +159,7 @@ def query_href(a: str, b: str, query_id: str, measure: str, *, apart: bool = Fal
     return "/compare/query?" + urlencode(asked, errors="replace")
 
 
-def _scatter(every: list[Change], found: Comparison, a: str, b: str, better: int, apart: bool) -> Any:
+def _scatter(every: list[QueryChange], found: Comparison, a: str, b: str, better: int, apart: bool) -> Any:
     points = [
         charts.Point(
             row.a, row.b,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ringtrue.answers import BaselineItem, BaselineUpdate, BaselineVersion, Movement
 from ringtrue.service.auth import Reader, Writer
@@ -20,10 +20,8 @@ router = APIRouter(prefix="/v1/baselines", tags=["baselines"], responses=ERRORS)
 BaselineName = Annotated[str, Path(min_length=1, max_length=120, examples=["hotel-search"])]
 
 
-class BaselineRequest(Strict):
+class BaselineRequest(Strict, examples=[{"run": AFTER, "name": "hotel-search"}]):
     """A run to be taken as the new standard."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"run": AFTER, "name": "hotel-search"}]})
 
     run: Name = Field(description="Id of a run.")
     name: Label

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ringtrue.answers import Compared
 from ringtrue.service.auth import Reader
@@ -18,17 +18,14 @@ BEFORE, AFTER = "full-2026-01-05T08:00:00.000000Z-0000000a", "full-2026-01-05T09
 """The runs of the examples."""
 
 
-class CompareRequest(Strict):
+class CompareRequest(
+    Strict,
+    examples=[
+        {"a": BEFORE, "b": AFTER},
+        {"a": BEFORE, "b": AFTER, "measures": ["nDCG@10", "R@10"], "primary": "R@10", "correction": "none"},
+    ],
+):
     """Two runs: is ``b`` better than ``a``?"""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"a": BEFORE, "b": AFTER},
-                {"a": BEFORE, "b": AFTER, "measures": ["nDCG@10", "R@10"], "primary": "R@10", "correction": "none"},
-            ]
-        }
-    )
 
     a: Name = Field(description="Id of the run that is there.")
     b: Name = Field(description="Id of the run that is new.")

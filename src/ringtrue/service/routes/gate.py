@@ -7,13 +7,13 @@ from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ringtrue.answers import Gated
 from ringtrue.errors import InputError
 from ringtrue.service.auth import Writer
 from ringtrue.service.context import Here
-from ringtrue.service.jobs import Progress
+from ringtrue.service.jobs import JobProgress
 from ringtrue.service.models import Name, Strict
 from ringtrue.service.routes.compare import AFTER
 from ringtrue.service.routes.evaluate import SEARCH_ERRORS, EvaluateRequest, wanted_of
@@ -25,18 +25,15 @@ from ringtrue.service.work.library import baseline_named, server_policy
 router = APIRouter(prefix="/v1/gate", tags=["gate"])
 
 
-class GateRequest(Strict):
+class GateRequest(
+    Strict,
+    examples=[
+        {"run": AFTER, "baseline": "hotel-search", "policy": {"floors": {"R@10": 0.1}, "latency": {}}},
+        {"run": AFTER, "baseline": "hotel-search"},
+        {"evaluate": {"golden": "hotel", "retriever": "bm25"}, "baseline": "hotel-search@1.0.0"},
+    ],
+):
     """What is judged, by which baseline, and by which rules."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"run": AFTER, "baseline": "hotel-search", "policy": {"floors": {"R@10": 0.1}, "latency": {}}},
-                {"run": AFTER, "baseline": "hotel-search"},
-                {"evaluate": {"golden": "hotel", "retriever": "bm25"}, "baseline": "hotel-search@1.0.0"},
-            ]
-        }
-    )
 
     run: Name | None = Field(None, description="Id of a run.")
     evaluate: EvaluateRequest | None = Field(None, description="What to evaluate first, in place of `run`.")
@@ -71,7 +68,7 @@ def gate(service: Here, caller: Writer, request: GateRequest) -> Gated | JSONRes
         if request.evaluate.wait is False or not judged.at_once(service.settings.at_once):
             plan = judged
 
-            def work(progress: Progress) -> dict[str, Any]:
+            def work(progress: JobProgress) -> dict[str, Any]:
                 found = gated(service, caller, plan, policy, baseline=request.baseline, watcher=progress.watcher())
                 return asdict(verdict_record(found))
 

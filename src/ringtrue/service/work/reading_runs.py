@@ -28,7 +28,7 @@ OTHERS = 6
 
 
 @dataclass(frozen=True)
-class QueryLine:
+class QueryRow:
     """A query of a run as a list shows it."""
 
     query_id: str
@@ -43,7 +43,7 @@ class QueryLine:
 
 
 @dataclass(frozen=True)
-class Place:
+class RankedDocument:
     """A document in an answer: where it stands, how it was judged, and its ranks along the way."""
 
     doc_id: str
@@ -56,10 +56,10 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostDocument:
     """A relevant document that is missing, the stage that lost it, and what that means."""
 
-    place: Place
+    place: RankedDocument
     stage: str
     why: str
     k: int
@@ -81,11 +81,11 @@ class QuerySeen:
     values: dict[str, float | None]
     ms: float | None
     error: str | None
-    hits: tuple[Place, ...]
+    hits: tuple[RankedDocument, ...]
     more: int
     """Hits that are not shown."""
-    judged: tuple[Place, ...]
-    lost: tuple[Lost, ...]
+    judged: tuple[RankedDocument, ...]
+    lost: tuple[LostDocument, ...]
     before: str | None
     after: str | None
     """The queries beside it, from the worst to the best."""
@@ -99,7 +99,7 @@ def primary_of(evaluation: Evaluation, measure: str | None = None) -> str:
     return measure if measure in scored else scored[0]
 
 
-def query_lines(evaluation: Evaluation, measure: str, *, sort: str = "worst", text: str = "") -> list[QueryLine]:
+def query_lines(evaluation: Evaluation, measure: str, *, sort: str = "worst", text: str = "") -> list[QueryRow]:
     """Return the queries of a run that hold a text: the failed and worst first, or 'best', 'id', 'slow' or 'lost' first."""
     lost = Counter(loss.query_id for loss in evaluation.losses)
     names = [str(one) for one in evaluation.scores.measures]
@@ -110,7 +110,7 @@ def query_lines(evaluation: Evaluation, measure: str, *, sort: str = "worst", te
         scores = evaluation.scores.per_query.get(query.query_id, {})
         ranking = evaluation.ranking(query.query_id)
         lines.append(
-            QueryLine(
+            QueryRow(
                 query.query_id,
                 query.text,
                 known(scores.get(measure)),
@@ -161,7 +161,7 @@ def query_seen(evaluation: Evaluation, query_id: str, measure: str) -> QuerySeen
         hits=tuple(places.values())[:DEEPEST],
         more=max(0, len(places) - DEEPEST),
         judged=tuple(
-            places.get(doc_id) or Place(doc_id, titles.get(doc_id, ""), grade, None)
+            places.get(doc_id) or RankedDocument(doc_id, titles.get(doc_id, ""), grade, None)
             for doc_id, grade in sorted(grades.items(), key=lambda pair: (-pair[1], pair[0]))
         ),
         lost=lost_of(evaluation, query_id),
@@ -172,13 +172,13 @@ def query_seen(evaluation: Evaluation, query_id: str, measure: str) -> QuerySeen
     )
 
 
-def places_in(evaluation: Evaluation, query_id: str) -> dict[str, Place]:
+def places_in(evaluation: Evaluation, query_id: str) -> dict[str, RankedDocument]:
     """Return the documents of an answer in their order, each once, at its best rank."""
     grades = evaluation.qrels.to_dict().get(query_id, {})
-    found: dict[str, Place] = {}
+    found: dict[str, RankedDocument] = {}
     for hit in evaluation.ranking(query_id).hits:
         if hit.doc_id not in found:
-            found[hit.doc_id] = Place(
+            found[hit.doc_id] = RankedDocument(
                 hit.doc_id,
                 evaluation.titles.get(hit.doc_id, ""),
                 grades.get(hit.doc_id),
@@ -195,16 +195,16 @@ def _trail(hit: Hit) -> tuple[tuple[str, int], ...]:
     return tuple({**hit.channels, **stages}.items())
 
 
-def lost_of(evaluation: Evaluation, query_id: str) -> tuple[Lost, ...]:
+def lost_of(evaluation: Evaluation, query_id: str) -> tuple[LostDocument, ...]:
     """Return the relevant documents that are missing among the first hits of an answer, the best judged first."""
     losses = [loss for loss in evaluation.losses if loss.query_id == query_id]
     return tuple(_lost(evaluation, loss) for loss in sorted(losses, key=lambda loss: (-loss.grade, loss.doc_id)))
 
 
-def _lost(evaluation: Evaluation, loss: Loss) -> Lost:
+def _lost(evaluation: Evaluation, loss: Loss) -> LostDocument:
     title = evaluation.titles.get(loss.doc_id, "")
-    place = Place(loss.doc_id, title, loss.grade, loss.rank, tuple(loss.ranks.items()))
-    return Lost(place, loss.stage, WHY_LOST[loss.stage], loss.k)
+    place = RankedDocument(loss.doc_id, title, loss.grade, loss.rank, tuple(loss.ranks.items()))
+    return LostDocument(place, loss.stage, WHY_LOST[loss.stage], loss.k)
 
 
 def elsewhere(service: Service, caller: Caller, row: StoredResult, query_id: str, measure: str) -> list[Elsewhere]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ringtrue.report.page.words import lower_is_better
 from ringtrue.service.work.evaluating import known
-from ringtrue.service.work.reading_runs import Lost, Place, lost_of, places_in
+from ringtrue.service.work.reading_runs import LostDocument, RankedDocument, lost_of, places_in
 
 if TYPE_CHECKING:
     from ringtrue.run import Evaluation
@@ -19,7 +19,7 @@ Way = Literal["same", "up", "down", "new", "gone"]
 
 
 @dataclass(frozen=True)
-class Change:
+class QueryChange:
     """What became of one query from run a to run b."""
 
     query_id: str
@@ -27,7 +27,7 @@ class Change:
     a: float | None
     b: float | None
     diff: float
-    lost: tuple[Lost, ...]
+    lost: tuple[LostDocument, ...]
     """Relevant documents that a had among the first hits and b has not."""
 
 
@@ -35,7 +35,7 @@ class Change:
 class Moved:
     """A document of an answer, and how it stands on the other side."""
 
-    place: Place
+    place: RankedDocument
     way: Way
     steps: int = 0
     """How far it moved, where both sides have it."""
@@ -47,22 +47,22 @@ class Beside:
 
     a: tuple[Moved, ...]
     b: tuple[Moved, ...]
-    lost: tuple[Lost, ...]
+    lost: tuple[LostDocument, ...]
     """Relevant documents that a had among the first k and b has not, with what b says about them."""
-    found: tuple[Place, ...]
+    found: tuple[RankedDocument, ...]
     """The other way round: relevant documents that only b has there."""
-    missing: tuple[Lost, ...]
+    missing: tuple[LostDocument, ...]
     """Relevant documents that neither has there."""
     k: int
 
 
-def changes(before: Evaluation, after: Evaluation, found: Comparison) -> list[Change]:
+def changes(before: Evaluation, after: Evaluation, found: Comparison) -> list[QueryChange]:
     """Return every query of a comparison, the one that lost most by its primary measure first."""
     better = -1 if lower_is_better(found.primary) else 1
     texts = {query.query_id: query.text for query in after.queries}
     values = (before.scores.per_query, after.scores.per_query)
     rows = [
-        Change(
+        QueryChange(
             query_id,
             texts.get(query_id, ""),
             known(values[0].get(query_id, {}).get(found.primary)),
@@ -75,7 +75,7 @@ def changes(before: Evaluation, after: Evaluation, found: Comparison) -> list[Ch
     return sorted(rows, key=lambda row: (row.diff * better, row.query_id))
 
 
-def lost_between(before: Evaluation, after: Evaluation, query_id: str) -> tuple[Lost, ...]:
+def lost_between(before: Evaluation, after: Evaluation, query_id: str) -> tuple[LostDocument, ...]:
     """Return the relevant documents that the first run had among the first hits and the second has not."""
     had = {one.place.doc_id for one in lost_of(before, query_id)}
     return tuple(one for one in lost_of(after, query_id) if one.place.doc_id not in had)
@@ -97,7 +97,7 @@ def beside(before: Evaluation, after: Evaluation, query_id: str) -> Beside:
     )
 
 
-def _moved(mine: dict[str, Place], theirs: dict[str, Place], *, mark_gone: bool) -> tuple[Moved, ...]:
+def _moved(mine: dict[str, RankedDocument], theirs: dict[str, RankedDocument], *, mark_gone: bool) -> tuple[Moved, ...]:
     found = []
     for place in list(mine.values())[:SHOWN]:
         other = theirs.get(place.doc_id)
