@@ -22,7 +22,7 @@ from ringtrue.records import GoldenSet, Judgment, Query
 from ringtrue.rollout import record_evaluation
 from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate
 from ringtrue.service.demo.scene import Scene
-from ringtrue.service.work.gating import VERDICT, JudgedRun, verdict_record
+from ringtrue.service.routes.gate import VERDICT, JudgedRun, verdict_record
 from ringtrue.store import StoredBaseline, StoredGoldenSet, StoredResult, timestamp
 from ringtrue.verdict import Baseline, Policy, baseline_of, baseline_record, compare, gate
 from ringtrue.verdict.reachable import with_measures

@@ -25,12 +25,11 @@ from ringtrue.service.hints import APART, for_pages
 from ringtrue.service.models import Cursor
 from ringtrue.service.pages.runs import part_of, run_words
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
-from ringtrue.service.work.comparing import compared
+from ringtrue.service.routes.compare import compared
 from ringtrue.service.work.finding_runs import RunFilters, find_runs, kept_among
 from ringtrue.service.work.naming import short
-from ringtrue.service.work.reading_runs import query_seen
+from ringtrue.service.work.reading_runs import QueryChange, beside, changes, lost_between, query_seen
 from ringtrue.service.work.run_cache import WeightedCache, answers_of, comparison_opened
-from ringtrue.service.work.side_by_side import QueryChange, beside, changes, lost_between
 from ringtrue.verdict import Comparison
 from ringtrue.verdict.reachable import with_measures
 

@@ -23,9 +23,9 @@ from ringtrue.service.errors import Refused, refused
 from ringtrue.service.jobs import STOPPING, JobProgress
 from ringtrue.service.models import Cursor, paged, wrong_cursor
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
+from ringtrue.service.routes.gate import gated, verdict_record
 from ringtrue.service.routes.jobs import job_text
 from ringtrue.service.work.evaluating import EvaluationPlan, evaluated, kept, planned, summary
-from ringtrue.service.work.gating import gated, verdict_record
 from ringtrue.service.work.library import (
     baseline_named,
     baselines,

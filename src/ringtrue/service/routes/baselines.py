@@ -42,16 +42,8 @@ def list_baselines(service: Here, caller: Reader, limit: Limit = 50, cursor: Cur
 @router.post("", status_code=201)
 def update_baseline(service: Here, caller: Writer, request: BaselineRequest) -> BaselineUpdate:
     """Take a run as the new standard. One that is worse is refused (409) unless forced with a reason."""
-    kept = library.keep_baseline(
-        service,
-        caller,
-        run_named(service, caller, request.run),
-        name=request.name,
-        version=request.version,
-        force=request.force,
-        reason=request.reason,
-        run_id=request.run,
-    )
+    evaluation = run_named(service, caller, request.run)
+    kept = library.keep_baseline(service, caller, evaluation, run_id=request.run, **request.model_dump(exclude={"run"}))
     moves = {move.measure: Movement(known(move.old), known(move.new), known(move.change)) for move in kept.moves}
     return record_from(BaselineUpdate, kept, kept.baseline, measures=moves)
 

@@ -171,15 +171,10 @@ def add(service: Here, caller: Writer, given: NewPairs) -> AddedPairs:
     now = timestamp(service.now())
     items = [
         ReviewItem(
+            **pair.model_dump(),
             item_key=key_of(pair.query_id, pair.doc_id),
-            query_id=pair.query_id,
-            query=pair.query,
-            doc_id=pair.doc_id,
             created_at=now,
             project=caller.project,
-            title=pair.title,
-            text=pair.text,
-            priority=pair.priority,
             wanted=given.wanted,
             metadata={} if given.golden is None else {"golden": given.golden},
         )
@@ -214,15 +209,7 @@ def publish(service: Here, caller: Writer, wanted: Publish) -> Published:
 
     Where two or more judged the same pairs, their agreement must exceed 0.6, or nothing is published (`cannot_decide`).
     """
-    return publish_pairs(
-        service,
-        caller,
-        wanted.golden,
-        rule=wanted.rule,
-        adjudicator=wanted.adjudicator,
-        force=wanted.force,
-        reason=wanted.reason,
-    )
+    return publish_pairs(service, caller, **wanted.model_dump())
 
 
 @router.post("/{key}/judge")

@@ -126,19 +126,12 @@ def record(service: Here, caller: Writer, feature: PathName, given: SentShadowRu
     score = scorer(judged, k=SHADOW_K)
     rows = []
     for run in given.runs:
-        row = ShadowRun(
-            query_id=run.query_id,
-            feature_id=feature,
-            created_at=run.created_at or now,
-            control_result_ids=tuple(run.control_result_ids),
-            treatment_result_ids=tuple(run.treatment_result_ids),
-            project=caller.project,
-            control_latency_ms=run.control_latency_ms,
-            treatment_latency_ms=run.treatment_latency_ms,
-            error=run.error,
-            candidate=run.candidate,
-            source=run.source,
-        )
+        given_ids = {
+            "control_result_ids": tuple(run.control_result_ids),
+            "treatment_result_ids": tuple(run.treatment_result_ids),
+        }
+        facts = {**run.model_dump(), **given_ids, "created_at": run.created_at or now}
+        row = ShadowRun(**facts, feature_id=feature, project=caller.project)
         if run.error is not None:
             rows.append(replace(row, error=cleaner.text(run.error)))
             continue
