@@ -18,8 +18,8 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from rest_service import serving
 from ringtrue.cli import app as command_line
-from ringtrue.service.alerts import Rule, rule_states, rules_text, shipped_rules
-from ringtrue.service.gauges import CATALOGUE, Names
+from ringtrue.service.alerts import ShippedRule, rule_states, rules_text, shipped_rules
+from ringtrue.service.gauges import CATALOGUE, MetricNames
 from ringtrue.store import HistoryPoint, Store, timestamp
 from tools import tool
 
@@ -78,7 +78,7 @@ def test_the_rules_in_the_package_are_those_for_prometheus() -> None:
 
 
 def test_renamed_rules_are_rules_still(promtool: str, tmp_path: Path) -> None:
-    names = Names(prefix="shop", own={"ringtrue_retrieval_recall_at_k": "medicalkg_retrieval_recall_at_k"})
+    names = MetricNames(prefix="shop", own={"ringtrue_retrieval_recall_at_k": "medicalkg_retrieval_recall_at_k"})
     (tmp_path / "rules.yml").write_text(rules_text(names), encoding="utf-8")
     run(promtool, "check", "rules", tmp_path / "rules.yml")
     text = (tmp_path / "rules.yml").read_text(encoding="utf-8")
@@ -123,7 +123,9 @@ def shown(**labels: str) -> str:
 
 
 @pytest.mark.parametrize("rule", shipped_rules(), ids=lambda rule: rule.name)
-def test_rules_over_stored_history_fire_in_the_same_minute_as_prometheus(promtool: str, tmp_path: Path, rule: Rule) -> None:
+def test_rules_over_stored_history_fire_in_the_same_minute_as_prometheus(
+    promtool: str, tmp_path: Path, rule: ShippedRule
+) -> None:
     series = DEGRADATIONS[rule.name]
     moments = [START + timedelta(minutes=minute) for minute in range(len(series[0][2]))]
     with Store.open(tmp_path / "store.sqlite") as store:

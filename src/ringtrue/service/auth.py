@@ -62,7 +62,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class _Remembered:
+class _CachedKey:
     until: float
     key: ApiKey
 
@@ -77,7 +77,7 @@ class Keyring:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[bytes, _Remembered] = {}
+        self._known: dict[bytes, _CachedKey] = {}
         self._turn = asyncio.Semaphore(LOOKED_UP_AT_ONCE)
         self._asking: dict[bytes, asyncio.Lock] = {}
 
@@ -94,7 +94,7 @@ class Keyring:
         else:
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
-            self._known[digest(token)] = _Remembered(time.monotonic() + REMEMBERED_S, key)
+            self._known[digest(token)] = _CachedKey(time.monotonic() + REMEMBERED_S, key)
         return key
 
     async def look_up(self, token: str, *, now: datetime) -> ApiKey | None:
@@ -193,7 +193,7 @@ Admin = Annotated[Caller, Depends(needs("admin"))]
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BrowserSession:
     """What the cookie of a browser says; signed, so that nobody else can write one."""
 
     nonce: str
@@ -204,7 +204,7 @@ class Session:
     """How a reader without a key wants to be called, such as when reviewing."""
 
 
-class Sessions:
+class SessionCookies:
     """Makes and reads the cookies of browsers."""
 
     def __init__(self, secret: str) -> None:
@@ -212,14 +212,14 @@ class Sessions:
         self._ended: dict[str, float] = {}
         """Until when the cookies of those who signed out would have opened something; those of nobody open nothing anyway."""
 
-    def begin(self, key: ApiKey | None = None, *, now: datetime, name: str | None = None) -> Session:
+    def begin(self, key: ApiKey | None = None, *, now: datetime, name: str | None = None) -> BrowserSession:
         """Return a new session, of a key or of nobody."""
         until = (now + SESSION).timestamp()
         if key is None:
-            return Session(secrets.token_urlsafe(18), until, name=name)
-        return Session(secrets.token_urlsafe(18), until, key.key_id, key.project)
+            return BrowserSession(secrets.token_urlsafe(18), until, name=name)
+        return BrowserSession(secrets.token_urlsafe(18), until, key.key_id, key.project)
 
-    def end(self, session: Session, *, now: datetime) -> None:
+    def end(self, session: BrowserSession, *, now: datetime) -> None:
         """Let the cookie of a session open nothing any more, whoever kept a copy of it."""
         if session.key_id is None:
             return
@@ -231,24 +231,24 @@ class Sessions:
                 del self._ended[nonce]
         self._ended[session.nonce] = session.until
 
-    def called(self, session: Session, name: str) -> Session:
+    def called(self, session: BrowserSession, name: str) -> BrowserSession:
         """Return the session of somebody who gave a name."""
         return replace(session, name=name)
 
-    def cookie(self, session: Session) -> str:
+    def cookie(self, session: BrowserSession) -> str:
         """Return the value of the cookie."""
         body = base64.urlsafe_b64encode(json.dumps(asdict(session), separators=(",", ":")).encode()).decode().rstrip("=")
         return f"{body}.{self._sign('session', body)}"
 
-    def read(self, cookie: str, *, now: datetime) -> Session | None:
+    def read(self, cookie: str, *, now: datetime) -> BrowserSession | None:
         """Return the session of a cookie; None where it is not ours, has ended, or somebody signed out of it."""
         body, _, signature = cookie.rpartition(".")
         if not body or not hmac.compare_digest(signature.encode(), self._sign("session", body).encode()):
             return None
-        found = Session(**json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
+        found = BrowserSession(**json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
         return found if found.until > now.timestamp() and found.nonce not in self._ended else None
 
-    def csrf(self, session: Session) -> str:
+    def csrf(self, session: BrowserSession) -> str:
         """Return the token that requests of this session's pages carry."""
         return self._sign("csrf", session.nonce)
 
@@ -261,7 +261,7 @@ def page_needs(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
 
     async def caller(request: Request) -> Caller:
         service: Service = request.app.state.service
-        session: Session = request.state.session
+        session: BrowserSession = request.state.session
         if request.method not in SAFE:
             await check_csrf(request, service, session)
         # Set before it may be refused: the page that says so still shows whose it is.
@@ -272,7 +272,7 @@ def page_needs(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
     return caller
 
 
-async def _of_session(service: Service, session: Session) -> Caller:
+async def _of_session(service: Service, session: BrowserSession) -> Caller:
     if session.key_id is not None and session.project is not None:
         key = await run_in_threadpool(service.keyring.named, session.key_id, session.project, now=service.now())
         if key is not None:
@@ -283,7 +283,7 @@ async def _of_session(service: Service, session: Session) -> Caller:
     raise LoginNeeded
 
 
-async def check_csrf(request: Request, service: Service, session: Session) -> None:
+async def check_csrf(request: Request, service: Service, session: BrowserSession) -> None:
     """Raise Refused for a change that does not come from a page of this session."""
     given: Any = request.headers.get("x-csrf-token")
     if given is None and request.headers.get("content-type", "").startswith(

@@ -10,10 +10,10 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from ringtrue.config import cache_folder
-from ringtrue.service.auth import EVERYTHING, LOCAL, Caller, Keyring, Sessions
+from ringtrue.service.auth import EVERYTHING, LOCAL, Caller, Keyring, SessionCookies
 from ringtrue.service.errors import hide
 from ringtrue.service.intake import MOST_ROWS, Intake
-from ringtrue.service.jobs import Jobs
+from ringtrue.service.jobs import JobRunner
 from ringtrue.service.limits import RateLimits
 from ringtrue.service.readiness import Readiness
 from ringtrue.service.searches import Searches
@@ -34,10 +34,10 @@ class Service:
         self.started_at = self.now()
         self.local = Caller(settings.project, LOCAL, EVERYTHING)
         self.keyring = Keyring(self.store)
-        self.sessions = Sessions(settings.secret)
+        self.sessions = SessionCookies(settings.secret)
         self.rates = RateLimits(settings.rates)
         self.intake = Intake(self.store)
-        self.jobs = Jobs(self.store, now=self.now, most=settings.jobs)
+        self.jobs = JobRunner(self.store, now=self.now, most=settings.jobs)
         self.searches = Searches(settings)
         self.readiness = Readiness(self.store, self.intake)
         self.telemetry = Telemetry(settings, self.store, queue=self._queue, readiness=self.readiness, now=self.now)

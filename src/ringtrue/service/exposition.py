@@ -11,7 +11,7 @@ from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.registry import Collector
 
-from ringtrue.service.gauges import CATALOGUE, METRICS, Names, Reading, label_value
+from ringtrue.service.gauges import CATALOGUE, METRICS, MetricNames, Reading, label_value
 
 MOST_ROUTES = 300
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -45,7 +45,7 @@ class Durations:
         """Count a search."""
         self._searches.labels(project).observe(seconds)
 
-    def families(self, projects: set[str], names: Names) -> Iterator[Family]:
+    def families(self, projects: set[str], names: MetricNames) -> Iterator[Family]:
         """Yield the histograms of these projects."""
         for name, source in ((SEARCHES, self._searches), (REQUESTS, self._requests)):
             family = Family(names[name], METRICS[name].says, "histogram")
@@ -61,7 +61,7 @@ def _histogram(name: str, buckets: tuple[float, ...]) -> Histogram:
     return Histogram(name, metric.says, metric.all_labels, registry=None, buckets=buckets)
 
 
-def families(project: str, readings: Iterable[Reading], names: Names) -> Iterator[Family]:
+def families(project: str, readings: Iterable[Reading], names: MetricNames) -> Iterator[Family]:
     """Yield the readings of a project by metric, in the order of the catalogue; a metric without one is absent."""
     found: dict[str, dict[tuple[str, ...], float]] = {}
     for one in readings:

@@ -107,14 +107,14 @@ CATALOGUE: tuple[Metric, ...] = (
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in CATALOGUE}
 
 
-class Names:
+class MetricNames:
     """What each metric is called outside: another prefix for all, a name of its own for some.
 
     Raises InputError for a metric that there is not, a counter's name that does not end in ``_total``, and a name given twice.
 
-    >>> Names(own={"ringtrue_retrieval_recall_at_k": "medicalkg_retrieval_recall_at_k"})["ringtrue_retrieval_recall_at_k"]
+    >>> MetricNames(own={"ringtrue_retrieval_recall_at_k": "medicalkg_retrieval_recall_at_k"})["ringtrue_retrieval_recall_at_k"]
     'medicalkg_retrieval_recall_at_k'
-    >>> Names(prefix="shop")["ringtrue_gate"]
+    >>> MetricNames(prefix="shop")["ringtrue_gate"]
     'shop_gate'
     """
 

@@ -14,7 +14,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ringtrue.service.auth import COOKIE, SESSION, Session
+from ringtrue.service.auth import COOKIE, SESSION, BrowserSession
 from ringtrue.service.errors import Refused, clean, is_page, note_failure, refused, shown
 
 LOG = logging.getLogger("ringtrue.service")
@@ -114,14 +114,14 @@ class BrowserSessions:
             return
         service = scope["app"].state.service
         cookie = Request(scope).cookies.get(COOKIE)
-        found: Session | None = service.sessions.read(cookie, now=service.now()) if cookie else None
+        found: BrowserSession | None = service.sessions.read(cookie, now=service.now()) if cookie else None
         state: dict[str, Any] = scope.setdefault("state", {})
         state["session"] = session = found or service.sessions.begin(now=service.now())
         state["csrf"] = service.sessions.csrf(session)
 
         async def sent(message: Message) -> None:
             # A page may have put another session there: somebody signed in, signed out or gave a name.
-            now: Session = state["session"]
+            now: BrowserSession = state["session"]
             if message["type"] == "http.response.start" and now is not found:
                 value = (
                     f"{COOKIE}={service.sessions.cookie(now)}; Path=/; HttpOnly; SameSite=Lax; "

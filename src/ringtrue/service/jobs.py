@@ -38,7 +38,7 @@ COUNTED = {"indexing": "index entries", "searching": "queries"}
 
 _LOG = logging.getLogger("ringtrue.service")
 
-Work = Callable[["Progress"], Mapping[str, Any]]
+Work = Callable[["JobProgress"], Mapping[str, Any]]
 
 
 class Cancelled(Exception):
@@ -50,7 +50,7 @@ def unit_of(job: StoredJob) -> str:
     return COUNTED.get((job.says or "").rpartition(" ")[2], "")
 
 
-class Progress:
+class JobProgress:
     """What a job tells while it works; it raises Cancelled there once nobody wants the result."""
 
     def __init__(self, tell: Callable[[str, int, int], None], stopped: threading.Event) -> None:
@@ -91,7 +91,7 @@ class Progress:
         return Watcher(start=self.start, step=self.step)
 
 
-class Jobs:
+class JobRunner:
     """The jobs of one server; those of all projects share its threads."""
 
     def __init__(self, store: Store, *, now: Callable[[], datetime], most: int) -> None:
@@ -193,7 +193,7 @@ class Jobs:
 
     def _run(self, job_id: str, work: Work) -> None:
         stop, saved = self._stops[job_id], time.monotonic()
-        progress: Progress | None = None
+        progress: JobProgress | None = None
 
         def tell(says: str, done: int, total: int) -> None:
             nonlocal saved
@@ -206,7 +206,7 @@ class Jobs:
             if stop.is_set():
                 raise Cancelled
             self._store.save_job(self._change(job_id, state="running"))
-            progress = Progress(tell, stop)
+            progress = JobProgress(tell, stop)
             result = work(progress)
             # What came from a cache took no steps: whoever waits for the last one must see it all the same.
             total = self._alive[job_id].total or 1

@@ -72,9 +72,14 @@ Free = Annotated[dict[Name, Any], AfterValidator(_modest)]
 
 
 class Strict(BaseModel):
-    """A request: nothing is guessed, and a field nobody knows is an error."""
+    """A request: types are not converted, and an unknown field is an error; ``examples`` go into the OpenAPI document."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    def __init_subclass__(cls, *, examples: Sequence[dict[str, Any]] = (), **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if examples:
+            cls.model_config = {**cls.model_config, "json_schema_extra": {"examples": list(examples)}}
 
 
 def one_or_many(model: type[Strict], *, most: int) -> Any:

@@ -49,7 +49,7 @@ class Passage:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundHits:
     """What a search found, and how that came about."""
 
     subject: Subject
@@ -59,7 +59,7 @@ class Found:
     """Around the retriever alone."""
 
 
-class _Kept:
+class _OpenRetriever:
     """One retriever, made by the first who needs it while others wait for it, and only for it."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class Searches:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, _OpenRetriever] = OrderedDict()
         self._lock = threading.Lock()
         self._opening = threading.Lock()
         self._documents: Collection | None = None
@@ -127,7 +127,7 @@ class Searches:
         with self._lock:
             if self._closed:
                 raise Refused(503, "unavailable", "the service is stopping; ask again soon")
-            entry = self._kept.setdefault(wanted, _Kept())
+            entry = self._kept.setdefault(wanted, _OpenRetriever())
             self._kept.move_to_end(wanted)
         with entry.lock:
             if entry.subject is None:
@@ -174,13 +174,13 @@ class Searches:
             if doc_id in texts
         }
 
-    def ask(self, query: str, *, k: int, retriever: str | None = None, scope: Mapping[str, str] | None = None) -> Found:
+    def ask(self, query: str, *, k: int, retriever: str | None = None, scope: Mapping[str, str] | None = None) -> FoundHits:
         """Return what an admitted retriever, the server's own unless given, finds; raises SearchFailed and InputError."""
         subject = self.retriever(retriever)
         began = time.perf_counter()
         with without_place(subject.collection), observing() as seen:
             hits = tuple(subject.retriever.search(query, k=k, scope=scope or None))
-        return Found(subject, hits, seen.root, (time.perf_counter() - began) * 1000)
+        return FoundHits(subject, hits, seen.root, (time.perf_counter() - began) * 1000)
 
     def close(self) -> None:
         """End what was opened: connections, and programs that answer."""
@@ -199,7 +199,7 @@ class Searches:
         for entry in gone:
             _close(entry)
 
-    def _drop(self, wanted: str, entry: _Kept) -> None:
+    def _drop(self, wanted: str, entry: _OpenRetriever) -> None:
         with self._lock:
             if self._kept.get(wanted) is entry:
                 del self._kept[wanted]
@@ -216,7 +216,7 @@ def without_place(documents: DocumentStore | None) -> Iterator[None]:
         raise type(problem)(str(problem).replace(str(documents.folder), "the documents")) from None
 
 
-def _close(entry: _Kept) -> None:
+def _close(entry: _OpenRetriever) -> None:
     if entry.subject is None:
         return
     for part in _parts(entry.subject.retriever):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ringtrue.service import readings
 from ringtrue.service.alerts import RuleState, rule_states, watched
 from ringtrue.service.exposition import NOBODY, Durations, encoded, families
-from ringtrue.service.gauges import Names, Reading
+from ringtrue.service.gauges import MetricNames, Reading
 from ringtrue.service.history import LOOKBACK, Recorder
 from ringtrue.service.readiness import Readiness
 from ringtrue.store import HistoryPoint
@@ -53,7 +53,7 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _MetricSource:
     name: str
     read: readings.Read
     fresh: timedelta = FRESH
@@ -89,18 +89,18 @@ class Telemetry:
         self._readiness = readiness or Readiness(store)
         self._every = timedelta(seconds=settings.history_seconds)
         self._about = {"version": version("ringtrue"), "python": platform.python_version()}
-        self.names = Names(prefix=settings.prefix, own=settings.gauges)
+        self.names = MetricNames(prefix=settings.prefix, own=settings.gauges)
         self.durations = Durations()
         """How long requests and searches took; whoever answers them counts them there."""
         self._parts = (
-            _Part("queue", self._queue, of_store=False),
-            _Part("quality", readings.Quality(settings.retriever), SLOW),
-            _Part("review", readings.review),
-            _Part("log", readings.LogCounts()),
-            _Part("tests", readings.trials),
-            _Part("flags", readings.flags),
-            _Part("jobs", readings.jobs),
-            _Part("shadow", readings.shadow, SLOW),
+            _MetricSource("queue", self._queue, of_store=False),
+            _MetricSource("quality", readings.Quality(settings.retriever), SLOW),
+            _MetricSource("review", readings.review),
+            _MetricSource("log", readings.LogCounts()),
+            _MetricSource("tests", readings.trials),
+            _MetricSource("flags", readings.flags),
+            _MetricSource("jobs", readings.jobs),
+            _MetricSource("shadow", readings.shadow, SLOW),
         )
         self._known: dict[tuple[str, str], _Known] = {}
         self._errors: Counter[tuple[str, str]] = Counter()
@@ -177,7 +177,7 @@ class Telemetry:
             yield Reading("ringtrue_log_queue_capacity", float(queue.capacity))
             yield Reading("ringtrue_log_dropped_total", float(queue.refused_of.get(project, 0)), {"why": "turned_away"})
 
-    def _of_part(self, project: str, part: _Part, now: datetime, refresh: bool) -> tuple[Reading, ...]:
+    def _of_part(self, project: str, part: _MetricSource, now: datetime, refresh: bool) -> tuple[Reading, ...]:
         key = (project, part.name)
         self._errors.setdefault(key, 0)  # a counter must be seen at 0 before its first step counts
         known = self._known.get(key)

@@ -13,7 +13,7 @@ import yaml
 from ringtrue.service.alerts import rule_states, rules_text, shipped_rules
 from ringtrue.service.alerts.conditions import CONDITIONS
 from ringtrue.service.alerts.rules import filled
-from ringtrue.service.gauges import Names
+from ringtrue.service.gauges import MetricNames
 from ringtrue.store import HistoryPoint, Store, timestamp
 from stores import empty as empty
 from stores import kind as kind
@@ -185,7 +185,7 @@ def test_annotations_read_as_prometheus_writes_them() -> None:
 
 
 def test_the_rules_come_with_the_names_that_the_operator_gave() -> None:
-    text = rules_text(Names(prefix="shop", own={"ringtrue_retrieval_recall_at_k": "medicalkg_retrieval_recall_at_k"}))
+    text = rules_text(MetricNames(prefix="shop", own={"ringtrue_retrieval_recall_at_k": "medicalkg_retrieval_recall_at_k"}))
     assert 'medicalkg_retrieval_recall_at_k{k="10",slice="all"} < 0.75' in text
     assert "shop_store_up == 0" in text
     assert "ringtrue_" not in text

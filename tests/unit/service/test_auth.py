@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 from rest_service import problem, serving
 from ringtrue.errors import InputError
 from ringtrue.service import Settings, auth
-from ringtrue.service.auth import Sessions
+from ringtrue.service.auth import SessionCookies
 from ringtrue.service.pages.session import local_path
 from ringtrue.service.settings import Rates
 from ringtrue.store import Store
@@ -146,7 +146,7 @@ def test_wrong_keys_are_looked_up_a_few_at_a_time(monkeypatch: pytest.MonkeyPatc
 
     async def ask() -> None:
         ring = auth.Keyring(Store.__new__(Store))
-        ring._known[auth.digest(known)] = auth._Remembered(0.0, None)  # type: ignore[arg-type]
+        ring._known[auth.digest(known)] = auth._CachedKey(0.0, None)  # type: ignore[arg-type]
         masses = [asyncio.create_task(ring.look_up(f"rt_{n}", now=NOW)) for n in range(30)]
         await asyncio.wait_for(ring.look_up(known, now=NOW), 5)
         go_on.set()
@@ -318,10 +318,10 @@ def test_who_signs_in_anew_leaves_no_cookie_behind(keyed: TestClient) -> None:
 
 def test_sessions_that_ended_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "MOST_ENDED", 5)
-    sessions = Sessions("a secret")
+    sessions = SessionCookies("a secret")
 
     def signed_out(at: datetime) -> str:
-        one = auth.Session(f"nonce {at}", (at + auth.SESSION).timestamp(), "key_1", "default")
+        one = auth.BrowserSession(f"nonce {at}", (at + auth.SESSION).timestamp(), "key_1", "default")
         sessions.end(one, now=at)
         return sessions.cookie(one)
 
@@ -375,12 +375,12 @@ def test_cookies_are_kept_from_scripts_and_over_tls_from_plain_lines(tmp_path: P
 
 
 def test_sessions_end_and_are_signed() -> None:
-    sessions = Sessions("a secret")
+    sessions = SessionCookies("a secret")
     begun = sessions.begin(now=NOW)
     cookie = sessions.cookie(begun)
     assert sessions.read(cookie, now=NOW) == begun
     assert sessions.read(cookie, now=NOW + auth.SESSION + timedelta(seconds=1)) is None
-    assert Sessions("another").read(cookie, now=NOW) is None
+    assert SessionCookies("another").read(cookie, now=NOW) is None
     for broken in ("", ".", "x.y", cookie + "0", "." + cookie, "ä" + cookie):
         assert sessions.read(broken, now=NOW) is None
 

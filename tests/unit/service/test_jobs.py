@@ -16,7 +16,7 @@ from ringtrue.answers import ENDED, JobError
 from ringtrue.errors import InputError, MissingInput, Unusable
 from ringtrue.service.auth import Caller
 from ringtrue.service.errors import Refused
-from ringtrue.service.jobs import MOST_WAITING, Jobs, Progress, unit_of
+from ringtrue.service.jobs import MOST_WAITING, JobProgress, JobRunner, unit_of
 from ringtrue.store import Store, StoredJob
 
 CALLER = Caller("default", "tester", ("admin",))
@@ -29,23 +29,23 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def jobs(store: Store) -> Iterator[Jobs]:
-    made = Jobs(store, now=lambda: datetime.now(UTC), most=1)
+def jobs(store: Store) -> Iterator[JobRunner]:
+    made = JobRunner(store, now=lambda: datetime.now(UTC), most=1)
     yield made
     made.close()
 
 
-def watched(jobs: Jobs, job_id: str) -> list[StoredJob]:
+def watched(jobs: JobRunner, job_id: str) -> list[StoredJob]:
     async def all_of_it() -> list[StoredJob]:
         return [job async for job in jobs.watch(job_id, "default") if job is not None]
 
     return asyncio.run(asyncio.wait_for(all_of_it(), 30))
 
 
-def test_a_job_tells_how_it_goes_and_what_came_of_it(jobs: Jobs, store: Store) -> None:
+def test_a_job_tells_how_it_goes_and_what_came_of_it(jobs: JobRunner, store: Store) -> None:
     going = threading.Event()
 
-    def work(progress: Progress) -> dict[str, int]:
+    def work(progress: JobProgress) -> dict[str, int]:
         progress.start("counting", 3)
         progress.step()
         going.wait(20)
@@ -62,8 +62,8 @@ def test_a_job_tells_how_it_goes_and_what_came_of_it(jobs: Jobs, store: Store) -
     assert store.job(job.job_id, project="default") == seen[-1], "and it is remembered"
 
 
-def test_a_job_whose_result_was_known_already_is_seen_to_be_done(jobs: Jobs) -> None:
-    def work(progress: Progress) -> dict[str, int]:
+def test_a_job_whose_result_was_known_already_is_seen_to_be_done(jobs: JobRunner) -> None:
+    def work(progress: JobProgress) -> dict[str, int]:
         progress.start("preparing", 0)
         return {"from": 1}
 
@@ -72,10 +72,10 @@ def test_a_job_whose_result_was_known_already_is_seen_to_be_done(jobs: Jobs) -> 
     assert (seen[-1].state, seen[-1].done, seen[-1].total, seen[-1].says) == ("done", 1, 1, "done")
 
 
-def test_a_cancelled_job_says_at_once_that_it_stops(jobs: Jobs) -> None:
+def test_a_cancelled_job_says_at_once_that_it_stops(jobs: JobRunner) -> None:
     begun, going = threading.Event(), threading.Event()
 
-    def work(progress: Progress) -> dict[str, int]:
+    def work(progress: JobProgress) -> dict[str, int]:
         progress.start("walking", 10)
         begun.set()
         going.wait(20)
@@ -95,16 +95,16 @@ def test_a_cancelled_job_says_at_once_that_it_stops(jobs: Jobs) -> None:
     ("says", "unit"),
     [("stopped while indexing", "index entries"), ("searching", "queries"), ("stopped", ""), ("stopping…", ""), (None, "")],
 )
-def test_what_a_job_counts_is_known_by_what_it_was_at(jobs: Jobs, says: str | None, unit: str) -> None:
+def test_what_a_job_counts_is_known_by_what_it_was_at(jobs: JobRunner, says: str | None, unit: str) -> None:
     job = jobs.start("x", CALLER, {}, lambda progress: {})
     assert unit_of(replace(job, says=says)) == unit
 
 
-def test_a_cancelled_job_stops_at_its_next_step(jobs: Jobs) -> None:
+def test_a_cancelled_job_stops_at_its_next_step(jobs: JobRunner) -> None:
     begun, going = threading.Event(), threading.Event()
     steps = 0
 
-    def work(progress: Progress) -> dict[str, int]:
+    def work(progress: JobProgress) -> dict[str, int]:
         nonlocal steps
         progress.start("walking", 1_000)
         while True:
@@ -121,11 +121,11 @@ def test_a_cancelled_job_stops_at_its_next_step(jobs: Jobs) -> None:
     assert steps == 0
 
 
-def test_a_job_that_fails_says_why_and_one_that_breaks_says_nothing_of_itself(jobs: Jobs) -> None:
-    def wrong(progress: Progress) -> dict[str, int]:
+def test_a_job_that_fails_says_why_and_one_that_breaks_says_nothing_of_itself(jobs: JobRunner) -> None:
+    def wrong(progress: JobProgress) -> dict[str, int]:
         raise InputError("there is no such set; load it")
 
-    def broken(progress: Progress) -> dict[str, int]:
+    def broken(progress: JobProgress) -> dict[str, int]:
         raise RuntimeError("secret words")
 
     told = watched(jobs, jobs.start("x", CALLER, {}, wrong).job_id)[-1]
@@ -136,10 +136,10 @@ def test_a_job_that_fails_says_why_and_one_that_breaks_says_nothing_of_itself(jo
     assert "secret" not in silent.error.message
 
 
-def test_a_project_can_only_have_so_many_and_others_still_can(jobs: Jobs) -> None:
+def test_a_project_can_only_have_so_many_and_others_still_can(jobs: JobRunner) -> None:
     going = threading.Event()
 
-    def work(progress: Progress) -> dict[str, int]:
+    def work(progress: JobProgress) -> dict[str, int]:
         going.wait(20)
         return {}
 
@@ -152,7 +152,9 @@ def test_a_project_can_only_have_so_many_and_others_still_can(jobs: Jobs) -> Non
     going.set()
 
 
-def test_a_job_that_the_store_did_not_take_does_not_count(jobs: Jobs, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_the_store_did_not_take_does_not_count(
+    jobs: JobRunner, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def away(job: StoredJob) -> None:
         raise Unusable("store: locked; try again")
 
@@ -179,7 +181,7 @@ class Locked:
 
 
 def test_how_a_job_ended_is_told_while_the_store_is_locked_and_written_down_later(
-    jobs: Jobs, store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    jobs: JobRunner, store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("ringtrue.service.jobs.SAVED_AGAIN_S", (0.05,) * 400)
     lock = Locked(store, monkeypatch)
@@ -199,7 +201,7 @@ def test_how_a_job_ended_is_told_while_the_store_is_locked_and_written_down_late
 
 
 def test_what_the_store_did_not_take_is_written_down_with_the_next_end(
-    jobs: Jobs, store: Store, monkeypatch: pytest.MonkeyPatch
+    jobs: JobRunner, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ringtrue.service.jobs.SAVED_AGAIN_S", ())
     lock = Locked(store, monkeypatch)
@@ -218,7 +220,7 @@ def test_what_the_store_did_not_take_is_written_down_when_the_server_ends(
     lock = Locked(store, monkeypatch)
     for stays_locked, state in ((False, "done"), (True, "running")):
         lock.locked = True
-        jobs = Jobs(store, now=lambda: datetime.now(UTC), most=1)
+        jobs = JobRunner(store, now=lambda: datetime.now(UTC), most=1)
         job = jobs.start("x", CALLER, {}, lambda progress: {})
         assert watched(jobs, job.job_id)[-1].state == "done"
         lock.locked = stays_locked
@@ -229,7 +231,7 @@ def test_what_the_store_did_not_take_is_written_down_when_the_server_ends(
         assert ("could not be written down" in caplog.text) is stays_locked
 
 
-def test_a_job_of_another_project_is_not_there(jobs: Jobs) -> None:
+def test_a_job_of_another_project_is_not_there(jobs: JobRunner) -> None:
     going = threading.Event()
     job = jobs.start("x", CALLER, {}, lambda progress: {"waited": going.wait(20)})
     for look in (jobs.get, jobs.cancel):
@@ -240,10 +242,10 @@ def test_a_job_of_another_project_is_not_there(jobs: Jobs) -> None:
 
 
 def test_a_server_that_stops_interrupts_its_jobs_and_says_so(store: Store) -> None:
-    jobs = Jobs(store, now=lambda: datetime.now(UTC), most=1)
+    jobs = JobRunner(store, now=lambda: datetime.now(UTC), most=1)
     begun = threading.Event()
 
-    def work(progress: Progress) -> dict[str, int]:
+    def work(progress: JobProgress) -> dict[str, int]:
         begun.set()
         while True:
             threading.Event().wait(0.01)

@@ -14,7 +14,7 @@ from rest_service import client as client
 from rest_service import problem
 from ringtrue.service.auth import Caller
 from ringtrue.service.context import Service
-from ringtrue.service.jobs import Progress
+from ringtrue.service.jobs import JobProgress
 from ringtrue.store import StoredJob
 
 
@@ -30,7 +30,7 @@ class Held:
     def __init__(self) -> None:
         self.go, self.running = threading.Event(), threading.Event()
 
-    def __call__(self, progress: Progress) -> dict[str, Any]:
+    def __call__(self, progress: JobProgress) -> dict[str, Any]:
         progress.start("counting", 3)
         self.running.set()
         for _ in range(3):
@@ -100,10 +100,10 @@ def test_a_job_is_cancelled(client: TestClient, service: Service, held: Held) ->
 def test_a_job_that_fails_says_why(client: TestClient, service: Service) -> None:
     from ringtrue.errors import InputError
 
-    def broken(progress: Progress) -> dict[str, Any]:
+    def broken(progress: JobProgress) -> dict[str, Any]:
         raise InputError("there is nothing to count")
 
-    def bug(progress: Progress) -> dict[str, Any]:
+    def bug(progress: JobProgress) -> dict[str, Any]:
         raise ZeroDivisionError("secret detail")
 
     caller = Caller("default", "somebody", ("write",))

@@ -18,7 +18,7 @@ from rest_service import serving
 from ringtrue.retrieve import canonical
 from ringtrue.rollout import change_flag, record_evaluation, roll_back
 from ringtrue.service.pages import evaluate as evaluate_page
-from ringtrue.service.work import gating
+from ringtrue.service.routes import gate as gating
 from ringtrue.store import StoredBaseline, StoredResult, timestamp
 
 NOW = datetime.now(UTC)

@@ -18,7 +18,7 @@ from rest_service import serving
 from ringtrue.rollout import change_flag
 from ringtrue.service.auth import Caller
 from ringtrue.service.context import Service
-from ringtrue.service.jobs import Progress
+from ringtrue.service.jobs import JobProgress
 from ringtrue.service.pages.filters import title
 from ringtrue.service.pages.settings import DEEDS
 from ringtrue.service.work.library import keep_shipped
@@ -99,7 +99,7 @@ def test_a_key_that_may_only_read_is_led_nowhere_it_may_not_go_V_4(reader: TestC
 def test_a_job_that_is_cancelled_says_at_once_that_it_stops_V_1(client: TestClient, service: Service) -> None:
     begun, going = threading.Event(), threading.Event()
 
-    def work(progress: Progress) -> dict[str, Any]:
+    def work(progress: JobProgress) -> dict[str, Any]:
         progress.start("preparing", 0)
         begun.set()
         going.wait(20)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ringtrue.service.work.figure_cache import Remembered
+from ringtrue.service.work.figure_cache import FigureCache
 
 
 class Service:
@@ -38,7 +38,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 def test_what_is_fresh_is_not_read_again_and_what_is_old_is() -> None:
     clock = [0.0]
-    kept, service, source = Remembered[int](fresh=5, shown=60, now=lambda: clock[0]), Service(), Source()
+    kept, service, source = FigureCache[int](fresh=5, shown=60, now=lambda: clock[0]), Service(), Source()
     assert kept.get(service, "a", source) == 1
     clock[0] = 4.9
     assert kept.get(service, "a", source) == 1
@@ -54,7 +54,7 @@ def test_what_is_fresh_is_not_read_again_and_what_is_old_is() -> None:
 
 def test_in_between_nobody_waits_and_it_is_read_once() -> None:
     clock = [0.0]
-    kept, service, source = Remembered[int](fresh=5, shown=60, now=lambda: clock[0]), Service(), Source()
+    kept, service, source = FigureCache[int](fresh=5, shown=60, now=lambda: clock[0]), Service(), Source()
     kept.get(service, "a", source)
     clock[0] = 10.0
     source.gate.clear()  # reading takes as long as it likes
@@ -66,7 +66,7 @@ def test_in_between_nobody_waits_and_it_is_read_once() -> None:
 
 def test_a_failure_beside_is_told_once_nothing_else_can_be_shown() -> None:
     clock = [0.0]
-    kept, service, source = Remembered[int](fresh=5, shown=60, now=lambda: clock[0]), Service(), Source()
+    kept, service, source = FigureCache[int](fresh=5, shown=60, now=lambda: clock[0]), Service(), Source()
     kept.get(service, "a", source)
     tries = []
 
@@ -90,7 +90,7 @@ def test_what_takes_long_to_read_is_read_seldom() -> None:
         clock[0] += 0.1
         return clock[0]
 
-    kept, service = Remembered[float](fresh=5, shown=10, now=lambda: clock[0]), Service()
+    kept, service = FigureCache[float](fresh=5, shown=10, now=lambda: clock[0]), Service()
     first = kept.get(service, "a", slow)
     clock[0] = 49.9
     assert kept.get(service, "a", slow) == first, "500 times as long as it took"
@@ -105,7 +105,7 @@ def test_however_long_it_takes_nothing_is_fresh_for_ever() -> None:
         clock[0] += 100
         return clock[0]
 
-    kept, service = Remembered[float](fresh=5, shown=10, now=lambda: clock[0]), Service()
+    kept, service = FigureCache[float](fresh=5, shown=10, now=lambda: clock[0]), Service()
     assert kept.get(service, "a", endless) == 100
     clock[0] = 159.9
     assert kept.get(service, "a", endless) == 100

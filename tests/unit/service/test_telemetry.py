@@ -1,4 +1,4 @@
-"""V-2: what Prometheus reads. Names, labels, isolation, and a scrape that survives whatever one part meets."""
+"""V-2: what Prometheus reads. MetricNames, labels, isolation, and a scrape that survives whatever one part meets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ringtrue.log import QueryLog
 from ringtrue.records import Ranking
 from ringtrue.rollout import record_evaluation
 from ringtrue.service.alerts import shipped_rules
-from ringtrue.service.gauges import CATALOGUE, METRICS, Names, label_value
+from ringtrue.service.gauges import CATALOGUE, METRICS, MetricNames, label_value
 from ringtrue.service.readings import Quality
 from ringtrue.service.settings import Settings
 from ringtrue.service.telemetry import Queue, Telemetry
@@ -252,7 +252,7 @@ def test_v2_another_prefix_renames_all(lite: Store, clock: Clock) -> None:
 )
 def test_names_that_cannot_be_are_refused(own: dict[str, str], says: str) -> None:
     with pytest.raises(InputError) as refusal:
-        Names(own=own)
+        MetricNames(own=own)
     assert says in str(refusal.value)
 
 

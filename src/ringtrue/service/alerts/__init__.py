@@ -5,5 +5,5 @@ PromQL of that file; without Prometheus, ``conditions.py`` says in Python what e
 """
 
 from ringtrue.service.alerts.conditions import watched as watched
-from ringtrue.service.alerts.rules import Rule as Rule, rules_text as rules_text, shipped_rules as shipped_rules
-from ringtrue.service.alerts.states import Alert as Alert, RuleState as RuleState, rule_states as rule_states
+from ringtrue.service.alerts.rules import ShippedRule as ShippedRule, rules_text as rules_text, shipped_rules as shipped_rules
+from ringtrue.service.alerts.states import ActiveAlert as ActiveAlert, RuleState as RuleState, rule_states as rule_states

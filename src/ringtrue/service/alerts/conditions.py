@@ -24,7 +24,7 @@ DAY_S = 86_400.0
 
 
 @dataclass(frozen=True)
-class Condition:
+class RuleCondition:
     """A metric and what it must not be; the rule holds for each series on its own."""
 
     metric: str
@@ -100,20 +100,21 @@ def _increase(samples: Samples) -> float:
 
 
 _TOP_10 = {"k": "10", "slice": WHOLE}
-CONDITIONS: Mapping[str, Condition] = {
-    "RingtrueRecallLow": Condition("ringtrue_retrieval_recall_at_k", below(0.75), _TOP_10),
-    "RingtrueRecallDropped": Condition("ringtrue_retrieval_recall_at_k", below_median(0.05, 7 * DAY), _TOP_10, reach=7 * DAY),
-    "RingtrueRecallDroppedWithVersion": Condition("ringtrue_retrieval_recall_version_change", below(-0.05), {"k": "10"}),
-    "RingtrueNdcgDropped": Condition("ringtrue_retrieval_ndcg_at_k", below_median(0.05, 7 * DAY), _TOP_10, reach=7 * DAY),
-    "RingtrueGateFailing": Condition("ringtrue_gate", equal(1), {"verdict": "fail", "role": "production"}),
-    "RingtrueEvaluationStale": Condition("ringtrue_evaluation_timestamp_seconds", above(8 * DAY_S), age=True),
-    "RingtrueReviewBacklogOld": Condition("ringtrue_review_oldest_pending_seconds", above(7 * DAY_S)),
-    "RingtrueLogDropping": Condition("ringtrue_log_dropped_total", increased(10), reach=10),
-    "RingtrueLogSilent": Condition("ringtrue_log_searches_total", silent_for_an_hour, reach=DAY + HOUR),
-    "RingtrueLogQueueFull": Condition("ringtrue_log_queue_waiting", above(0.8), share_of="ringtrue_log_queue_capacity"),
-    "RingtrueShadowFailing": Condition("ringtrue_shadow_failure_ratio", above(0.01)),
-    "RingtrueStoreDown": Condition("ringtrue_store_up", equal(0)),
-    "RingtrueMetricsIncomplete": Condition("ringtrue_collect_errors_total", increased(10), reach=10),
+_WEEK = 7 * DAY
+CONDITIONS: Mapping[str, RuleCondition] = {
+    "RingtrueRecallLow": RuleCondition("ringtrue_retrieval_recall_at_k", below(0.75), _TOP_10),
+    "RingtrueRecallDropped": RuleCondition("ringtrue_retrieval_recall_at_k", below_median(0.05, _WEEK), _TOP_10, reach=_WEEK),
+    "RingtrueRecallDroppedWithVersion": RuleCondition("ringtrue_retrieval_recall_version_change", below(-0.05), {"k": "10"}),
+    "RingtrueNdcgDropped": RuleCondition("ringtrue_retrieval_ndcg_at_k", below_median(0.05, _WEEK), _TOP_10, reach=_WEEK),
+    "RingtrueGateFailing": RuleCondition("ringtrue_gate", equal(1), {"verdict": "fail", "role": "production"}),
+    "RingtrueEvaluationStale": RuleCondition("ringtrue_evaluation_timestamp_seconds", above(8 * DAY_S), age=True),
+    "RingtrueReviewBacklogOld": RuleCondition("ringtrue_review_oldest_pending_seconds", above(7 * DAY_S)),
+    "RingtrueLogDropping": RuleCondition("ringtrue_log_dropped_total", increased(10), reach=10),
+    "RingtrueLogSilent": RuleCondition("ringtrue_log_searches_total", silent_for_an_hour, reach=DAY + HOUR),
+    "RingtrueLogQueueFull": RuleCondition("ringtrue_log_queue_waiting", above(0.8), share_of="ringtrue_log_queue_capacity"),
+    "RingtrueShadowFailing": RuleCondition("ringtrue_shadow_failure_ratio", above(0.01)),
+    "RingtrueStoreDown": RuleCondition("ringtrue_store_up", equal(0)),
+    "RingtrueMetricsIncomplete": RuleCondition("ringtrue_collect_errors_total", increased(10), reach=10),
 }
 """The condition of each rule by its name; rules that only Prometheus evaluates have none."""
 

@@ -10,8 +10,8 @@ from importlib.resources import files
 
 import yaml
 
-from ringtrue.service.alerts.conditions import CONDITIONS, Condition
-from ringtrue.service.gauges import CATALOGUE, Names
+from ringtrue.service.alerts.conditions import CONDITIONS, RuleCondition
+from ringtrue.service.gauges import CATALOGUE, MetricNames
 
 FILE = "ringtrue-alerts.yml"
 _SECONDS = {"m": 60.0, "h": 3600.0}
@@ -19,11 +19,11 @@ _SLOT = re.compile(r"\{\{ (.*?) \}\}")
 
 
 @dataclass(frozen=True)
-class Rule:
+class ShippedRule:
     """One alert: its condition, how long that must hold, and what a reader sees."""
 
     name: str
-    condition: Condition
+    condition: RuleCondition
     text: str
     """The condition in PromQL."""
     lasts: float
@@ -37,7 +37,7 @@ class Rule:
         return self.labels["severity"]
 
 
-def rules_text(names: Names | None = None) -> str:
+def rules_text(names: MetricNames | None = None) -> str:
     """Return the rules as a file for Prometheus, with the metrics called as ``names`` says."""
     text = files("ringtrue.service.alerts").joinpath(FILE).read_text(encoding="utf-8")
     if names is None:
@@ -54,11 +54,11 @@ def rules_text(names: Names | None = None) -> str:
 
 
 @cache
-def shipped_rules() -> tuple[Rule, ...]:
+def shipped_rules() -> tuple[ShippedRule, ...]:
     """Return the rules that can be checked over stored history, in the order of their file."""
     rows = (row for group in yaml.safe_load(rules_text())["groups"] for row in group["rules"])
     return tuple(
-        Rule(
+        ShippedRule(
             name=row["alert"],
             condition=CONDITIONS[row["alert"]],
             text=row["expr"],

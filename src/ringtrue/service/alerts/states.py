@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ringtrue.service.alerts.conditions import Check, Condition, Samples
-from ringtrue.service.alerts.rules import Rule, filled, shipped_rules
+from ringtrue.service.alerts.conditions import Check, RuleCondition, Samples
+from ringtrue.service.alerts.rules import ShippedRule, filled, shipped_rules
 from ringtrue.service.history import LOOKBACK, Labels, labels_key
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ State = Literal["firing", "pending", "inactive", "no data"]
 
 
 @dataclass(frozen=True)
-class Alert:
+class ActiveAlert:
     """One series for which a rule holds."""
 
     state: Literal["firing", "pending"]
@@ -45,14 +45,14 @@ class Alert:
 class RuleState:
     """The state of one rule, which is that of its strongest alert."""
 
-    rule: Rule
+    rule: ShippedRule
     state: State
     """'no data' if the history has no current value that the rule looks at."""
-    alerts: tuple[Alert, ...]
+    alerts: tuple[ActiveAlert, ...]
 
 
 def rule_states(
-    store: Store, project: str, *, now: datetime, rules: Sequence[Rule] | None = None, lookback: timedelta = LOOKBACK
+    store: Store, project: str, *, now: datetime, rules: Sequence[ShippedRule] | None = None, lookback: timedelta = LOOKBACK
 ) -> list[RuleState]:
     """Return the state of every rule for a project at ``now``, by default of the shipped rules.
 
@@ -62,7 +62,7 @@ def rule_states(
     return [_state(rule, _checked_samples(store, project, rule.condition, now, lookback), now) for rule in chosen]
 
 
-def _state(rule: Rule, series: dict[Labels, Samples], now: datetime) -> RuleState:
+def _state(rule: ShippedRule, series: dict[Labels, Samples], now: datetime) -> RuleState:
     alerts = tuple(_alerts(rule, series, now))
     if alerts:
         return RuleState(rule, "firing" if any(alert.state == "firing" for alert in alerts) else "pending", alerts)
@@ -70,7 +70,7 @@ def _state(rule: Rule, series: dict[Labels, Samples], now: datetime) -> RuleStat
     return RuleState(rule, "inactive" if known else "no data", ())
 
 
-def _alerts(rule: Rule, series: dict[Labels, Samples], now: datetime) -> Iterator[Alert]:
+def _alerts(rule: ShippedRule, series: dict[Labels, Samples], now: datetime) -> Iterator[ActiveAlert]:
     check = rule.condition.check
     for key, samples in sorted(series.items(), key=itemgetter(0)):
         value = check(samples)
@@ -78,7 +78,7 @@ def _alerts(rule: Rule, series: dict[Labels, Samples], now: datetime) -> Iterato
             continue
         lasted = _lasted(check, samples)
         labels = {**dict(key), **rule.labels}
-        yield Alert(
+        yield ActiveAlert(
             state="firing" if lasted >= rule.lasts else "pending",
             labels=labels,
             value=float(value),
@@ -95,7 +95,7 @@ def _lasted(check: Check, samples: Samples) -> float:
 
 
 def _checked_samples(
-    store: Store, project: str, condition: Condition, now: datetime, lookback: timedelta
+    store: Store, project: str, condition: RuleCondition, now: datetime, lookback: timedelta
 ) -> dict[Labels, Samples]:
     """Return the samples that the condition checks, for as long as an alert may have lasted."""
     moments = now.timestamp() - MINUTE * np.arange(LONGEST + condition.reach, -1, -1, dtype=np.float64)
@@ -109,7 +109,7 @@ def _checked_samples(
 
 
 def _samples(
-    store: Store, project: str, metric: str, condition: Condition, moments: Samples, lookback: timedelta
+    store: Store, project: str, metric: str, condition: RuleCondition, moments: Samples, lookback: timedelta
 ) -> dict[Labels, Samples]:
     """Return the value of each series at each moment; nan if no point holds then."""
     since = datetime.fromtimestamp(moments[0], UTC) - lookback

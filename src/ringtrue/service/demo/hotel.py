@@ -25,10 +25,9 @@ from ringtrue.golden import (
 from ringtrue.records import GoldenSet, Judgment, Query
 from ringtrue.rollout import record_evaluation
 from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate
-from ringtrue.service.work.gating import VERDICT, JudgedRun, verdict_record
+from ringtrue.service.routes.gate import VERDICT, JudgedRun, verdict_record
 from ringtrue.store import AuditEntry, Store, StoredBaseline, StoredGoldenSet, StoredResult, timestamp
-from ringtrue.verdict import Baseline, Policy, baseline_of, baseline_record, compare, gate
-from ringtrue.verdict.reachable import with_measures
+from ringtrue.verdict import Baseline, Policy, baseline_of, baseline_record, compare, gate, with_measures
 
 SHIPPED = "hotel"
 OPERATOR = "operator"

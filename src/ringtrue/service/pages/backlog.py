@@ -18,7 +18,7 @@ from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.work import backlog as work
 from ringtrue.service.work import reviewing
 from ringtrue.service.work.finding_runs import RunFilters, find_runs, kept_among
-from ringtrue.service.work.queueing import DEPTH, REVIEWERS, queue_unjudged
+from ringtrue.service.work.reviewing import DEPTH, REVIEWERS, queue_unjudged
 
 router = APIRouter(include_in_schema=False)
 

@@ -20,12 +20,11 @@ from ringtrue.service.hints import APART, for_pages
 from ringtrue.service.models import Cursor
 from ringtrue.service.pages.runs import part_of, run_words
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
-from ringtrue.service.work.comparing import compared
+from ringtrue.service.routes.compare import compared
 from ringtrue.service.work.finding_runs import RunFilters, find_runs, kept_among
 from ringtrue.service.work.naming import short
-from ringtrue.service.work.reading_runs import query_seen
+from ringtrue.service.work.reading_runs import QueryChange, beside, changes, lost_between, query_seen
 from ringtrue.service.work.run_cache import answers_of, comparison_opened
-from ringtrue.service.work.side_by_side import Change, beside, changes, lost_between
 from ringtrue.verdict import Comparison, with_measures
 
 router = APIRouter(include_in_schema=False)
@@ -130,7 +129,7 @@ def _compared(
     }  # fmt: skip
 
 
-def _wanted(row: Change, only: str, text: str, better: int, before: Evaluation, after: Evaluation) -> bool:
+def _wanted(row: QueryChange, only: str, text: str, better: int, before: Evaluation, after: Evaluation) -> bool:
     if text and text.casefold() not in f"{row.query_id} {row.text}".casefold():
         return False
     if only == "lost":
@@ -144,7 +143,7 @@ def query_href(a: str, b: str, query_id: str, measure: str, *, apart: bool = Fal
     return "/compare/query?" + urlencode(asked, errors="replace")
 
 
-def _scatter(every: list[Change], found: Comparison, a: str, b: str, better: int, apart: bool) -> Any:
+def _scatter(every: list[QueryChange], found: Comparison, a: str, b: str, better: int, apart: bool) -> Any:
     points = [
         charts.Point(
             row.a, row.b,

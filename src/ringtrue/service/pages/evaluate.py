@@ -20,12 +20,12 @@ from ringtrue.run import DEFAULT_MEASURES
 from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, refused
-from ringtrue.service.jobs import STOPPING, Progress
+from ringtrue.service.jobs import STOPPING, JobProgress
 from ringtrue.service.models import Cursor, paged, wrong_cursor
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
+from ringtrue.service.routes.gate import gated, verdict_record
 from ringtrue.service.routes.jobs import job_text
 from ringtrue.service.work.evaluating import EvaluationPlan, evaluated, kept, planned, summary
-from ringtrue.service.work.gating import gated, verdict_record
 from ringtrue.service.work.library import (
     baseline_named,
     baselines,
@@ -182,12 +182,12 @@ def _started(service: Service, caller: Caller, plan: EvaluationPlan, baseline: s
     if baseline is not None:
         policy = server_policy()
 
-        def judge(progress: Progress) -> dict[str, Any]:
+        def judge(progress: JobProgress) -> dict[str, Any]:
             return asdict(verdict_record(gated(service, caller, plan, policy, baseline=baseline, watcher=progress.watcher())))
 
         return service.jobs.start("gate", caller, plan.record() | {"baseline": baseline}, judge)
 
-    def measure(progress: Progress) -> dict[str, Any]:
+    def measure(progress: JobProgress) -> dict[str, Any]:
         found = evaluated(service, plan, watcher=progress.watcher())
         progress.check()
         run_id = kept(service, caller, found, feature_id=plan.feature_id).run_id

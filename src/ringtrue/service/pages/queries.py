@@ -23,7 +23,7 @@ from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.routes.queries import STEPS as TIMES
 from ringtrue.service.routes.queries import log_stats, newest_searches, one_search, search_cursor
 from ringtrue.service.work.exporting import MOST, as_csv, as_json, exported
-from ringtrue.service.work.figure_cache import Remembered
+from ringtrue.service.work.figure_cache import FigureCache
 from ringtrue.store import FeedbackEvent, LoggedQuery
 from ringtrue.traffic import KINDS, kind_of
 
@@ -39,7 +39,7 @@ LONGEST = {"text": 500, "session": 200}
 """Characters of what is written into the fields of the filter."""
 BESIDE = 20
 """Searches of the same session that are shown beside one."""
-_charted = Remembered[LogStats](fresh=5.0, shown=25.0)
+_charted = FigureCache[LogStats](fresh=5.0, shown=25.0)
 """The chart above the list counts every search of its time, the list only reads the newest."""
 
 

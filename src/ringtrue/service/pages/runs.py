@@ -19,9 +19,9 @@ from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, clean, refused
 from ringtrue.service.models import Cursor
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
+from ringtrue.service.routes.gate import Decided, decided
 from ringtrue.service.routes.runs import report_policy
 from ringtrue.service.work.finding_runs import SHOWN, RunFilters, find_runs, kept_among
-from ringtrue.service.work.gating import Decided, decided
 from ringtrue.service.work.library import UPDATE, baseline_named, baselines, keep_baseline, named
 from ringtrue.service.work.naming import called, short
 from ringtrue.service.work.reading_runs import elsewhere, primary_of, query_lines, query_seen

@@ -19,8 +19,7 @@ ROUTERS: tuple[str, ...] = (
     "experiments",
     "server",
     "keys",
-    "alerts",
-    "metrics",
+    "monitoring",
 )
 """The modules that the application includes, in the order of the OpenAPI document.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import APIRouter
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ringtrue.answers import CountedQuery, EvidencePoint, RecordedScores, SequentialTest, SequentialTestPath, Status
 from ringtrue.errors import InputError
@@ -48,12 +48,9 @@ class Tested:
     points: tuple[TestPoint, ...] = ()
 
 
-class NewTest(Strict):
+class NewTest(Strict, examples=[{"feature": "rerank-v2", "method": "confidence-sequence", "delta": 0.03}]):
     """A test of a feature."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"feature": "rerank-v2", "method": "confidence-sequence", "delta": 0.03}]}
-    )
     feature: Label
     method: Literal["sprt", "confidence-sequence", "beta-binomial"] = "sprt"
     measure: Annotated[str, Field(max_length=60)] | None = Field("mrr", description="null for a test that counts differences.")
@@ -77,19 +74,15 @@ class OneScore(Strict):
     )
 
 
-class NewScores(Strict):
+class NewScores(Strict, examples=[{"scores": [{"query_id": "eq_a1", "control": 0.5, "treatment": 1}]}]):
     """What is counted. All are checked before any is."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"scores": [{"query_id": "eq_a1", "control": 0.5, "treatment": 1}]}]}
-    )
     scores: Annotated[list[OneScore], Field(min_length=1, max_length=MOST)]
 
 
-class NewStatus(Strict):
+class NewStatus(Strict, examples=[{"status": "paused", "why": "the index is being rebuilt"}]):
     """What is to become of a test."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"status": "paused", "why": "the index is being rebuilt"}]})
     status: Status
     why: Line = ""
 

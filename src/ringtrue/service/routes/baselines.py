@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ringtrue.answers import BaselineItem, BaselineUpdate, BaselineVersion, Movement
 from ringtrue.service.auth import Reader, Writer
@@ -20,10 +20,8 @@ router = APIRouter(prefix="/v1/baselines", tags=["baselines"], responses=ERRORS)
 BaselineName = Annotated[str, Path(min_length=1, max_length=120, examples=["hotel-search"])]
 
 
-class BaselineRequest(Strict):
+class BaselineRequest(Strict, examples=[{"run": AFTER, "name": "hotel-search"}]):
     """A run to be taken as the new standard."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"run": AFTER, "name": "hotel-search"}]})
 
     run: Name = Field(description="Id of a run.")
     name: Label
@@ -44,16 +42,8 @@ def list_baselines(service: Here, caller: Reader, limit: Limit = 50, cursor: Cur
 @router.post("", status_code=201)
 def update_baseline(service: Here, caller: Writer, request: BaselineRequest) -> BaselineUpdate:
     """Take a run as the new standard. One that is worse is refused (409) unless forced with a reason."""
-    kept = library.keep_baseline(
-        service,
-        caller,
-        run_named(service, caller, request.run),
-        name=request.name,
-        version=request.version,
-        force=request.force,
-        reason=request.reason,
-        run_id=request.run,
-    )
+    evaluation = run_named(service, caller, request.run)
+    kept = library.keep_baseline(service, caller, evaluation, run_id=request.run, **request.model_dump(exclude={"run"}))
     moves = {move.measure: Movement(known(move.old), known(move.new), known(move.change)) for move in kept.moves}
     return record_from(BaselineUpdate, kept, kept.baseline, measures=moves)
 

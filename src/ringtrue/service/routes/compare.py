@@ -2,33 +2,137 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-from pydantic import ConfigDict, Field
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
-from ringtrue.answers import Compared
+from fastapi import APIRouter
+from pydantic import Field
+
+from ringtrue.answers import Compared, LatencyDifference, MeasureDifference
+from ringtrue.errors import InputError, nearest
 from ringtrue.service.auth import Reader
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Line, Name, Strict
-from ringtrue.service.work.comparing import Correction, compared, comparison_record
-from ringtrue.service.work.evaluating import MOST_MEASURES
+from ringtrue.service.models import Line, Name, Strict, record_from
+from ringtrue.service.work.evaluating import MOST_MEASURES, keys_of, known, run_named
+from ringtrue.verdict import Comparison, with_measures
+from ringtrue.verdict import compare as compare_evaluations
+
+if TYPE_CHECKING:
+    from ringtrue.run import Evaluation
+    from ringtrue.service.auth import Caller
+    from ringtrue.service.context import Service
+    from ringtrue.verdict import MeasureComparison
+
+Correction = Literal["holm", "benjamini-hochberg", "none"]
+
+
+def sides(service: Service, caller: Caller, a: str, b: str) -> tuple[Evaluation, Evaluation]:
+    """Return two runs, each under a name that tells it from the other; raises MissingInput."""
+    before, after = run_named(service, caller, a), run_named(service, caller, b)
+    if before.name == after.name:
+        return replace(before, name=f"{before.name} ({a})"), replace(after, name=f"{after.name} ({b})")
+    return before, after
+
+
+def compared(
+    service: Service,
+    caller: Caller,
+    a: str,
+    b: str,
+    *,
+    measures: Sequence[str] = (),
+    primary: str | None = None,
+    alpha: float = 0.05,
+    correction: Correction | None = None,
+    by: Sequence[str] = (),
+    allow_different_sets: bool = False,
+) -> Comparison:
+    """Return whether run ``b`` is better than run ``a``, over the queries that both answered.
+
+    Measures that a run did not score are computed from its answers. Raises MissingInput, InputError, and CannotDecide where the
+    two cannot be compared.
+    """
+    wanted = [*measures, *([primary] if primary is not None else [])]
+    before, after = (with_measures(one, wanted)[0] for one in sides(service, caller, a, b))
+    for name in by:
+        fields = sorted({field for one in (before, after) for facts in one.scores.facts.values() for field in facts})
+        if name not in fields:
+            cure = f"did you mean {nearest(name, fields)}?" if fields else "the sets declare none"
+            raise InputError(f"no query has the field '{name[:60]}'; {cure}")
+    return compare_evaluations(
+        before,
+        after,
+        measures=list(dict.fromkeys(wanted)) if measures else None,
+        primary=primary,
+        alpha=alpha,
+        correction=correction,
+        slices=tuple(by),
+        allow_different_sets=allow_different_sets,
+    )
+
+
+def comparison_record(found: Comparison) -> Compared:
+    """Return what REST says about a comparison, measures under their keys."""
+    keys, latency = keys_of(list(found.measures)), found.latency
+    return Compared(
+        verdict=found.verdict,
+        reason=found.reason,
+        a=found.a,
+        b=found.b,
+        primary=keys[found.primary],
+        measures={keys[name]: measure_record(one) for name, one in found.measures.items()},
+        per_query={query: known(delta) for query, delta in found.measures[found.primary].deltas.items()},
+        slices={
+            field: {value: {keys[name]: measure_record(one) for name, one in parts.items()} for value, parts in values.items()}
+            for field, values in found.slices.items()
+        },
+        latency_ms=None
+        if latency is None
+        else LatencyDifference(
+            n=latency.n,
+            mean_diff=known(latency.mean_diff),
+            ci=(known(latency.low), known(latency.high)),
+            p50=tuple(map(known, latency.p50)),
+            p95=tuple(map(known, latency.p95)),
+            p99=tuple(map(known, latency.p99)),
+            comparable=latency.comparable,
+        ),
+        only_a=tuple(found.only_a),
+        only_b=tuple(found.only_b),
+        alpha=found.alpha,
+        correction=found.correction,
+        notes=tuple(found.notes),
+    )
+
+
+def measure_record(one: MeasureComparison) -> MeasureDifference:
+    """Return the comparison of one measure."""
+    numbers = ("a", "b", "diff", "p", "p_adjusted", "interval_p", "effect", "prob_better")
+    return record_from(
+        MeasureDifference,
+        one,
+        **{name: known(getattr(one, name)) for name in numbers},
+        ci=(known(one.low), known(one.high)),
+        verdict=one.word,
+        warnings=tuple(one.warnings),
+    )
+
 
 router = APIRouter(prefix="/v1/compare", tags=["compare"], responses=ERRORS)
 BEFORE, AFTER = "full-2026-01-05T08:00:00.000000Z-0000000a", "full-2026-01-05T09:00:00.000000Z-0000000b"
 """The runs of the examples."""
 
 
-class CompareRequest(Strict):
+class CompareRequest(
+    Strict,
+    examples=[
+        {"a": BEFORE, "b": AFTER},
+        {"a": BEFORE, "b": AFTER, "measures": ["nDCG@10", "R@10"], "primary": "R@10", "correction": "none"},
+    ],
+):
     """Two runs: is ``b`` better than ``a``?"""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"a": BEFORE, "b": AFTER},
-                {"a": BEFORE, "b": AFTER, "measures": ["nDCG@10", "R@10"], "primary": "R@10", "correction": "none"},
-            ]
-        }
-    )
 
     a: Name = Field(description="Id of the run that is there.")
     b: Name = Field(description="Id of the run that is new.")
@@ -50,16 +154,4 @@ class CompareRequest(Strict):
 @router.post("")
 def compare(service: Here, caller: Reader, request: CompareRequest) -> Compared:
     """Compare two runs of the project over the queries that both answered."""
-    found = compared(
-        service,
-        caller,
-        request.a,
-        request.b,
-        measures=request.measures,
-        primary=request.primary,
-        alpha=request.alpha,
-        correction=request.correction,
-        by=request.by,
-        allow_different_sets=request.allow_different_sets,
-    )
-    return comparison_record(found)
+    return comparison_record(compared(service, caller, **request.model_dump()))

@@ -26,7 +26,7 @@ from ringtrue.run import Evaluation
 from ringtrue.service.auth import Writer
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import ERRORS, ErrorAnswer, Refused
-from ringtrue.service.jobs import Progress
+from ringtrue.service.jobs import JobProgress
 from ringtrue.service.limits import MOST_VALUES
 from ringtrue.service.models import Line, Name, Strict
 from ringtrue.service.routes.jobs import STARTED, started
@@ -236,7 +236,7 @@ def evaluate(
     if not later and plan.at_once(service.settings.at_once):
         return _answered(service, caller, plan, evaluating.evaluated(service, plan))
 
-    def work(progress: Progress) -> dict[str, Any]:
+    def work(progress: JobProgress) -> dict[str, Any]:
         found = evaluating.evaluated(service, plan, watcher=progress.watcher())
         progress.check()
         said = _answered(service, caller, plan, found)

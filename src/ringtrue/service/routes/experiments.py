@@ -65,26 +65,24 @@ class NewExperiment(ExperimentJson):
         return self
 
 
-class NewExperiments(Strict):
-    """Experiments, as the file `experiments.json` has them."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
+class NewExperiments(
+    Strict,
+    examples=[
+        {
+            "experiments": [
                 {
-                    "experiments": [
-                        {
-                            "date": "2026-01-31",
-                            "description": "smaller chunks",
-                            "config_changes": {"chunking.max_tokens": 256},
-                            "results": {"recall_at_5": 0.82, "mrr": 0.71},
-                            "verdict": "ACCEPTED (all metrics improved)",
-                        }
-                    ]
+                    "date": "2026-01-31",
+                    "description": "smaller chunks",
+                    "config_changes": {"chunking.max_tokens": 256},
+                    "results": {"recall_at_5": 0.82, "mrr": 0.71},
+                    "verdict": "ACCEPTED (all metrics improved)",
                 }
             ]
         }
-    )
+    ],
+):
+    """Experiments, as the file `experiments.json` has them."""
+
     experiments: Annotated[list[NewExperiment], Field(min_length=1, max_length=MOST)]
 
 

@@ -81,16 +81,10 @@ async def take_feedback(
     now = timestamp(service.now())
     rows = [
         FeedbackEvent(
+            **event.model_dump(exclude={"event_id", "created_at"}),
             event_id=event.event_id or name_once(request, "ef", place) or event_name(),
-            event_type=event.event_type,
-            session_id=event.session_id,
             created_at=event.created_at or now,
             project=caller.project,
-            query_id=event.query_id,
-            item_id=event.item_id,
-            actor=event.actor,
-            user_id=event.user_id,
-            metadata=event.metadata,
         )
         for place, event in enumerate(events)
     ]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ringtrue.answers import FlagChange, FlagDecision, FlagPage, FlagState, ListedFlag, Status, Variant
 from ringtrue.measures import Measure
@@ -35,12 +35,9 @@ from ringtrue.store import AuditEntry, Flag
 router = APIRouter(prefix="/v1/flags", tags=["flags"], responses=ERRORS)
 
 
-class FlagUpdate(Strict):
+class FlagUpdate(Strict, examples=[{"shadow": True, "min_samples": 200, "why": "a first look"}, {"rollout": 5}]):
     """Changes to a flag; fields left out stay as they are. A new flag starts at 0 %."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"shadow": True, "min_samples": 200, "why": "a first look"}, {"rollout": 5}]}
-    )
     rollout: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] | None = None
     state: Status | None = None
     shadow: bool | None = None
@@ -52,19 +49,17 @@ class FlagUpdate(Strict):
     why: Line = ""
 
 
-class FlagStep(Strict):
+class FlagStep(Strict, examples=[{}]):
     """What a watch of one's own found."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{}]})
     breaches: Annotated[list[Line], Field(max_length=50, description="Each rolls the feature back.")] = Field(
         default_factory=list
     )
 
 
-class RollBack(Strict):
+class RollBack(Strict, examples=[{"why": "complaints about missing bookings"}]):
     """Why a feature is taken away."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"why": "complaints about missing bookings"}]})
     why: Annotated[str, Field(min_length=1, max_length=2_000, pattern=r"\S")]
 
 

@@ -2,41 +2,159 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
-from pydantic import ConfigDict, Field
+from pydantic import Field, TypeAdapter
 
+from ringtrue.answers import Check as CheckAnswer
 from ringtrue.answers import Gated
 from ringtrue.errors import InputError
 from ringtrue.service.auth import Writer
 from ringtrue.service.context import Here
-from ringtrue.service.jobs import Progress
-from ringtrue.service.models import Name, Strict
+from ringtrue.service.jobs import JobProgress
+from ringtrue.service.models import Name, Strict, record_from
 from ringtrue.service.routes.compare import AFTER
 from ringtrue.service.routes.evaluate import SEARCH_ERRORS, EvaluateRequest, wanted_of
 from ringtrue.service.routes.jobs import STARTED, started
-from ringtrue.service.work.evaluating import EvaluationPlan, planned
-from ringtrue.service.work.gating import gated, verdict_record
+from ringtrue.service.work.evaluating import EvaluationPlan, evaluated, kept, known, planned, run_named
 from ringtrue.service.work.library import baseline_named, server_policy
+from ringtrue.traffic import marked
+from ringtrue.verdict import Check, Verdict, with_checks
+from ringtrue.verdict import gate as gate_evaluation
+
+if TYPE_CHECKING:
+    from ringtrue.run import Evaluation
+    from ringtrue.run.evaluator import Watcher
+    from ringtrue.service.auth import Caller
+    from ringtrue.service.context import Service
+    from ringtrue.verdict import Policy
+
+VERDICT = "gate.verdict"
+"""What the audit trail calls a verdict; it keeps the checks, of which the run itself keeps only the outcome."""
+_GATED = TypeAdapter(Gated)
+
+
+@dataclass(frozen=True)
+class JudgedRun:
+    """A verdict, what was judged, and under which id it is kept."""
+
+    verdict: Verdict
+    evaluation: Evaluation
+    run_id: str
+
+
+def gated(
+    service: Service,
+    caller: Caller,
+    judged: str | EvaluationPlan,
+    policy: Policy,
+    *,
+    baseline: str | None,
+    watcher: Watcher | None = None,
+) -> JudgedRun:
+    """Return the verdict on a run, named by its id, or on a plan that is carried out first; it is kept with its verdict.
+
+    Raises MissingInput for a run or baseline that is not there, and what evaluating raises.
+    """
+    before = None if baseline is None else baseline_named(service, caller, baseline)
+    if isinstance(judged, str):
+        evaluation = run_named(service, caller, judged)
+        row = service.of(caller).result(judged, project=caller.project)
+        # A candidate stays one when it is judged.
+        feature_id, uploaded = (None, False) if row is None else (row.feature_id, row.uploaded)
+    else:
+        with marked("gate"):
+            evaluation = evaluated(service, judged, watcher=watcher, more=policy.measures)
+        feature_id, uploaded = judged.feature_id, judged.uploaded
+    verdict = gate_evaluation(evaluation, policy, baseline=before)
+    if evaluation.cached:
+        verdict = with_checks(verdict, (), notes=[f"answers from the cache, recorded at {evaluation.setup.recorded_at}"])
+    row = kept(service, caller, evaluation, verdict=verdict, feature_id=feature_id, uploaded=uploaded)
+    found = JudgedRun(verdict, evaluation, row.run_id)
+    service.note(caller, VERDICT, found.run_id, asdict(verdict_record(found)) | {"by": baseline})
+    return found
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What the gate said of a run when it judged it, and every check that it said it for."""
+
+    verdict: Verdict
+    record: Gated
+    """As REST says it."""
+    by: str | None
+    """The baseline as it was named; None where floors and ceilings alone counted."""
+    at: str
+    who: str
+
+
+def decided(service: Service, caller: Caller, run_id: str) -> Decided | None:
+    """Return what the gate said of a run and why; None where it was not judged here."""
+    entries = service.of(caller).audit(project=caller.project, subject=run_id, what=VERDICT, limit=1)
+    if not entries:
+        return None
+    entry = entries[0]
+    record = _GATED.validate_python({name: value for name, value in entry.detail.items() if name != "by"})
+    verdict = Verdict(
+        word=record.verdict,
+        checks=tuple(map(_check, record.checks)),
+        name=record.name,
+        baseline=record.baseline,
+        mode=record.mode,
+        notes=record.notes,
+    )
+    return Decided(verdict, record, entry.detail.get("by"), entry.at, entry.who)
+
+
+def _check(record: CheckAnswer) -> Check:
+    def number(value: float | None) -> float:
+        return math.nan if value is None else value
+
+    facts = {field.name: getattr(record, field.name) for field in fields(record)}
+    ends = None if record.interval is None else tuple(map(number, record.interval))
+    return Check(**{**facts, "current": number(record.current), "interval": ends})
+
+
+def verdict_record(found: JudgedRun) -> Gated:
+    """Return what REST says about a verdict."""
+    verdict = found.verdict
+    return Gated(
+        run_id=found.run_id,
+        verdict=verdict.word,
+        exit_code=verdict.exit_code,  # type: ignore[arg-type]  # one of the three that verdicts have
+        name=verdict.name,
+        golden=found.evaluation.setup.golden.version,
+        baseline=verdict.baseline,
+        mode=verdict.mode,
+        checks=tuple(map(check_record, verdict.checks)),
+        failures=tuple(map(check_record, verdict.failures)),
+        notes=tuple(verdict.notes),
+    )
+
+
+def check_record(check: Check) -> CheckAnswer:
+    """Return one rule applied to one number."""
+    numbers = {name: known(getattr(check, name)) for name in ("current", "threshold", "baseline", "degradation")}
+    interval = None if check.interval is None else tuple(map(known, check.interval))
+    return record_from(CheckAnswer, check, **numbers, interval=interval, queries=tuple(check.queries))
+
 
 router = APIRouter(prefix="/v1/gate", tags=["gate"])
 
 
-class GateRequest(Strict):
+class GateRequest(
+    Strict,
+    examples=[
+        {"run": AFTER, "baseline": "hotel-search", "policy": {"floors": {"R@10": 0.1}, "latency": {}}},
+        {"run": AFTER, "baseline": "hotel-search"},
+        {"evaluate": {"golden": "hotel", "retriever": "bm25"}, "baseline": "hotel-search@1.0.0"},
+    ],
+):
     """What is judged, by which baseline, and by which rules."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"run": AFTER, "baseline": "hotel-search", "policy": {"floors": {"R@10": 0.1}, "latency": {}}},
-                {"run": AFTER, "baseline": "hotel-search"},
-                {"evaluate": {"golden": "hotel", "retriever": "bm25"}, "baseline": "hotel-search@1.0.0"},
-            ]
-        }
-    )
 
     run: Name | None = Field(None, description="Id of a run.")
     evaluate: EvaluateRequest | None = Field(None, description="What to evaluate first, in place of `run`.")
@@ -71,7 +189,7 @@ def gate(service: Here, caller: Writer, request: GateRequest) -> Gated | JSONRes
         if request.evaluate.wait is False or not judged.at_once(service.settings.at_once):
             plan = judged
 
-            def work(progress: Progress) -> dict[str, Any]:
+            def work(progress: JobProgress) -> dict[str, Any]:
                 found = gated(service, caller, plan, policy, baseline=request.baseline, watcher=progress.watcher())
                 return asdict(verdict_record(found))
 

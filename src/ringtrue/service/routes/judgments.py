@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ringtrue.answers import Deleted, JudgmentSource, KeptJudgment
 from ringtrue.feedback.derive import text_key
@@ -37,16 +37,11 @@ class ManualJudgment(Strict):
     note: Line = ""
 
 
-class ManualJudgments(Strict):
+class ManualJudgments(
+    Strict, examples=[{"judgments": [{"query_id": "eq_a1", "item_id": "faq-12", "relevance": 3, "note": "in its first line"}]}]
+):
     """Judgments by hand. What the same annotator said before of the same query and item is replaced."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"judgments": [{"query_id": "eq_a1", "item_id": "faq-12", "relevance": 3, "note": "in its first line"}]}
-            ]
-        }
-    )
     judgments: Annotated[list[ManualJudgment], Field(min_length=1, max_length=MOST)]
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ringtrue.answers import KeyState, MadeKey, Scope
 from ringtrue.errors import MissingInput
@@ -24,12 +24,9 @@ KEY_DAYS = 90
 """Days that a key made over REST works unless its maker says otherwise; `ringtrue keys create` has the same default."""
 
 
-class NewKey(Strict):
+class NewKey(Strict, examples=[{"name": "hotel app", "scopes": ["write"], "expires_at": "2099-12-31T00:00:00Z"}]):
     """A key to be made, for the project of the caller."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"name": "hotel app", "scopes": ["write"], "expires_at": "2099-12-31T00:00:00Z"}]}
-    )
     name: Label = Field(description="Owner or purpose; for reviewers, the name shown.")
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=4)]
     expires_at: At | None = Field(None, description=f"Expiry; default: {KEY_DAYS} days from now.")

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ringtrue.answers import AddedPairs, Agreement, Backlog, NextPair, Pair, Published, ReviewState, Standing, Undone
 from ringtrue.answers import Reviewer as ReviewerAnswer
@@ -42,61 +42,55 @@ class NewPair(Strict):
     priority: Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)] = Field(0.0, description="The highest come first.")
 
 
-class NewPairs(Strict):
+class NewPairs(
+    Strict,
+    examples=[
+        {
+            "golden": "hotel",
+            "wanted": 2,
+            "pairs": [
+                {
+                    "query_id": "q-1",
+                    "query": "late checkout",
+                    "doc_id": "faq-12",
+                    "title": "Checking out",
+                    "text": "Rooms can be kept until 14:00 on request.",
+                    "priority": 0.8,
+                }
+            ],
+        }
+    ],
+):
     """Pairs for the queue; one that is there keeps its state and its grades."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "golden": "hotel",
-                    "wanted": 2,
-                    "pairs": [
-                        {
-                            "query_id": "q-1",
-                            "query": "late checkout",
-                            "doc_id": "faq-12",
-                            "title": "Checking out",
-                            "text": "Rooms can be kept until 14:00 on request.",
-                            "priority": 0.8,
-                        }
-                    ],
-                }
-            ]
-        }
-    )
     pairs: Annotated[list[NewPair], Field(min_length=1, max_length=MOST)]
     wanted: Annotated[int, Field(ge=1, le=20, description="How many people judge each, blind.")] = 1
     golden: Name | None = Field(None, description="The golden set that the judgments are for.")
 
 
-class WantNext(Strict):
+class WantNext(Strict, examples=[{}, {"passing": ["bcd664c26d"], "minutes": 5}]):
     """Which pair is wanted."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{}, {"passing": ["bcd664c26d"], "minutes": 5}]})
     passing: Annotated[list[Name], Field(max_length=10_000, description="Keys to pass over.")] = Field(default_factory=list)
     minutes: Annotated[float, Field(gt=0, le=24 * 60, description="How long it is kept for you.")] = RESERVED
 
 
-class Grade(Strict):
+class Grade(Strict, examples=[{"grade": 3, "note": "answers it in the first line"}]):
     """What a reviewer says of a pair."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"grade": 3, "note": "answers it in the first line"}]})
     grade: Annotated[int, Field(ge=0, le=3)]
     note: Line = ""
 
 
-class Why(Strict):
+class Why(Strict, examples=[{"why": "holds a guest's name"}]):
     """Why nobody should judge a pair."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"why": "holds a guest's name"}]})
     why: Line = ""
 
 
-class Publish(Strict):
+class Publish(Strict, examples=[{"golden": "hotel", "rule": "majority"}]):
     """Which set gets the judgments of its approved pairs, and how several grades become one."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"golden": "hotel", "rule": "majority"}]})
     golden: Name
     rule: Rule = "majority"
     adjudicator: Name | None = Field(
@@ -177,15 +171,10 @@ def add(service: Here, caller: Writer, given: NewPairs) -> AddedPairs:
     now = timestamp(service.now())
     items = [
         ReviewItem(
+            **pair.model_dump(),
             item_key=key_of(pair.query_id, pair.doc_id),
-            query_id=pair.query_id,
-            query=pair.query,
-            doc_id=pair.doc_id,
             created_at=now,
             project=caller.project,
-            title=pair.title,
-            text=pair.text,
-            priority=pair.priority,
             wanted=given.wanted,
             metadata={} if given.golden is None else {"golden": given.golden},
         )
@@ -220,15 +209,7 @@ def publish(service: Here, caller: Writer, wanted: Publish) -> Published:
 
     Where two or more judged the same pairs, their agreement must exceed 0.6, or nothing is published (`cannot_decide`).
     """
-    return publish_pairs(
-        service,
-        caller,
-        wanted.golden,
-        rule=wanted.rule,
-        adjudicator=wanted.adjudicator,
-        force=wanted.force,
-        reason=wanted.reason,
-    )
+    return publish_pairs(service, caller, **wanted.model_dump())
 
 
 @router.post("/{key}/judge")

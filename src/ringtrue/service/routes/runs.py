@@ -29,10 +29,10 @@ from ringtrue.service.errors import ERRORS, Refused, clean
 from ringtrue.service.incoming import At
 from ringtrue.service.models import Cursor, Limit, Name, Page, paged_after, record_from
 from ringtrue.service.routes.evaluate import Body
+from ringtrue.service.routes.gate import decided
 from ringtrue.service.work import evaluating
 from ringtrue.service.work.evaluating import keys_of, known, renamed
 from ringtrue.service.work.finding_runs import kept_among, newest_runs
-from ringtrue.service.work.gating import decided
 from ringtrue.service.work.library import baseline_named, golden_named
 from ringtrue.service.work.reading_runs import primary_of, query_lines
 from ringtrue.service.work.run_cache import answers_of, run_opened

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fastapi import APIRouter, Request
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
-from ringtrue.answers import Found as FoundDocuments
-from ringtrue.answers import FoundDocument
+from ringtrue.answers import Found, FoundDocument
 from ringtrue.errors import SearchFailed
 from ringtrue.log.capture import read_answer, stages_of
 from ringtrue.log.health_figure import quality_proxy
@@ -23,7 +22,7 @@ from ringtrue.service.incoming import sent_traffic
 from ringtrue.service.models import Line, Name, Strict
 from ringtrue.service.routes.evaluate import SEARCH_ERRORS
 from ringtrue.service.routes.runs import stage_ranks
-from ringtrue.service.searches import Found, Passage
+from ringtrue.service.searches import FoundHits, Passage
 from ringtrue.service.work.evaluating import known
 from ringtrue.service.work.retrievers import admitted
 from ringtrue.store import LoggedQuery
@@ -34,17 +33,14 @@ SNIPPET = 300
 TOOL = "rest"
 
 
-class SearchRequest(Strict):
+class SearchRequest(
+    Strict,
+    examples=[
+        {"query": "quiet room with a pool", "k": 5},
+        {"query": "quiet room with a pool", "k": 3, "retriever": "bm25", "explain": True, "log": False},
+    ],
+):
     """A question to the documents that the server serves."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"query": "quiet room with a pool", "k": 5},
-                {"query": "quiet room with a pool", "k": 3, "retriever": "bm25", "explain": True, "log": False},
-            ]
-        }
-    )
 
     query: str = Field(min_length=1, max_length=10_000)
     k: int = Field(10, ge=1, le=200)
@@ -58,7 +54,7 @@ class SearchRequest(Strict):
 
 
 @router.post("")
-async def search(service: Here, caller: Reader, request: SearchRequest, http: Request) -> FoundDocuments:
+async def search(service: Here, caller: Reader, request: SearchRequest, http: Request) -> Found:
     """Search the documents that the server serves.
 
     The search is in the log before it is answered, which needs a key with scope `write`; `log: false` leaves it out. The header
@@ -71,7 +67,7 @@ async def search(service: Here, caller: Reader, request: SearchRequest, http: Re
     moment = query_name.tick()
     query_id = query_name.name(moment, request.query) if request.log else None
 
-    async def note(found: Found | SearchFailed) -> None:
+    async def note(found: FoundHits | SearchFailed) -> None:
         if query_id is not None:
             row = logged(found, request, query_id=query_id, created_at=iso(moment.clock), project=caller.project)
             row = replace(row, traffic=traffic)
@@ -86,7 +82,7 @@ async def search(service: Here, caller: Reader, request: SearchRequest, http: Re
         service.telemetry.durations.search(caller.project, found.ms / 1000)
     await note(found)
     passages = await run_in_threadpool(service.searches.passages, [hit.doc_id for hit in found.hits])
-    return FoundDocuments(
+    return Found(
         query_id=query_id,
         retriever=found.subject.text,
         fingerprint=found.subject.fingerprint,
@@ -97,12 +93,14 @@ async def search(service: Here, caller: Reader, request: SearchRequest, http: Re
     )
 
 
-def _asked(service: Service, request: SearchRequest) -> Found:
+def _asked(service: Service, request: SearchRequest) -> FoundHits:
     text = None if request.retriever is None else admitted(request.retriever, service.settings)
     return service.searches.ask(request.query, k=request.k, retriever=text, scope=request.scope)
 
 
-def logged(found: Found | SearchFailed, request: SearchRequest, *, query_id: str, created_at: str, project: str) -> LoggedQuery:
+def logged(
+    found: FoundHits | SearchFailed, request: SearchRequest, *, query_id: str, created_at: str, project: str
+) -> LoggedQuery:
     """Return a search as the log keeps it; one that failed has no results and says why."""
     asked = LoggedQuery(
         query_id,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from ringtrue.answers import ShadowFeature, ShadowFeatureRuns, ShadowRecorded, ShadowSource, ShadowSummary
 from ringtrue.errors import MissingInput, nearest
@@ -52,27 +52,25 @@ class SentShadowRun(Strict):
     source: ShadowSource = "live"
 
 
-class SentShadowRuns(Strict):
-    """Results of a candidate that runs elsewhere."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
+class SentShadowRuns(
+    Strict,
+    examples=[
+        {
+            "runs": [
                 {
-                    "runs": [
-                        {
-                            "query_id": "eq_a1",
-                            "control_result_ids": ["faq-12", "policy-3"],
-                            "treatment_result_ids": ["policy-3", "faq-12"],
-                            "control_latency_ms": 20.5,
-                            "treatment_latency_ms": 24,
-                        },
-                        {"query_id": "eq_a2", "control_result_ids": ["faq-1"], "error": "timed out after 5 s"},
-                    ]
-                }
+                    "query_id": "eq_a1",
+                    "control_result_ids": ["faq-12", "policy-3"],
+                    "treatment_result_ids": ["policy-3", "faq-12"],
+                    "control_latency_ms": 20.5,
+                    "treatment_latency_ms": 24,
+                },
+                {"query_id": "eq_a2", "control_result_ids": ["faq-1"], "error": "timed out after 5 s"},
             ]
         }
-    )
+    ],
+):
+    """Results of a candidate that runs elsewhere."""
+
     runs: Annotated[list[SentShadowRun], Field(min_length=1, max_length=MOST)]
 
 
@@ -128,19 +126,12 @@ def record(service: Here, caller: Writer, feature: PathName, given: SentShadowRu
     score = scorer(judged, k=SHADOW_K)
     rows = []
     for run in given.runs:
-        row = ShadowRun(
-            query_id=run.query_id,
-            feature_id=feature,
-            created_at=run.created_at or now,
-            control_result_ids=tuple(run.control_result_ids),
-            treatment_result_ids=tuple(run.treatment_result_ids),
-            project=caller.project,
-            control_latency_ms=run.control_latency_ms,
-            treatment_latency_ms=run.treatment_latency_ms,
-            error=run.error,
-            candidate=run.candidate,
-            source=run.source,
-        )
+        given_ids = {
+            "control_result_ids": tuple(run.control_result_ids),
+            "treatment_result_ids": tuple(run.treatment_result_ids),
+        }
+        facts = {**run.model_dump(), **given_ids, "created_at": run.created_at or now}
+        row = ShadowRun(**facts, feature_id=feature, project=caller.project)
         if run.error is not None:
             rows.append(replace(row, error=cleaner.text(run.error)))
             continue

@@ -1,14 +1,12 @@
-"""The review queue as a whole: how much waits, since when, where it comes from, and how fast it moves (G-8)."""
+"""The review queue as a whole: how much waits, since when, where it comes from, and how fast it moves."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from ringtrue.golden import rater_name
 from ringtrue.review.queue import STATES
@@ -19,16 +17,14 @@ if TYPE_CHECKING:
     from ringtrue.service.auth import Caller
     from ringtrue.service.context import Service
 
-FRESH_S = 3.0
-"""How long the list of pairs is shown without reading it again, unless a state changes."""
 WEEKS = 8
 NO_SET = ""
 REFRESH, PICKED, LOOSE = "refresh from the log", "picked for a set", "without a set"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A pair in the list; without its text, which may be long."""
+class BacklogRow:
+    """A pair in the list."""
 
     item: ReviewItem
     ratings: int
@@ -47,35 +43,25 @@ class Week:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class BacklogSnapshot:
     """All pairs at one moment."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[BacklogRow, ...]
     times: tuple[str, ...]
     """When ratings were given."""
 
 
-_kept: WeakKeyDictionary[Service, dict[str, tuple[float, Any, Snapshot]]] = WeakKeyDictionary()
-
-
-def snapshot(service: Service, caller: Caller) -> Snapshot:
-    """Return all pairs of the caller's project, read at most every few seconds while no state changes."""
-    counts = service.of(caller).backlog(project=caller.project)
-    mine = _kept.setdefault(service, {})
-    found = mine.get(caller.project)
-    if found is not None and found[0] > time.monotonic() and found[1] == counts:
-        return found[2]
+def snapshot(service: Service, caller: Caller) -> BacklogSnapshot:
+    """Return all pairs of the caller's project."""
     ratings = service.of(caller).ratings(project=caller.project)
     said: dict[str, set[str]] = {}
     for one in ratings:
         said.setdefault(one.item_key, set()).add(rater_name(one.reviewer))
     rows = tuple(
-        Row(replace(item, text=""), len(said.get(item.item_key, ())), source_of(item), golden_of(item))
+        BacklogRow(item, len(said.get(item.item_key, ())), source_of(item), golden_of(item))
         for item in service.of(caller).review_items(project=caller.project)
     )
-    made = Snapshot(rows, tuple(one.at for one in ratings))
-    mine[caller.project] = (time.monotonic() + FRESH_S, counts, made)
-    return made
+    return BacklogSnapshot(rows, tuple(one.at for one in ratings))
 
 
 def source_of(item: ReviewItem) -> str:
@@ -88,12 +74,12 @@ def golden_of(item: ReviewItem) -> str:
     return str(item.metadata.get("golden") or NO_SET)
 
 
-def grades_missing(found: Snapshot) -> int:
+def grades_missing(found: BacklogSnapshot) -> int:
     """Return how many grades the pairs that wait still need; a pair may want several people."""
     return sum(max(0, row.item.wanted - row.ratings) for row in found.rows if row.item.state == "pending_review")
 
 
-def weeks(found: Snapshot, *, now: datetime) -> list[Week]:
+def weeks(found: BacklogSnapshot, *, now: datetime) -> list[Week]:
     """Return what came in and what was judged in each of the last weeks, the oldest first."""
     added = Counter(_week(row.item.created_at, now) for row in found.rows)
     judged = Counter(_week(at, now) for at in found.times)
@@ -107,7 +93,7 @@ def _week(at: str, now: datetime) -> int:
     return (now - datetime.fromisoformat(at)) // timedelta(weeks=1)
 
 
-def grouped(rows: Sequence[Row], by: Callable[[Row], str]) -> list[tuple[str, Mapping[str, int], int]]:
+def grouped(rows: Sequence[BacklogRow], by: Callable[[BacklogRow], str]) -> list[tuple[str, Mapping[str, int], int]]:
     """Return for every name how many of its pairs are in each state, and how many there are; the largest first."""
     found: dict[str, Counter[str]] = {}
     for row in rows:
@@ -118,7 +104,7 @@ def grouped(rows: Sequence[Row], by: Callable[[Row], str]) -> list[tuple[str, Ma
     return sorted(made, key=lambda one: (-one[2], one[0]))
 
 
-SORTS: Mapping[str, Callable[[Row], Any]] = {
+SORTS: Mapping[str, Callable[[BacklogRow], Any]] = {
     "priority": lambda row: row.item.priority,
     "age": lambda row: row.item.created_at,
     "question": lambda row: row.item.query.casefold(),
@@ -126,7 +112,7 @@ SORTS: Mapping[str, Callable[[Row], Any]] = {
 }
 
 
-def chosen(found: Snapshot, *, state: str = "", golden: str = "", text: str = "", sort: str = "") -> list[Row]:
+def chosen(found: BacklogSnapshot, *, state: str = "", golden: str = "", text: str = "", sort: str = "") -> list[BacklogRow]:
     """Return the pairs that pass the filters, sorted; unless told otherwise what waits comes first, the most urgent before."""
     wanted = text.casefold().strip()
     rows = [
@@ -142,7 +128,7 @@ def chosen(found: Snapshot, *, state: str = "", golden: str = "", text: str = ""
     return sorted(rows, key=key, reverse=sort.startswith("-"))
 
 
-def part(rows: Sequence[Row], *, after: str | None, limit: int) -> tuple[Sequence[Row], int, str | None]:
+def part(rows: Sequence[BacklogRow], *, after: str | None, limit: int) -> tuple[Sequence[BacklogRow], int, str | None]:
     """Return the rows behind a cursor, the number of the first, and the cursor behind them where there are more."""
     start = 0
     if after is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -17,64 +16,56 @@ OLDEST_S = 60.0
 """But nothing is fresh for longer than that."""
 
 
-@dataclass(frozen=True)
-class _Read(Generic[Value]):
+@dataclass
+class _Figure(Generic[Value]):
     value: Value
     at: float
     took: float
+    refreshing: bool = False
 
 
-class Remembered(Generic[Value]):
+class FigureCache(Generic[Value]):
     """What was read, for each server and key.
 
-    For ``fresh`` seconds, longer where reading takes long, it is shown as it is. For ``shown`` seconds more it is still shown,
-    and read again meanwhile, so that nobody waits for it; after that whoever asks does.
+    For ``fresh`` seconds, longer if reading takes long, it is shown as it is. For ``shown`` seconds more it is still shown and
+    read again meanwhile, so that nobody waits for it; after that the caller waits.
     """
 
     def __init__(self, *, fresh: float, shown: float, now: Callable[[], float] = time.monotonic) -> None:
         self._fresh, self._shown, self._now = fresh, shown, now
-        self._known: WeakKeyDictionary[Any, dict[Hashable, _Read[Value]]] = WeakKeyDictionary()
-        self._reading: WeakKeyDictionary[Any, set[Hashable]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Any, dict[Hashable, _Figure[Value]]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
     def get(self, service: Any, key: Hashable, read: Callable[[], Value]) -> Value:
         """Return what ``read`` returns, or returned a moment ago."""
         with self._lock:
             known = self._known.setdefault(service, {})
-            reading = self._reading.setdefault(service, set())
             found = known.get(key)
-            if found is not None and self._over(found) >= self._shown:
-                found = None
-            again = found is not None and self._over(found) >= 0 and key not in reading
-            if again:
-                reading.add(key)
-        if found is None:
-            made = self._read(read)
-            with self._lock:
-                for old in [one for one, kept in known.items() if self._over(kept) >= self._shown]:
-                    del known[old]
-                known[key] = made
-            return made.value
-        if again:
-            threading.Thread(target=self._again, args=(known, reading, key, read), name="ringtrue-reading", daemon=True).start()
-        return found.value
+            if found is not None and self._overdue(found) < self._shown:
+                if self._overdue(found) >= 0 and not found.refreshing:
+                    found.refreshing = True
+                    arguments = (known, key, read, found)
+                    threading.Thread(target=self._refresh, args=arguments, name="ringtrue-reading", daemon=True).start()
+                return found.value
+        return self._read(known, key, read)
 
-    def _over(self, found: _Read[Value]) -> float:
-        """Return for how many seconds something is not fresh any more."""
-        fresh = max(self._fresh, min(SELDOM * found.took, OLDEST_S))
-        return self._now() - found.at - fresh
+    def _overdue(self, found: _Figure[Value]) -> float:
+        """Return for how many seconds a figure is not fresh any more."""
+        return self._now() - found.at - max(self._fresh, min(SELDOM * found.took, OLDEST_S))
 
-    def _read(self, read: Callable[[], Value]) -> _Read[Value]:
+    def _read(self, known: dict[Hashable, _Figure[Value]], key: Hashable, read: Callable[[], Value]) -> Value:
         begun = self._now()
         value = read()
-        return _Read(value, self._now(), self._now() - begun)
+        with self._lock:
+            for old in [one for one, kept in known.items() if self._overdue(kept) >= self._shown]:
+                del known[old]
+            known[key] = _Figure(value, self._now(), self._now() - begun)
+        return value
 
-    def _again(
-        self, known: dict[Hashable, _Read[Value]], reading: set[Hashable], key: Hashable, read: Callable[[], Value]
+    def _refresh(
+        self, known: dict[Hashable, _Figure[Value]], key: Hashable, read: Callable[[], Value], found: _Figure[Value]
     ) -> None:
-        # What goes wrong here is told to whoever asks when it is no longer shown.
-        with contextlib.suppress(Exception):
-            made = self._read(read)
-            with self._lock:
-                known[key] = made
-        reading.discard(key)
+        try:
+            self._read(known, key, read)
+        except Exception:  # raised to the caller who has to wait, if it lasts
+            found.refreshing = False

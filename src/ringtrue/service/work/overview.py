@@ -15,7 +15,7 @@ from ringtrue.answers import HealthPart
 from ringtrue.rollout import Health, health_of
 from ringtrue.rollout.production import Pair, production_pair, set_name
 from ringtrue.service.errors import clean
-from ringtrue.service.work.figure_cache import Remembered
+from ringtrue.service.work.figure_cache import FigureCache
 from ringtrue.service.work.finding_runs import AT_A_TIME
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Glance:
         return [one for one in self.slow.alerts if one.state == "firing"]
 
 
-_KNOWN = Remembered[Slow](fresh=15.0, shown=45.0)
+_KNOWN = FigureCache[Slow](fresh=15.0, shown=45.0)
 
 
 def glance(service: Service, caller: Caller) -> Glance:

@@ -1,11 +1,11 @@
-"""One run as a reader looks at it: its queries from the worst on, and one query with all that became of its documents."""
+"""Runs as a reader looks at them: one query with its answer, and two runs side by side."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ringtrue.errors import MissingInput
 from ringtrue.report import WHY_LOST, lower_is_better
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ringtrue.service.auth import Caller
     from ringtrue.service.context import Service
     from ringtrue.store import StoredResult
+    from ringtrue.verdict import Comparison
 
 DEEPEST = 50
 """Hits of an answer that are shown."""
@@ -27,7 +28,7 @@ OTHERS = 6
 
 
 @dataclass(frozen=True)
-class QueryLine:
+class QueryRow:
     """A query of a run as a list shows it."""
 
     query_id: str
@@ -42,7 +43,7 @@ class QueryLine:
 
 
 @dataclass(frozen=True)
-class Place:
+class RankedDocument:
     """A document in an answer: where it stands, how it was judged, and its ranks along the way."""
 
     doc_id: str
@@ -55,10 +56,10 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostDocument:
     """A relevant document that is missing, the stage that lost it, and what that means."""
 
-    place: Place
+    place: RankedDocument
     stage: str
     why: str
     k: int
@@ -80,11 +81,11 @@ class QuerySeen:
     values: dict[str, float | None]
     ms: float | None
     error: str | None
-    hits: tuple[Place, ...]
+    hits: tuple[RankedDocument, ...]
     more: int
     """Hits that are not shown."""
-    judged: tuple[Place, ...]
-    lost: tuple[Lost, ...]
+    judged: tuple[RankedDocument, ...]
+    lost: tuple[LostDocument, ...]
     before: str | None
     after: str | None
     """The queries beside it, from the worst to the best."""
@@ -98,7 +99,7 @@ def primary_of(evaluation: Evaluation, measure: str | None = None) -> str:
     return measure if measure in scored else scored[0]
 
 
-def query_lines(evaluation: Evaluation, measure: str, *, sort: str = "worst", text: str = "") -> list[QueryLine]:
+def query_lines(evaluation: Evaluation, measure: str, *, sort: str = "worst", text: str = "") -> list[QueryRow]:
     """Return the queries of a run that hold a text: the failed and worst first, or 'best', 'id', 'slow' or 'lost' first."""
     lost = Counter(loss.query_id for loss in evaluation.losses)
     names = [str(one) for one in evaluation.scores.measures]
@@ -109,7 +110,7 @@ def query_lines(evaluation: Evaluation, measure: str, *, sort: str = "worst", te
         scores = evaluation.scores.per_query.get(query.query_id, {})
         ranking = evaluation.ranking(query.query_id)
         lines.append(
-            QueryLine(
+            QueryRow(
                 query.query_id,
                 query.text,
                 known(scores.get(measure)),
@@ -160,7 +161,7 @@ def query_seen(evaluation: Evaluation, query_id: str, measure: str) -> QuerySeen
         hits=tuple(places.values())[:DEEPEST],
         more=max(0, len(places) - DEEPEST),
         judged=tuple(
-            places.get(doc_id) or Place(doc_id, titles.get(doc_id, ""), grade, None)
+            places.get(doc_id) or RankedDocument(doc_id, titles.get(doc_id, ""), grade, None)
             for doc_id, grade in sorted(grades.items(), key=lambda pair: (-pair[1], pair[0]))
         ),
         lost=lost_of(evaluation, query_id),
@@ -171,13 +172,13 @@ def query_seen(evaluation: Evaluation, query_id: str, measure: str) -> QuerySeen
     )
 
 
-def places_in(evaluation: Evaluation, query_id: str) -> dict[str, Place]:
+def places_in(evaluation: Evaluation, query_id: str) -> dict[str, RankedDocument]:
     """Return the documents of an answer in their order, each once, at its best rank."""
     grades = evaluation.qrels.to_dict().get(query_id, {})
-    found: dict[str, Place] = {}
+    found: dict[str, RankedDocument] = {}
     for hit in evaluation.ranking(query_id).hits:
         if hit.doc_id not in found:
-            found[hit.doc_id] = Place(
+            found[hit.doc_id] = RankedDocument(
                 hit.doc_id,
                 evaluation.titles.get(hit.doc_id, ""),
                 grades.get(hit.doc_id),
@@ -194,16 +195,16 @@ def _trail(hit: Hit) -> tuple[tuple[str, int], ...]:
     return tuple({**hit.channels, **stages}.items())
 
 
-def lost_of(evaluation: Evaluation, query_id: str) -> tuple[Lost, ...]:
+def lost_of(evaluation: Evaluation, query_id: str) -> tuple[LostDocument, ...]:
     """Return the relevant documents that are missing among the first hits of an answer, the best judged first."""
     losses = [loss for loss in evaluation.losses if loss.query_id == query_id]
     return tuple(_lost(evaluation, loss) for loss in sorted(losses, key=lambda loss: (-loss.grade, loss.doc_id)))
 
 
-def _lost(evaluation: Evaluation, loss: Loss) -> Lost:
+def _lost(evaluation: Evaluation, loss: Loss) -> LostDocument:
     title = evaluation.titles.get(loss.doc_id, "")
-    place = Place(loss.doc_id, title, loss.grade, loss.rank, tuple(loss.ranks.items()))
-    return Lost(place, loss.stage, WHY_LOST[loss.stage], loss.k)
+    place = RankedDocument(loss.doc_id, title, loss.grade, loss.rank, tuple(loss.ranks.items()))
+    return LostDocument(place, loss.stage, WHY_LOST[loss.stage], loss.k)
 
 
 def elsewhere(service: Service, caller: Caller, row: StoredResult, query_id: str, measure: str) -> list[Elsewhere]:
@@ -211,3 +212,100 @@ def elsewhere(service: Service, caller: Caller, row: StoredResult, query_id: str
     rows = service.of(caller).results(project=caller.project, limit=AT_A_TIME)
     same = [one for one in rows if one.golden == row.golden and one.run_id != row.run_id and query_id in one.per_query]
     return [Elsewhere(one, known(one.per_query[query_id].get(measure, math.nan))) for one in same[:OTHERS]]
+
+
+SHOWN = 20
+"""Hits of either answer that are shown."""
+Way = Literal["same", "up", "down", "new", "gone"]
+
+
+@dataclass(frozen=True)
+class QueryChange:
+    """What became of one query from run a to run b."""
+
+    query_id: str
+    text: str
+    a: float | None
+    b: float | None
+    diff: float
+    lost: tuple[LostDocument, ...]
+    """Relevant documents that a had among the first hits and b has not."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A document of an answer, and how it stands on the other side."""
+
+    place: RankedDocument
+    way: Way
+    steps: int = 0
+    """How far it moved, where both sides have it."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One query on both sides."""
+
+    a: tuple[Moved, ...]
+    b: tuple[Moved, ...]
+    lost: tuple[LostDocument, ...]
+    """Relevant documents that a had among the first k and b has not, with what b says about them."""
+    found: tuple[RankedDocument, ...]
+    """The other way round: relevant documents that only b has there."""
+    missing: tuple[LostDocument, ...]
+    """Relevant documents that neither has there."""
+    k: int
+
+
+def changes(before: Evaluation, after: Evaluation, found: Comparison) -> list[QueryChange]:
+    """Return every query of a comparison, the one that lost most by its primary measure first."""
+    better = -1 if lower_is_better(found.primary) else 1
+    texts = {query.query_id: query.text for query in after.queries}
+    values = (before.scores.per_query, after.scores.per_query)
+    rows = [
+        QueryChange(
+            query_id,
+            texts.get(query_id, ""),
+            known(values[0].get(query_id, {}).get(found.primary)),
+            known(values[1].get(query_id, {}).get(found.primary)),
+            delta,
+            (),
+        )
+        for query_id, delta in found.measures[found.primary].deltas.items()
+    ]
+    return sorted(rows, key=lambda row: (row.diff * better, row.query_id))
+
+
+def lost_between(before: Evaluation, after: Evaluation, query_id: str) -> tuple[LostDocument, ...]:
+    """Return the relevant documents that the first run had among the first hits and the second has not."""
+    had = {one.place.doc_id for one in lost_of(before, query_id)}
+    return tuple(one for one in lost_of(after, query_id) if one.place.doc_id not in had)
+
+
+def beside(before: Evaluation, after: Evaluation, query_id: str) -> Beside:
+    """Return the answers of two runs to one query, every document marked with how it moved."""
+    left, right = places_in(before, query_id), places_in(after, query_id)
+    lost, gone = lost_of(after, query_id), lost_of(before, query_id)
+    had = {one.place.doc_id for one in gone}
+    still = {one.place.doc_id for one in lost}
+    return Beside(
+        a=_moved(left, right, mark_gone=True),
+        b=_moved(right, left, mark_gone=False),
+        lost=tuple(one for one in lost if one.place.doc_id not in had),
+        found=tuple(right.get(doc_id, one.place) for one in gone if (doc_id := one.place.doc_id) not in still),
+        missing=tuple(one for one in lost if one.place.doc_id in had),
+        k=(lost or gone)[0].k if lost or gone else 10,
+    )
+
+
+def _moved(mine: dict[str, RankedDocument], theirs: dict[str, RankedDocument], *, mark_gone: bool) -> tuple[Moved, ...]:
+    found = []
+    for place in list(mine.values())[:SHOWN]:
+        other = theirs.get(place.doc_id)
+        if other is None or other.rank is None or place.rank is None:
+            found.append(Moved(place, "gone" if mark_gone else "new"))
+            continue
+        # Told from the first run to the second, on either side.
+        steps = place.rank - other.rank if mark_gone else other.rank - place.rank
+        found.append(Moved(place, "same" if steps == 0 else "up" if steps > 0 else "down", abs(steps)))
+    return tuple(found)

@@ -62,7 +62,7 @@ CONNECTIONS: Mapping[tuple[str, str], bool] = {("connect", "name"): False, ("rer
 
 
 @dataclass(frozen=True)
-class Part:
+class ExpressionPart:
     """One name of an expression with its options, and how deep it stands."""
 
     expression: Expression
@@ -100,10 +100,10 @@ def own_expressions(settings: Settings) -> dict[str, Expression | Pipeline]:
     return {str(full): full for full in map(canonical, (settings.retriever, *settings.expressions))}
 
 
-def parts_of(expression: Expression | Pipeline, depth: int = 1) -> Iterator[Part]:
+def parts_of(expression: Expression | Pipeline, depth: int = 1) -> Iterator[ExpressionPart]:
     """Yield every name in an expression, the outer ones first."""
     for stage in expression.stages if isinstance(expression, Pipeline) else (expression,):
-        yield Part(stage, depth)
+        yield ExpressionPart(stage, depth)
         for child in stage.args:
             if isinstance(child, Expression | Pipeline):
                 yield from parts_of(child, depth + 1)

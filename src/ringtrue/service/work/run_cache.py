@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from ringtrue.errors import MissingInput
 from ringtrue.report import Report, report_on
 from ringtrue.run import Evaluation, unpacked
-from ringtrue.service.work.comparing import compared
+from ringtrue.service.routes.compare import compared
 from ringtrue.service.work.library import KeptSet, baseline_named, golden_kept, golden_versions, named, server_policy
 from ringtrue.verdict import Comparison
 

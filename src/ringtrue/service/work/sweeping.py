@@ -203,7 +203,7 @@ def sweep_of(service: Service, caller: Caller, one: Experiment) -> Swept | None:
 
 
 @dataclass(frozen=True)
-class Against:
+class ComparedFigures:
     """What an experiment was held against, and where its figures come from."""
 
     name: str
@@ -213,7 +213,7 @@ class Against:
 
 def held_against(
     service: Service, caller: Caller, one: Experiment, swept: Swept | None
-) -> tuple[Against | None, StoredResult | None]:
+) -> tuple[ComparedFigures | None, StoredResult | None]:
     """Return the figures that an experiment was held against, and the run that is its own; None for what is not stored."""
     rows = [
         row
@@ -223,12 +223,12 @@ def held_against(
     own = next((row for row in rows if _is_own(one, row)), None)
     if swept is not None:
         trial = swept.baseline()
-        return (None if trial is None else Against(trial.id, trial.metrics, f"/experiments/{trial.id}")), own
+        return (None if trial is None else ComparedFigures(trial.id, trial.metrics, f"/experiments/{trial.id}")), own
     if one.baseline is None:
         return None, own
     meant = _expression(one.baseline)
     row = next((row for row in rows if one.baseline == row.run_id or (meant is not None and row.retriever == meant)), None)
-    return (None if row is None else Against(one.baseline, row.metrics, f"/runs/{row.run_id}")), own
+    return (None if row is None else ComparedFigures(one.baseline, row.metrics, f"/runs/{row.run_id}")), own
 
 
 def _is_own(one: Experiment, row: StoredResult) -> bool:

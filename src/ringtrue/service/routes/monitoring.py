@@ -1,11 +1,11 @@
-"""``/v1/alerts`` and ``/v1/history``: the alert rules and gauges over time, without Prometheus."""
+"""``/v1/alerts``, ``/v1/history`` and ``/metrics``: alert rules and gauges over time, and what Prometheus reads."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import Field
 
@@ -21,7 +21,7 @@ from ringtrue.service.models import Moment, record_from
 from ringtrue.service.work.evaluating import known
 from ringtrue.store import timestamp
 
-router = APIRouter(prefix="/v1", tags=["monitoring"], responses=ERRORS)
+router = APIRouter(tags=["monitoring"], responses=ERRORS)
 DAY = timedelta(days=1)
 FIRST = datetime.min.replace(tzinfo=UTC)
 MOST_DAYS = 400
@@ -33,7 +33,7 @@ _YAML: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/alerts")
+@router.get("/v1/alerts")
 def alerts(service: Here, caller: Reader) -> Alerts:
     """Return the state of every alert rule, checked over the stored history of the project."""
     found = tuple(map(_rule_answer, service.telemetry.alerts(caller.project)))
@@ -48,13 +48,13 @@ def _rule_answer(one: RuleState) -> AlertRule:
     return AlertRule(rule.name, one.state, rule.severity, expression, rule.lasts, alerts)
 
 
-@router.get("/alerts/rules", response_class=Response, responses=_YAML)
+@router.get("/v1/alerts/rules", response_class=Response, responses=_YAML)
 def rules(service: Here, caller: Reader) -> Response:
     """Return the alert rules as a file for Prometheus, with the metrics called as this service calls them."""
     return Response(rules_text(service.telemetry.names), media_type="application/yaml")
 
 
-@router.get("/history")
+@router.get("/v1/history")
 def history(
     service: Here,
     caller: Reader,
@@ -116,3 +116,22 @@ def _before(end: datetime, span: timedelta) -> datetime:
 def _labels(given: list[str]) -> dict[str, str]:
     parts = [one.partition("=") for one in given]
     return {name: value for name, _, value in parts}
+
+
+_EXAMPLE = 'ringtrue_retrieval_recall_at_k{project="default",k="10",retriever="bm25",golden="hotel-v1.0.0",slice="all"} 0.82\n'
+_FORMATS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The metrics of the caller's project",
+        "content": {
+            kind: {"schema": {"type": "string"}, "example": _EXAMPLE} for kind in ("text/plain", "application/openmetrics-text")
+        },
+    }
+}
+
+
+@router.get("/metrics", response_class=Response, responses=_FORMATS)
+def metrics(request: Request, service: Here, caller: Reader) -> Response:
+    """Return the metrics of the caller's project, in OpenMetrics where Accept asks for it, else in Prometheus' text format."""
+    end = None if caller.expires_at is None else datetime.fromisoformat(caller.expires_at)
+    body, kind = service.telemetry.scrape(caller.project, request.headers.get("accept"), key_ends=end)
+    return Response(body, headers={"Content-Type": kind})
