@@ -197,6 +197,19 @@ def test_the_program_learns_that_an_evaluation_asks(program: Any) -> None:
         assert [hit.doc_id for hit in program(code).search("pool", k=1)] == ["evaluation"]
 
 
+def test_a_resident_program_of_an_evaluation_does_not_answer_users(program: Any) -> None:
+    mine = program("""
+        import json, os, sys
+        for line in sys.stdin:
+            print(json.dumps({"hits": [os.environ.get("RINGTRUE_TRAFFIC", "user")]}), flush=True)
+    """)
+    with marked("evaluation"):
+        assert mine.search("pool", k=1)[0].doc_id == "evaluation"
+    assert mine.search("pool", k=1)[0].doc_id == "user"
+    with marked("evaluation"):
+        assert mine.search("pool", k=1)[0].doc_id == "evaluation"
+
+
 def test_a_variable_that_is_not_set_is_named(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SHOP_KEY", raising=False)
     with pytest.raises(MissingInput, match="no SHOP_KEY"):

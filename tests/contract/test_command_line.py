@@ -383,8 +383,10 @@ def test_g4_every_look_at_the_held_out_part_is_counted(ringtrue, tmp_path, root)
     [
         (["self-test", "--trec-eval", "/nowhere"], 2, "/nowhere"),
         (["golden", "convert", "hotel", "{qrels}/x.json"], 2, "check path"),
-        (["golden", "plan", "hotel", "--run", "{run}"], 2, "answers no query of 'hotel'"),
-        (["golden", "pool", "{run}", "{hotel}"], 2, "share no query"),
+        (["golden", "plan", "hotel", "--run", "{run}"], 3, "answers no query of 'hotel'"),
+        (["golden", "pool", "{run}", "{hotel}"], 3, "share no query"),
+        (["diff", "{run}", "{hotel}"], 3, "share no query"),
+        (["compare", "{run}", "{hotel}", "--qrels", "{qrels}"], 3, "share no"),
         (["golden", "agreement", "{qrels}", "{other}", "--check"], 3, "no pair was judged by both"),
         (["golden", "show", "hotel", "-q", "q001", "-d", "x"], 2, "one of them at a time"),
         (["diff", "-", "-"], 2, "standard input"),

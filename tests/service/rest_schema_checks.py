@@ -24,6 +24,8 @@ BY_RULE = (
     "outside the years",
     "is in the future",
     "invisible characters",
+    "differs from the number of result_ids",
+    "lasts longer than",
 )
 """Rules about fields that name the field, although no schema can state them."""
 

@@ -12,7 +12,7 @@ import typer
 from ringtrue.cli import show
 from ringtrue.cli.options import Json
 from ringtrue.cli.score import judgments_in
-from ringtrue.errors import InputError
+from ringtrue.errors import CannotDecide, InputError
 
 if TYPE_CHECKING:
     from ringtrue.records import Run
@@ -101,7 +101,7 @@ def differences(
     a, b = one.rankings(k=k), other.rankings(k=k)
     shared = [query_id for query_id in a if query_id in b]
     if not shared:
-        raise InputError("the two runs share no query; check that both use the same query ids")
+        raise CannotDecide("the two runs share no query; check that both use the same query ids")
     found = {query_id: ranking_difference(a[query_id], b[query_id], k=k) for query_id in shared}
     if values is not None:
         for query_id in shared:

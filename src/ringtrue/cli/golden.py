@@ -227,7 +227,7 @@ def plan(
     rivals = read_named_runs(runs or [])
     for rival in rivals:
         if asked.isdisjoint(rival.query_ids):
-            raise InputError(f"run '{rival.name}' answers no query of '{golden.id}'; check that both use the same query ids")
+            raise CannotDecide(f"run '{rival.name}' answers no query of '{golden.id}'; check that both use the same query ids")
     found = plan_of(golden, sd=sd, difference=difference, alpha=alpha, power=power, runs=rivals, k=k)
     if json:
         show.end_with_json(found)
@@ -369,7 +369,7 @@ def pool(
     judged = None if qrels is None else as_qrels(judgments_in(qrels))
     pooled = read_named_runs(runs)
     if len(pooled) > 1 and not set.intersection(*(set(run.query_ids) for run in pooled)):
-        raise InputError("the runs share no query; check that all of them use the same query ids")
+        raise CannotDecide("the runs share no query; check that all of them use the same query ids")
     found = pool_of(pooled, judged, depth=depth)
     pairs = [(query_id, doc_id) for query_id, documents in found.pairs.items() for doc_id in documents]
     if judged is not None:

@@ -15,6 +15,7 @@ from ringtrue.cli.options import Project, StoreOptions, StoreUrl, Who, command_g
 from ringtrue.cli.search import progress_bar
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, nearest
+from ringtrue.store import MOST_KEY_DAYS
 
 if TYPE_CHECKING:
     from ringtrue.answers import Scope
@@ -151,7 +152,7 @@ def create(
     *,
     name: Annotated[str, typer.Argument(help="Who or what the key is for, such as ci or ada's laptop.")],
     scope: Annotated[list[str], typer.Option("--scope", "-s", help="What it allows: read, write, review or admin (all).")],
-    days: Annotated[int, typer.Option(min=1, max=3650, help="Days until the key expires.")] = 90,
+    days: Annotated[int, typer.Option(min=1, max=MOST_KEY_DAYS, help="Days until the key expires.")] = 90,
     who: Who = None,
     options: StoreOptions,
 ) -> None:

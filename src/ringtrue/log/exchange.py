@@ -170,9 +170,9 @@ def _searches(
 def _moment(text: str) -> str:
     """Return an ISO 8601 time, or one in seconds or milliseconds since 1970, as the store keeps it."""
     try:
+        return timestamp(text)  # first, because 20260301 is a day
+    except InputError:
         since = float(text)
-    except ValueError:
-        return timestamp(text)
     return timestamp(datetime.fromtimestamp(since / 1000 if since >= 1e11 else since, UTC))
 
 

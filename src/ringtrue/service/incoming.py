@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import Request
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ringtrue.answers import StageLogged
 from ringtrue.errors import InputError
@@ -51,6 +51,12 @@ def _ids_as_text(ids: Any) -> Any:
     return list(map(numbered, ids)) if isinstance(ids, list) else ids
 
 
+def _as_many_as_listed(count: int, others: ValidationInfo) -> int:
+    if count != len(others.data.get("result_ids", ())):
+        raise ValueError("differs from the number of result_ids; leave it out")
+    return count
+
+
 At = Annotated[Moment, AfterValidator(_readable), Field(json_schema_extra={"format": "date-time"})]
 Past = Annotated[At, AfterValidator(_happened)]
 """When something happened."""
@@ -88,6 +94,9 @@ class SentSearch(Strict):
     session_id: Name | None = None
     user_id: Name | None = None
     result_ids: Ids = Field(default_factory=list)
+    result_count: Annotated[Count, AfterValidator(_as_many_as_listed)] | None = Field(
+        None, description="As in a listed search, so that it can be sent again; the number of `result_ids`."
+    )
     scores: Annotated[list[Number], Field(max_length=MOST_RESULTS)] = Field(default_factory=list)
     channel_contributions: Annotated[dict[Name, Ids], Field(max_length=50)] = Field(
         default_factory=dict, description="Channel → ids it had."
@@ -144,6 +153,7 @@ def logged_rows(
     rows = []
     for place, search in enumerate(searches):
         values = dict(search.__dict__)
+        del values["result_count"]
         moment = query_name.tick()
         named = name(place) if name is not None else None
         values["query_id"] = values["query_id"] or named or query_name.name(moment, search.query)

@@ -10,6 +10,7 @@ from ringtrue.exports import on_first_use
 
 from ringtrue.store.records import (
     DEFAULT_PROJECT as DEFAULT_PROJECT,
+    MOST_KEY_DAYS as MOST_KEY_DAYS,
     QUERY_LIST as QUERY_LIST,
     USER_DELETED as USER_DELETED,
     ABTest as ABTest,

@@ -16,7 +16,7 @@ from sqlalchemy import select
 from ringtrue.answers import Scope
 from ringtrue.errors import InputError, nearest
 from ringtrue.store.base import Base, Moment, insert
-from ringtrue.store.records import DEFAULT_PROJECT, ApiKey
+from ringtrue.store.records import DEFAULT_PROJECT, MOST_KEY_DAYS, ApiKey
 from ringtrue.store.tables import KEY
 from ringtrue.store.times import timestamp
 
@@ -42,11 +42,14 @@ class KeyStore(Base):
     ) -> tuple[ApiKey, str]:
         """Make a key and return it with its token, which cannot be had a second time.
 
-        Raises InputError for a key without a name or a scope, a scope that is none, or an end that has passed.
+        Raises InputError for a key without a name or a scope, a scope that is none, or an end in the past or too far ahead.
         """
         end = None if expires_at is None else timestamp(expires_at)
         if end is not None and end <= timestamp(now):
             raise InputError(f"a key that ends at {end} would never open anything; choose a later time")
+        latest = timestamp(datetime.fromisoformat(timestamp(now)) + timedelta(days=MOST_KEY_DAYS))
+        if end is not None and end > latest:
+            raise InputError(f"a key that ends at {end} lasts longer than {MOST_KEY_DAYS:,} days; choose a time until {latest}")
         key = ApiKey(f"key_{secrets.token_hex(6)}", name, tuple(scopes), timestamp(now), project=project, expires_at=end)
         token = PREFIX + secrets.token_urlsafe(32)
         return self.add_key(key, token), token

@@ -22,6 +22,8 @@ from ringtrue.answers import (
 )
 
 DEFAULT_PROJECT = "default"
+MOST_KEY_DAYS = 3650
+"""A key that has an end ends within ten years."""
 
 RunType = Literal["full", "shadow", "regression", "ab_test"]
 USER_DELETED = "user.deleted"

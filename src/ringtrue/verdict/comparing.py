@@ -99,8 +99,8 @@ def compare(
     ``measures``, a ``correction`` or measures named in ``deciding`` all decide, corrected for one another (by Holm unless
     said otherwise). ``slices`` are fields of the queries, never part of the verdict. The same seed gives the same answer.
 
-    Raises InputError if the two share no query or no measure or an option is unusable, and CannotDecide if they were scored
-    on different golden sets, unless ``allow_different_sets``.
+    Raises InputError if the two share no measure or an option is unusable, and CannotDecide if they share no query or were
+    scored on different golden sets, unless ``allow_different_sets``.
     """
     options = ComparisonOptions(
         measures, primary, alpha, correction, deciding, resamples, seed, slices, allow_different_sets
@@ -172,7 +172,7 @@ def _pair(a: Arm, b: Arm, options: ComparisonOptions) -> tuple[str, _Pair]:
     shared = tuple(sorted(set(a.scores.query_ids) & set(b.scores.query_ids)))
     if not shared:
         ids = " and ".join(f"{side.name} has {some(list(side.scores.query_ids), count=2)}" for side in (a, b))
-        raise InputError(f"the two runs share no scored query ({ids}); check that both use the same query ids")
+        raise CannotDecide(f"the two runs share no scored query ({ids}); check that both use the same query ids")
     primary = PRIMARY if PRIMARY in names and options.measures is None else names[0]
     if options.primary is not None:
         primary = str(Measure.parse(options.primary))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from ringtrue.errors import InputError
@@ -158,6 +159,28 @@ def test_a_table_of_query_doc_id_relevance_is_a_golden_set(put: Put, separator: 
     golden = load(put("judged.csv", "\n".join(row.replace(",", separator) for row in rows)))
     assert [(query.query_id, query.text) for query in golden.queries] == [("late checkout",) * 2, ("pool", "pool")]
     assert golden.qrels.to_dict() == {"late checkout": {"d1": 3, "d2": 0}, "pool": {"7": 1}}
+
+
+@pytest.mark.parametrize("name", ["listed.csv", "listed.parquet"])
+def test_a_table_of_questions_and_documents_without_grades_lists_what_is_relevant(put: Put, tmp_path: Path, name: str) -> None:
+    path = put("listed.csv", "query,doc_id,area\nlate checkout,d1,stay\nlate checkout,d2,stay\npool,7,fun\nrocket,,none\n")
+    if name.endswith("parquet"):
+        source = str(path)
+        path = tmp_path / name
+        duckdb.sql(f"COPY (SELECT * FROM read_csv('{source}', all_varchar = true)) TO '{path}' (FORMAT parquet)")
+    assert load(path).qrels.to_dict() == {"late checkout": {"d1": 1, "d2": 1}, "pool": {"7": 1}, "rocket": {}}
+    assert [query.text for query in load(path).queries] == ["late checkout", "pool", "rocket"]
+    assert validate_file(path).notes[0] == UNGRADED
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["query,doc_id,stars\npool,d1,2\nspa,d2,0\n", "query,doc_id,grade\npool,d1,\n", "query_id,doc_id\nq1,d1\n"],
+    ids=["other name", "empty", "no text"],
+)
+def test_a_table_that_may_lack_its_grades_by_mistake_is_refused(put: Put, text: str) -> None:
+    with pytest.raises(InputError, match="grade"):
+        load(put("slip.csv", text))
 
 
 def test_other_columns_of_a_table_are_named_by_the_user(put: Put, tmp_path: Path) -> None:

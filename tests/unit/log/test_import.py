@@ -446,6 +446,13 @@ def test_the_time_of_a_listed_query_may_be_counted_since_1970(store: Store, tmp_
     assert [row.created_at for row in store.queries()] == ["2026-03-01T12:00:00.000000Z"]
 
 
+def test_a_day_written_as_digits_is_a_day(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text("query,time\nsauna,20260301\n", encoding="utf-8")
+    import_files(store, [path], cleaner=Redactor())
+    assert [row.created_at for row in store.queries()] == ["2026-03-01T00:00:00.000000Z"]
+
+
 def test_searches_of_a_plain_list_are_no_empty_answers(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "asked.txt"
     path.write_text("late checkout\npool\n", encoding="utf-8")

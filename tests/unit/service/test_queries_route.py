@@ -18,7 +18,7 @@ from rest_on_both import keyed as keyed
 from rest_service import problem
 from ringtrue.log.redact import DEPTH
 from ringtrue.service.incoming import EXAMPLES, SentSearch
-from ringtrue.store import LoggedQuery, Store, timestamp
+from ringtrue.store import QUERY_LIST, LoggedQuery, Store, timestamp
 from stores import kind as kind
 from stores import url as url
 
@@ -53,7 +53,21 @@ def test_rows_that_are_refused_as_invalid_are_counted(client: TestClient) -> Non
 
 def test_requests_hold_what_the_log_holds() -> None:
     known = {field.name for field in fields(LoggedQuery)} - {"project"}
-    assert set(SentSearch.model_fields) == known
+    assert set(SentSearch.model_fields) == known | {"result_count"}
+
+
+@ON_ONE
+def test_a_listed_search_can_be_sent_again(client: TestClient) -> None:
+    send(client, [ONE, {"query": "from a list", "tool_name": QUERY_LIST}])
+    listed = ok(client.get("/v1/queries"))["items"]
+    assert [row["result_count"] for row in listed] == [None, 2]
+    assert send(client, listed)["stored"] == 0, "they are there already"
+    again = send(client, [{**row, "query_id": row["query_id"] + "-2"} for row in listed])
+    copies = ok(client.get("/v1/queries"))["items"][:4]
+    assert again["stored"] == 2
+    assert sorted(row["result_count"] or 0 for row in copies) == [0, 0, 2, 2]
+    refused = client.post("/v1/queries", json={**ONE, "result_count": 3})
+    assert "differs from the number of result_ids" in problem(refused)["message"]
 
 
 def test_ids_that_are_numbers_are_kept_as_text_in_searches_feedback_and_judgments(client: TestClient, url: str) -> None:
@@ -95,11 +109,11 @@ def test_everything_that_can_be_logged_comes_back_as_it_was_sent(client: TestCli
         "quality_proxy_score": 0.4, "trace_id": "t", "prompt_id": "p", "retriever": "r", "fallback": "no dense",
         "degraded": True, "mode_override": "bm25", "token_pressure_level": "high", "token_pressure_ratio": 0.9,
         "boost_delta": -0.1, "extraction_count": 3, "flags": {"multi-vector": "on"}, "is_eval_corpus": True,
-        "eval_category": "smoke", "traffic": "test",
+        "eval_category": "smoke", "traffic": "test", "result_count": 2,
     }  # fmt: skip
     assert set(whole) == set(SentSearch.model_fields)
     send(client, whole)
-    assert ok(client.get("/v1/queries/eq_1")) == {**whole, "created_at": "2026-03-01T10:00:00.000000Z", "result_count": 2}
+    assert ok(client.get("/v1/queries/eq_1")) == {**whole, "created_at": "2026-03-01T10:00:00.000000Z"}
 
 
 def test_sent_again_the_first_one_stays(client: TestClient) -> None:

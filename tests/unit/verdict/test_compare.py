@@ -276,7 +276,7 @@ def test_unusable_options_are_named_with_a_cure(options: dict[str, Any], message
 
 def test_nothing_in_common_is_an_error_that_shows_both_sides() -> None:
     old = scored("old", {"RR": [0.1, 0.2]})
-    with pytest.raises(InputError, match=r"share no scored query .*old has q0, q1 and new has mem:0, mem:1"):
+    with pytest.raises(CannotDecide, match=r"share no scored query .*old has q0, q1 and new has mem:0, mem:1"):
         compare(old, scored("new", {"RR": [0.1, 0.2]}, queries=["mem:0", "mem:1"]))
     with pytest.raises(InputError, match=r"share no measure .*old has RR and new has P@5"):
         compare(old, scored("new", {"P@5": [0.1, 0.2]}))

@@ -3,7 +3,8 @@
 Columns: ``query_id, doc_id, grade`` and, if wanted, ``query_text, source, negative, doc_title, doc_text``. The usual other
 names (``query, docid, relevance …``) are understood; ``columns`` maps any others. Without a column of ids a query is known by
 its words. Any other column is metadata: of the query if it has one value per query throughout the table, else (or if it is
-called ``judgment.NAME``) of the judgment. A row without document and grade names a query that has no judgment.
+called ``judgment.NAME``) of the judgment. A row without document and grade names a query that has no judgment. A table of
+questions and documents without a column of grades lists what is relevant.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import datetime
 import decimal
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from ringtrue.records import Document, GoldenSet, Judgment, Query
 REQUIRED = ("query_id", "doc_id", "grade")
 OPTIONAL = ("query_text", "source", "negative", "doc_title", "doc_text")
 OF_JUDGMENT = "judgment."
+RELEVANT = 1
+"""The grade of every row of a table without grades."""
 OTHERS = {
     "query_id": tuple(name for name in QUERY if name != "query"),
     "query_text": ("query", "question"),
@@ -39,6 +42,7 @@ OTHERS = {
 _CONVERT = "say what it is called: ringtrue golden convert {} gold.json --columns {}"
 _WHOLE = re.compile(r"([-+]?\d{1,9})(?:\.0+)?")
 """A whole number; data frames write 2 as 2.0 if the column had an empty cell."""
+_NUMBER = re.compile(r"\s*[-+]?\d+([.,]\d+)?\s*")
 _TRUTH = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 
 
@@ -77,6 +81,7 @@ def _csv_rows(path: Path, complaints: Complaints, mapping: Columns) -> Iterator[
     place = Place(str(path))
     try:
         columns = _named(next(reader), place.on(1), mapping)
+        missing = _ungraded(columns)
         for cells in reader:
             here = place.on(reader.line_num)
             with complaints.about(here):
@@ -85,7 +90,7 @@ def _csv_rows(path: Path, complaints: Complaints, mapping: Columns) -> Iterator[
                 if len(cells) != len(columns):
                     raise here.error(f"{len(cells)} cells under {len(columns)} columns", "quote cells that hold the separator")
                 # An empty cell is no value: CSV cannot tell it from an empty text.
-                yield here, {name: cell for name, cell in zip(columns, cells, strict=True) if cell != ""}
+                yield here, missing | {name: cell for name, cell in zip(columns, cells, strict=True) if cell != ""}
     except csv.Error as problem:
         raise place.on(reader.line_num).error(f"not valid CSV: {problem}", "mend the quotes there") from problem
 
@@ -107,11 +112,15 @@ def _parquet_rows(path: Path, mapping: Columns) -> Iterator[tuple[Place, Record]
                 f"not readable as Parquet ({str(problem).splitlines()[0]:.120})", "write the file again"
             ) from problem
         columns = _named([column[0] for column in answer.description or []], place, mapping)
+        missing = _ungraded(columns)
         for index, cells in enumerate(answer.fetchall()):
-            yield (
-                place.at("row").at(index),
-                {n: _value(c) for n, c in zip(columns, cells, strict=True) if c is not None},
-            )
+            record = missing | {n: _value(c) for n, c in zip(columns, cells, strict=True) if c is not None}
+            yield place.at("row").at(index), record
+
+
+def _ungraded(columns: list[str]) -> Record:
+    """Return what each row of a table without grades holds, to tell it from an empty cell."""
+    return {} if "grade" in columns else {"grade": None}
 
 
 def _value(cell: Any) -> Any:
@@ -153,12 +162,16 @@ def _check_columns(columns: list[str], given: list[str], place: Place) -> None:
         meant = None if name in columns else alike(name, [column for column in columns if column not in (*REQUIRED, *OPTIONAL)])
         if meant is not None:
             raise place.error(f"the column '{meant}' is not known", f"did you mean '{name}'?")
-        if name in REQUIRED and name not in columns and not (name == "query_id" and "query_text" in columns):
-            cure = f"add it, or {_CONVERT.format(place.file, f'{name}=NAME')} (the file has {_listed(given):.200})"
-            raise place.error(f"the column '{name}' is missing", cure)
+        if name in REQUIRED and name not in columns and not (name != "doc_id" and "query_text" in columns):
+            raise _missing(name, given, place)
 
 
-def _listed(names: list[str]) -> str:
+def _missing(name: str, given: Iterable[str], place: Place) -> InputError:
+    cure = f"add it, or {_CONVERT.format(place.file, f'{name}=NAME')} (the file has {_listed(given):.200})"
+    return place.error(f"the column '{name}' is missing", cure)
+
+
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names))
 
 
@@ -168,10 +181,21 @@ def _read(path: Path, complaints: Complaints, rows: Iterator[tuple[Place, Record
         table = [(place, {"query_id": row["query_text"], **row} if "query_text" in row else row) for place, row in table]
     per_query = _constant_columns(record for _, record in table)
     draft = Draft(complaints)
+    _check_ungraded(path, [record for _, record in table])
     for place, record in table:
         with complaints.about(place):
             _read_row(record, place, per_query, draft)
+    draft.note_ungraded(RELEVANT)
     return draft.finish_table(path.stem)
+
+
+def _check_ungraded(path: Path, records: list[Record]) -> None:
+    """Raise InputError if a table without grades has a column of numbers, which may be its grades under another name."""
+    names = dict.fromkeys(name for record in records for name in record if name != "grade")
+    if records and records[0].get("grade", 0) is None:
+        for name in filter(_is_fact, names):
+            if all(_NUMBER.fullmatch(str(record.get(name, ""))) for record in records):
+                raise _missing("grade", names, Place(str(path)))
 
 
 def _constant_columns(records: Iterator[Record]) -> set[str]:
@@ -203,7 +227,7 @@ def _read_row(record: Record, place: Place, per_query: set[str], draft: Draft) -
     elif (known.text, known.negative) != (query.text, query.negative):
         field = "query_text" if known.text != query.text else "negative"
         raise place.at(field).error(f"query '{query_id}' says something else above", "write the same on all its rows")
-    if "doc_id" not in record and "grade" not in record:
+    if "doc_id" not in record and record.get("grade") is None:
         return
     for name in ("doc_id", "grade"):
         if name not in record:
@@ -212,7 +236,9 @@ def _read_row(record: Record, place: Place, per_query: set[str], draft: Draft) -
     details = {name.removeprefix(OF_JUDGMENT): value for name, value in record.items() if name.startswith(OF_JUDGMENT)}
     details |= {name: value for name, value in record.items() if _is_fact(name) and name not in per_query}
     source = _text(record, "source", place) or None
-    draft.add_judgment(Judgment(query_id, doc_id, _grade(record["grade"], place.at("grade")), source, details), place)
+    draft.listed(place, graded=record["grade"] is not None)
+    value = RELEVANT if record["grade"] is None else _grade(record["grade"], place.at("grade"))
+    draft.add_judgment(Judgment(query_id, doc_id, value, source, details), place)
     _read_document(record, doc_id, place, draft)
 
 

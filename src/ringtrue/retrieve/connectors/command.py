@@ -147,10 +147,10 @@ class Command(WritingConnector):
         return self._good(writer._resident(dumps(order, default=str).encode() + b"\n"))
 
     def close(self) -> None:
-        """End the resident process, and that which writes; the next question starts another."""
-        held = self._held()
-        with held.lock:
-            held.end()
+        """End the resident processes, and that which writes; the next question starts another."""
+        for held in [one for one in self.__dict__.values() if isinstance(one, _ProcessHolder) and one.owner == os.getpid()]:
+            with held.lock:
+                held.end()
         writer: Command | None = self.__dict__.pop("_writer", None)
         if writer is not None:
             writer.close()
@@ -165,9 +165,12 @@ class Command(WritingConnector):
         return one_line(redacted(text, self.secrets()))
 
     def _held(self) -> _ProcessHolder:
-        """Return the resident program of this process: after a fork, two processes must not read the answers of one program."""
+        """Return the resident program of this process and kind of traffic.
+
+        After a fork, two processes must not read the answers of one program, and what it logs is marked by its environment.
+        """
         made = _ProcessHolder()
-        held: _ProcessHolder = self.__dict__.setdefault(f"_held_{made.owner}", made)
+        held: _ProcessHolder = self.__dict__.setdefault(f"_held_{made.owner}_{traffic.current()}", made)
         if held is made:
             weakref.finalize(self, held.end)  # also runs when Python ends
         return held

@@ -17,19 +17,19 @@ from ringtrue.service.errors import ERRORS, Refused
 from ringtrue.service.incoming import At
 from ringtrue.service.models import Label, Strict, record_from
 from ringtrue.service.routes.queries import PathName
-from ringtrue.store import ApiKey, timestamp
+from ringtrue.store import MOST_KEY_DAYS, ApiKey, timestamp
 
 router = APIRouter(prefix="/v1/keys", tags=["keys"], responses=ERRORS)
 KEY_DAYS = 90
 """Days that a key made over REST works unless its maker says otherwise; `ringtrue keys create` has the same default."""
 
 
-class NewKey(Strict, examples=[{"name": "hotel app", "scopes": ["write"], "expires_at": "2099-12-31T00:00:00Z"}]):
+class NewKey(Strict, examples=[{"name": "hotel app", "scopes": ["write"]}]):
     """A key to be made, for the project of the caller."""
 
     name: Label = Field(description="Owner or purpose; for reviewers, the name shown.")
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=4)]
-    expires_at: At | None = Field(None, description=f"Expiry; default: {KEY_DAYS} days from now.")
+    expires_at: At | None = Field(None, description=f"Expiry; default: {KEY_DAYS} days from now, {MOST_KEY_DAYS:,} at most.")
 
 
 @router.get("")
