@@ -17,7 +17,7 @@ FORM = re.compile(r"(body|query|path|header)\b")
 WHOLE_FLOAT = re.compile(r"valid integer, not -?\d+(\.0|e\+?\d+)\b", re.IGNORECASE)
 """For a JSON schema 3.0 is an integer; the strict models of this service want 3."""
 BY_RULE = (
-    "since is not before until",
+    "since must be before until",
     "steps of a",
     "cannot read the time",
     "letters of JSON",

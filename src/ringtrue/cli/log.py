@@ -12,7 +12,6 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.options import AGO, UNITS, Json, Since, StoreOptions, StoreUrl, Until, columns_of, command_group, moment
-from ringtrue.cli.store import prune as prune_store
 from ringtrue.errors import InputError, nearest
 from ringtrue.traffic import KINDS, kind_of
 
@@ -225,6 +224,8 @@ def prune(
 
     Example: ringtrue log prune --dry-run
     """
+    from ringtrue.cli.store import prune as prune_store  # another command's module; only this command needs it
+
     prune_store(store=store, archive=archive, dry_run=dry_run, forget=None, json=json)
 
 
