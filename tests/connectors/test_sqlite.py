@@ -18,7 +18,7 @@ import pytest
 from ringtrue.errors import BadAnswer, InputError, MissingInput, TimedOut
 from ringtrue.retrieve.connectors import connect
 from ringtrue.retrieve.connectors.sqlite import Sqlite
-from ringtrue.run.subject import subject_of
+from ringtrue.run import subject_of
 from ringtrue.testing.retrievers import ConnectorSuite, NotPossible
 
 ROWS = [

@@ -17,7 +17,7 @@ from ringtrue.retrieve.connectors.milvus import Milvus
 from ringtrue.retrieve.connectors.qdrant import Qdrant
 from ringtrue.retrieve.encode import encoder
 from ringtrue.run import plant, planted
-from ringtrue.run.plant import plantings
+from ringtrue.run.planting import plantings
 
 PLANT = {"text": "{text}", "company": "{tenant}", "hash": "{source_hash}", "lang": "{metadata.lang}", "all": "{metadata}"}
 

@@ -12,7 +12,7 @@ from ringtrue.errors import InputError
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 from ringtrue.retrieve.connectors.writing import Planted
 from ringtrue.run import plant, planted, remove_planted
-from ringtrue.run.plant import plantings
+from ringtrue.run.planting import plantings
 
 TENANT = "acme"
 DOCUMENTS = (

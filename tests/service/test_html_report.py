@@ -16,7 +16,7 @@ from browser import chromium
 from made import WHEN, answers, evaluation, golden_set
 from ringtrue.records import Document, GoldenSet, Hit, Judgment, Query, Ranking
 from ringtrue.report import Report, html, report_on
-from ringtrue.run.blame import blame
+from ringtrue.run.parts import blame
 from ringtrue.verdict import baseline_of
 
 RESPONSIVE = 1500

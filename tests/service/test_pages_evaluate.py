@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ringtrue.run.evaluator import Watcher
+from ringtrue.run import Watcher
 from ringtrue.service.pages import evaluate
 from service.served import browser, demo_template, demo_url, empty_url, looks, reading, serious
 

@@ -267,7 +267,7 @@ def _check_addresses(job: CiJob, base: CiJob | None = None, folder: Path = Path(
 
 
 def _expressions(asked: Asked) -> list[str]:
-    from ringtrue.run.named import expressions_of, search_named
+    from ringtrue.run import expressions_of, search_named
 
     return [] if asked.python else expressions_of(search_named(asked.retriever, None, asked.route or ()))
 

@@ -14,16 +14,14 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.options import Json, Project
-from ringtrue.cli.search import opened, progress_bar
+from ringtrue.cli.search import opened
 from ringtrue.config import configured_store, store_url
 from ringtrue.errors import UNDECIDED, InputError, RingtrueError
 from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet, Qrels
-    from ringtrue.run import Evaluation, Origin
-    from ringtrue.run.evaluator import Watcher
-    from ringtrue.run.named import Search
+    from ringtrue.run import Evaluation, Origin, Search, Watcher
     from ringtrue.verdict import Verdict
 
 ORDER = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
@@ -81,7 +79,7 @@ class Asked(Named):
 
     def search(self) -> Search:
         """Return the search that is named, ``hybrid`` if none is; raises InputError."""
-        from ringtrue.run.named import search_named
+        from ringtrue.run import search_named
 
         return search_named(self.retriever, self.python, self.route or ())
 
@@ -96,25 +94,18 @@ def evaluated(
     quiet: bool = False,
 ) -> Evaluation:
     """Return the evaluation a user asked for; looks at a held-out part are counted."""
-    from ringtrue.golden import load
     from ringtrue.retrieve import names_documents
-    from ringtrue.run import branch_and_commit, evaluate, usual_measures
-    from ringtrue.run.named import expressions_of, files_matching, index_documents
+    from ringtrue.run import branch_and_commit, evaluate, expressions_of, files_matching, usual_measures
 
     if asked.golden is None:
         raise InputError("no golden set is named; write --golden hotel, or golden = '…' under [eval] in ringtrue.toml")
     search = asked.search()
-    golden = load(asked.golden)
     local = any(names_documents(text) for text in expressions_of(search))
     with marked("evaluation", whole_process=True), watching(quiet=quiet) as watcher, _kept_when_stopped():
         collection = opened(asked.folder) if asked.folder is not None and local else None
-        if collection is None:
-            index_documents(
-                golden, search, chunks=asked.chunk, progress=lambda what, total: progress_bar(what, 0 if quiet else total)
-            )
         found = evaluate(
             search,
-            golden,
+            asked.golden,
             measures=measures or usual_measures(asked.k),
             k=asked.k,
             collection=collection,
@@ -170,7 +161,7 @@ def _kept_when_stopped() -> Iterator[None]:
 @contextmanager
 def watching(*, quiet: bool = False) -> Iterator[Watcher]:
     """Show a bar of the questions asked, on a terminal."""
-    from ringtrue.run.evaluator import Watcher
+    from ringtrue.run import Watcher
 
     if quiet or not sys.stderr.isatty():
         yield Watcher()

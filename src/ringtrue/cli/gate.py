@@ -142,7 +142,7 @@ def _given(context: typer.Context, name: str) -> bool:
 def committed(evaluation: Evaluation, asked: Asked) -> tuple[list[Check], list[str]]:
     """Return what speaks against judging a run that was made earlier, and what could not be checked."""
     from ringtrue.golden import load
-    from ringtrue.run.named import subjects_named
+    from ringtrue.run import subjects_named
     from ringtrue.verdict import committed_checks
 
     folder, search = asked.folder, None

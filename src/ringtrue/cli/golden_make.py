@@ -362,7 +362,7 @@ def _save(golden: GoldenSet, out: Path, *, overwrite: bool) -> Sequence[str]:
 def _give_texts(store: Store, found: Situation, retriever: Retriever | None, project: str) -> int:
     """Give queued pairs the texts that the search answered; return how many pairs of the proposal still have none."""
     from ringtrue.review.queue import ReviewQueue
-    from ringtrue.run.subject import answered_passages
+    from ringtrue.run import answered_passages
 
     queue = ReviewQueue(store, project=project)
     if retriever is not None:

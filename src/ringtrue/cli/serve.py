@@ -12,7 +12,6 @@ import typer
 
 from ringtrue.cli import show
 from ringtrue.cli.options import Project, StoreOptions, StoreUrl, Who, command_group, person
-from ringtrue.cli.search import progress_bar
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.store import MOST_KEY_DAYS
@@ -99,14 +98,11 @@ def _demo(settings: Settings) -> Settings:
 
 
 def _fill(path: Path, project: str) -> None:
-    from ringtrue.golden import load
-    from ringtrue.run.named import index_documents
-    from ringtrue.service.demo import HYBRID, SHIPPED, fill
+    from ringtrue.service.demo import fill
     from ringtrue.store import Store
 
     if not path.exists():
         show.note("indexing the documents of a hotel; the first time their vectors take some seconds")
-        index_documents(load(SHIPPED), HYBRID, progress=progress_bar)
     with Store.open(str(path)) as store:
         fill(store, now=datetime.now(UTC), project=project, tell=show.note)
 

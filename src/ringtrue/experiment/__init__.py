@@ -5,23 +5,44 @@ May not: print or read the clock; dates and times are given. Owner of ``experime
 in the store they are rows of its table.
 """
 
-from ringtrue.experiment.changes import changes as changes, given_change as given_change
-from ringtrue.experiment.effects import Effect as Effect, effects as effects
-from ringtrue.experiment.exchange import read_experiments as read_experiments, write_experiments as write_experiments
-from ringtrue.experiment.judge import describe as describe, experiment_of as experiment_of, judge as judge, open_arm as open_arm
-from ringtrue.experiment.ledger import ExperimentFile as ExperimentFile, Ledger as Ledger, find as find, numbered as numbered
-from ringtrue.experiment.methods import METHODS as METHODS, size as size
+from ringtrue.experiment.judge import (
+    changes as changes,
+    describe as describe,
+    experiment_of as experiment_of,
+    given_change as given_change,
+    judge as judge,
+    open_arm as open_arm,
+)
+from ringtrue.experiment.ledger import (
+    Experiment as Experiment,
+    ExperimentFile as ExperimentFile,
+    ExperimentTable as ExperimentTable,
+    Ledger as Ledger,
+    check_verdict as check_verdict,
+    find as find,
+    numbered as numbered,
+    read_experiments as read_experiments,
+    write_experiments as write_experiments,
+)
 from ringtrue.experiment.outcome import (
+    Effect as Effect,
     HeldOut as HeldOut,
     Overfitting as Overfitting,
     Sweep as Sweep,
     Trial as Trial,
     Tuning as Tuning,
     Undefined as Undefined,
+    effects as effects,
+    tracked as tracked,
 )
-from ringtrue.experiment.record import Experiment as Experiment, check_verdict as check_verdict
-from ringtrue.experiment.space import Space as Space, parameter as parameter
-from ringtrue.experiment.sweep import sweep as sweep
-from ringtrue.experiment.table import ExperimentTable as ExperimentTable
-from ringtrue.experiment.track import tracked as tracked
-from ringtrue.experiment.variants import Variants as Variants
+from ringtrue.experiment.space import (
+    METHODS as METHODS,
+    Choice as Choice,
+    Point as Point,
+    Space as Space,
+    Value as Value,
+    parameter as parameter,
+    size as size,
+)
+from ringtrue.experiment.sweeping import sweep as sweep
+from ringtrue.experiment.trials import Variants as Variants

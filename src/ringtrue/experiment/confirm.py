@@ -39,7 +39,7 @@ def on_tuning(
         gains[:, None], rng=np.random.default_rng(seed), alpha=alpha, correction="none", resamples=resamples
     )[0]
     then = baseline.metrics[measure]
-    missing = Undefined(nowhere(before.values()), nowhere(best.values()), len(before))
+    missing = Undefined(undefined(before.values()), undefined(best.values()), len(before))
     return Tuning(found.n, then, value, value - then, found.p, min(1.0, found.p * max(1, tests)), tests, missing)
 
 
@@ -48,14 +48,14 @@ def on_held_out(baseline: Evaluation, best: Evaluation, measure: str, *, looks: 
     found = compare(baseline, best, measures=[measure], primary=measure, alpha=alpha, seed=seed)
     main = found.measures[measure]
     values = [evaluation.scores.of(measure).tolist() for evaluation in (baseline, best)]
-    missing = Undefined(nowhere(values[0]), nowhere(values[1]), len(values[0]))
+    missing = Undefined(undefined(values[0]), undefined(values[1]), len(values[0]))
     corrected = min(1.0, main.p * looks.claims)
     return HeldOut(
         main.n, main.a, main.b, main.diff, main.p, corrected, found, looks.count, looks.earlier, looks.claims, missing
     )
 
 
-def nowhere(values: Iterable[float]) -> int:
+def undefined(values: Iterable[float]) -> int:
     """Return for how many queries a measure has no value."""
     return sum(math.isnan(value) for value in values)
 
@@ -101,13 +101,12 @@ def overfitting(tuning: Floats, held_out: Floats) -> Overfitting:
 def _welch(gap: float, parts: Sequence[Floats]) -> float:
     if any(len(part) < 2 for part in parts):
         return math.nan
-    errors = [float(part.var(ddof=1)) / len(part) for part in parts]
-    if sum(errors) == 0:
+    if not any(part.std() for part in parts):
         return math.nan if gap > 0 else 1.0  # without any spread nothing says what chance would do
-    from scipy import stats
+    from scipy.stats import ttest_ind_from_stats
 
-    freedom = sum(errors) ** 2 / sum(error**2 / (len(part) - 1) for error, part in zip(errors, parts, strict=True))
-    return float(stats.t.sf(gap / math.sqrt(sum(errors)), freedom))
+    described = [(float(part.mean()), float(part.std(ddof=1)), len(part)) for part in parts]
+    return float(ttest_ind_from_stats(*described[0], *described[1], equal_var=False, alternative="greater").pvalue)
 
 
 def gains(baseline: Evaluation, best: Evaluation, measure: str) -> Floats:
@@ -121,7 +120,7 @@ def outcome_of(found: HeldOut, measure: str, *, alpha: float) -> tuple[Outcome, 
     """Return the outcome of a confirmation, and the same in plain words."""
     numbers = f"{measure} {found.baseline:.4f} → {found.best:.4f} ({found.diff:+.4f}, p = {found.p:.2g})"
     word, on = found.comparison.verdict, f"on {found.n} held-out queries"
-    missing = found.undefined.told(measure, "held-out")
+    missing = found.undefined.sentence(measure, "held-out")
     besides = f"; {missing}" if missing else ""
     if word == "better" and found.undefined.unfair:
         return (

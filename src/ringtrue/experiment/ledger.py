@@ -1,28 +1,146 @@
-"""Where experiments are kept: ``experiments.json``, in the form that the first such files had (X-1).
+"""Experiments, one at a time and where they are kept: ``experiments.json``, a store, and files for others (X-1).
 
 A file is changed under a lock and replaced in one step, so that two processes that add at once lose nothing and a killed one
-leaves the file as it was.
+leaves the file as it was. It has the form that the first such files had.
 """
 
 from __future__ import annotations
 
+import csv
 import fcntl
+import io
 import json
+import math
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
-from ringtrue.experiment.record import Experiment
-from ringtrue.formats.text import Place, read_json, write_whole
+from ringtrue.formats.text import Place, field_of, parse_json, read_json, read_text, usable_id, write_whole
+from ringtrue.store import DEFAULT_PROJECT, StoredExperiment
+
+if TYPE_CHECKING:
+    from ringtrue.store import Store
 
 PATIENCE = 30.0
 """Seconds to wait for another process that writes."""
 _NUMBERED = re.compile(r"exp-(\d+)")
+Decision = Literal["ACCEPTED", "REJECTED", "UNDECIDED"]
+_VERDICT = re.compile(r"(ACCEPTED|REJECTED|UNDECIDED)\s*\((.+)\)\s*", re.DOTALL)
+_TEXTS = {
+    "commit": "commit",
+    "golden_version": "golden",
+    "corpus_hash": "corpus",
+    "run_dir": "run",
+    "baseline": "baseline",
+}
+"""Field in the file → attribute: what an experiment may know beside the six fields that every one has."""
+_GROUPS = ("config_changes", "results")
+_PLAIN = ("id", "date", "description", "verdict", *_TEXTS)
+FIELDS = (*_GROUPS, *_PLAIN)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A change that was tried. ``Experiment.of`` reads one row of ``experiments.json``, ``as_dict`` writes it."""
+
+    id: str
+    """Like ``exp-001``; '' until a ledger has given it one."""
+    date: str
+    """ISO 8601, at least the day."""
+    description: str
+    config_changes: Mapping[str, Any] = field(default_factory=dict)
+    """What was set to what: ``{"chunking.max_tokens": 256}``."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Called ``results`` in the file; nan stands for a value that is not defined."""
+    verdict: str = ""
+    """``ACCEPTED (all metrics improved)``; '' while nobody has decided."""
+    commit: str | None = None
+    """Git commit of the code, with ``-dirty`` where files were changed since."""
+    golden: str | None = None
+    """Exact version of the golden set, like ``hotel-v1.0.0``."""
+    corpus: str | None = None
+    """Hash of the documents that were searched."""
+    run: str | None = None
+    """Folder of the run, from the folder of the experiments' file."""
+    baseline: str | None = None
+    """Run folder or baseline file that it was compared with."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Fields that somebody else wrote; they are kept as they are."""
+
+    @property
+    def decision(self) -> Decision | None:
+        """The first word of the verdict; None where it has another form."""
+        word = self.verdict.split("(")[0].strip()
+        return word if word in ("ACCEPTED", "REJECTED", "UNDECIDED") else None  # type: ignore[return-value]
+
+    @property
+    def reason(self) -> str:
+        """What stands in the brackets of the verdict."""
+        found = _VERDICT.fullmatch(self.verdict)
+        return found[2] if found else ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row of ``experiments.json``; what is not known is left out.
+
+        >>> Experiment("exp-001", "2026-01-04", "wider", {"k": 20}, {"mrr": 0.7}, "REJECTED (slow)").as_dict()["results"]
+        {'mrr': 0.7}
+        """
+        known = {name: getattr(self, attribute) for name, attribute in _TEXTS.items()}
+        return {
+            "id": self.id,
+            "date": self.date,
+            "description": self.description,
+            "config_changes": dict(self.config_changes),
+            "results": {name: None if math.isnan(value) else value for name, value in self.metrics.items()},
+            "verdict": self.verdict,
+            **{name: value for name, value in known.items() if value is not None},
+            **self.extra,
+        }
+
+    @classmethod
+    def of(cls, row: Any, place: Place) -> Experiment:
+        """Return the experiment in a row; raises InputError naming the field, its value and the cure."""
+        if not isinstance(row, dict):
+            raise place.error(f"{row!r:.60} is no experiment", 'write {"id": …, "date": …, "description": …, …}')
+        here = place.at("results")
+        known = {attribute: field_of(row, name, (str, type(None)), place, default=None) for name, attribute in _TEXTS.items()}
+        return cls(
+            id=usable_id(field_of(row, "id", str, place), place.at("id")),
+            date=field_of(row, "date", str, place),
+            description=field_of(row, "description", str, place),
+            config_changes=field_of(row, "config_changes", dict, place, default={}),
+            metrics={name: _number(v, here.at(name)) for name, v in field_of(row, "results", dict, place, default={}).items()},
+            verdict=field_of(row, "verdict", str, place, default=""),
+            **known,
+            # A field of ours that says null stays there as it is: leaving it out would change somebody's file.
+            extra={name: value for name, value in row.items() if name not in FIELDS or (name in _TEXTS and value is None)},
+        )
+
+
+def _number(value: Any, place: Place) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise place.error(f"{value!r:.60} is no number", "write a number, or null where it is not known")
+    return value  # a whole number stays one, so that a file read and written is the same file
+
+
+def check_verdict(text: str) -> str:
+    """Return a verdict that somebody wrote by hand; raises InputError where decision or reason is missing.
+
+    >>> check_verdict("rejected (too slow)")
+    'REJECTED (too slow)'
+    """
+    word, bracket, rest = text.strip().partition("(")
+    written = f"{word.strip().upper()} ({rest.strip()}" if bracket else text.strip()
+    if not _VERDICT.fullmatch(written):
+        raise InputError(f"verdict {text!r:.80} says no decision with a reason; write 'ACCEPTED (why)' or 'REJECTED (why)'")
+    return written
 
 
 class Ledger(Protocol):
@@ -121,15 +239,18 @@ def rows_of(document: Any, place: Place) -> list[tuple[dict[str, Any], Experimen
     """Return the rows of a file as they are, each with the experiment it means; raises InputError with the place."""
     if not isinstance(document, dict) or not isinstance(document.get("experiments"), list):
         raise place.error("holds no experiments", 'write {"experiments": [{"id": "exp-001", …}]}')
-    rows, seen = [], set()
-    for number, row in enumerate(document["experiments"]):
-        here = place.at("experiments").at(number)
-        experiment = Experiment.of(row, here)
-        if experiment.id in seen:
-            raise here.error(f"the id '{experiment.id}' comes twice", "give each experiment its own")
-        seen.add(experiment.id)
-        rows.append((row, experiment))
-    return rows
+    here = place.at("experiments")
+    return _experiments((here.at(number), row) for number, row in enumerate(document["experiments"]))
+
+
+def _experiments(rows: Iterable[tuple[Place, dict[str, Any]]]) -> list[tuple[dict[str, Any], Experiment]]:
+    found: dict[str, tuple[dict[str, Any], Experiment]] = {}
+    for place, row in rows:
+        experiment = Experiment.of(row, place)
+        if experiment.id in found:
+            raise place.error(f"the id '{experiment.id}' comes twice", "give each experiment its own")
+        found[experiment.id] = row, experiment
+    return list(found.values())
 
 
 def write_document(document: dict[str, Any], path: Path) -> None:
@@ -139,3 +260,104 @@ def write_document(document: dict[str, Any], path: Path) -> None:
     except (TypeError, ValueError) as problem:
         raise InputError(f"{path}: cannot be written, {problem}; keep only texts, finite numbers, lists and objects") from None
     write_whole(text, path)
+
+
+@dataclass(frozen=True)
+class ExperimentTable:
+    """Experiments of one project in a store; each is kept as its row in ``experiments.json`` would be."""
+
+    store: Store
+    now: str
+    """When experiments are added, ISO 8601."""
+    project: str = DEFAULT_PROJECT
+
+    def all(self) -> tuple[Experiment, ...]:
+        """Return every experiment, oldest first."""
+        return _stored(self.store.experiments(project=self.project))
+
+    def add(self, experiments: Iterable[Experiment]) -> tuple[Experiment, ...]:
+        """Keep experiments, and return them with the ids they got; raises InputError for an id that is taken."""
+        given = tuple(experiments)
+
+        def rows(taken: Sequence[str]) -> list[StoredExperiment]:
+            named = numbered(given, taken)
+            return [StoredExperiment(one.id, one.description, one.as_dict(), self.now, self.project) for one in named]
+
+        return _stored(self.store.add_experiments(rows, project=self.project))
+
+
+def _stored(rows: Iterable[StoredExperiment]) -> tuple[Experiment, ...]:
+    return tuple(Experiment.of(row.content, Place(f"experiment {row.experiment_id}")) for row in rows)
+
+
+# Files for others. A CSV has one column for each changed setting (``config_changes.chunking.max_tokens``) and measure
+# (``results.recall_at_5``). A cell is a plain text or a JSON value; a text that would read as a JSON value is written in
+# quotes, so that nothing changes on the way there and back.
+
+
+def read_experiments(path: Path) -> tuple[Experiment, ...]:
+    """Return the experiments in a .json or .csv file; raises InputError with the place of what cannot be read."""
+    place = Place(str(path))
+    rows = _experiments(_csv_rows(path, place)) if _is_csv(path) else rows_of(read_json(path), place)
+    return tuple(experiment for _, experiment in rows)
+
+
+def write_experiments(experiments: Iterable[Experiment], path: Path) -> None:
+    """Write experiments as .json (in the form of ``experiments.json``) or .csv; raises InputError for another ending."""
+    rows = [experiment.as_dict() for experiment in experiments]
+    if _is_csv(path):
+        write_whole(_as_csv(rows), path)
+    else:
+        write_document({"experiments": rows}, path)
+
+
+def _is_csv(path: Path) -> bool:
+    if path.suffix.lower() not in (".json", ".csv"):
+        raise InputError(f"{path}: the ending names no form for experiments; name the file .json or .csv")
+    return path.suffix.lower() == ".csv"
+
+
+def _as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+    table = []
+    for row in rows:
+        groups = {name: row[name] for name in _GROUPS} | {"extra": {name: row[name] for name in row if name not in FIELDS}}
+        cells = {f"{group}.{name}": _cell(value) for group, values in groups.items() for name, value in values.items()}
+        table.append({name: row[name] for name in _PLAIN if name in row} | cells)
+    inner = dict.fromkeys(name for cells in table for name in cells if name not in _PLAIN)
+    columns = [*_PLAIN, *sorted(inner, key=lambda name: (*_GROUPS, "extra").index(name.partition(".")[0]))]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table)
+    return text.getvalue()
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) and value and _value(value) == value else json.dumps(value, ensure_ascii=False)
+
+
+def _value(cell: str) -> Any:
+    try:
+        return parse_json(cell, Place(""))
+    except InputError:
+        return cell
+
+
+def _csv_rows(path: Path, place: Place) -> Iterator[tuple[Place, dict[str, Any]]]:
+    table = csv.reader(io.StringIO(read_text(path), newline=""))
+    header = next(table, [])
+    for name in header:
+        if name not in _PLAIN and name.partition(".")[0] not in (*_GROUPS, "extra"):
+            raise place.on(1).error(f"there is no column '{name}'", "call it results.NAME, config_changes.NAME or extra.NAME")
+    for cells in filter(any, table):
+        here = place.on(table.line_num)
+        if len(cells) != len(header):
+            raise here.error(f"the row has {len(cells)} cells, the header {len(header)}", "quote texts that hold commas")
+        row: dict[str, Any] = {"config_changes": {}, "results": {}}
+        for name, cell in zip(header, cells, strict=True):
+            group, _, inner = name.partition(".")
+            if name in _PLAIN and (cell or name in ("date", "description", "verdict")):  # other empty cells are not known
+                row[name] = cell
+            elif cell and inner:
+                (row if group == "extra" else row[group])[inner] = _value(cell)
+        yield here, row

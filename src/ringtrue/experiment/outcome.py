@@ -1,16 +1,26 @@
-"""What a sweep found, as frozen values."""
+"""What a sweep found, as frozen values; how each parameter moved the measure; and every trial as an experiment (X-1)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Literal
 
-from ringtrue.experiment.space import Point, Space, Value
+import numpy as np
+
+from ringtrue.experiment.judge import describe
+from ringtrue.experiment.ledger import Experiment
+from ringtrue.experiment.space import Parameter, Point, Space, Value
 from ringtrue.measures import Measure
+from ringtrue.stats import paired_t
 from ringtrue.verdict import Comparison
 
 Outcome = Literal["confirmed", "worse", "not enough evidence", "baseline"]
+BINS = 6
+"""Groups of neighbouring values that a range with many is shown in."""
+_WORDS = {"confirmed": "ACCEPTED", "worse": "REJECTED", "not enough evidence": "UNDECIDED"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ class Undefined:
         """True where the best leaves more queries out of its mean than the baseline: the hard ones may be among them."""
         return self.best > self.baseline
 
-    def told(self, measure: str, part: str) -> str:
+    def sentence(self, measure: str, part: str) -> str:
         """Return the same in plain words; empty where every query has a value on both sides."""
         if not self.baseline and not self.best:
             return ""
@@ -148,3 +158,90 @@ class Sweep:
     def lower_is_better(self) -> bool:
         """True where the best trial is the one with the lowest value."""
         return Measure.parse(self.measure).definition.lower_is_better
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The trials at one value of a parameter, or between two."""
+
+    label: str
+    trials: int
+    mean: float
+    """Over all that the other parameters did meanwhile."""
+    best: float
+    low: float
+    high: float
+    """What the mean may be by chance: the 95 % interval of its distance from the mean of all trials, over the same queries."""
+
+
+def effects(sweep: Sweep) -> dict[str, tuple[Effect, ...]]:
+    """Return for every parameter what was reached at its values, in their order."""
+    up = -1 if sweep.lower_is_better else 1
+    return {one.name: _of(one, sweep.trials, up) for one in sweep.space.parameters}
+
+
+def _of(parameter: Parameter, trials: Sequence[Trial], up: int) -> tuple[Effect, ...]:
+    values = dict.fromkeys(trial.values[parameter.name] for trial in trials)
+    numbers = [value for value in values if isinstance(value, int | float)]
+    if len(numbers) < len(values):
+        groups = [[value] for value in values]
+    elif len(numbers) <= 2 * BINS:
+        groups = [[value] for value in sorted(numbers)]
+    else:
+        groups = [part.tolist() for part in np.array_split(np.array(sorted(numbers), object), BINS)]
+    found = []
+    for group in groups:
+        members = [trial for trial in trials if trial.values[parameter.name] in group]
+        reached = [trial.value for trial in members]
+        label = f"{group[0]}" if len(group) == 1 else f"{group[0]} … {group[-1]}"
+        mean, best = float(np.mean(reached)), up * max(up * value for value in reached)
+        low, high = _noise(members, trials, mean)
+        found.append(Effect(label, len(reached), mean, best, low, high))
+    return tuple(found)
+
+
+def _noise(members: Sequence[Trial], trials: Sequence[Trial], mean: float) -> tuple[float, float]:
+    """Return the interval around a mean, nan where too few queries tell; pairing by query takes out that some are harder."""
+    queries = [query for query in trials[0].per_query if all(query in trial.per_query for trial in trials)]
+    if len(queries) < 2:
+        return math.nan, math.nan
+    here, everywhere = (
+        np.mean([[trial.per_query[query] for query in queries] for trial in group], axis=0) for group in (members, trials)
+    )
+    test = paired_t(here - everywhere)
+    reach = float(test.high[0] - test.mean[0])
+    return mean - reach, mean + reach
+
+
+def tracked(sweep: Sweep, *, on: date, commit: str | None = None) -> tuple[Experiment, ...]:
+    """Return the trials as experiments without ids, in the order they were made; the results are those on tuning queries."""
+    return tuple(_experiment(sweep, trial, on, commit) for trial in sorted(sweep.trials, key=lambda trial: trial.number))
+
+
+def _experiment(sweep: Sweep, trial: Trial, on: date, commit: str | None) -> Experiment:
+    point = trial.point
+    extra = {"sweep": {"trial": trial.number, "of": len(sweep.trials), "method": sweep.method, "retriever": point.retriever}}
+    if point.chunks is not None:
+        extra["sweep"]["chunks"] = point.chunks
+    return Experiment(
+        "",
+        on.isoformat(),
+        f"sweep, trial {trial.number} of {len(sweep.trials)}: {describe(trial.values)}",
+        dict(trial.values),
+        {sweep.measure: trial.value},
+        _verdict(sweep, trial),
+        commit=commit,
+        golden=sweep.golden,
+        corpus=sweep.corpus,
+        baseline=sweep.baseline.retriever,
+        extra=extra,
+    )
+
+
+def _verdict(sweep: Sweep, trial: Trial) -> str:
+    if sweep.best is None:
+        return f"REJECTED (not better than the baseline's {sweep.measure} of {sweep.tuning.baseline:.4f} on the tuning queries)"
+    if trial is sweep.best:
+        return f"{_WORDS[sweep.outcome]} ({sweep.sentence})"
+    reached = f"trial {sweep.best.number} reached {sweep.measure} {sweep.best.value:.4f}"
+    return f"REJECTED ({reached} on the tuning queries, this one {trial.value:.4f})"

@@ -457,7 +457,7 @@ def log_folder(store: Store | str | Path | None = None) -> Path | None:
 def _identity(retriever: Any) -> str:
     """Return what tells a retriever from others: its whole expression, or its name with a hash of its code and settings."""
     from ringtrue.retrieve import expression_of
-    from ringtrue.run.subject import subject_of
+    from ringtrue.run import subject_of
 
     if (text := expression_of(retriever)) is not None:
         return text

@@ -2,7 +2,7 @@
 
 Pure and columnar: no files, no printing, no randomness. What a measure *is* stands in ``definition`` (one table), how the
 ranked ones are computed in ``ranked``, those that read whole answers in ``lists``; ``align`` joins run and judgments once
-for all of them; ``score`` applies the policies of M-3; ``diagnostics`` and ``memory`` hold the figures that describe many
+for all of them; ``scoring`` applies the policies of M-3; ``diagnostics`` and ``memory`` hold the figures that describe many
 answers at once (M-8, M-9).
 """
 
@@ -37,5 +37,13 @@ from ringtrue.measures.memory import (
     personalisation_lift as personalisation_lift,
     risk_coverage as risk_coverage,
 )
-from ringtrue.measures.score import as_qrels as as_qrels, as_run as as_run, check_documents as check_documents, score as score
-from ringtrue.measures.scores import Counted as Counted, Scores as Scores, Summary as Summary
+from ringtrue.measures.scoring import (
+    Counted as Counted,
+    Scores as Scores,
+    Summary as Summary,
+    as_qrels as as_qrels,
+    as_run as as_run,
+    average as average,
+    check_documents as check_documents,
+    score as score,
+)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtrue.errors import InputError
-from ringtrue.measures.score import Answers, Judgments, as_run, score
+from ringtrue.measures.scoring import Answers, Judgments, as_run, score
 from ringtrue.records import Floats, GoldenSet
 
 

@@ -3,7 +3,6 @@
 May not: judge, print. The retriever that is asked is the very object that serves live queries (E-6).
 """
 
-from ringtrue.run.blame import relevant_total as relevant_total, waterfall as waterfall
 from ringtrue.run.commit import branch_and_commit as branch_and_commit, commit_of as commit_of
 from ringtrue.run.evaluation import (
     DEFAULT_MEASURES as DEFAULT_MEASURES,
@@ -18,6 +17,7 @@ from ringtrue.run.evaluation import (
     usual_measures as usual_measures,
 )
 from ringtrue.run.evaluator import (
+    Watcher as Watcher,
     evaluate as evaluate,
     fingerprint as fingerprint,
     intervals_of as intervals_of,
@@ -26,23 +26,36 @@ from ringtrue.run.evaluator import (
 from ringtrue.run.figures import FIGURES as FIGURES
 from ringtrue.run.folder import (
     RUNS as RUNS,
+    new_run_folder as new_run_folder,
+    newest_run as newest_run,
+    numbered as numbered,
     open_run as open_run,
     packed as packed,
     run_folder as run_folder,
     save as save,
     unpacked as unpacked,
-)
-from ringtrue.run.places import (
-    new_run_folder as new_run_folder,
-    newest_run as newest_run,
-    numbered as numbered,
     write_new as write_new,
 )
-from ringtrue.run.plant import (
+from ringtrue.run.named import (
+    Search as Search,
+    expressions_of as expressions_of,
+    files_matching as files_matching,
+    search_named as search_named,
+    subjects_named as subjects_named,
+)
+from ringtrue.run.parts import relevant_total as relevant_total, waterfall as waterfall
+from ringtrue.run.planting import (
     PartlyPlanted as PartlyPlanted,
     Planting as Planting,
     plant as plant,
     planted as planted,
     remove_planted as remove_planted,
 )
-from ringtrue.run.subject import code_hash as code_hash, corpus_of as corpus_of
+from ringtrue.run.subject import (
+    Routed as Routed,
+    Subject as Subject,
+    answered_passages as answered_passages,
+    code_hash as code_hash,
+    corpus_of as corpus_of,
+    subject_of as subject_of,
+)

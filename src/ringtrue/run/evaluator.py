@@ -27,14 +27,12 @@ from ringtrue.retrieve import Collection, Retriever, indexes_of
 from ringtrue.retrieve.expression import Source
 from ringtrue.run import preconditions
 from ringtrue.run.ask import Answer, Question, ask_all
-from ringtrue.run.blame import blame, relevant_total
-from ringtrue.run.cache import Cache, key_of
-from ringtrue.run.components import components as components_of
+from ringtrue.run.cache import AnswerJournal, ResultCache, key_of
 from ringtrue.run.evaluation import DEFAULT_MEASURES, Component, Evaluation, Origin, Setup
-from ringtrue.run.figures import figures_of, session_lift
+from ringtrue.run.figures import Failed, about_chunks, figures_of, how_answered, misspelt, session_lift
 from ringtrue.run.ids import mapped, mapping, unmapping
-from ringtrue.run.journal import Journal
-from ringtrue.run.notes import Failed, about_chunks, how_answered, misspelt
+from ringtrue.run.parts import blame, relevant_total
+from ringtrue.run.parts import components as components_of
 from ringtrue.run.subject import DEEP, SHALLOW, Routed, Subject, code_hash, corpus_of, subject_of
 
 Split = Literal["all", "tuning", "held_out"]
@@ -144,7 +142,7 @@ def evaluate(
             "told": [components, blame_at],
         }
     )
-    kept = Cache(cache_folder() / "evaluations")
+    kept = ResultCache(cache_folder() / "evaluations")
     # A function that maps ids is out of sight like any other code of the user's.
     cacheable = cache and subjects.complete and not callable(ids)
     if cacheable and (found := kept.get(key)) is not None:
@@ -155,7 +153,7 @@ def evaluate(
     timed = not any(one.replays for one in subjects.all)
     if warmup and timed:
         _warm_up(questions[:warmup], timeout)
-    journal = Journal(kept.folder / f"{key}.answers.jsonl")
+    journal = AnswerJournal(kept.folder / f"{key}.answers.jsonl")
     before = journal.read() if resume or cacheable else {}
     open_ = [question for question in questions if question.query_id not in before]
     told.start("searching", len(questions))

@@ -6,15 +6,13 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
 
 from ringtrue.config import cache_folder
 from ringtrue.errors import InputError
 from ringtrue.golden import load
-from ringtrue.records import GoldenSet
-from ringtrue.retrieve import Collection, as_expression, build, indexes_of, names_documents
+from ringtrue.retrieve import Collection, as_expression
 from ringtrue.run.subject import Routed, corpus_of, subject_of
 
 Search = str | Callable[..., Any] | Mapping[str, str]
@@ -98,22 +96,6 @@ def files_matching(patterns: Sequence[str]) -> list[Path]:
             raise InputError(f"--watch {pattern!r} matches no file; write it from the current folder, like 'search/*.py'")
         files |= dict.fromkeys(found)
     return list(files)
-
-
-def index_documents(
-    golden: GoldenSet,
-    search: Search,
-    *,
-    chunks: str | None = None,
-    progress: Callable[[str, int], AbstractContextManager[Callable[[int], None] | None]],
-) -> None:
-    """Index a set's own documents for a search, each index under the progress bar that ``progress`` opens for it."""
-    texts = [text for text in expressions_of(search) if names_documents(text)]
-    if texts and golden.documents:
-        collection = corpus_of(golden, cache_folder() / "corpora", chunks=chunks)
-        for index in (index for text in texts for index in indexes_of(build(text, collection))):
-            with progress(f"indexing {index.folder.name.split('-')[0]}", index.pending()) as step:
-                index.ready(progress=step)
 
 
 def subjects_named(

@@ -20,7 +20,7 @@ from ringtrue.service.errors import Refused, refused
 from ringtrue.store import StoredJob, timestamp
 
 if TYPE_CHECKING:
-    from ringtrue.run.evaluator import Watcher
+    from ringtrue.run import Watcher
     from ringtrue.store import Store
 
 MOST_WAITING = 20
@@ -86,7 +86,7 @@ class JobProgress:
 
     def watcher(self) -> Watcher:
         """Return who an evaluation tells how it goes."""
-        from ringtrue.run.evaluator import Watcher
+        from ringtrue.run import Watcher
 
         return Watcher(start=self.start, step=self.step)
 

@@ -29,8 +29,7 @@ from ringtrue.retrieve import (
     names_documents,
     observing,
 )
-from ringtrue.run import corpus_of
-from ringtrue.run.subject import Subject, subject_of
+from ringtrue.run import Subject, corpus_of, subject_of
 from ringtrue.service.errors import Refused
 from ringtrue.service.settings import Settings
 

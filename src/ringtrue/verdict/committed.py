@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from ringtrue.golden import content_hash, split
 from ringtrue.records import GoldenSet
-from ringtrue.run import Evaluation
-from ringtrue.run.subject import Routed
+from ringtrue.run import Evaluation, Routed
 from ringtrue.verdict.records import Check
 
 UNNAMED = "cannot check that this run is of the current {what}: none is configured; set `{key}` under [eval] in ringtrue.toml"

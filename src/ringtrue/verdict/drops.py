@@ -10,8 +10,7 @@ from itertools import chain
 
 import numpy as np
 
-from ringtrue.measures import Measure, latency
-from ringtrue.measures.scores import average
+from ringtrue.measures import Measure, average, latency
 from ringtrue.records import Floats
 from ringtrue.run import Evaluation
 from ringtrue.stats import PercentileGrowth, fewest_queries, percentile_growth

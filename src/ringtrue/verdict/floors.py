@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from ringtrue.errors import nearest
-from ringtrue.measures import Measure
-from ringtrue.measures.scores import average
+from ringtrue.measures import Measure, average
 from ringtrue.run import Evaluation
 from ringtrue.verdict.policy import LATENCY_ANSWERS, Policy, split_slice
 from ringtrue.verdict.reachable import reachable

@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from ringtrue.errors import CannotDecide
-from ringtrue.measures import Measure, Scores, score
-from ringtrue.measures.scores import average
+from ringtrue.measures import Measure, Scores, average, score
 from ringtrue.records import Floats, GoldenSet, Hit, Judgment, Ranking
 from ringtrue.run import Evaluation
 

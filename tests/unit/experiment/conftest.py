@@ -86,4 +86,4 @@ def noise_documents(noise: Callable[[int], GoldenSet], tmp_path_factory: pytest.
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results of other tests must not answer for this one; writing them would take half of the time."""
     monkeypatch.setenv("RINGTRUE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("ringtrue.run.cache.Cache.put", lambda self, key, evaluation: None)
+    monkeypatch.setattr("ringtrue.run.cache.ResultCache.put", lambda self, key, evaluation: None)

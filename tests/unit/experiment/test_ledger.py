@@ -106,8 +106,7 @@ def test_x1_an_undefined_result_is_null_and_never_zero(tmp_path) -> None:
 def test_x1_two_processes_that_add_at_once_lose_nothing(tmp_path) -> None:
     path = tmp_path / "experiments.json"
     code = (
-        "import sys; from pathlib import Path; from ringtrue.experiment.ledger import ExperimentFile; "
-        "from ringtrue.experiment.record import Experiment\n"
+        "import sys; from pathlib import Path; from ringtrue.experiment import Experiment, ExperimentFile\n"
         "for n in range(8): ExperimentFile(Path(sys.argv[1])).add([Experiment('', '2026-01-06', f'{sys.argv[2]}-{n}')])"
     )
     writers = [subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in ("a", "b", "c")]

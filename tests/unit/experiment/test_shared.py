@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from ringtrue.experiment import Variants
-from ringtrue.experiment.shared import Memory
+from ringtrue.experiment.trials import AnswerMemory
 from ringtrue.records import Document, Hit
 from ringtrue.retrieve import Collection, build, search_many
 from ringtrue.retrieve.channels.bm25 import Bm25
@@ -41,7 +41,7 @@ def _scored(answers) -> list:
 
 @pytest.mark.parametrize("tail", ["", " >> top(5)", " >> threshold(relative=0.5)"])
 def test_x2_shared_lists_give_the_same_answers(planted_documents, tail) -> None:
-    memory = Memory()
+    memory = AnswerMemory()
     for rule in ("rrf(bm25, fts5(title=5), k=1)", "weighted(rrf(bm25, fts5), fts5(title=5), w=[2, 1], norm='z')", "bm25"):
         for _ in range(2):
             mine = memory.build(rule + tail, planted_documents).search_many(TEXTS, k=10)
@@ -51,7 +51,7 @@ def test_x2_shared_lists_give_the_same_answers(planted_documents, tail) -> None:
 
 
 def test_x2_every_channel_is_asked_once_per_query_over_all_trials(planted_documents, asked) -> None:
-    memory = Memory()
+    memory = AnswerMemory()
     for k in (1, 10, 60):
         for name in ("rrf", "weighted"):
             option = f"k={k}" if name == "rrf" else f"w=[{k}, 1]"
@@ -63,7 +63,7 @@ def test_x2_every_channel_is_asked_once_per_query_over_all_trials(planted_docume
 
 
 def test_x2_what_decides_a_list_is_part_of_what_it_is_remembered_by(planted_documents, asked, tmp_path) -> None:
-    memory = Memory()
+    memory = AnswerMemory()
 
     def ask(text: str, documents=planted_documents, **options) -> list:
         return [hit.doc_id for hit in memory.build(text, documents).search("word1", **{"k": 10, **options})]
@@ -84,7 +84,7 @@ def test_x2_what_decides_a_list_is_part_of_what_it_is_remembered_by(planted_docu
 
 
 def test_x2_memory_is_bounded_and_forgets_the_oldest_channel(planted_documents) -> None:
-    memory = Memory(most=30)
+    memory = AnswerMemory(most=30)
     for title in (1, 2, 3, 4):
         memory.build(f"bm25(title={title})", planted_documents).search_many(TEXTS, k=10)
         assert memory.hits <= 30
@@ -113,7 +113,7 @@ def test_x2_the_same_hits_are_reranked_once(planted_documents, monkeypatch) -> N
 
     monkeypatch.setattr("ringtrue.retrieve.rerank.CrossEncoder", Backwards)
     assert CrossEncoder is not Backwards
-    memory = Memory()
+    memory = AnswerMemory()
     for cut in (1, 2, 5):
         memory.build(f"bm25 >> rerank('m') >> top({cut})", planted_documents).search_many(TEXTS, k=10)
     assert sorted(reranked) == sorted(TEXTS)

@@ -10,7 +10,7 @@ import pytest
 
 from ringtrue.errors import InputError, MissingInput, SpecError
 from ringtrue.experiment import Space, parameter
-from ringtrue.experiment.methods import size, walk
+from ringtrue.experiment.space import size, walk
 from ringtrue.extras import install_command
 
 

@@ -229,7 +229,7 @@ def test_x2_an_interrupted_sweep_goes_on_where_it_ended(planted_sweep, tmp_path,
     with pytest.raises(KeyboardInterrupt):
         planted_sweep(space, progress=stop, **options)
     (journal,) = (tmp_path / "journal").iterdir()
-    assert len(journal.read_text().splitlines()) == 5
+    assert len([line for line in journal.read_text().splitlines() if line]) == 5
     with journal.open("a") as file:
         file.write('{"fingerprint": "torn')  # as a killed process leaves it
     resumed = planted_sweep(space, **options)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ringtrue.errors import InputError
-from ringtrue.measures.score import as_qrels, as_run
+from ringtrue.measures import as_qrels, as_run
 from ringtrue.records import Hit, Qrels, Ranking, Run
 
 

@@ -13,8 +13,8 @@ from ringtrue.records import Document, GoldenSet, Hit, Judgment, Query, Ranking,
 from ringtrue.retrieve import Collection, Fusion, Seen, Staged, build, fuse, observing
 from ringtrue.retrieve.protocol import from_channel
 from ringtrue.retrieve.stages import Recency, Threshold, Tier, Top
-from ringtrue.run.blame import blame, relevant_total, waterfall
 from ringtrue.run.evaluation import Loss
+from ringtrue.run.parts import blame, relevant_total, waterfall
 
 
 class Fixed:

@@ -16,7 +16,7 @@ from ringtrue.records import Document, GoldenSet
 from ringtrue.retrieve import Collection
 from ringtrue.retrieve.channels.bm25 import Bm25
 from ringtrue.run import evaluate, evaluator
-from ringtrue.run.cache import Cache
+from ringtrue.run.cache import AnswerJournal, ResultCache
 
 MEASURES = ["nDCG@5", "RR"]
 
@@ -139,7 +139,7 @@ def test_a_damaged_entry_is_a_miss(golden: GoldenSet, collection: Collection, ow
 
 
 def test_the_oldest_results_go_when_there_are_too_many(tmp_path: Path) -> None:
-    cache = Cache(tmp_path, limit=1)
+    cache = ResultCache(tmp_path, limit=1)
     for number in range(3):
         cache.put(f"key{number}", evaluation(golden_set(3)))
     assert [item.name for item in tmp_path.iterdir()] == ["key2"]  # the newest stays whatever its size
@@ -180,9 +180,8 @@ def test_an_interrupted_evaluation_goes_on_where_it_stopped(
 def test_a_line_cut_off_by_a_crash_is_asked_again(tmp_path: Path) -> None:
     from ringtrue.records import Hit, Ranking
     from ringtrue.run.ask import Answer
-    from ringtrue.run.journal import Journal
 
-    journal = Journal(tmp_path / "answers.jsonl")
+    journal = AnswerJournal(tmp_path / "answers.jsonl")
 
     def interrupted() -> None:
         with journal.writing() as note:
@@ -261,9 +260,8 @@ def test_trap_15_other_weights_of_a_reranker_are_another_result(
 def test_a_damaged_journal_is_asked_again(tmp_path: Path, line: bytes) -> None:
     from ringtrue.records import Hit, Ranking
     from ringtrue.run.ask import Answer
-    from ringtrue.run.journal import Journal
 
-    journal = Journal(tmp_path / "answers.jsonl")
+    journal = AnswerJournal(tmp_path / "answers.jsonl")
     journal.file.write_bytes(line + b"\n")
     with journal.writing() as note:
         note(Answer(Ranking("q1", (Hit("pool", 1.0),), 3.0)))

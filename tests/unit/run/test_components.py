@@ -14,7 +14,7 @@ from ringtrue.records import Document, GoldenSet, Hit, Judgment, Query, Ranking
 from ringtrue.retrieve import Collection, Fusion, Seen, Staged, build, fuse, observing
 from ringtrue.retrieve.protocol import from_channel
 from ringtrue.retrieve.stages import Top
-from ringtrue.run.components import component_rankings, components
+from ringtrue.run.parts import component_rankings, components
 
 K = 3
 MEASURES = ["RR", "R@3"]

@@ -18,7 +18,7 @@ from ringtrue.golden import load
 from ringtrue.records import Document, Hit
 from ringtrue.retrieve.connectors.writing import Mark, Planted
 from ringtrue.run import PartlyPlanted, plant, planted, remove_planted
-from ringtrue.run.plant import BATCH, id_pattern, plantings
+from ringtrue.run.planting import BATCH, id_pattern, plantings
 
 SET = golden_set(queries=5, documents=200)
 

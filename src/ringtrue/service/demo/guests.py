@@ -16,7 +16,7 @@ from ringtrue.log.capture import Answered, read_answer, stages_of
 from ringtrue.records import GoldenSet
 from ringtrue.retrieve import Collection, observing
 from ringtrue.rollout import is_on
-from ringtrue.run.subject import subject_of
+from ringtrue.run import subject_of
 from ringtrue.service.demo.hotel import BM25, Hotel
 from ringtrue.store import FeedbackEvent, LoggedQuery, timestamp
 

@@ -27,8 +27,7 @@ from ringtrue.verdict import Check, Verdict, with_checks
 from ringtrue.verdict import gate as gate_evaluation
 
 if TYPE_CHECKING:
-    from ringtrue.run import Evaluation
-    from ringtrue.run.evaluator import Watcher
+    from ringtrue.run import Evaluation, Watcher
     from ringtrue.service.auth import Caller
     from ringtrue.service.context import Service
     from ringtrue.verdict import Policy

@@ -27,7 +27,7 @@ from ringtrue.service.work.retrievers import admitted, only
 
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet
-    from ringtrue.run.evaluator import Watcher
+    from ringtrue.run import Watcher
     from ringtrue.service.auth import Caller
     from ringtrue.service.context import Service
     from ringtrue.store import StoredResult

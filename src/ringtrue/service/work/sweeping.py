@@ -10,8 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from ringtrue.errors import MissingInput, RingtrueError
-from ringtrue.experiment import Effect, Experiment, Sweep, Trial, effects
-from ringtrue.experiment.space import Choice, Point, Value
+from ringtrue.experiment import Choice, Effect, Experiment, Point, Sweep, Trial, Value, effects
 from ringtrue.formats.text import Place
 from ringtrue.measures import Measure
 from ringtrue.retrieve import canonical
