@@ -102,7 +102,7 @@ def _format_for(out: Path, said: str | None) -> str | None:
     """Return the format to write: what was said, else that of the JSON lines there or the seed's; None goes by the ending."""
     if said is not None or out.suffix != ".jsonl":
         return said
-    from ringtrue.golden.formats.detect import detect
+    from ringtrue.golden.formats import detect
 
     return detect(out)[0] if out.exists() else "gold-jsonl"
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
-import re
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
@@ -19,7 +17,7 @@ from pathlib import Path
 
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.formats import table, trec
-from ringtrue.formats.text import STDIN, Place as Place, encoded, one_line, read_bytes, read_jsonl, write_text
+from ringtrue.formats.text import STDIN, Place as Place, encoded, one_line, read_bytes, read_jsonl, write_text, yaml_text
 from ringtrue.records import Qrels, Run
 
 KINDS = ("trec", "tsv", "csv", "parquet", "json", "jsonl", "yaml")
@@ -203,19 +201,5 @@ def _write_document(value: object, path: Path, kind: str) -> None:
         text = json.dumps(value, ensure_ascii=False, indent=1) + "\n"
     else:
         encoded(json.dumps(value, ensure_ascii=False), path)  # YAML would write half of a pair, and no reader take it back
-        text = _yaml(value)
+        text = yaml_text(value)
     write_text(text, path)
-
-
-def _yaml(value: object) -> str:
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """Quotes the line breaks of other scripts, which PyYAML writes as they are and reads back as blanks."""
-
-        def represent_text(self, text: str) -> yaml.ScalarNode:
-            style = '"' if re.search("[\x85\u2028\u2029]", text) else None
-            return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-    Dumper.add_representer(str, Dumper.represent_text)
-    return str(yaml.dump(value, Dumper=Dumper, allow_unicode=True, sort_keys=False, width=math.inf))

@@ -10,7 +10,7 @@ import re
 import secrets
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -297,25 +297,53 @@ def read_yaml(path: str | Path) -> Any:
         raise place.error("the YAML is nested too deeply", "flatten it") from None
 
 
+def yaml_text(value: Any) -> str:
+    """Return a value as YAML without anchors, which ``read_yaml`` refuses."""
+    import yaml  # costs 20 ms that no other format needs
+
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+        def represent_text(self, text: str) -> yaml.ScalarNode:
+            # These end a line in YAML and would come back as a blank, unless they are escaped.
+            style = '"' if re.search("[\x85\u2028\u2029\ufeff]", text) else None
+            return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    Dumper.add_representer(str, Dumper.represent_text)
+    return str(yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
+
+
 def _kind(value: Any) -> str:
     names = {list: "a list", str: "a text", int: "a number", float: "a number", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "an object")
 
 
-def field_of(record: dict[str, Any], name: str, kind: type | tuple[type, ...], place: Place, *, default: Any = ...) -> Any:
-    """Return one field of a record, checked for its type; raises InputError naming the field and the nearest known key."""
-    if name not in record:
-        if default is not ...:
-            return default
-        raise place.error(
-            f"the field '{name}' is missing", f"add it (this record has {', '.join(map(repr, record)) or 'no field'})"
-        )
-    value = record[name]
-    if isinstance(value, bool) and kind in (int, float, (int, float)):
-        raise place.at(name).error(f"{value!r} is a truth value", "write a number")
-    if not isinstance(value, kind):
-        wanted = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
-        raise place.at(name).error(f"{value!r:.80} is {_kind(value)}", f"write a {wanted} there")
+_WANTED: dict[type, str] = {
+    str: "a text in quotes", int: "a whole number", float: "a number", bool: "true or false", list: "a list",
+    dict: "an object with named fields", type(None): "null",
+}  # fmt: skip
+
+
+def required(record: Mapping[str, Any], name: str, place: Place) -> Any:
+    """Return one field of a record; raises InputError naming the fields it has if this one is missing."""
+    if name in record:
+        return record[name]
+    seen = ", ".join(f"'{key}'" for key in record) or "no field"
+    raise place.error(f"the field '{name}' is missing", f"add it (this record has {seen:.200})")
+
+
+def field_of(
+    record: Mapping[str, Any], name: str, kind: type[T] | tuple[type[T], ...], place: Place, *, default: Any = ...
+) -> T:
+    """Return one field of a record, checked for its type; raises InputError naming field, value and what to write."""
+    if name not in record and default is not ...:
+        return default  # type: ignore[no-any-return]
+    value = required(record, name, place)
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        wanted = " or ".join(_WANTED[one] for one in kinds)
+        raise place.at(name).error(f"{value!r:.80} is {_kind(value)}", f"write {wanted}")
     return value
 
 

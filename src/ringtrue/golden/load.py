@@ -12,7 +12,7 @@ from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.formats.text import Place, read_yaml
 from ringtrue.golden import formats
 from ringtrue.golden.formats import dataset
-from ringtrue.golden.formats.output import write_json
+from ringtrue.golden.formats.folders import write_json
 from ringtrue.golden.record import with_corpus_hash
 from ringtrue.records import GoldenSet
 
@@ -73,15 +73,13 @@ def load(
 
 
 def _from_value(value: Any) -> GoldenSet:
-    from ringtrue.golden.formats.detect import format_of, read_value
-
     place = Place("the golden set")
     if not isinstance(value, Mapping | list | tuple):
         raise place.error(f"it is a {type(value).__name__}", "pass a path, a GoldenSet, a dict or a list of dicts")
     value = dict(value) if isinstance(value, Mapping) else list(value)
     if isinstance(value, dict) and value and all(isinstance(given, dict | list | tuple) for given in value.values()):
         if isinstance(value.get("queries"), list) or dataset.ENTITIES in value:
-            found = format_of(value)
+            found = formats.format_of(value)
         elif any(len(str(query).split()) > 1 for query in value):
             found, value = "test-set", [{"query": str(query), "relevant": given} for query, given in value.items()]
         else:
@@ -89,8 +87,8 @@ def _from_value(value: Any) -> GoldenSet:
             cure = 'pass a list like [{"query_id": "q1", "query": "late checkout", "relevant": {"d1": 3}}]'
             raise place.error(f"its keys, such as {known!r:.40}, look like ids, so the texts of the queries are missing", cure)
     else:
-        found = format_of(value)
-    golden = read_value(value, place, found, name="golden")
+        found = formats.format_of(value)
+    golden = formats.read_value(value, place, found, name="golden")
     if golden is not None:
         return golden
     with tempfile.TemporaryDirectory() as folder:  # the other formats are read from files alone
@@ -111,19 +109,17 @@ def holds_golden_set(path: Path, *, with_documents: bool = False) -> bool:
     ``with_documents`` asks for more, because any folder may hold a ``queries.jsonl`` or one YAML file: it must be a shipped
     set's folder, have a corpus as BEIR folders do, or be a YAML or JSON file that brings its documents.
     """
-    from ringtrue.golden.formats.detect import detect
-
     try:
         if with_documents and path.is_dir():
             inside = path.resolve().parent == SETS.resolve() or (path / "corpus.jsonl").is_file()
-            return inside and holds_golden_set(detect(path)[1])
+            return inside and holds_golden_set(formats.detect(path)[1])
         if with_documents:
             return path.suffix in (".json", *_YAML) and holds_golden_set(path) and _brings_documents(path)
         if path.suffix in _YAML:
             # YAML is read as a test set wherever a golden set is expected; here judgments may be meant as well.
             record = read_yaml(path)
             return isinstance(record, dict) and isinstance(record.get("queries"), list)
-        name, _ = detect(path)
+        name, _ = formats.detect(path)
         return path.is_dir() or name not in _BARE
     except InputError:
         return False

@@ -10,7 +10,7 @@ from typing import Any
 from ringtrue.errors import InputError
 from ringtrue.formats.text import Place
 from ringtrue.golden.formats import dataset
-from ringtrue.golden.formats.complaints import Complaints
+from ringtrue.golden.formats.fields import Complaints
 from ringtrue.golden.version import corpus_hash
 from ringtrue.records import GoldenSet
 

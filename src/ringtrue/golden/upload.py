@@ -22,11 +22,9 @@ from typing import Any, BinaryIO, Literal, get_args
 from ringtrue.errors import InputError, RingtrueError, nearest
 from ringtrue.formats.text import Place, decode, one_line, read_yaml
 from ringtrue.golden.bounds import Spent, UploadLimits, parsed
-from ringtrue.golden.formats import FORMATS, beir, corpus, testset
-from ringtrue.golden.formats.complaints import Complaints
-from ringtrue.golden.formats.detect import NotRecognised, detect, format_of, read_value
-from ringtrue.golden.formats.fields import METADATA
-from ringtrue.golden.formats.manifest import MANIFEST
+from ringtrue.golden.formats import FORMATS, NotRecognised, beir, detect, folders, format_of, read_value, testset
+from ringtrue.golden.formats.fields import METADATA, Complaints
+from ringtrue.golden.formats.folders import MANIFEST
 from ringtrue.golden.record import with_corpus_hash
 from ringtrue.golden.version import content_hash
 from ringtrue.records import GoldenSet
@@ -186,10 +184,10 @@ def _read_zip(upload: _Upload) -> GoldenSet:
         files = _unpack(upload)
     except _DAMAGE as problem:
         raise upload.place.error(f"is no zip that can be read ({problem})", "zip the folder again") from None
-    known = frozenset({*corpus.IDS, *corpus.STRUCTURE, *beir.QUERY, METADATA})
+    known = frozenset({*folders.IDS, "title", "text", "tags", *beir.QUERY.structure, METADATA})
     judged = 0
     for name, most, what in (
-        (beir.CORPUS, upload.limits.documents, "documents"),
+        (folders.CORPUS, upload.limits.documents, "documents"),
         (beir.QUERIES, upload.limits.queries, "queries"),
     ):
         if name in files:
@@ -284,7 +282,7 @@ def _write_manifest(upload: _Upload) -> None:
     split = record.get(beir.SPLIT, facts.get(beir.SPLIT, "") if isinstance(facts, dict) else "")
     if not isinstance(split, str):
         raise here.at(beir.SPLIT).error(f"{split!r:.60} is not the name of a part", "write it as text, like 'test'")
-    for field, own in (("format", "beir"), ("corpus", beir.CORPUS), ("queries", beir.QUERIES)):
+    for field, own in (("format", "beir"), ("corpus", folders.CORPUS), ("queries", beir.QUERIES)):
         if record.pop(field, own) != own:
             raise here.at(field).error("is not as in a BEIR folder", f"write '{own}', or leave it out")
     path.write_text(json.dumps({"id": upload.id, **record}))

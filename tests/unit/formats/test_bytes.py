@@ -130,7 +130,7 @@ def test_field_of_names_field_and_type() -> None:
     assert field_of(record, "absent", int, place, default=7) == 7
     with pytest.raises(InputError, match="f:1: the field 'absent' is missing; add it"):
         field_of(record, "absent", int, place)
-    with pytest.raises(InputError, match="f:1: field 'flag': True is a truth value; write a number"):
+    with pytest.raises(InputError, match="f:1: field 'flag': True is a truth value; write a whole number"):
         field_of(record, "flag", int, place)
-    with pytest.raises(InputError, match="f:1: field 't': 'x' is a text; write a int or float there"):
+    with pytest.raises(InputError, match="f:1: field 't': 'x' is a text; write a whole number or a number"):
         field_of(record, "t", (int, float), place)

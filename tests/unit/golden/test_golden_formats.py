@@ -12,9 +12,8 @@ import pytest
 
 from ringtrue.errors import InputError
 from ringtrue.golden import FORMATS, convert, format_named, load, save, validate
-from ringtrue.golden.formats import read
-from ringtrue.golden.formats.contexts import context_id
-from ringtrue.golden.formats.detect import detect
+from ringtrue.golden.formats import detect, read
+from ringtrue.golden.formats.draft import passage_id
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 Put = Callable[[str, str], Path]
@@ -262,7 +261,7 @@ def test_g1_ragas_rows_of_both_generations(put: Put) -> None:
     new = {"user_input": "a", "retrieved_contexts": ["x", "y"], "reference_contexts": ["y"], "reference": "r"}
     old = {"question": "b", "contexts": ["x"], "answer": "z", "ground_truth": "g"}
     golden = load(put("a.json", json.dumps([new, old])))
-    x, y = context_id("x"), context_id("y")
+    x, y = passage_id("x"), passage_id("y")
     assert {document.doc_id: document.text for document in golden.documents} == {x: "x", y: "y"}
     assert golden.judgments == (Judgment("r1", y, 1),)
     assert golden.queries[0].metadata == {"reference": "r", "retrieved": [x, y]}

@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ringtrue.errors import InputError
+from ringtrue.formats.text import yaml_text
 from ringtrue.golden import UploadLimits, content_hash, golden_from, load, read_upload, record_of, save, shipped
 from ringtrue.golden.formats import losses
-from ringtrue.golden.formats.testset import as_yaml
 from ringtrue.records import GoldenSet, Judgment, Query
 
 MEGABYTE = 1 << 20
@@ -136,7 +136,7 @@ def test_g1_a_judgment_of_a_query_that_is_not_there_is_not_lost_in_silence(golde
 
 
 def test_v1_a_test_set_is_the_same_as_yaml_and_as_json() -> None:
-    from_yaml = read_upload(as_yaml(TEST_SET).encode(), kind="yaml", name="inn.yaml")
+    from_yaml = read_upload(yaml_text(TEST_SET).encode(), kind="yaml", name="inn.yaml")
     from_json = read_upload(json.dumps(TEST_SET).encode(), kind="json", name="inn.json")
     assert from_yaml == from_json
     assert (from_json.id, from_json.profile, len(from_json.queries)) == ("inn", "test-set", 2)
@@ -187,7 +187,7 @@ def test_v1_a_zipped_folder_that_we_wrote_comes_back_whole(golden: GoldenSet, tm
         (json.dumps(DATASET | {"corpus": "/etc/passwd"}).encode(), "json"),
         (json.dumps(DATASET | {"corpus": {"a": "../secret.jsonl"}}).encode(), "json"),
         (json.dumps(TEST_SET | {"corpus": "corpus.jsonl"}).encode(), "json"),
-        (as_yaml(TEST_SET | {"corpus": "/etc/passwd"}).encode(), "yaml"),
+        (yaml_text(TEST_SET | {"corpus": "/etc/passwd"}).encode(), "yaml"),
         (zipped({**BEIR, "inn/golden.json": '{"corpus": "/etc/passwd"}'}), "zip"),
         (zipped({**BEIR, "inn/golden.json": '{"queries": "../../etc/passwd"}'}), "zip"),
         (zipped({**BEIR, "inn/golden.json": '{"format": "trec"}'}), "zip"),
@@ -273,7 +273,7 @@ def test_v4_what_is_missing_or_wrong_in_a_zip_is_told_by_the_names_in_it() -> No
         (b"- !!python/object/apply:os.system [ls]", "yaml", "the tag 'tag:yaml.org,2002:python/object/apply:os.system'"),
         (b"queries: []\n---\nqueries: []", "yaml", "another document"),
         (b"queries: [}", "yaml", "not valid YAML"),
-        (b'{"queries": "many"}', "json", "'many' is of the wrong type"),
+        (b'{"queries": "many"}', "json", "'many' is a text; write a list"),
         (b'"text"', "json", "not recognised"),
         (b"q1 0 d1 1\n", "jsonl", "not valid JSON"),
     ],
@@ -307,9 +307,9 @@ def test_v4_the_name_of_a_sender_stays_on_one_line() -> None:
         (json.dumps(DATASET).encode(), "json", "nested more than 3 deep", {"depth": 3}),
         ((json.dumps(SPAN) + "\n").encode(), "jsonl", "nested more than 3 deep", {"depth": 3}),
         (json.dumps(DATASET).encode(), "json", "a text of 17 characters in 'content'", {"text": 16}),
-        (as_yaml(TEST_SET).encode(), "yaml", "bytes of YAML, 50 are allowed; send the same as JSON", {"yaml": 50}),
-        (as_yaml(TEST_SET).encode(), "yaml", "holds more than 10 values; send the same as JSON", {"values": 300}),
-        (as_yaml(TEST_SET).encode(), "yaml", "nested more than 2 deep", {"depth": 2}),
+        (yaml_text(TEST_SET).encode(), "yaml", "bytes of YAML, 50 are allowed; send the same as JSON", {"yaml": 50}),
+        (yaml_text(TEST_SET).encode(), "yaml", "holds more than 10 values; send the same as JSON", {"values": 300}),
+        (yaml_text(TEST_SET).encode(), "yaml", "nested more than 2 deep", {"depth": 2}),
         (zipped(dict(BEIR)), "zip", "more than 100 bytes when unpacked", {"unpacked": 100}),
         (zipped(dict(BEIR)), "zip", "so many documents are allowed", {"documents": 0}),
         (zipped(dict(BEIR)), "zip", "so many judgments are allowed", {"judgments": 1}),
@@ -431,7 +431,7 @@ SEEDS: list[tuple[bytes, str]] = [
     (json.dumps(DATASET).encode(), "json"),
     (json.dumps(TEST_SET).encode(), "json"),
     *((json.dumps(value).encode(), "json") for value in DOCUMENTS.values()),
-    (as_yaml(TEST_SET).encode(), "yaml"),
+    (yaml_text(TEST_SET).encode(), "yaml"),
     *(((json.dumps(value) + "\n").encode(), "jsonl") for value in LINES.values()),
     (zipped({**BEIR, "inn/golden.json": '{"id": "inn", "version": "1.0.0", "split": "test"}'}), "zip"),
     (zipped(dict(BEIR), zipfile.ZIP_STORED), "zip"),
@@ -511,7 +511,7 @@ def test_v4_odd_values_anywhere_are_input_errors_or_sets_that_can_be_kept(data: 
             json.dumps(swapped(data.draw(st.sampled_from([DATASET, TEST_SET, *DOCUMENTS.values()])), data)).encode(), form
         )
     elif form == "yaml":
-        only_input_errors(as_yaml(swapped(TEST_SET, data)).encode(), form)
+        only_input_errors(yaml_text(swapped(TEST_SET, data)).encode(), form)
     elif form == "jsonl":
         only_input_errors(json.dumps(swapped(data.draw(st.sampled_from(list(LINES.values()))), data)).encode(), form)
     else:

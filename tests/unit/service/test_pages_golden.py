@@ -12,9 +12,9 @@ from fastapi.testclient import TestClient
 
 from rest_service import client as client
 from rest_service import serving
+from ringtrue.formats.text import yaml_text
 from ringtrue.golden import content_hash, load, read_upload, save, version_name
 from ringtrue.golden.formats import read
-from ringtrue.golden.formats.testset import as_yaml
 
 JUDGED = {"when can I swim": {"pool": 2}, "late drinks": {"bar": 1}}
 DATASET = {
@@ -73,7 +73,7 @@ def test_a_version_is_downloaded_and_is_the_same_when_it_comes_back_V_3(client: 
 
 
 def test_a_golden_data_set_in_yaml_is_read_as_the_same_in_json_G_1(tmp_path: Path) -> None:
-    written = as_yaml(DATASET).encode()
+    written = yaml_text(DATASET).encode()
     (tmp_path / "desk.yaml").write_bytes(written)
     (tmp_path / "desk.json").write_text(json.dumps(DATASET))
     wanted = load(tmp_path / "desk.json")

@@ -6,35 +6,31 @@ The server numbers its memories; in the model an id is text, so 12 becomes "12" 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ringtrue.formats.text import Place
-from ringtrue.golden.formats import manifest
-from ringtrue.golden.formats.complaints import Complaints
+from ringtrue.formats.text import Place, field_of
 from ringtrue.golden.formats.draft import Draft
 from ringtrue.golden.formats.fields import (
-    NEGATIVE,
     SOURCES,
+    QueryFields,
     Record,
     alike,
     as_number,
+    document_of,
     facts_of,
     grade_of,
     id_of,
-    ids_of,
     json_lines,
     legal,
-    list_of,
     objects,
+    optional_text,
     spread,
-    text_of,
-    truth_of,
 )
-from ringtrue.golden.formats.header import Header
-from ringtrue.golden.formats.output import judged, write_json_lines
+from ringtrue.golden.formats.folders import Layout, judged, write_json_lines
 from ringtrue.memory.hook.intents import INTENTS
-from ringtrue.records import Document, GoldenSet, Judgment, Query
+from ringtrue.records import Document, GoldenSet, Judgment
 
 SOURCE = "judgmentSource"
 JUDGED_BY = ("manual", "implicit", "bootstrapped", "validated", *SOURCES)
@@ -42,65 +38,54 @@ CATEGORIES = (
     "trigger-match", "semantic-search", "causal-query", "cross-folder", "intent-specific", "cold-start", "multi-concept",
     "edge-case",
 )  # fmt: skip
-QUERY = ("queryId", "query", "judgments", SOURCE, NEGATIVE)
-QUERY_FACTS = ("intent", "category", "sessionContext", "harvestedAt", "chain")
+QUERY = QueryFields(
+    "queryId",
+    "query",
+    ("judgments", SOURCE),
+    named=("intent", "category", "sessionContext", "harvestedAt", "chain"),
+)
 JUDGMENT = ("memoryId", "relevance", "source")
 JUDGMENT_FACTS = ("sourceChannels", "annotator", "confidence")
 MEMORY = ("memoryId", "title", "content", "tags")
 MEMORY_FACTS = (
-    "spec_folder",
-    "category",
-    "importance_tier",
-    "trigger_phrases",
-    "causal_links",
-    "created_at",
-    "record_status",
-)
+    "spec_folder", "category", "importance_tier", "trigger_phrases", "causal_links", "created_at", "record_status",
+)  # fmt: skip
 
 
-def _read_corpus(path: Path, draft: Draft, name: str, header: Header) -> None:
+def _read_corpus(path: Path, draft: Draft) -> None:
     for place, record in json_lines(path, draft.complaints):
         with draft.complaints.about(place):
-            facts = _memory_ids(facts_of(record, MEMORY, place, named=MEMORY_FACTS), _as_text)
-            tags = tuple(ids_of(record, "tags", place, default=[]))
-            title = text_of(record, "title", place, default="")
-            document = Document(id_of(record, "memoryId", place), text_of(record, "content", place), title, facts, tags)
-            draft.add_document(document, place)
+            document = document_of(record, place, id="memoryId", named=MEMORY_FACTS)
+            draft.add_document(replace(document, metadata=_memory_ids(dict(document.metadata), _as_text)), place)
 
 
-def _read_queries(path: Path, draft: Draft, threshold: int) -> None:
-    for place, record in json_lines(path, draft.complaints):
-        with draft.complaints.about(place):
-            facts = _memory_ids(facts_of(record, QUERY, place, named=QUERY_FACTS), _as_text)
-            query_id = id_of(record, "queryId", place)
-            _check_words(record, place)
-            source = record.get(SOURCE)
-            negative = truth_of(record, NEGATIVE, place, default=False)
-            rows = list_of(record, "judgments", place)
-            if source is not None and not rows:
-                facts[SOURCE] = source
-            draft.add_query(Query(query_id, text_of(record, "query", place), facts, negative), place)
-            for here, row in objects(rows, place.at("judgments"), draft.complaints):
-                with draft.complaints.about(here):
-                    draft.add_judgment(_judgment(query_id, row, source, here), here)
+def _read_query(record: Record, place: Place, draft: Draft, listed: int) -> None:
+    query = QUERY.read(record, place)
+    facts = _memory_ids(dict(query.metadata), _as_text)
+    _check_words(record, place)
+    source = record.get(SOURCE)
+    rows = field_of(record, "judgments", list, place)
+    if source is not None and not rows:
+        facts[SOURCE] = source
+    draft.add_query(replace(query, metadata=facts), place)
+    for here, row in objects(rows, place.at("judgments"), draft.complaints):
+        with draft.complaints.about(here):
+            details = facts_of(row, JUDGMENT, here, named=JUDGMENT_FACTS)
+            own = optional_text({"source": source} | row, "source", here)
+            grade = grade_of(row, "relevance", here)
+            draft.add_judgment(Judgment(query.query_id, id_of(row, "memoryId", here), grade, own, details), here)
 
 
 def _check_words(record: Record, place: Place) -> None:
     """Raise InputError for a word that the format does not have; intents may be a user's own, but not nearly one of ours."""
     for name, words in ((SOURCE, JUDGED_BY), ("category", CATEGORIES)):
-        if record.get(name) is not None:
-            legal(text_of(record, name, place), words, name, place.at(name))
-    intent = text_of(record, "intent", place) if record.get("intent") is not None else None
+        said = optional_text(record, name, place)
+        if said is not None:
+            legal(said, words, name, place.at(name))
+    intent = optional_text(record, "intent", place)
     meant = None if intent is None or intent in INTENTS else alike(intent, INTENTS)
     if meant is not None:
         raise place.at("intent").error(f"'{intent}' is not a known intent", f"did you mean '{meant}'?")
-
-
-def _judgment(query_id: str, row: Record, source: str | None, place: Place) -> Judgment:
-    details = facts_of(row, JUDGMENT, place, named=JUDGMENT_FACTS)
-    own = row.get("source", source)
-    own = own if own is None else text_of({"source": own}, "source", place)
-    return Judgment(query_id, id_of(row, "memoryId", place), grade_of(row, "relevance", place), own, details)
 
 
 def _as_text(value: Any) -> Any:
@@ -112,19 +97,12 @@ def _memory_ids(facts: Record, change: Callable[[Any], Any]) -> Record:
     changed = dict(facts)
     if isinstance(facts.get("chain"), list):
         changed["chain"] = [change(value) for value in facts["chain"]]
-    for outer, names in (
-        ("sessionContext", ("workingMemoryIds",)),
-        ("causal_links", tuple(_keys(facts.get("causal_links")))),
-    ):
+    for outer, all_lists in (("sessionContext", False), ("causal_links", True)):
         inner = facts.get(outer)
         if isinstance(inner, dict):
-            lists = {name: [change(value) for value in inner[name]] for name in names if isinstance(inner.get(name), list)}
-            changed[outer] = inner | lists
+            names = [name for name in inner if (all_lists or name == "workingMemoryIds") and isinstance(inner[name], list)]
+            changed[outer] = inner | {name: [change(value) for value in inner[name]] for name in names}
     return changed
-
-
-def _keys(value: Any) -> list[str]:
-    return list(value) if isinstance(value, dict) else []
 
 
 def _query_rows(golden: GoldenSet) -> Iterator[Record]:
@@ -137,12 +115,11 @@ def _query_rows(golden: GoldenSet) -> Iterator[Record]:
         if not mine and isinstance(facts.get(SOURCE), str):
             source = facts.pop(SOURCE)
         # What a query is called elsewhere is kept where no reader takes it for one of this format's categories.
-        named = [name for name in QUERY_FACTS if name != "category" or facts.get(name) in CATEGORIES]
-        structure = QUERY if "category" in named else (*QUERY, "category")
-        row: Record = {"queryId": query.query_id, "query": query.text} | spread(facts, structure, named=named)
+        own = "category" not in facts or facts["category"] in CATEGORIES
+        fields = QUERY if own else replace(QUERY, others=(*QUERY.others, "category"))
+        row = fields.write(query, facts)
         row["judgments"] = [_judgment_row(judgment, with_source=source is None and shared != {None}) for judgment in mine]
-        row |= {SOURCE: source} if source is not None else {}
-        yield row | ({NEGATIVE: True} if query.negative else {})
+        yield row | ({SOURCE: source} if source is not None else {})
 
 
 def _judgment_row(judgment: Judgment, *, with_source: bool) -> Record:
@@ -161,16 +138,13 @@ def _memory_row(document: Document) -> Record:
     return row | ({"tags": list(document.tags)} if document.tags else {})
 
 
-LAYOUT = manifest.Layout(
-    "agent-memory", "queries.jsonl", "memories.jsonl", "memory", _read_queries, _read_corpus, _query_rows, _write_corpus
+LAYOUT = Layout(
+    "agent-memory",
+    "memory",
+    _read_query,
+    _query_rows,
+    corpus="memories.jsonl",
+    read_corpus=_read_corpus,
+    write_corpus=_write_corpus,
 )
-
-
-def read(path: Path, complaints: Complaints) -> GoldenSet:
-    """Return the set in a folder with its memories, or in a lone file of queries."""
-    return manifest.read(LAYOUT, path, complaints)
-
-
-def write(golden: GoldenSet, path: Path) -> None:
-    """Write a folder, or the queries alone where the path ends in .jsonl."""
-    manifest.write(LAYOUT, golden, path)
+read, write = LAYOUT.read, LAYOUT.write

@@ -6,50 +6,48 @@ from dataclasses import replace
 from pathlib import Path
 
 from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.formats.text import Place
-from ringtrue.golden.formats.complaints import Complaints
-from ringtrue.golden.formats.corpus import corpus_paths, read_documents, write_documents
-from ringtrue.golden.formats.draft import Draft
-from ringtrue.golden.formats.fields import METADATA, NEGATIVE, Record, facts_of, id_of, json_lines, text_of, truth_of
-from ringtrue.golden.formats.header import read_header, write_header
-from ringtrue.golden.formats.manifest import MANIFEST, STRUCTURE, read_manifest
-from ringtrue.golden.formats.output import write_json, write_json_lines, write_text
+from ringtrue.formats import read_qrels
+from ringtrue.formats.text import Place, field_of
+from ringtrue.golden.formats.draft import Draft, write_header
+from ringtrue.golden.formats.fields import METADATA, NEGATIVE, Complaints, QueryFields, Record, json_lines
+from ringtrue.golden.formats.folders import (
+    CORPUS,
+    MANIFEST,
+    STRUCTURE,
+    read_front,
+    write_documents,
+    write_json,
+    write_json_lines,
+    write_text,
+)
 from ringtrue.records import GoldenSet, Judgment, Query
 
-CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
+QUERIES, QRELS = "queries.jsonl", "qrels"
 DEFAULT_SPLIT, SPLIT = "test", "split"
-QUERY = ("_id", "text", NEGATIVE)
+QUERY = QueryFields("_id", "text")
 COLUMNS = "query-id\tcorpus-id\tscore\n"
 
 
-def read(path: Path, complaints: Complaints) -> GoldenSet:
-    """Return the test part of a BEIR folder, or the only part it has."""
-    return read_split(path, complaints, split=None)
-
-
-def read_split(path: Path, complaints: Complaints, *, split: str | None) -> GoldenSet:
-    """Return one part of a BEIR folder; raises MissingInput naming the parts there are.
+def read(path: Path, complaints: Complaints, *, split: str | None = None) -> GoldenSet:
+    """Return one part of a BEIR folder, 'test' or its only one unless given; raises MissingInput naming the parts there are.
 
     Queries that only another part judges are left out, as BEIR's own loader does; queries that no part judges stay in.
     """
-    from ringtrue.formats import read_qrels
-
-    record, place = read_manifest(path)
-    header = read_header(record, place, name=path.name, structure=STRUCTURE)
-    parts = {file.stem: file for file in sorted((path / QRELS).glob("*.tsv"))}
-    split = _choose(split or header.metadata.get(SPLIT), parts, path)
     draft = Draft(complaints)
-    if "corpus" not in record and (path / CORPUS).exists():
-        record = record | {"corpus": CORPUS}
-    for corpus in corpus_paths(record, place, path).values():
-        read_documents(corpus, draft)
+    record, place, header = read_front(path, draft)
+    parts = {file.stem: file for file in sorted((path / QRELS).glob("*.tsv"))}
+    split = _choose(split or header.golden.metadata.get(SPLIT), parts, path)
     here = Place(str(parts[split]))
     with complaints.about(here):
         for query_id, doc_id, grade in read_qrels(parts[split]):
             draft.add_judgment(Judgment(query_id, doc_id, grade), here)
     mine = {query_id for query_id, _ in draft.judgments}
     elsewhere = {query for name, part in parts.items() if name != split for query in read_qrels(part).query_ids} - mine
-    _read_queries(path / text_of(record, "queries", place, default=QUERIES), draft, elsewhere)
+    for here, row in json_lines(path / field_of(record, "queries", str, place, default=QUERIES), complaints):
+        with complaints.about(here):
+            query = QUERY.read(row, here)
+            if query.query_id not in elsewhere:
+                draft.add_query(query, here)
     golden = draft.finish_undeclared(header, record)
     return golden if split == DEFAULT_SPLIT else replace(golden, metadata={**golden.metadata, SPLIT: split})
 
@@ -62,16 +60,6 @@ def _choose(wanted: object, parts: dict[str, Path], folder: Path) -> str:
     if wanted not in parts:
         raise MissingInput(f"{folder / QRELS}: there is no split '{wanted}'; choose {nearest(str(wanted), parts)}")
     return str(wanted)
-
-
-def _read_queries(path: Path, draft: Draft, elsewhere: set[str]) -> None:
-    for place, record in json_lines(path, draft.complaints):
-        with draft.complaints.about(place):
-            facts = facts_of(record, QUERY, place)
-            query_id = id_of(record, "_id", place)
-            text = text_of(record, "text", place)
-            if query_id not in elsewhere:
-                draft.add_query(Query(query_id, text, facts, truth_of(record, NEGATIVE, place, default=False)), place)
 
 
 def write(golden: GoldenSet, path: Path) -> None:

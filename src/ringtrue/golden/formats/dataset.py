@@ -6,36 +6,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ringtrue.formats.text import Place, read_json
-from ringtrue.golden.formats.complaints import Complaints
-from ringtrue.golden.formats.corpus import corpus_paths, read_documents
-from ringtrue.golden.formats.draft import Draft
+from ringtrue.formats.text import Place, field_of, read_json
+from ringtrue.golden.formats.draft import Draft, Header, read_header, write_header
 from ringtrue.golden.formats.fields import (
     METADATA,
-    NEGATIVE,
+    Complaints,
+    QueryFields,
     Record,
     as_id,
     check_keys,
+    document_of,
     facts_of,
     grade,
-    id_of,
     ids_of,
-    list_of,
-    mapping_of,
+    object_in,
     objects,
+    optional_text,
     spread,
-    text_of,
-    truth_of,
 )
-from ringtrue.golden.formats.header import Header, read_header, write_header
-from ringtrue.golden.formats.output import judged, write_json
+from ringtrue.golden.formats.folders import judged, read_corpora, write_json
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 ENTITIES = "entities"
 STRUCTURE = (ENTITIES, "queries", "corpus")
-ENTITY = ("entity_id", "title", "content", "tags")
-QUERY = ("query_id", "query_text", "expected_results", NEGATIVE)
-QUERY_FACTS = ("category", "query_type")
+QUERY = QueryFields("query_id", "query_text", ("expected_results",), named=("category", "query_type"))
 EXPECTED = ("relevant_entities", "relevance_labels", "judgment_details", "top_1_chunk")
 LISTED, LABELLED, TOP_CHUNK = "listed", "labelled", "top_1_chunk"
 UNLABELLED_GRADE = 3
@@ -48,58 +42,41 @@ def read(path: Path, complaints: Complaints) -> GoldenSet:
 
 def read_record(record: Any, place: Place, complaints: Complaints, *, name: str, folder: Path | None = None) -> GoldenSet:
     """Return the set in a JSON value; ``folder`` is where a ``corpus`` it names may lie, and without one it may name none."""
-    if not isinstance(record, dict):
-        raise place.error(f"the file holds {record!r:.40}, not an object", "write one object with 'entities' and 'queries'")
+    record = object_in(record, place, "write one object with 'entities' and 'queries'")
     header = read_header(record, place, name=name, structure=STRUCTURE)
     draft = Draft(complaints)
-    for here, entity in objects(list_of(record, "entities", place, default=[]), place.at("entities"), complaints):
+    entities = field_of(record, ENTITIES, list, place, default=[])
+    for here, entity in objects(entities, place.at(ENTITIES), complaints):
         with complaints.about(here):
-            draft.add_document(_document(entity, here), here)
-    for part, corpus in corpus_paths(record, place, folder).items():
-        read_documents(corpus, draft, belongs=(header.scope or "corpus", part) if part else None)
-    for here, query in objects(list_of(record, "queries", place), place.at("queries"), complaints):
+            draft.add_document(document_of(entity, here, id="entity_id", named=("entity_type",)), here)
+    read_corpora(record, place, folder, draft, header)
+    for here, query in objects(field_of(record, "queries", list, place), place.at("queries"), complaints):
         with complaints.about(here):
             _read_query(query, here, header, draft)
     _mark_contradictions(draft, header)
     return draft.finish(header)
 
 
-def _document(entity: Record, place: Place) -> Document:
-    return Document(
-        doc_id=id_of(entity, "entity_id", place),
-        text=text_of(entity, "content", place),
-        title=text_of(entity, "title", place, default=""),
-        metadata=facts_of(entity, ENTITY, place, named=("entity_type",)),
-        tags=tuple(ids_of(entity, "tags", place, default=[])),
-    )
-
-
 def _read_query(record: Record, place: Place, header: Header, draft: Draft) -> None:
-    facts = facts_of(record, QUERY, place, named=QUERY_FACTS)
-    query_id = id_of(record, "query_id", place)
-    expected = mapping_of(record, "expected_results", place)
+    query = QUERY.read(record, place)
+    query_id = query.query_id
+    expected = field_of(record, "expected_results", dict, place)
     here = place.at("expected_results")
     check_keys(expected, EXPECTED, here)
     unknown = sorted(expected.keys() - set(EXPECTED))
     if unknown:
         raise here.error(f"the field '{unknown[0]}' is not known", f"use {', '.join(EXPECTED)}")
-    if TOP_CHUNK in expected:
-        facts[TOP_CHUNK] = expected[TOP_CHUNK]
-    text = text_of(record, "query_text", place)
-    draft.add_query(Query(query_id, text, facts, truth_of(record, NEGATIVE, place, default=False)), place)
+    chunk = {TOP_CHUNK: expected[TOP_CHUNK]} if TOP_CHUNK in expected else {}
+    draft.add_query(replace(query, metadata={**query.metadata, **chunk}), place)
     labels = {
         as_id(doc_id, here): grade(value, here.at("relevance_labels").at(doc_id))
-        for doc_id, value in mapping_of(expected, "relevance_labels", here, default={}).items()
+        for doc_id, value in field_of(expected, "relevance_labels", dict, here, default={}).items()
     }
-    details = mapping_of(expected, "judgment_details", here, default={})
+    details = field_of(expected, "judgment_details", dict, here, default={})
     for doc_id in details:
-        if not isinstance(details[doc_id], dict):
-            raise (
-                here.at("judgment_details").at(doc_id).error(f"{details[doc_id]!r:.80} is not an object", "write its fields")
-            )
-    listed = ids_of(expected, "relevant_entities", here, default=[])
-    unlabelled = _unlabelled(header.scale)
-    for index, doc_id in enumerate(listed):
+        field_of(details, doc_id, dict, here.at("judgment_details"))
+    unlabelled = _unlabelled(header.golden.scale)
+    for index, doc_id in enumerate(ids_of(expected, "relevant_entities", here, default=[])):
         metadata = {LISTED: True} if doc_id in labels else {LISTED: True, LABELLED: False}
         judgment = _judgment(query_id, doc_id, labels.pop(doc_id, unlabelled), details.get(doc_id), metadata, here)
         draft.add_judgment(judgment, here.at("relevant_entities").at(index))
@@ -119,7 +96,7 @@ def _judgment(query_id: str, doc_id: str, value: int, details: Record | None, me
     if details is None:
         return Judgment(query_id, doc_id, value, metadata=metadata)
     here = place.at("judgment_details").at(doc_id)
-    source = text_of(details, "source", here, default=None) if details.get("source") is not None else None
+    source = optional_text(details, "source", here)
     return Judgment(query_id, doc_id, value, source, facts_of(details, ("source",), here) | metadata)
 
 
@@ -172,9 +149,7 @@ def _query(query: Query, judgments: list[Judgment], golden: GoldenSet) -> Record
     details = {j.doc_id: _details(j) for j in judgments if _details(j)}
     if details:
         expected["judgment_details"] = details
-    record: Record = {"query_id": query.query_id, "query_text": query.text}
-    record |= spread(facts, QUERY, named=QUERY_FACTS)
-    return record | ({NEGATIVE: True} if query.negative else {}) | {"expected_results": expected}
+    return QUERY.write(query, facts) | {"expected_results": expected}
 
 
 def _details(judgment: Judgment) -> Record:

@@ -10,14 +10,15 @@ import datetime
 import difflib
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ringtrue.errors import nearest
-from ringtrue.formats.text import Located, Place, json_records
-from ringtrue.golden.formats.complaints import Complaints
+from ringtrue.errors import InputError, nearest
+from ringtrue.formats.text import Located, Place, field_of, json_records, required
 from ringtrue.ids import id_text
-from ringtrue.records import HUMAN_SOURCES
+from ringtrue.records import HUMAN_SOURCES, Document, Query
 
 Record = dict[str, Any]
 METADATA = "metadata"
@@ -25,6 +26,37 @@ NEGATIVE = "negative"
 SOURCES = ("bootstrap", *sorted(HUMAN_SOURCES), "citation", "implicit", "synthetic")
 """Who made a judgment, in the words that mean something here; other words are allowed, misspelt ones are not."""
 _ALIKE = 0.8
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """One record that could not be understood."""
+
+    place: str
+    message: str
+
+
+@dataclass
+class Complaints:
+    """A reader wraps each record in ``with complaints.about(place):`` so that one broken record hides no other.
+
+    Errors are raised at once when a set is loaded, and collected when a file is validated.
+    """
+
+    collect: bool = False
+    found: list[Complaint] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What a reader decided by a rule where the file leaves it open, one line each."""
+
+    @contextmanager
+    def about(self, place: Place) -> Iterator[None]:
+        """Raise what goes wrong inside, or keep it and go on with the next record."""
+        try:
+            yield
+        except InputError as problem:
+            if not self.collect:
+                raise
+            self.found.append(Complaint(problem.place or str(place), str(problem)))
 
 
 def alike(key: str, names: Iterable[str]) -> str | None:
@@ -51,7 +83,7 @@ def facts_of(record: Mapping[str, Any], structure: Collection[str], place: Place
     """Return what the format's ``structure`` does not consume, flat and nested under 'metadata', as one mapping."""
     check_keys(record, {*structure, *named, METADATA}, place)
     facts = {key: value for key, value in record.items() if key not in structure and key != METADATA}
-    nested = mapping_of(record, METADATA, place, default={})
+    nested = field_of(record, METADATA, dict, place, default={})
     twice = sorted(facts.keys() & nested.keys())
     if twice:
         raise place.at(METADATA).error(f"'{twice[0]}' is given here and beside it", "keep one of the two")
@@ -69,41 +101,72 @@ def spread(facts: Mapping[str, Any], structure: Collection[str], *, named: Colle
     return flat | ({METADATA: nested} if nested else {})
 
 
-def mapping_of(record: Mapping[str, Any], name: str, place: Place, *, default: Any = ...) -> Record:
-    """Return a field that holds an object."""
-    return _typed(record, name, dict, "an object with named fields", place, default)  # type: ignore[no-any-return]
+@dataclass(frozen=True)
+class QueryFields:
+    """What a format calls the parts of a query. ``others`` are fields that its reader takes; the rest is metadata."""
+
+    id: str
+    text: str
+    others: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    """Metadata that the format names itself, so that it may be spelled nearly like another field."""
+
+    @property
+    def structure(self) -> tuple[str, ...]:
+        """The fields that are not metadata."""
+        return (self.id, self.text, *self.others, NEGATIVE)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All fields that the format names."""
+        return (*self.structure, *self.named)
+
+    def read(self, record: Record, place: Place, *, default_id: str | None = None) -> Query:
+        """Return the query in a record; ``default_id`` is for formats whose queries may have none."""
+        facts = facts_of(record, self.structure, place, named=self.named)
+        text = field_of(record, self.text, str, place)
+        named = {} if default_id is None else {self.id: default_id}
+        negative = field_of(record, NEGATIVE, bool, place, default=False)
+        return Query(id_of(named | record, self.id, place), text, facts, negative)
+
+    def write(self, query: Query, facts: Mapping[str, Any] | None = None) -> Record:
+        """Return the record of a query, with these facts in place of its metadata if they are given."""
+        row: Record = {self.id: query.query_id, self.text: query.text}
+        row |= spread(query.metadata if facts is None else facts, self.structure, named=self.named)
+        return row | ({NEGATIVE: True} if query.negative else {})
 
 
-def list_of(record: Mapping[str, Any], name: str, place: Place, *, default: Any = ...) -> list[Any]:
-    """Return a field that holds a list."""
-    return _typed(record, name, list, "a list", place, default)  # type: ignore[no-any-return]
+def document_of(record: Record, place: Place, *, id: str, text: str = "content", named: Collection[str] = ()) -> Document:
+    """Return the document in a record that calls its id and text so."""
+    return Document(
+        doc_id=id_of(record, id, place),
+        text=field_of(record, text, str, place),
+        title=field_of(record, "title", str, place, default=""),
+        metadata=facts_of(record, (id, "title", text, "tags"), place, named=named),
+        tags=tuple(ids_of(record, "tags", place, default=[])),
+    )
 
 
-def text_of(record: Mapping[str, Any], name: str, place: Place, *, default: Any = ...) -> str:
-    """Return a field that holds text, possibly empty."""
-    return _typed(record, name, str, "a text in quotes", place, default)  # type: ignore[no-any-return]
+def object_in(value: Any, place: Place, cure: str) -> Record:
+    """Return what a file holds; raises InputError if that is not an object."""
+    if isinstance(value, dict):
+        return value
+    raise place.error(f"the file holds {value!r:.40}, not an object", cure)
 
 
-def truth_of(record: Mapping[str, Any], name: str, place: Place, *, default: Any = ...) -> bool:
-    """Return a field that holds true or false."""
-    return _typed(record, name, bool, "true or false", place, default)  # type: ignore[no-any-return]
-
-
-def whole_of(record: Mapping[str, Any], name: str, place: Place, *, default: Any = ...) -> Any:
-    """Return a field that holds a whole number."""
-    if name not in record and default is not ...:
-        return default
-    return grade(_typed(record, name, (int, float), "a whole number", place, ...), place.at(name))
+def optional_text(record: Mapping[str, Any], name: str, place: Place) -> str | None:
+    """Return a field that holds text; None if it is missing or null."""
+    return None if record.get(name) is None else field_of(record, name, str, place)
 
 
 def id_of(record: Mapping[str, Any], name: str, place: Place) -> str:
     """Return a field that holds an id, as text."""
-    return as_id(_present(record, name, place), place.at(name))
+    return as_id(required(record, name, place), place.at(name))
 
 
 def ids_of(record: Mapping[str, Any], name: str, place: Place, *, default: Any = ...) -> list[str]:
     """Return a field that holds a list of ids."""
-    values = list_of(record, name, place, default=default)
+    values = field_of(record, name, list, place, default=default)
     return [as_id(value, place.at(name).at(index)) for index, value in enumerate(values)]
 
 
@@ -133,7 +196,7 @@ def grade(value: Any, place: Place) -> int:
 
 def grade_of(record: Mapping[str, Any], name: str, place: Place) -> int:
     """Return a field that holds a grade."""
-    return grade(_present(record, name, place), place.at(name))
+    return grade(required(record, name, place), place.at(name))
 
 
 def as_source(source: str, place: Place) -> str:
@@ -200,19 +263,3 @@ def plain(value: Any, place: Place) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     raise place.error(f"a {type(value).__name__} cannot be kept", "write it as text")
-
-
-def _present(record: Mapping[str, Any], name: str, place: Place) -> Any:
-    if name in record:
-        return record[name]
-    seen = ", ".join(f"'{key}'" for key in record) or "no field"
-    raise place.error(f"the field '{name}' is missing", f"add it (this record has {seen:.200})")
-
-
-def _typed(record: Mapping[str, Any], name: str, kind: Any, wanted: str, place: Place, default: Any) -> Any:
-    if name not in record and default is not ...:
-        return default
-    value = _present(record, name, place)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise place.at(name).error(f"{value!r:.80} is of the wrong type", f"write {wanted}")
-    return value

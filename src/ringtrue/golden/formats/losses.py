@@ -6,21 +6,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ringtrue.golden.formats.draft import FACTS
 from ringtrue.records import GoldenSet
 
-HEADER = (
-    "id",
-    "version",
-    "description",
-    "created_at",
-    "profile",
-    "relevance_threshold",
-    "scale",
-    "provenance",
-    "scope",
-    "slices",
-    "equivalence_classes",
-)
 _SHOWN = 3
 
 
@@ -63,7 +51,7 @@ def _other(value: Any) -> Any:
 
 
 def _header_changes(before: GoldenSet, after: GoldenSet) -> list[tuple[str, Any, Any]]:
-    names = [*HEADER, *(["corpus_hash"] if not after.documents else [])]
+    names = [*FACTS, *(["corpus_hash"] if not after.documents else [])]
     pairs = [(name, getattr(before, name), getattr(after, name)) for name in names]
     return [pair for pair in pairs if canonical(pair[1]) != canonical(pair[2])]
 

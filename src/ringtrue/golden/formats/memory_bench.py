@@ -7,57 +7,37 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from ringtrue.errors import InputError
-from ringtrue.formats.text import Place, read_json
-from ringtrue.golden.formats import manifest
-from ringtrue.golden.formats.complaints import Complaints
-from ringtrue.golden.formats.corpus import read_documents
+from ringtrue.formats.text import Place, field_of, read_json
 from ringtrue.golden.formats.draft import Draft
 from ringtrue.golden.formats.fields import (
-    NEGATIVE,
+    QueryFields,
     Record,
     alike,
     check_keys,
     facts_of,
     id_of,
     ids_of,
-    json_lines,
     legal,
-    list_of,
-    mapping_of,
+    object_in,
     spread,
-    text_of,
-    truth_of,
 )
-from ringtrue.golden.formats.header import Header
-from ringtrue.golden.formats.output import judged, write_json
+from ringtrue.golden.formats.folders import Layout, judged, read_documents, write_json
 from ringtrue.memory.hook.files import category_of_folder, scan
 from ringtrue.memory.hook.memory import BODY_FIELDS, body_of
 from ringtrue.memory.hook.settings import Settings
-from ringtrue.records import Document, GoldenSet, Judgment, Query
+from ringtrue.records import Document, GoldenSet, Judgment
 
 RELEVANT, IRRELEVANT, FORBIDDEN = "expected_relevant", "expected_irrelevant", "forbidden"
-QUERY = ("query_id", "query", RELEVANT, IRRELEVANT, NEGATIVE)
-QUERY_FACTS = ("transcript_context", "dimension", "pair")
+QUERY = QueryFields("query_id", "query", (RELEVANT, IRRELEVANT), named=("transcript_context", "dimension", "pair"))
 MEMORY = ("id", "title", "tags")
 MEMORY_FACTS = (
-    "schema_version",
-    "category",
-    "created_at",
-    "updated_at",
-    "related_files",
-    "confidence",
-    "record_status",
-    "importance_tier",
-    "trigger_phrases",
-    "supersedes",
-    "links",
-    "spec_folder",
-    "content",
-)
+    "schema_version", "category", "created_at", "updated_at", "related_files", "confidence", "record_status",
+    "importance_tier", "trigger_phrases", "supersedes", "links", "spec_folder", "content",
+)  # fmt: skip
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
-def _read_corpus(path: Path, draft: Draft, name: str, header: Header) -> None:
+def _read_corpus(path: Path, draft: Draft) -> None:
     if not path.is_dir():
         read_documents(path, draft)
         return
@@ -75,38 +55,28 @@ def _read_corpus(path: Path, draft: Draft, name: str, header: Header) -> None:
 
 
 def _memory(path: Path, place: Place) -> Document:
-    record = read_json(path)
-    if not isinstance(record, dict):
-        raise place.error(f"the file holds {record!r:.40}, not a memory", "write one object with 'id', 'title' and 'content'")
+    record = object_in(read_json(path), place, "write one object with 'id', 'title' and 'content'")
     facts = facts_of(record, MEMORY, place, named=MEMORY_FACTS)
     doc_id = id_of(record, "id", place)
     if doc_id != path.stem:
         raise place.at("id").error(f"'{doc_id}' is not the name of its file", f"write '{path.stem}' or rename the file")
-    category = legal(text_of(record, "category", place), BODY_FIELDS, "category", place.at("category"))
-    content = mapping_of(record, "content", place)
+    category = legal(field_of(record, "category", str, place), BODY_FIELDS, "category", place.at("category"))
+    content = field_of(record, "content", dict, place)
     check_keys(content, BODY_FIELDS[category], place.at("content"))
     tags = tuple(ids_of(record, "tags", place, default=[]))
-    return Document(doc_id, body_of(category, content), text_of(record, "title", place), facts, tags)
+    return Document(doc_id, body_of(category, content), field_of(record, "title", str, place), facts, tags)
 
 
-def _read_queries(path: Path, draft: Draft, threshold: int) -> None:
-    for number, (place, record) in enumerate(json_lines(path, draft.complaints), 1):
-        with draft.complaints.about(place):
-            facts = facts_of(record, QUERY, place, named=QUERY_FACTS)
-            if "transcript_context" in facts:
-                list_of(record, "transcript_context", place)
-            # The format's first users wrote no ids; the position is the only name such a query has.
-            query_id = id_of(record, "query_id", place) if "query_id" in record else f"q{number:03d}"
-            negative = truth_of(record, NEGATIVE, place, default=False)
-            lists = ids_of(record, RELEVANT, place), ids_of(record, IRRELEVANT, place, default=[])
-            draft.add_query(Query(query_id, text_of(record, "query", place), facts, negative), place)
-            for index, path_text in enumerate(lists[0]):
-                here = place.at(RELEVANT).at(index)
-                draft.add_judgment(Judgment(query_id, _doc_id(path_text, draft, here), threshold), here)
-            for index, path_text in enumerate(lists[1]):
-                here = place.at(IRRELEVANT).at(index)
-                doc_id = _doc_id(path_text, draft, here)
-                draft.add_judgment(Judgment(query_id, doc_id, 0, metadata={FORBIDDEN: True}), here)
+def _read_query(record: Record, place: Place, draft: Draft, listed: int) -> None:
+    # The format's first users wrote no ids; the position is the only name such a query has.
+    query = QUERY.read(record, place, default_id=f"q{draft.position:03d}")
+    field_of(record, "transcript_context", list, place, default=[])
+    expected, forbidden = ids_of(record, RELEVANT, place), ids_of(record, IRRELEVANT, place, default=[])
+    draft.add_query(query, place)
+    for name, paths, grade, facts in ((RELEVANT, expected, listed, {}), (IRRELEVANT, forbidden, 0, {FORBIDDEN: True})):
+        for index, path in enumerate(paths):
+            here = place.at(name).at(index)
+            draft.add_judgment(Judgment(query.query_id, _doc_id(path, draft, here), grade, metadata=facts), here)
 
 
 def _doc_id(text: str, draft: Draft, place: Place) -> str:
@@ -118,10 +88,9 @@ def _doc_id(text: str, draft: Draft, place: Place) -> str:
     doc_id = path.stem if path.suffix == ".json" else path.name
     document = draft.documents.get(doc_id)
     category = document.metadata.get("category") if document is not None else None
-    if document is None and draft.documents:
-        meant = alike(doc_id, draft.documents)
-        if meant is not None:
-            raise place.error(f"there is no memory '{text}'", f"did you mean '{meant}'?")
+    meant = alike(doc_id, draft.documents) if document is None else None
+    if meant is not None:
+        raise place.error(f"there is no memory '{text}'", f"did you mean '{meant}'?")
     real = PurePosixPath(draft.files.get(doc_id, f"{category}/{doc_id}.json"))
     there = path.parts[-len(real.parts) :] == real.parts or category_of_folder(path.parent.name) == category
     if path.parent.name and isinstance(category, str) and not there:
@@ -134,11 +103,11 @@ def _query_rows(golden: GoldenSet) -> Iterator[Record]:
     groups = judged(golden)
     for query in golden.queries:
         mine = groups[query.query_id]
-        row: Record = {"query_id": query.query_id, "query": query.text} | spread(query.metadata, QUERY, named=QUERY_FACTS)
+        row = QUERY.write(query)
         row[RELEVANT] = [_path(j.doc_id, categories) for j in mine if j.grade >= golden.relevance_threshold]
         # A tangential memory is neither expected nor forbidden, and this format has no third list.
         row[IRRELEVANT] = [_path(j.doc_id, categories) for j in mine if j.grade <= 0]
-        yield row | ({NEGATIVE: True} if query.negative else {})
+        yield row
 
 
 def _path(doc_id: str, categories: Mapping[str, str]) -> str:
@@ -169,16 +138,14 @@ def _write_corpus(golden: GoldenSet, path: Path) -> None:
         write_json(record, path / facts["category"] / _file_name(document.doc_id))
 
 
-LAYOUT = manifest.Layout(
-    "memory-bench", "queries.jsonl", "memories", "memory", _read_queries, _read_corpus, _query_rows, _write_corpus, True
+LAYOUT = Layout(
+    "memory-bench",
+    "memory",
+    _read_query,
+    _query_rows,
+    corpus="memories",
+    read_corpus=_read_corpus,
+    write_corpus=_write_corpus,
+    with_source=True,
 )
-
-
-def read(path: Path, complaints: Complaints) -> GoldenSet:
-    """Return the set in a folder with its memories, or in a lone file of queries."""
-    return manifest.read(LAYOUT, path, complaints)
-
-
-def write(golden: GoldenSet, path: Path) -> None:
-    """Write a folder, or the queries alone where the path ends in .jsonl."""
-    manifest.write(LAYOUT, golden, path)
+read, write = LAYOUT.read, LAYOUT.write

@@ -8,19 +8,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from ringtrue.formats.text import Place, read_json
-from ringtrue.golden.formats.complaints import Complaints
 from ringtrue.golden.formats.draft import Draft
-from ringtrue.golden.formats.fields import as_id, grade
-from ringtrue.golden.formats.output import judged, write_json
+from ringtrue.golden.formats.fields import Complaints, as_id, grade, object_in
+from ringtrue.golden.formats.folders import judged, write_json
 from ringtrue.records import GoldenSet, Judgment, Query
 
 
 def read(path: Path, complaints: Complaints) -> GoldenSet:
     """Return the set in one JSON file."""
     place = Place(str(path))
-    document = read_json(path)
-    if not isinstance(document, dict):
-        raise place.error(f"the file holds {document!r:.40}, not an object", 'write {"query": {"document": grade}}')
+    document = object_in(read_json(path), place, 'write {"query": {"document": grade}}')
     draft = Draft(complaints)
     texts = any(len(query_id.split()) > 1 for query_id in document)
     for query_id, grades in document.items():

@@ -12,12 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.formats.text import Place, parse_json
-from ringtrue.golden.formats.complaints import Complaints
-from ringtrue.golden.formats.contexts import add_context, context_id
-from ringtrue.golden.formats.draft import Draft
-from ringtrue.golden.formats.fields import NEGATIVE, Record, as_id, grade, json_rows, legal, objects
-from ringtrue.golden.formats.header import Header
-from ringtrue.golden.formats.output import judged, write_json, write_json_lines
+from ringtrue.golden.formats.draft import Draft, passage_id, undeclared
+from ringtrue.golden.formats.fields import NEGATIVE, Complaints, Record, as_id, grade, json_rows, legal, objects
+from ringtrue.golden.formats.folders import judged, write_rows
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 WRAPPERS = ("spans", "rows", "data")
@@ -41,7 +38,7 @@ def read(path: Path, complaints: Complaints) -> GoldenSet:
                 others += 1
                 continue
             _read_span(record, attributes, f"s{number}", place, draft)
-    return draft.finish(Header(path.stem, metadata={OTHER_SPANS: others} if others else {}))
+    return draft.finish(undeclared(path.stem, metadata={OTHER_SPANS: others} if others else {}))
 
 
 def find(value: Any, path: str) -> Any:
@@ -73,19 +70,18 @@ def _read_span(record: Record, attributes: Record, default_id: str, place: Place
     text = find(attributes, "input.value")
     if not isinstance(text, str):
         raise here.at("input.value").error(f"{text!r:.60} is not a question", "write its text, or keep RETRIEVER spans only")
-    shown = _shown(attributes, here)
     span_id = find(record, "context.span_id") or record.get("span_id") or default_id
     query_id = as_id(span_id, place.at("context.span_id"))
-    annotations = _annotations(record, place, draft.complaints)
-    facts = _facts(record, attributes, annotations)
+    annotations = _objects(record.get("annotations") or [], place.at("annotations"), "write a list of annotations", draft)
+    facts = _facts(record, attributes, [item for _, item in annotations if item.get("name") != "relevance"])
     ids: list[str] = []
     judgments: dict[str, Judgment] = {}
-    for index, (at, entry) in enumerate(objects(shown, here.at(DOCUMENTS), draft.complaints)):
+    for index, (at, entry) in enumerate(_shown(attributes, here.at(DOCUMENTS), draft)):
         document, own_grade = _document(entry, at)
         if document.text or document.title or document.metadata:
-            add_context(document, draft, at)
+            draft.add_passage(document, at)
         ids.append(document.doc_id)
-        said = [item for item in annotations if item.get("name") == "relevance" and item.get("document_position") == index]
+        said = [item for _, item in annotations if item.get("name") == "relevance" and item.get("document_position") == index]
         if said:
             judgments[document.doc_id] = _annotated(query_id, document.doc_id, said[-1], place.at("annotations"))
         elif own_grade is not None:
@@ -101,10 +97,11 @@ def _read_span(record: Record, attributes: Record, default_id: str, place: Place
         draft.add_judgment(judgment, place)
 
 
-def _shown(attributes: Record, place: Place) -> list[Any]:
+def _shown(attributes: Record, place: Place, draft: Draft) -> list[tuple[Place, Record]]:
+    """Return the documents of a span, each with its place."""
     listed = find(attributes, DOCUMENTS)
     if isinstance(listed, str):
-        listed = parse_json(listed, place.at(DOCUMENTS))
+        listed = parse_json(listed, place)
     if listed is None:
         numbered: dict[int, Record] = {}
         for key, value in attributes.items():
@@ -112,9 +109,13 @@ def _shown(attributes: Record, place: Place) -> list[Any]:
             if match:
                 numbered.setdefault(int(match[1]), {})[match[2]] = value
         listed = [numbered[index] for index in sorted(numbered)]
-    if not isinstance(listed, list):
-        raise place.at(DOCUMENTS).error(f"{listed!r:.60} is not a list", "write the documents that were retrieved")
-    return listed
+    return _objects(listed, place, "write the documents that were retrieved", draft)
+
+
+def _objects(value: Any, place: Place, cure: str, draft: Draft) -> list[tuple[Place, Record]]:
+    if not isinstance(value, list):
+        raise place.error(f"{value!r:.60} is not a list", cure)
+    return list(objects(value, place, draft.complaints))
 
 
 def _document(entry: Record, place: Place) -> tuple[Document, int | None]:
@@ -131,7 +132,7 @@ def _document(entry: Record, place: Place) -> tuple[Document, int | None]:
     identity = flat.get("id")
     if identity is None and content is None:
         raise place.error("the document has neither an id nor content", "write document.id")
-    doc_id = as_id(identity, place.at("document.id")) if identity is not None else context_id(content or "")
+    doc_id = as_id(identity, place.at("document.id")) if identity is not None else passage_id(content or "")
     said = flat.get("relevance", facts.pop("relevance", None))
     own_grade = None if said is None else _grade(said, place.at("relevance"))
     title = facts.pop("title") if isinstance(facts.get("title"), str) else ""
@@ -144,13 +145,6 @@ def _grade(value: Any, place: Place) -> int:
     return grade(value, place)
 
 
-def _annotations(record: Record, place: Place, complaints: Complaints) -> list[Record]:
-    found = record.get("annotations") or []
-    if not isinstance(found, list):
-        raise place.at("annotations").error(f"{found!r:.60} is not a list", "write a list of annotations")
-    return [item for _, item in objects(found, place.at("annotations"), complaints)]
-
-
 def _annotated(query_id: str, doc_id: str, said: Record, place: Place) -> Judgment:
     value = said.get("score") if said.get("score") is not None else said.get("label")
     kind = said.get("annotator_kind")
@@ -159,13 +153,12 @@ def _annotated(query_id: str, doc_id: str, said: Record, place: Place) -> Judgme
     return Judgment(query_id, doc_id, _grade(value, place), source, dict(metadata) if isinstance(metadata, dict) else {})
 
 
-def _facts(record: Record, attributes: Record, annotations: list[Record]) -> Record:
+def _facts(record: Record, attributes: Record, other: list[Record]) -> Record:
     used = ("attributes", "annotations", "context", "span_id")
     facts = {key: value for key, value in record.items() if key not in used and not key.startswith("attributes.")}
     nested = facts.pop("metadata", None)
     facts |= nested if isinstance(nested, dict) else {}
     rest = {key: value for key, value in attributes.items() if key.split(".")[0] not in ("input", "retrieval") and key != KIND}
-    other = [item for item in annotations if item.get("name") != "relevance"]
     return facts | ({"attributes": rest} if rest else {}) | ({"annotations": other} if other else {})
 
 
@@ -173,11 +166,7 @@ def write(golden: GoldenSet, path: Path) -> None:
     """Write spans as JSON lines, or as one JSON list where the path ends in .json."""
     documents = {document.doc_id: document for document in golden.documents}
     groups = judged(golden)
-    rows = [_row(query, groups[query.query_id], documents) for query in golden.queries]
-    if path.suffix == ".json":
-        write_json(rows, path)
-    else:
-        write_json_lines(rows, path)
+    write_rows((_row(query, groups[query.query_id], documents) for query in golden.queries), path)
 
 
 def _row(query: Query, judgments: list[Judgment], documents: Mapping[str, Document]) -> Record:

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ringtrue.formats.text import Place
-from ringtrue.golden.formats.complaints import Complaints
-from ringtrue.golden.formats.contexts import add_context, context_id
-from ringtrue.golden.formats.draft import Draft
-from ringtrue.golden.formats.fields import (
-    NEGATIVE,
-    Record,
-    alike,
-    facts_of,
-    id_of,
-    ids_of,
-    json_rows,
-    list_of,
-    spread,
-    truth_of,
-)
-from ringtrue.golden.formats.header import Header
-from ringtrue.golden.formats.output import judged, write_json, write_json_lines
+from ringtrue.formats.text import Place, field_of
+from ringtrue.golden.formats.draft import Draft, passage_id, undeclared
+from ringtrue.golden.formats.fields import NEGATIVE, Complaints, QueryFields, Record, alike, ids_of, json_rows, spread
+from ringtrue.golden.formats.folders import judged, write_rows
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 QUESTION = ("user_input", "question")
@@ -31,7 +18,13 @@ QUESTION = ("user_input", "question")
 RETRIEVED = ("retrieved_contexts", "contexts")
 REFERENCE = ("reference_contexts",)
 RETRIEVED_IDS, REFERENCE_IDS = "retrieved_context_ids", "reference_context_ids"
-STRUCTURE = ("query_id", *QUESTION, *RETRIEVED, *REFERENCE, RETRIEVED_IDS, REFERENCE_IDS, NEGATIVE)
+QUERY = QueryFields(
+    "query_id",
+    "user_input",
+    (*QUESTION, *RETRIEVED, *REFERENCE, RETRIEVED_IDS, REFERENCE_IDS),
+    # These are proper names in Ragas too, and near enough to the others to look like slips of the pen.
+    named=("reference", "response", "answer", "ground_truth", "rubrics"),
+)
 WRAPPERS = ("samples", "rows", "data")
 SHOWN = "retrieved"
 
@@ -42,7 +35,7 @@ def read(path: Path, complaints: Complaints) -> GoldenSet:
     for number, (place, record) in enumerate(json_rows(path, complaints, wrappers=WRAPPERS), 1):
         with complaints.about(place):
             _read_row(record, f"r{number}", place, draft)
-    return draft.finish(Header(path.stem))
+    return draft.finish(undeclared(path.stem))
 
 
 def _read_row(record: Record, default_id: str, place: Place, draft: Draft) -> None:
@@ -50,23 +43,14 @@ def _read_row(record: Record, default_id: str, place: Place, draft: Draft) -> No
     if name is None:
         meant = next((key for key in record if alike(key, QUESTION)), None)
         raise place.error("the field 'user_input' (or 'question') is missing", f"rename '{meant}'" if meant else "add it")
-    text = record[name]
-    if not isinstance(text, str):
-        raise place.at(name).error(f"{text!r:.60} is not one question", "write one row per user turn, as text")
-    facts = _facts(record, place)
-    query_id = id_of(record, "query_id", place) if "query_id" in record else default_id
+    if not isinstance(record[name], str):
+        raise place.at(name).error(f"{record[name]!r:.60} is not one question", "write one row per user turn, as text")
+    query = replace(QUERY, text=name).read(record, place, default_id=default_id)
     relevant = _passages(record, REFERENCE, REFERENCE_IDS, place, draft)
     shown = _passages(record, RETRIEVED, RETRIEVED_IDS, place, draft)
-    if shown is not None:
-        facts[SHOWN] = shown
-    draft.add_query(Query(query_id, text, facts, truth_of(record, NEGATIVE, place, default=False)), place)
+    draft.add_query(query if shown is None else replace(query, metadata={**query.metadata, SHOWN: shown}), place)
     for doc_id in dict.fromkeys(relevant or []):
-        draft.add_judgment(Judgment(query_id, doc_id, 1), place)
-
-
-def _facts(record: Record, place: Place) -> Record:
-    # These are proper names in Ragas too, and near enough to the others to look like slips of the pen.
-    return facts_of(record, STRUCTURE, place, named=("reference", "response", "answer", "ground_truth", "rubrics"))
+        draft.add_judgment(Judgment(query.query_id, doc_id, 1), place)
 
 
 def _one_of(record: Mapping[str, Any], names: tuple[str, ...], place: Place) -> str | None:
@@ -79,7 +63,7 @@ def _one_of(record: Mapping[str, Any], names: tuple[str, ...], place: Place) -> 
 def _passages(record: Record, names: tuple[str, ...], ids_name: str, place: Place, draft: Draft) -> list[str] | None:
     """Return the ids of the passages of one kind; None when the row says nothing about them."""
     name = _one_of(record, names, place)
-    texts = list_of(record, name, place) if name is not None and record[name] is not None else None
+    texts = field_of(record, name, list, place) if name is not None and record[name] is not None else None
     ids = ids_of(record, ids_name, place) if record.get(ids_name) is not None else None
     if texts is None:
         return ids
@@ -88,9 +72,9 @@ def _passages(record: Record, names: tuple[str, ...], ids_name: str, place: Plac
             raise place.at(str(name)).at(index).error(f"{text!r:.60} is not a passage", "write its text")
     if ids is not None and len(ids) != len(texts):
         raise place.at(ids_name).error(f"{len(ids)} ids for {len(texts)} passages", "give one id per passage")
-    ids = ids if ids is not None else [context_id(text) for text in texts]
+    ids = ids if ids is not None else [passage_id(text) for text in texts]
     for doc_id, text in zip(ids, texts, strict=True):
-        add_context(Document(doc_id, text), draft, place)
+        draft.add_passage(Document(doc_id, text), place)
     return ids
 
 
@@ -98,11 +82,7 @@ def write(golden: GoldenSet, path: Path) -> None:
     """Write rows as JSON lines, or as one JSON list where the path ends in .json."""
     texts = {document.doc_id: document.text for document in golden.documents}
     groups = judged(golden)
-    rows = [_row(query, groups[query.query_id], golden.relevance_threshold, texts) for query in golden.queries]
-    if path.suffix == ".json":
-        write_json(rows, path)
-    else:
-        write_json_lines(rows, path)
+    write_rows((_row(query, groups[query.query_id], golden.relevance_threshold, texts) for query in golden.queries), path)
 
 
 def _row(query: Query, judgments: list[Judgment], threshold: int, texts: dict[str, str]) -> Record:
@@ -113,7 +93,7 @@ def _row(query: Query, judgments: list[Judgment], threshold: int, texts: dict[st
         del facts[SHOWN]
         row |= _written(shown, RETRIEVED[0], RETRIEVED_IDS, texts)
     row |= _written([j.doc_id for j in judgments if j.grade >= threshold], REFERENCE[0], REFERENCE_IDS, texts)
-    return row | spread(facts, STRUCTURE) | ({NEGATIVE: True} if query.negative else {})
+    return row | spread(facts, QUERY.structure) | ({NEGATIVE: True} if query.negative else {})
 
 
 def _written(ids: list[str], name: str, ids_name: str, texts: dict[str, str]) -> Record:

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from ringtrue.errors import InputError
-from ringtrue.formats.table import DOCUMENT, GRADE, QUERY, open_duckdb
-from ringtrue.formats.text import Place, read_text
-from ringtrue.golden.formats.complaints import Complaints
+from ringtrue.formats.table import DOCUMENT, GRADE, QUERY, open_duckdb, parquet_rows
+from ringtrue.formats.text import Place, field_of, read_bytes, read_text
 from ringtrue.golden.formats.draft import Draft
-from ringtrue.golden.formats.fields import Record, alike, as_id, grade
-from ringtrue.golden.formats.output import judged, write_text
+from ringtrue.golden.formats.fields import Complaints, Record, alike, as_id, grade
+from ringtrue.golden.formats.folders import judged, write_text
 from ringtrue.records import Document, GoldenSet, Judgment, Query
 
 REQUIRED = ("query_id", "doc_id", "grade")
@@ -50,14 +49,25 @@ Columns = Mapping[str, str]
 """Our name of a column by its name in a file: ``{"sku": "doc_id"}``."""
 
 
-def read_csv(path: Path, complaints: Complaints, *, columns: Columns | None = None) -> GoldenSet:
-    """Return the set in a file separated by commas, tabs or semicolons."""
-    return _read(path, complaints, _csv_rows(path, complaints, columns or {}))
+def read(path: Path, complaints: Complaints, *, columns: Columns | None = None) -> GoldenSet:
+    """Return the set in a Parquet file, or in one separated by commas, tabs or semicolons."""
+    rows = list((_parquet_rows if is_parquet(path) else _csv_rows)(path, complaints, columns or {}))
+    if not any("query_id" in row for _, row in rows):
+        rows = [(place, {"query_id": row["query_text"], **row} if "query_text" in row else row) for place, row in rows]
+    records = [record for _, record in rows]
+    per_query = _constant_columns(records)
+    draft = Draft(complaints)
+    _check_ungraded(path, records)
+    for place, record in rows:
+        with complaints.about(place):
+            _read_row(record, place, per_query, draft)
+    draft.note_ungraded(RELEVANT)
+    return draft.finish_table(path.stem)
 
 
-def read_parquet(path: Path, complaints: Complaints, *, columns: Columns | None = None) -> GoldenSet:
-    """Return the set in a Parquet file."""
-    return _read(path, complaints, _parquet_rows(path, columns or {}))
+def is_parquet(path: Path) -> bool:
+    """True for a Parquet file, whatever its name ends in."""
+    return read_bytes(path)[:4] == b"PAR1"
 
 
 def columns_from(said: Mapping[str, str]) -> Columns:
@@ -77,7 +87,8 @@ def _csv_rows(path: Path, complaints: Complaints, mapping: Columns) -> Iterator[
     text = read_text(path)
     # The limit of 128 KiB a cell is the module's, not the format's; documents are longer than that.
     csv.field_size_limit(max(len(text), csv.field_size_limit()))
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), strict=True)
+    delimiter = max(("\t", ",", ";"), key=text.partition("\n")[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     place = Place(str(path))
     try:
         columns = _named(next(reader), place.on(1), mapping)
@@ -95,27 +106,12 @@ def _csv_rows(path: Path, complaints: Complaints, mapping: Columns) -> Iterator[
         raise place.on(reader.line_num).error(f"not valid CSV: {problem}", "mend the quotes there") from problem
 
 
-def separator(text: str) -> str:
-    """Return what separates the names in the first line: tabs, commas or semicolons."""
-    return max(("\t", ",", ";"), key=text.partition("\n")[0].count)
-
-
-def _parquet_rows(path: Path, mapping: Columns) -> Iterator[tuple[Place, Record]]:
-    import duckdb  # only tables need it
-
-    place = Place(str(path))
-    with open_duckdb() as connection:
-        try:
-            answer = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
-        except duckdb.Error as problem:
-            raise place.error(
-                f"not readable as Parquet ({str(problem).splitlines()[0]:.120})", "write the file again"
-            ) from problem
-        columns = _named([column[0] for column in answer.description or []], place, mapping)
-        missing = _ungraded(columns)
-        for index, cells in enumerate(answer.fetchall()):
-            record = missing | {n: _value(c) for n, c in zip(columns, cells, strict=True) if c is not None}
-            yield place.at("row").at(index), record
+def _parquet_rows(path: Path, complaints: Complaints, mapping: Columns) -> Iterator[tuple[Place, Record]]:
+    columns: list[str] = []
+    for place, row in parquet_rows(path):
+        columns = columns or _named(list(row), Place(str(path)), mapping)
+        record = {name: _value(cell) for name, cell in zip(columns, row.values(), strict=True) if cell is not None}
+        yield place, _ungraded(columns) | record
 
 
 def _ungraded(columns: list[str]) -> Record:
@@ -175,20 +171,6 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names))
 
 
-def _read(path: Path, complaints: Complaints, rows: Iterator[tuple[Place, Record]]) -> GoldenSet:
-    table = list(rows)
-    if not any("query_id" in row for _, row in table):
-        table = [(place, {"query_id": row["query_text"], **row} if "query_text" in row else row) for place, row in table]
-    per_query = _constant_columns(record for _, record in table)
-    draft = Draft(complaints)
-    _check_ungraded(path, [record for _, record in table])
-    for place, record in table:
-        with complaints.about(place):
-            _read_row(record, place, per_query, draft)
-    draft.note_ungraded(RELEVANT)
-    return draft.finish_table(path.stem)
-
-
 def _check_ungraded(path: Path, records: list[Record]) -> None:
     """Raise InputError if a table without grades has a column of numbers, which may be its grades under another name."""
     names = dict.fromkeys(name for record in records for name in record if name != "grade")
@@ -198,15 +180,12 @@ def _check_ungraded(path: Path, records: list[Record]) -> None:
                 raise _missing("grade", names, Place(str(path)))
 
 
-def _constant_columns(records: Iterator[Record]) -> set[str]:
+def _constant_columns(records: list[Record]) -> set[str]:
     """Return the columns that have one value (or none) per query throughout the table."""
+    columns = {name for record in records for name in record}
     seen: dict[tuple[str, str], Any] = {}
-    columns: set[str] = set()
     varying: set[str] = set()
-    table = list(records)
-    for record in table:
-        columns |= record.keys()
-    for record in table:
+    for record in records:
         for name in columns - varying:
             value = record.get(name)
             if seen.setdefault((str(record.get("query_id")), name), value) != value:
@@ -219,7 +198,7 @@ def _read_row(record: Record, place: Place, per_query: set[str], draft: Draft) -
         raise place.at("query_id").error("the cell is empty", "write the id of the query")
     query_id = as_id(record["query_id"], place.at("query_id"))
     facts = {name: value for name, value in record.items() if _is_fact(name) and name in per_query}
-    text = _text(record, "query_text", place)
+    text = field_of(record, "query_text", str, place, default="")
     query = Query(query_id, text, facts, _truth(record.get("negative", False), place.at("negative")))
     known = draft.queries.get(query_id)
     if known is None:
@@ -235,7 +214,7 @@ def _read_row(record: Record, place: Place, per_query: set[str], draft: Draft) -
     doc_id = as_id(record["doc_id"], place.at("doc_id"))
     details = {name.removeprefix(OF_JUDGMENT): value for name, value in record.items() if name.startswith(OF_JUDGMENT)}
     details |= {name: value for name, value in record.items() if _is_fact(name) and name not in per_query}
-    source = _text(record, "source", place) or None
+    source = field_of(record, "source", str, place, default="") or None
     draft.listed(place, graded=record["grade"] is not None)
     value = RELEVANT if record["grade"] is None else _grade(record["grade"], place.at("grade"))
     draft.add_judgment(Judgment(query_id, doc_id, value, source, details), place)
@@ -245,22 +224,14 @@ def _read_row(record: Record, place: Place, per_query: set[str], draft: Draft) -
 def _read_document(record: Record, doc_id: str, place: Place, draft: Draft) -> None:
     if "doc_text" not in record and "doc_title" not in record:
         return
-    document = Document(doc_id, _text(record, "doc_text", place), _text(record, "doc_title", place))
-    if draft.documents.get(doc_id, document) != document:
+    text = field_of(record, "doc_text", str, place, default="")
+    document = Document(doc_id, text, field_of(record, "doc_title", str, place, default=""))
+    if draft.documents.setdefault(doc_id, document) != document:
         raise place.at("doc_text").error(f"document '{doc_id}' has another text above", "write the same on all its rows")
-    if doc_id not in draft.documents:
-        draft.add_document(document, place)
 
 
 def _is_fact(name: str) -> bool:
     return name not in REQUIRED and name not in OPTIONAL and not name.startswith(OF_JUDGMENT)
-
-
-def _text(record: Mapping[str, Any], name: str, place: Place) -> str:
-    value = record.get(name, "")
-    if not isinstance(value, str):
-        raise place.at(name).error(f"{value!r:.60} is not text", "write text")
-    return value
 
 
 def _truth(value: Any, place: Place) -> bool:
@@ -331,10 +302,8 @@ def write_parquet(golden: GoldenSet, path: Path) -> None:
 
 
 def _sql_type(values: list[Any]) -> str:
-    kinds = {type(value) for value in values}
-    return {frozenset({bool}): "BOOLEAN", frozenset({int}): "BIGINT", frozenset({float}): "DOUBLE"}.get(
-        frozenset(kinds), "VARCHAR"
-    )
+    kinds = list({type(value) for value in values})
+    return {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}.get(kinds[0], "VARCHAR") if len(kinds) == 1 else "VARCHAR"
 
 
 def _stored(value: Any, kind: str) -> Any:

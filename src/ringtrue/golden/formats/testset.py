@@ -12,31 +12,26 @@ from typing import Any
 
 from ringtrue.errors import InputError
 from ringtrue.formats.table import DOCUMENT, GRADE
-from ringtrue.formats.text import Place, json_records, read_json, read_jsonl, read_text, read_yaml
+from ringtrue.formats.text import Place, field_of, json_records, read_json, read_jsonl, read_text, read_yaml, yaml_text
 from ringtrue.golden.formats import dataset
-from ringtrue.golden.formats.complaints import Complaints
-from ringtrue.golden.formats.corpus import corpus_paths, read_documents, write_documents
-from ringtrue.golden.formats.draft import Draft
+from ringtrue.golden.formats.draft import Draft, read_header, write_header
 from ringtrue.golden.formats.fields import (
-    NEGATIVE,
+    Complaints,
+    QueryFields,
     Record,
     facts_of,
     grade_of,
     id_of,
-    list_of,
     objects,
+    optional_text,
     plain,
     spread,
-    text_of,
-    truth_of,
 )
-from ringtrue.golden.formats.header import read_header, write_header
-from ringtrue.golden.formats.output import judged, write_json, write_text
-from ringtrue.records import GoldenSet, Judgment, Query
+from ringtrue.golden.formats.folders import judged, read_corpora, write_documents, write_json, write_text
+from ringtrue.records import GoldenSet, Judgment
 
 STRUCTURE = ("corpus", "queries")
-QUERY = ("query_id", "query_text", "relevant_docs", NEGATIVE)
-QUERY_FACTS = ("query_type", "category")
+QUERY = QueryFields("query_id", "query_text", ("relevant_docs",), named=("query_type", "category"))
 JUDGMENT = ("doc_id", "grade", "source")
 LISTS = ("relevant_docs", "relevant")
 _QUERY_NAMES = {"query_id": ("id",), "query_text": ("query",), LISTS[0]: LISTS[1:]}
@@ -72,10 +67,9 @@ def read_record(document: Any, place: Place, complaints: Complaints, *, name: st
     said = {key: plain(value, place.at(key)) for key, value in record.items() if key != "queries"}
     header = read_header(said | {"queries": []}, place, name=name, structure=STRUCTURE, profile="test-set")
     draft = Draft(complaints)
-    for part, corpus in corpus_paths(said, place, folder).items():
-        read_documents(corpus, draft, belongs=(header.scope or "corpus", part) if part else None)
-    relevant = header.relevance_threshold or 1
-    for here, query in objects(list_of(record, "queries", place), place.at("queries"), complaints):
+    read_corpora(said, place, folder, draft, header)
+    relevant = header.threshold or 1
+    for here, query in objects(field_of(record, "queries", list, place), place.at("queries"), complaints):
         with complaints.about(here):
             _read_query(_named(query, _QUERY_NAMES), here, draft, relevant)
     draft.note_ungraded(relevant)
@@ -101,26 +95,22 @@ def _is_dataset(record: Record) -> bool:
 
 
 def _read_query(record: Record, place: Place, draft: Draft, relevant: int) -> None:
-    said = {key: plain(value, place.at(key)) for key, value in record.items() if key != "relevant_docs"}
-    facts = facts_of(said | ({"relevant_docs": []} if "relevant_docs" in record else {}), QUERY, place, named=QUERY_FACTS)
-    text = text_of(said, "query_text", place)
-    # A query without an id is known by its words, so that the same words are the same query in every file.
-    query_id = id_of(said if "query_id" in said else {"query_id": text}, "query_id", place)
-    negative = truth_of(said, NEGATIVE, place, default=False)
-    draft.add_query(Query(query_id, text, facts, negative), place)
     listed = record.get("relevant_docs")
+    said = {key: plain(value, place.at(key)) if key != "relevant_docs" else [] for key, value in record.items()}
+    # A query without an id is known by its words, so that the same words are the same query in every file.
+    query = QUERY.read(said, place, default_id=said.get("query_text"))
+    draft.add_query(query, place)
     if isinstance(listed, dict):
         record = record | {"relevant_docs": [{"doc_id": doc_id, "grade": value} for doc_id, value in listed.items()]}
-    rows = list_of(record, "relevant_docs", place)
-    for index, row in enumerate(rows):
+    for index, row in enumerate(field_of(record, "relevant_docs", list, place)):
         here = place.at("relevant_docs").at(index).on(getattr(row, "line", place.line))
         with draft.complaints.about(here):
             judgment = _named(plain(row, here), _JUDGMENT_NAMES) if isinstance(row, dict) else {"doc_id": row}
             details = facts_of(judgment, JUDGMENT, here)
-            source = text_of(judgment, "source", here) if judgment.get("source") is not None else None
+            source = optional_text(judgment, "source", here)
             draft.listed(here, graded="grade" in judgment)
             value = grade_of(judgment, "grade", here) if "grade" in judgment else relevant
-            draft.add_judgment(Judgment(query_id, id_of(judgment, "doc_id", here), value, source, details), here)
+            draft.add_judgment(Judgment(query.query_id, id_of(judgment, "doc_id", here), value, source, details), here)
 
 
 def write(golden: GoldenSet, path: Path) -> None:
@@ -131,38 +121,17 @@ def write(golden: GoldenSet, path: Path) -> None:
         write_documents(golden, corpus)
         record["corpus"] = corpus.name
     groups = judged(golden)
-    record["queries"] = [_query(query, groups[query.query_id]) for query in golden.queries]
+    record["queries"] = [
+        QUERY.write(query) | {"relevant_docs": [_judgment(judgment) for judgment in groups[query.query_id]]}
+        for query in golden.queries
+    ]
     if path.suffix == ".json":
         write_json(record, path)
     else:
-        write_text(as_yaml(record), path)
-
-
-def _query(query: Query, judgments: list[Judgment]) -> Record:
-    record: Record = {"query_id": query.query_id, "query_text": query.text}
-    record |= spread(query.metadata, QUERY, named=QUERY_FACTS)
-    record |= {NEGATIVE: True} if query.negative else {}
-    return record | {"relevant_docs": [_judgment(judgment) for judgment in judgments]}
+        write_text(yaml_text(record), path)
 
 
 def _judgment(judgment: Judgment) -> Record:
     record: Record = {"doc_id": judgment.doc_id, "grade": judgment.grade}
     record |= {"source": judgment.source} if judgment.source is not None else {}
     return record | spread(judgment.metadata, JUDGMENT)
-
-
-def as_yaml(value: Any) -> str:
-    """Return YAML text without anchors, which our own reader refuses."""
-    import yaml  # costs 20 ms that no other format needs
-
-    class Dumper(yaml.SafeDumper):
-        def ignore_aliases(self, data: Any) -> bool:
-            return True
-
-    def as_text(dumper: Any, text: str) -> Any:
-        # These end a line in YAML and would come back as a blank, unless they are escaped.
-        style = '"' if any(mark in text for mark in "\x85\u2028\u2029\ufeff") else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-    Dumper.add_representer(str, as_text)
-    return yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)

@@ -12,14 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.formats.text import Place, lines, read_text
-from ringtrue.golden.formats.complaints import Complaints
-from ringtrue.golden.formats.corpus import corpus_paths, read_documents
-from ringtrue.golden.formats.draft import Draft
-from ringtrue.golden.formats.fields import Record, text_of
-from ringtrue.golden.formats.header import Header, read_header, write_header
-from ringtrue.golden.formats.manifest import MANIFEST, STRUCTURE, read_manifest
-from ringtrue.golden.formats.output import write_json, write_text
+from ringtrue.formats import read_qrels
+from ringtrue.formats.text import Place, field_of, lines, read_text
+from ringtrue.golden.formats.draft import Draft, undeclared, write_header
+from ringtrue.golden.formats.fields import Complaints, Record
+from ringtrue.golden.formats.folders import MANIFEST, STRUCTURE, read_front, write_json, write_text
 from ringtrue.records import GoldenSet, Judgment, Query
 
 _TOPIC = re.compile(r"<(top|topic)\b([^>]*)>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
@@ -32,21 +29,17 @@ _FACTS = {"desc": "description", "narr": "narrative"}
 
 def read(path: Path, complaints: Complaints) -> GoldenSet:
     """Return the set in a folder with topics and qrels, or in a lone qrels file."""
-    from ringtrue.formats import read_qrels
-
     draft = Draft(complaints)
+    record: Record = {}
     if path.is_dir():
-        record, place = read_manifest(path)
-        header = read_header(record, place, name=path.name, structure=STRUCTURE)
-        for corpus in corpus_paths(record, place, path).values():
-            read_documents(corpus, draft)
-        topics = path / text_of(record, "queries", place) if "queries" in record else _only(path, "topics")
+        record, place, header = read_front(path, draft, corpus=None)
+        topics = path / field_of(record, "queries", str, place) if "queries" in record else _only(path, "topics")
         qrels = _only(path, "qrels")
         for here, query in read_topics(topics, complaints):
             with complaints.about(here):
                 draft.add_query(query, here)
     else:
-        record, header, qrels = {}, Header(path.stem), path
+        header, qrels = undeclared(path.stem), path
     here = Place(str(qrels))
     with complaints.about(here):
         for query_id, doc_id, grade in read_qrels(qrels):
