@@ -46,7 +46,6 @@ def create(
 ) -> None:
     """Start the test of a feature.
 
-    \b
     Example: ringtrue test create rerank-v2 --method confidence-sequence --delta 0.03
     Example: ringtrue test create rerank-v2 --measure credit    (fed by ringtrue interleave)
     """
@@ -69,8 +68,7 @@ def create(
             who=who,
             project=options.project,
         )
-    if options.json:
-        show.end_with_json(standing(made))
+    show.end_if_json(options.json, standing(made))
     print(f"{feature}: {method} test started; accepted at {made.upper_bound:+.2f}, rejected at {made.lower_bound:+.2f}")
     if method == "beta-binomial":
         show.note("beta-binomial is not error-controlled when looked at often; decide by sprt or confidence-sequence")
@@ -84,7 +82,6 @@ def status(
 ) -> None:
     """Show how a test stands, or all tests.
 
-    \b
     Example: ringtrue test status
     Example: ringtrue test status rerank-v2 --json
     """
@@ -95,8 +92,7 @@ def status(
             opened.tests(project=options.project) if feature is None else [found_test(opened, feature, project=options.project)]
         )
     found = [standing(test) for test in tests]
-    if options.json:
-        show.end_with_json(found[0] if feature is not None else {"tests": found})
+    show.end_if_json(options.json, found[0] if feature is not None else {"tests": found})
     if not found:
         show.note("there is no test yet; start one: ringtrue test create FEATURE")
         return
@@ -122,7 +118,6 @@ def update(
 
     A file counts as a whole: if one of its rows cannot be used, nothing is counted.
 
-    \b
     Example: ringtrue test update rerank-v2 scores.csv
     Example: ringtrue test update rerank-v2 --query eq_17 --control 0.5 --treatment 1
     """
@@ -153,8 +148,7 @@ def update(
             test, counted, passed_over = recorded.test, counted + recorded.counted, passed_over + (not recorded.counted)
             refused = recorded.why_not or refused
     stands = standing(test)
-    if options.json:
-        show.end_with_json({"counted": counted, "passed_over": passed_over, "why_not": refused or None, "test": stands})
+    show.end_if_json(options.json, {"counted": counted, "passed_over": passed_over, "why_not": refused or None, "test": stands})
     print(f"{feature}: {counted} queries counted" + (f", {passed_over} passed over ({refused})" if passed_over else ""))
     print(stands.reason)
 
@@ -207,7 +201,6 @@ def simulate(
     worthless treatments whose steady gain hides a rare loss. "no variance" is a formula that an earlier system shipped: it
     accepts a worthless treatment about once in three tests. --check allows for the chance of so many simulations.
 
-    \b
     Example: ringtrue test simulate --check
     Example: ringtrue test simulate --sd 0.15 --delta 0.03 --queries 5000
     """
@@ -248,8 +241,7 @@ def _set(feature: str, status: Status, why: str, who: str, options: StoreOptions
     with options.existing() as opened:
         now = utc_now().isoformat()
         stands = standing(set_status(opened, feature, status, now=now, who=who, why=why, project=options.project))
-    if options.json:
-        show.end_with_json(stands)
+    show.end_if_json(options.json, stands)
     print(f"{feature}: {stands.status}, {stands.samples} queries counted")
 
 
@@ -282,7 +274,7 @@ def _scores(file: Path) -> Iterator[Scores]:
 def _row(one: Standing) -> list[str]:
     interval = "—" if one.interval is None else f"{one.interval[0]:+.3f} to {one.interval[1]:+.3f}"
     decision = one.decision if one.error_controlled else f"{one.decision} (not error-controlled)"
-    numbers = [str(one.samples), show.number(one.mean_difference), interval, f"{one.evidence:+.2f}"]
+    numbers = [one.samples, one.mean_difference, interval, f"{one.evidence:+.2f}"]
     return [one.feature_id, one.method, one.status, decision, *numbers, f"{one.lower_bound:+.2f} to {one.upper_bound:+.2f}"]
 
 
@@ -337,7 +329,6 @@ def interleave_command(
     control. With --clicks the same lists are drawn again and their clicks weighed. With --feature the lists and clicks are
     those of the log.
 
-    \b
     Example: ringtrue interleave before.run after.run --query q7 -k 5
     Example: ringtrue interleave before.run after.run --json > lists.json
     Example: ringtrue interleave before.run after.run --clicks clicks.csv
@@ -360,9 +351,8 @@ def interleave_command(
             show.note(
                 f"{outside} clicks are on documents that the drawn lists do not show; are --seed, -k and --method the same?"
             )
-        if options.json:
-            drawn = {"interleaving": lists.method, "k": lists.k, "seed": lists.seed}
-            show.end_with_json({**drawn, "by": by, "clicks_outside": outside, "outcome": found})
+        drawn = {"interleaving": lists.method, "k": lists.k, "seed": lists.seed}
+        show.end_if_json(options.json, {**drawn, "by": by, "clicks_outside": outside, "outcome": found})
         _print_outcome(found)
         return
     _show_lists(rankings, query, lists, json=options.json)
@@ -383,12 +373,11 @@ def _rankings(control: str, treatment: str) -> Rankings:
 def _show_lists(rankings: Rankings, query: str | None, how: Lists, *, json: bool) -> None:
     wanted = list(rankings[0]) if query is None else [query]
     lists = {query_id: how.draw(rankings, query_id, query_id) for query_id in wanted}
-    if json:
-        show.end_with_json({"method": how.method, "k": how.k, "seed": how.seed, "lists": lists})
+    show.end_if_json(json, {"method": how.method, "k": how.k, "seed": how.seed, "lists": lists})
     if query is not None:
         one = lists[query]
         rows = [
-            [str(place), item, _speaks_for(credit), f"{credit:+.2f}"]
+            [place, item, _speaks_for(credit), f"{credit:+.2f}"]
             for place, (item, credit) in enumerate(zip(one.items, one.credits, strict=True), 1)
         ]
         show.table(["place", "document", "a click speaks for", "credit"], rows, text_columns=3)
@@ -396,7 +385,7 @@ def _show_lists(rankings: Rankings, query: str | None, how: Lists, *, json: bool
     rows = []
     for query_id, one in lists.items():
         counts = [sum(credit * side > 0 for credit in one.credits) for side in (-1, 1)]
-        rows.append([query_id, str(len(one.items)), *map(str, counts), str(len(one.items) - sum(counts))])
+        rows.append([query_id, len(one.items), *map(str, counts), len(one.items) - sum(counts)])
     show.table(["query", "results", "control", "treatment", "no credit"], rows)
 
 
@@ -427,10 +416,9 @@ def _weigh_log(feature: str, settle: float, options: StoreOptions) -> None:
     with options.existing() as opened:
         counted = count_log(opened, feature, now=datetime.now(UTC), settle=timedelta(minutes=settle), project=options.project)
     stands = standing(counted.test)
-    if options.json:
-        left = {"waiting": counted.waiting, "before_the_test": counted.before}
-        record = {"impressions": counted.impressions, "clicked": counted.clicked, "counted": counted.new, **left}
-        show.end_with_json({**record, "test": stands})
+    left = {"waiting": counted.waiting, "before_the_test": counted.before}
+    record = {"impressions": counted.impressions, "clicked": counted.clicked, "counted": counted.new, **left}
+    show.end_if_json(options.json, {**record, "test": stands})
     print(f"{feature}: {counted.impressions} interleaved lists, {counted.clicked} with a click, {counted.new} newly counted")
     print(stands.reason)
     if counted.waiting:
@@ -442,11 +430,11 @@ def _weigh_log(feature: str, settle: float, options: StoreOptions) -> None:
 def _print_outcome(found: InterleavingOutcome) -> None:
     interval: Sequence[float] | None = found.interval
     rows = [
-        ["impressions with a click", str(found.impressions)],
-        ["treatment preferred", str(found.treatment_wins)],
-        ["control preferred", str(found.control_wins)],
-        ["neither", str(found.ties)],
-        ["mean credit", show.number(found.mean_credit)],
+        ["impressions with a click", found.impressions],
+        ["treatment preferred", found.treatment_wins],
+        ["control preferred", found.control_wins],
+        ["neither", found.ties],
+        ["mean credit", found.mean_credit],
         ["interval at every look", "—" if interval is None else f"{interval[0]:+.3f} to {interval[1]:+.3f}"],
         ["decision", found.decision + (f" after {found.decided_after}" if found.decided_after else "")],
     ]

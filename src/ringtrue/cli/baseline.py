@@ -31,21 +31,20 @@ def show_baseline(baseline: BaselineFile = BASELINE, json: Json = False) -> None
     from ringtrue.verdict import read_baseline
 
     found = read_baseline(baseline)
-    if json:
-        names = (
-            "version",
-            "reason",
-            "retriever",
-            "config",
-            "fingerprint",
-            "golden",
-            "corpus",
-            "recorded_at",
-            "machine",
-            "metrics",
-        )
-        more = {"latency_ms": found.latency, "queries": len(found.per_query)}
-        show.end_with_json({"file": baseline, **show.pick(found, *names), **more})
+    names = (
+        "version",
+        "reason",
+        "retriever",
+        "config",
+        "fingerprint",
+        "golden",
+        "corpus",
+        "recorded_at",
+        "machine",
+        "metrics",
+    )
+    more = {"latency_ms": found.latency, "queries": len(found.per_query)}
+    show.end_if_json(json, {"file": baseline, **show.pick(found, *names), **more})
     print(f"baseline {found.version} ({baseline})")
     facts = {
         "recorded": found.recorded_at,
@@ -60,7 +59,7 @@ def show_baseline(baseline: BaselineFile = BASELINE, json: Json = False) -> None
         if value:
             print(f"  {name}: {value}")
     print()
-    rows = [[name, show.number(value)] for name, value in found.metrics.items()]
+    rows = [[name, value] for name, value in found.metrics.items()]
     rows += [[f"{name} (ms)", show.number(value, 1)] for name, value in found.latency.items()]
     show.table(["measure", "value"], rows)
 
@@ -78,7 +77,6 @@ def update(
 ) -> None:
     """Take a run as the new standard, after showing what moves. A worse run is refused (exit 1) without --force --reason.
 
-    \b
     Example: ringtrue baseline update --run runs/today
     Example: ringtrue baseline update --run runs/today --force --reason "smaller model, half the cost"
     """

@@ -56,7 +56,7 @@ def self_test(
                     [
                         c.measure,
                         c.reference,
-                        str(c.values),
+                        c.values,
                         f"{c.largest_difference:.1e}",
                         f"{c.allowed:.0e}",
                         "ok" if c.holds else f"OFF at {c.where}",

@@ -95,7 +95,6 @@ def ci_command(
     search service, from its own checkout and on its own port: write {port} in these commands and in the connection's url. A
     comment that cannot be posted is reported but never changes the exit code.
 
-    \b
     Example: ringtrue ci
     Example: ringtrue ci --base-ref origin/main --setup 'pip install -e .'
     Example: ringtrue ci --base-ref origin/main --serve 'python app.py {port}'
@@ -149,8 +148,7 @@ def _print(outcome: Outcome, notes: Sequence[str], *, json: bool) -> None:
         print()
         for file in outcome.files:
             print(f"wrote {file}")
-        for text in notes:
-            show.note(text)
+        show.notes(notes)
 
 
 def _flags(job: CiJob) -> list[str]:

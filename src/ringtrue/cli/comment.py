@@ -31,7 +31,6 @@ def comment_command(
     Inside a workflow or a merge-request pipeline everything else is known. A token that may only read, as on a pull request
     from a fork, is said and is no error.
 
-    \b
     Example: ringtrue comment gate.md
     Example: ringtrue comment gate.md --on github --repository shop/search --number 7
     """

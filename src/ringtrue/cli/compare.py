@@ -1,11 +1,13 @@
-"""``ringtrue compare``: is one run better than another, and is that certain."""
+"""``ringtrue compare`` and ``ringtrue diff``: is one run better than another, and how do their rankings differ?"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,13 +15,18 @@ from ringtrue.cli import show
 from ringtrue.cli.eval import count_look
 from ringtrue.cli.options import Json
 from ringtrue.cli.score import judgments_in
-from ringtrue.errors import UNDECIDED, InputError, nearest
+from ringtrue.errors import UNDECIDED, CannotDecide, InputError, nearest
 
 if TYPE_CHECKING:
-    from ringtrue.measures import Scores
-    from ringtrue.records import GoldenSet, Qrels
+    from ringtrue.records import GoldenSet, Qrels, Run
     from ringtrue.run import Evaluation
-    from ringtrue.verdict import Arm, ScoredRun
+    from ringtrue.stats import RankingDifference, RankingDifferenceKind
+    from ringtrue.verdict import Arm, Comparison, LatencyComparison, MeasureComparison, ScoredRun
+
+HEADERS = ("A", "B", "B − A", "interval", "p", "win/tie/loss", "verdict")
+Values = Sequence[Mapping[str, Mapping[str, float]]]
+"""Of both runs: query → measure → value."""
+KINDS: tuple[RankingDifferenceKind, ...] = ("identical", "minor", "major", "incompatible")
 
 
 def compare_command(
@@ -91,13 +98,9 @@ def compare_command(
             if len(found) > 1:
                 print(f"\n── {one.b} against {one.a} ──")
             print_comparison(one, arms[0], other, queries, tests=tests)
-        for remark in dict.fromkeys(remark for one in found for remark in remarks(one)):
-            show.note(remark)
+        show.notes(dict.fromkeys(remark for one in found for remark in remarks(one)))
     if all(one.measures[one.primary].n < 2 for one in found):
         raise typer.Exit(UNDECIDED)
-
-
-# ── the runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str]) -> list[Arm]:
@@ -152,3 +155,279 @@ def _check_fields(fields: Sequence[str], arms: Sequence[Arm]) -> None:
         if name not in known:
             cure = f"did you mean {nearest(name, known)}?" if known else "score against a golden set that declares it"
             raise InputError(f"no query has the field '{name}'; {cure}")
+
+
+# ── shown ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def record(found: Comparison, a: Arm, b: Arm, count: int) -> dict[str, Any]:
+    """Return a comparison under the stable keys of ``--json``."""
+    return {
+        **show.pick(found, "verdict", "reason", "a", "b", "primary"),
+        "measures": {name: _measure_record(one) for name, one in found.measures.items()},
+        "slices": {
+            name: {value: {m: _measure_record(one) for m, one in parts.items()} for value, parts in values.items()}
+            for name, values in found.slices.items()
+        },
+        "latency": None if found.latency is None else asdict(found.latency),
+        "moved": [
+            {"query_id": query, "a": then, "b": now, "diff": gap} for query, then, now, gap in _moved(found, a, b, count)
+        ],
+        **show.pick(found, "only_a", "only_b", "alpha", "correction", "resamples", "seed", "notes"),
+    }
+
+
+def _measure_record(one: MeasureComparison) -> dict[str, Any]:
+    shown = asdict(one)
+    for name in ("measure", "low", "high", "word", "deltas"):
+        shown.pop(name)
+    return shown | {"ci": [one.low, one.high], "verdict": one.word}
+
+
+def _moved(found: Comparison, a: Arm, b: Arm, count: int) -> list[tuple[str, float, float, float]]:
+    """Return the queries whose primary measure changed most, with both values."""
+    gaps = found.measures[found.primary].deltas
+    order = sorted((query for query, gap in gaps.items() if abs(gap) > 1e-9), key=lambda query: (-abs(gaps[query]), query))
+    sides = []
+    for arm in (a, b):
+        place = {query: index for index, query in enumerate(arm.scores.query_ids)}
+        values = arm.scores.of(found.primary)
+        sides.append({query: float(values[place[query]]) for query in order[:count]})
+    return [(query, sides[0][query], sides[1][query], gaps[query]) for query in order[:count]]
+
+
+def print_comparison(found: Comparison, a: Arm, b: Arm, count: int, *, tests: bool) -> None:
+    """Print the verdict, then the numbers behind it."""
+    main = found.measures[found.primary]
+    print(f"verdict: {_word(found)}")
+    print(_sentence(found, main))
+    print(f"{found.reason[0].upper()}{found.reason[1:]}.")
+    print()
+    print(f"A: {found.a}\nB: {found.b}")
+    _print_measures(found)
+    if tests:
+        _print_tests(found)
+    for name, values in found.slices.items():
+        print()
+        rows = [[value, *_measure_row(parts[found.primary])] for value, parts in values.items()]
+        show.table([name, *HEADERS], rows)
+        print(slice_terms(found))
+    if found.latency is not None:
+        print()
+        _print_latency(found.latency, found.alpha)
+    moved = _moved(found, a, b, count)
+    if moved:
+        from ringtrue.report import beside_id
+
+        print()
+        texts = {query.query_id: query.text for arm in (a, b) for query in getattr(arm, "queries", ())}
+        rows = [
+            [query, show.short(beside_id(query, texts.get(query, ""))), then, now, show.signed(gap)]
+            for query, then, now, gap in moved
+        ]
+        show.table(["moved most", "question", "A", "B", f"{found.primary} B − A"], rows, text_columns=2)
+
+
+def print_overview(found: Sequence[Comparison]) -> None:
+    """Print a line per comparison with the first run."""
+    for one in found:
+        print(f"verdict on {one.b}: {_word(one)}")
+        print(_sentence(one, one.measures[one.primary]))
+    print()
+    rows = [[one.b, *_measure_row(one.measures[one.primary])] for one in found]
+    show.table([f"{found[0].primary}, against {found[0].a}", *HEADERS], rows)
+
+
+def _word(found: Comparison) -> str:
+    return "the same" if same(found) else found.verdict
+
+
+def _sentence(found: Comparison, main: MeasureComparison) -> str:
+    if main.n < 2:
+        return f"Whether {found.b} differs from {found.a} cannot be told."
+    if same(found):
+        return f"{found.b} and {found.a} are the same: {all_the_same(found)}."
+    moved = f"{show.number(main.a)} → {show.number(main.b)} ({show.signed(main.diff)})"
+    if found.verdict == "not enough evidence":
+        return f"Whether {found.b} differs from {found.a} by {found.primary} is open: {moved}."
+    return f"{found.b} is {found.verdict} than {found.a} by {found.primary}: {moved}."
+
+
+def remarks(found: Comparison) -> Iterator[str]:
+    """Yield what a reader should know before trusting a comparison."""
+    yield from found.notes
+    yield from found.measures[found.primary].warnings
+
+
+def _measure_row(one: MeasureComparison) -> list[str]:
+    return [
+        one.a,
+        one.b,
+        show.signed(one.diff),
+        show.interval(one.low, one.high),
+        show.p_value(one.p_adjusted),
+        f"{one.wins}/{one.ties}/{one.losses}",
+        says(one),
+    ]
+
+
+def _print_measures(found: Comparison) -> None:
+    show.table(["measure", *HEADERS], [[name, *_measure_row(one)] for name, one in found.measures.items()])
+    print(how_tested(found))
+
+
+def _print_tests(found: Comparison) -> None:
+    rows = [
+        [
+            name,
+            one.n,
+            show.number(one.t, 2),
+            show.p_value(one.t_p),
+            show.p_value(one.wilcoxon_p),
+            show.p_value(one.p),
+            show.p_value(one.interval_p),
+            show.number(one.effect, 2),
+            show.interval(*one.bca),
+            one.prob_better,
+            "none" if math.isinf(one.detectable) else show.number(one.detectable),
+            "—" if one.more_queries is None else f"{one.more_queries:,}",
+        ]
+        for name, one in found.measures.items()
+    ]
+    headers = ["tests", "n", "t", "p of t", "Wilcoxon p", "randomisation p", "interval p", "d_z", "BCa interval"]
+    print()
+    show.table([*headers, "P(B is better)", "detectable", "more to settle"], rows)
+    print(
+        "The larger of the randomisation p and the interval p decides, since both must hold. Detectable: the smallest true\n"
+        "difference that this many queries can detect. More to settle: how many more queries would settle a true difference\n"
+        f"of the size seen ({terms(found.alpha, found.measures[found.primary].tests)})."
+    )
+
+
+def _print_latency(found: LatencyComparison, alpha: float) -> None:
+    percentiles = {"p50": found.p50, "p95": found.p95, "p99": found.p99}
+    rows = [[name, milliseconds(a), milliseconds(b), signed_milliseconds(b - a)] for name, (a, b) in percentiles.items()]
+    show.table(["latency", "A", "B", "B − A"], rows)
+    told = "" if found.comparable else "; measured on different machines, so informational only"
+    interval = f"{signed_milliseconds(found.low)} … {signed_milliseconds(found.high)}"
+    mean = signed_milliseconds(found.mean_diff)
+    print(f"mean difference {mean} over {found.n} queries, {_level(alpha)} interval {interval}{told}")
+
+
+def _level(alpha: float) -> str:
+    return f"{100 * (1 - alpha):.4g} %"
+
+
+# ── query by query ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def diff_command(
+    before: Annotated[str, typer.Argument(help="The run before: its folder, its name, or a file that ringtrue score reads.")],
+    after: Annotated[str, typer.Argument(help="The run after.")],
+    qrels: Annotated[str | None, typer.Option(help="Judgments or golden set for RR and nDCG; run folders have them.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Compare the first k documents.")] = 10,
+    show_all: Annotated[bool, typer.Option("--all", help="List every query, not only the ten most different.")] = False,
+    json: Json = False,
+) -> None:
+    """Show how the rankings of two runs differ, query by query.
+
+    Example: ringtrue diff runs/before runs/after
+
+    Example: ringtrue diff before.run after.run --qrels qrels.txt -k 10
+    """
+    from ringtrue.formats import read_run
+    from ringtrue.run import run_folder
+
+    if before == after == "-":
+        raise InputError("both runs cannot come from standard input; name a file for one of them")
+    before, after = (str(run_folder(name)) for name in (before, after))
+    one, other = read_run(before), read_run(after)
+    values, remarks = (scored(one, other, qrels, k=k), []) if qrels is not None else own_values(before, after, k=k)
+    found, missing = differences(one, other, values, k=k)
+    counts = Counter(difference.kind for difference in found.values())
+    show.end_if_json(json, {"kinds": {kind: counts[kind] for kind in KINDS}, "queries": found, "missing": missing, "k": k})
+    print_differences(found, k=k, limit=None if show_all else 10)
+    show.notes(remarks)
+    for name, queries in missing.items():
+        if queries:
+            show.note(f"{len(queries)} queries are missing from {name} and were not compared: {', '.join(queries[:5])}")
+
+
+def scored(one: Run, other: Run, qrels: str, *, k: int) -> Values:
+    """Return RR and nDCG of both runs by these judgments."""
+    from ringtrue.measures import score
+
+    judgments = judgments_in(qrels)
+    return [score(run, judgments, _measures(k)).per_query for run in (one, other)]
+
+
+def own_values(before: str, after: str, *, k: int) -> tuple[Values | None, list[str]]:
+    """Return RR and nDCG of two run folders by the judgments they were made with, and what a reader should know.
+
+    None if one of them is not a run folder, or if they were judged by different golden sets.
+    """
+    from ringtrue.run import open_run
+    from ringtrue.verdict import with_measures
+
+    if not all((Path(name) / "run.json").is_file() for name in (before, after)):
+        return None, []
+    pair = [open_run(name) for name in (before, after)]
+    if len({one.setup.golden.content_hash for one in pair}) > 1:
+        names = " and ".join(one.setup.golden.version for one in pair)
+        return None, [f"no RR and nDCG: the runs were judged by different golden sets ({names}); name one with --qrels"]
+    values = []
+    problems: dict[str, str] = {}
+    for one in pair:
+        whole, missing = with_measures(one, _measures(k))
+        problems |= missing
+        values.append(whole.scores.per_query)
+    return (None, list(problems.values())) if problems else (values, [])
+
+
+def _measures(k: int) -> list[str]:
+    return [f"RR@{k}", f"nDCG@{k}"]
+
+
+def differences(
+    one: Run, other: Run, values: Values | None, *, k: int
+) -> tuple[dict[str, RankingDifference], dict[str, list[str]]]:
+    """Return the difference per shared query, with those of RR and nDCG if they are known, and what either run lacks."""
+    from ringtrue.stats import ranking_difference
+
+    a, b = one.rankings(k=k), other.rankings(k=k)
+    shared = [query_id for query_id in a if query_id in b]
+    if not shared:
+        raise CannotDecide("the two runs share no query; check that both use the same query ids")
+    found = {query_id: ranking_difference(a[query_id], b[query_id], k=k) for query_id in shared}
+    if values is not None:
+        for query_id in shared:
+            if query_id in values[0] and query_id in values[1]:
+                pairs = [(values[0][query_id][name], values[1][query_id][name]) for name in _measures(k)]
+                found[query_id] = ranking_difference(a[query_id], b[query_id], k=k, rr=pairs[0], ndcg=pairs[1])
+    missing = {
+        "the first run": [query_id for query_id in b if query_id not in a],
+        "the second run": [query_id for query_id in a if query_id not in b],
+    }
+    return found, missing
+
+
+def print_differences(found: dict[str, RankingDifference], *, k: int, limit: int | None) -> None:
+    """Print the classes and the most different queries."""
+    counts = Counter(difference.kind for difference in found.values())
+    print(f"{len(found)} queries compared at k = {k}: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS))
+    worst = sorted(found.items(), key=lambda item: (-item[1].score, item[0]))[:limit]
+    rows = [
+        [
+            query_id,
+            difference.kind,
+            show.number(difference.score, 2),
+            show.number(difference.tau, 2),
+            show.number(difference.overlap, 2),
+            "yes" if difference.top1_changed else "no",
+            show.signed(difference.rr_delta, 3),
+            show.signed(difference.ndcg_delta, 3),
+        ]
+        for query_id, difference in worst
+    ]
+    headers = ["query", "difference", "score", "tau-b", "overlap", "top-1 changed", "RR Δ", "nDCG Δ"]
+    show.table(headers, rows, text_columns=2)

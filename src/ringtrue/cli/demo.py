@@ -125,8 +125,7 @@ def _judge(golden: GoldenSet, report: Report, comparison: Comparison, verdict: V
     if guilty:
         print(f"   The first guilty question: {guilty[0]} “{golden.query(guilty[0]).text}”")
     advisory = [check.message for check in verdict.checks if check.status == "advisory"]
-    for message in advisory:
-        show.note(message)
+    show.notes(advisory)
 
 
 def _conclude(folder: Path, golden: GoldenSet, hybrid: Evaluation, report: Report) -> None:

@@ -319,7 +319,6 @@ def eval_command(
     compare, gate and report read) and a Markdown report, and adds the result to the store, where `ringtrue serve` shows it.
     Repeating the same evaluation reads the cache and says so.
 
-    \b
     Example: ringtrue eval --golden hotel --retriever hybrid --components
     Example: ringtrue eval --golden my-set.yaml --retriever "connect('shop')" --out runs/today
     Example: ringtrue eval --golden my-set.yaml --python my_search.py:find -m nDCG@10 -m R@20

@@ -47,7 +47,6 @@ def add(
     Rejected is what fails a rule of the gate that held before, or is worse by the paired test; accepted is what is better by
     it; anything else is undecided.
 
-    \b
     Example: ringtrue experiment add runs/small-chunks --baseline runs/before -d "Reduce chunk size to 256 tokens"
     Example: ringtrue experiment add runs/rerank --verdict "REJECTED (twice the latency)"
     """
@@ -76,8 +75,7 @@ def add(
     (added,) = ExperimentFile(file).add([made])
     if commit is not None:
         show.note(f"a run does not say which commit it was made with; written is the one checked out now, {_commit(commit)}")
-    if json:
-        show.end_with_json({"file": file, **added.as_dict()})
+    show.end_if_json(json, {"file": file, **added.as_dict()})
     print(f"{added.id} written to {file}: {added.description}")
     print(added.verdict)
 
@@ -93,8 +91,7 @@ def list_experiments(
     Example: ringtrue experiment list --accepted
     """
     found = [one for one in _opened(file).all() if not accepted or one.decision == "ACCEPTED"]
-    if json:
-        show.end_with_json({"file": file, "experiments": [one.as_dict() for one in found]})
+    show.end_if_json(json, {"file": file, "experiments": [one.as_dict() for one in found]})
     if not found:
         show.note("no experiment was accepted yet" if accepted else "there is no experiment yet")
         return
@@ -125,8 +122,7 @@ def show_experiment(
     from ringtrue.experiment import find
 
     found = find(_opened(file), experiment)
-    if json:
-        show.end_with_json(found.as_dict())
+    show.end_if_json(json, found.as_dict())
     print(f"{found.id}  {found.date}  {found.description}")
     print(found.verdict or "no verdict yet")
     told = {
@@ -171,17 +167,17 @@ def compare_experiments(
         name: (one.config_changes.get(name), other.config_changes.get(name))
         for name in dict.fromkeys([*one.config_changes, *other.config_changes])
     }
-    if json:
-        show.end_with_json(
-            {
-                "a": one.as_dict(),
-                "b": other.as_dict(),
-                "metrics": {name: {"a": x, "b": y, "diff": _diff(x, y)} for name, (x, y) in both.items()},
-                "config_changes": {name: {"a": x, "b": y} for name, (x, y) in changed.items()},
-                "verdict": None if tested is None else tested.verdict,
-                "measures": None if tested is None else _tests(tested),
-            }
-        )
+    show.end_if_json(
+        json,
+        {
+            "a": one.as_dict(),
+            "b": other.as_dict(),
+            "metrics": {name: {"a": x, "b": y, "diff": _diff(x, y)} for name, (x, y) in both.items()},
+            "config_changes": {name: {"a": x, "b": y} for name, (x, y) in changed.items()},
+            "verdict": None if tested is None else tested.verdict,
+            "measures": None if tested is None else _tests(tested),
+        },
+    )
     for side in (one, other):
         print(f"{side.id}  {side.date}  {side.description}\n  {side.verdict or 'no verdict yet'}")
     if changed:
@@ -189,7 +185,7 @@ def compare_experiments(
         rows = [[name, _cell(x), _cell(y)] for name, (x, y) in changed.items()]
         show.table(["change", one.id, other.id], rows, text_columns=3)
     print()
-    rows = [[name, show.number(x), show.number(y), show.signed(_diff(x, y))] for name, (x, y) in both.items()]
+    rows = [[name, x, y, show.signed(_diff(x, y))] for name, (x, y) in both.items()]
     show.table(["measure", one.id, other.id, "Δ"], rows)
     if one.golden != other.golden:
         show.note(f"they were measured on different golden sets: {one.golden or 'not known'} and {other.golden or 'not known'}")
@@ -235,8 +231,7 @@ def import_experiments(
     if taken and not renumber:
         raise InputError(f"{source}: '{taken[0]}' is another experiment in {file}; import with --renumber to give it a new id")
     added = ledger.add([replace(one, id="") if one.id in here else one for one in fresh])
-    if json:
-        show.end_with_json({"file": file, "added": [one.id for one in added], "known": known})
+    show.end_if_json(json, {"file": file, "added": [one.id for one in added], "known": known})
     print(f"{len(added)} experiments added to {file}" + (f", {len(known)} were there already" if known else ""))
 
 
@@ -256,8 +251,7 @@ def export_experiments(
     check_new(target, overwrite=overwrite)
     found = _opened(file).all()
     write_experiments(found, target)
-    if json:
-        show.end_with_json({"written": target, "experiments": len(found)})
+    show.end_if_json(json, {"written": target, "experiments": len(found)})
     print(f"{len(found)} experiments written to {target}")
 
 

@@ -40,7 +40,6 @@ def add(
 ) -> None:
     """Add one event and link it to the search that showed the item.
 
-    \b
     Example: ringtrue feedback add --type click --session s-17 --item faq-12 --actor person
     Example: ringtrue feedback add --type validate_useful --session s-17 --item faq-12 --query eq_20260301120000000000_ab12
     """
@@ -67,8 +66,7 @@ def add(
                 f"the log of project '{options.project}' has no search '{query}'; leave --query out to have it found"
             )
         (added,) = record_feedback(opened, [event], window=timedelta(minutes=window))
-    if options.json:
-        show.end_with_json({"event": added})
+    show.end_if_json(options.json, {"event": added})
     if added.query_id is None:
         print(f"{added.event_id} added, without a search")
         if added.item_id is not None:
@@ -91,7 +89,6 @@ def list_events(
 ) -> None:
     """Show the last events, the newest at the end.
 
-    \b
     Example: ringtrue feedback list --since 24h --type click --type selection
     Example: ringtrue feedback list --session s-17 --json
     """
@@ -112,8 +109,7 @@ def list_events(
             limit=count,
             newest=True,
         )
-    if options.json:
-        show.end_with_json({"project": options.project, "events": found})
+    show.end_if_json(options.json, {"project": options.project, "events": found})
     rows = [
         [
             one.created_at[:19].replace("T", " "), one.event_type, one.actor, one.session_id, one.item_id or "—",
@@ -135,7 +131,6 @@ def judgments(
 ) -> None:
     """Show the judgments in the store, derived and by hand, the newest at the end.
 
-    \b
     Example: ringtrue feedback judgments --source implicit
     Example: ringtrue feedback judgments --item faq-12 --json
     """
@@ -147,12 +142,11 @@ def judgments(
         found = opened.judgments(project=options.project, query_ids=query, source=source)  # type: ignore[arg-type]  # checked above
     wanted = [one for one in found if item is None or one.item_id == item]
     shown = sorted(wanted, key=lambda one: (one.created_at, one.query_id, one.item_id))[-count:]
-    if options.json:
-        show.end_with_json({"project": options.project, "total": len(wanted), "judgments": shown})
+    show.end_if_json(options.json, {"project": options.project, "total": len(wanted), "judgments": shown})
     rows = [
         [
             one.created_at[:19].replace("T", " "), one.source, one.annotator or "—", one.query_id,
-            str(one.metadata.get("query") or "—")[:48], one.item_id, str(one.relevance), show.number(one.confidence, 2),
+            str(one.metadata.get("query") or "—")[:48], one.item_id, one.relevance, show.number(one.confidence, 2),
         ]
         for one in shown
     ]  # fmt: skip
@@ -176,7 +170,6 @@ def derive(
 
     A re-run replaces what it derived before for the same queries, and never a judgment by hand.
 
-    \b
     Example: ringtrue feedback derive --since 30d --dry-run
     Example: ringtrue feedback derive --retriever newest
     """
@@ -196,13 +189,12 @@ def derive(
             window=timedelta(minutes=window),
             dry_run=dry_run,
         )
-    if options.json:
-        show.end_with_json(as_record(found, dry_run=dry_run))
+    show.end_if_json(options.json, as_record(found, dry_run=dry_run))
     done = "would be written" if dry_run else "written"
     print(f"{len(found.judgments)} judgments {done}, from {found.searches} searches of {found.queries} different queries")
     if found.judgments:
         print()
-        show.table(["source", "judgments"], [[name, str(count)] for name, count in found.by_source.items()])
+        show.table(["source", "judgments"], [[name, count] for name, count in found.by_source.items()])
     print(f"\nunknown: {len(found.unknown)} results were shown and never opened; they stay unjudged")
     for annotator, curve in found.examinations.items():
         shares = " ".join(f"{share:.2f}" for share in curve.by_rank[:10])
@@ -231,7 +223,6 @@ def learn(
     A phrase serves after 7 days of rehearsal and expires 30 days after the last selection that confirmed it. An item whose age
     is not known otherwise is as old as the first logged search that showed it. Doing it again learns nothing twice.
 
-    \b
     Example: ringtrue feedback learn --since 7d --dry-run
     Example: ringtrue feedback learn --since 7d --in .ringtrue/index
     """
@@ -252,13 +243,14 @@ def learn(
         )
     entries = [entry for _, lesson in lessons for entry in lesson.entries]
     refused = Counter(lesson.refused for _, lesson in lessons if lesson.refused)
-    if options.json:
-        show.end_with_json({"dry_run": dry_run, "selections": len(lessons), "entries": entries, "refused": dict(refused)})
+    show.end_if_json(
+        options.json, {"dry_run": dry_run, "selections": len(lessons), "entries": entries, "refused": dict(refused)}
+    )
     done = "would be learned or confirmed" if dry_run else "learned or confirmed"
     print(f"{len(entries)} phrases {done}, from {len(lessons)} selections")
     if entries:
         print()
-        rows = [[entry.subject, str(entry.detail["phrase"]), entry.what.removeprefix("trigger ")] for entry in entries]
+        rows = [[entry.subject, entry.detail["phrase"], entry.what.removeprefix("trigger ")] for entry in entries]
         show.table(["item", "phrase", ""], rows, text_columns=3)
     for why, count in sorted(refused.items()):
         show.note(f"{count} selections taught nothing: {why}")
@@ -272,7 +264,6 @@ def phrases(
 ) -> None:
     """Show what was learned from selections: which phrases call which item, and whether they serve already.
 
-    \b
     Example: ringtrue feedback phrases
     Example: ringtrue feedback phrases --audit
     """
@@ -284,13 +275,11 @@ def phrases(
         else:
             found = standing_phrases(opened, now=datetime.now(UTC), project=options.project)
     if history:
-        if options.json:
-            show.end_with_json({"entries": entries})
+        show.end_if_json(options.json, {"entries": entries})
         cells = [[e.at[:19], e.what.removeprefix("trigger "), e.subject, _worded(e.detail), e.who] for e in entries]
         show.table(["time (UTC)", "", "item", "phrases", "who"], cells, text_columns=5)
         return
-    if options.json:
-        show.end_with_json({
+    show.end_if_json(options.json, {
             "phrases": [
                 {**show.plain(one.phrase), "state": one.state, "called": one.rehearsal.called, "chosen": one.rehearsal.chosen}
                 for one in found
@@ -298,7 +287,7 @@ def phrases(
         })  # fmt: skip
     rows = [
         [one.phrase.item_id, one.phrase.phrase, one.state, one.phrase.learned_at[:10], one.phrase.confirmed_at[:10],
-         str(one.rehearsal.called), str(one.rehearsal.chosen)]
+         one.rehearsal.called, one.rehearsal.chosen]
         for one in found
     ]  # fmt: skip
     show.table(["item", "phrase", "state", "learned", "confirmed", "called", "chosen"], rows, text_columns=5)
@@ -318,7 +307,6 @@ def rollback(
 ) -> None:
     """Take learned phrases back; they call nothing from now on and are not learned again for the item.
 
-    \b
     Example: ringtrue feedback rollback --item faq-12 --phrase 'late checkout' --why misleading
     Example: ringtrue feedback rollback --since 2d --why 'a robot clicked' --dry-run
     """
@@ -340,8 +328,7 @@ def rollback(
         )
         for entry in () if dry_run else entries:
             opened.add_audit(entry)
-    if options.json:
-        show.end_with_json({"dry_run": dry_run, "entries": entries})
+    show.end_if_json(options.json, {"dry_run": dry_run, "entries": entries})
     count = sum(len(entry.detail["phrases"]) for entry in entries)
     print(f"{count} phrases of {len(entries)} items {'would be ' if dry_run else ''}taken back")
     for entry in entries:

@@ -38,7 +38,6 @@ def set_flag(
 
     RINGTRUE_FLAG_MULTI_VECTOR=on, off or a percentage overrides the store in that environment.
 
-    \b
     Example: ringtrue flag set new-ranking --rollout 5 --why "first users"
     Example: ringtrue flag set new-ranking --min-samples 300 --threshold 0.02
     """
@@ -59,8 +58,7 @@ def set_flag(
         if chosen:
             changes["metadata"] = {**(old.metadata if old is not None else {}), **chosen}
         flag = change_flag(opened, name, who=person(who), now=datetime.now(UTC), why=why, project=options.project, **changes)
-    if options.json:
-        show.end_with_json({"flag": flag, "before": old})
+    show.end_if_json(options.json, {"flag": flag, "before": old})
     before = f" (was {old.rollout:g} %, {old.state})" if old is not None else ""
     print(f"{name}: {flag.rollout:g} %, {flag.state}, shadow {'on' if flag.shadow else 'off'}{before}")
     _note_override(name)
@@ -74,7 +72,6 @@ def list_flags(
 ) -> None:
     """List the flags and what the environment overrides.
 
-    \b
     Example: ringtrue flag list
     Example: ringtrue flag list --audit new-ranking
     """
@@ -92,14 +89,12 @@ def list_flags(
             flags = opened.flags(project=options.project)
     known = {flag.name for flag in flags}
     shown = [*flags, *only_forced(flags, forced, project=options.project)]
-    if options.json:
-        listed = {
-            flag.name: {**show.plain(flag), "preset": flag.name not in known, "override": forced.get(flag.name)}
-            for flag in shown
-        }
-        show.end_with_json({"flags": listed, **({"audit": trail} if audit is not None else {})})
+    listed = {
+        flag.name: {**show.plain(flag), "preset": flag.name not in known, "override": forced.get(flag.name)} for flag in shown
+    }
+    show.end_if_json(options.json, {"flags": listed, **({"audit": trail} if audit is not None else {})})
     if audit is not None:
-        rows = [[entry.at, entry.who, _change(entry.detail), str(entry.detail.get("why", ""))] for entry in trail]
+        rows = [[entry.at, entry.who, _change(entry.detail), entry.detail.get("why", "")] for entry in trail]
         show.table(["at", "who", "change", "why"], rows, text_columns=4)
         return
     if not shown:
@@ -111,7 +106,7 @@ def list_flags(
             flag.state if flag.name in known else "not set",
             "on" if flag.shadow else "off",
             f"{flag.rollout:g} %" + (f" (environment: {forced[flag.name]:g} %)" if flag.name in forced else ""),
-            str(flag.min_samples),
+            flag.min_samples,
             f"{flag.graduation_threshold:g}",
         ]
         for flag in shown
@@ -133,7 +128,6 @@ def graduate(
 
     Exit code 0: moved on or done; 1: rolled back or rejected; 3: it waits. Run it as often as you like.
 
-    \b
     Example: ringtrue flag graduate new-ranking --dry-run
     Example: ringtrue flag graduate --all
     """
@@ -184,8 +178,7 @@ def rollback(
         raise InputError('--why is empty; write a reason that others can read later, like --why "complaints"')
     with options.existing() as opened:
         flag = roll_back(opened, name, now=datetime.now(UTC), who=person(who), why=why.strip(), project=options.project)
-    if options.json:
-        show.end_with_json({"flag": flag})
+    show.end_if_json(options.json, {"flag": flag})
     print(f"{name}: 0 %, paused; go on with `ringtrue flag set {name} --state running`")
     _note_override(name)
 

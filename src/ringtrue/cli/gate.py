@@ -85,7 +85,6 @@ def gate_command(
     search, these documents and this golden set proves nothing about them: exit code 3. The verdict goes to the store where
     there is one.
 
-    \b
     Example: ringtrue gate --golden hotel --retriever hybrid
     Example: ringtrue gate --run runs/today --mode statistical --floor 'R@5=0.85' --report gate.md --report junit.xml
     Example: ringtrue gate --run runs/committed --retriever "connect('shop')" --watch 'search/*.py'

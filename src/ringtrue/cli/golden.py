@@ -35,15 +35,11 @@ def list_sets(json: Json = False) -> None:
     from ringtrue.golden import load, shipped
 
     sets = [load(name) for name in shipped()]
-    if json:
-        show.end_with_json(
-            {
-                "sets": [
-                    {"id": s.id, "version": s.version, "documents": len(s.documents), "queries": len(s.queries)} for s in sets
-                ]
-            }
-        )
-    rows = [[s.id, s.version, s.profile, str(len(s.documents)), str(len(s.queries)), str(len(s.judgments))] for s in sets]
+    show.end_if_json(
+        json,
+        {"sets": [{"id": s.id, "version": s.version, "documents": len(s.documents), "queries": len(s.queries)} for s in sets]},
+    )
+    rows = [[s.id, s.version, s.profile, len(s.documents), len(s.queries), len(s.judgments)] for s in sets]
     show.table(["set", "version", "profile", "documents", "queries", "judgments"], rows, text_columns=3)
 
 
@@ -79,12 +75,9 @@ def show_set(
     if query is not None:
         asked = golden.query(query)
         judged = sorted((j for j in golden.judgments if j.query_id == query), key=lambda j: (-j.grade, j.doc_id))
-        if json:
-            show.end_with_json({"query": asked, "judgments": judged})
+        show.end_if_json(json, {"query": asked, "judgments": judged})
         print(f"{asked.query_id}  {asked.text}\n{dict(asked.metadata)}")
-        titles = [
-            [str(j.grade), j.doc_id, by_id[j.doc_id].title if j.doc_id in by_id else "(not in the corpus)"] for j in judged
-        ]
+        titles = [[j.grade, j.doc_id, by_id[j.doc_id].title if j.doc_id in by_id else "(not in the corpus)"] for j in judged]
         show.table(["grade", "document", "title"], titles, text_columns=3)
         return
     facts: dict[str, Any] = {
@@ -102,8 +95,7 @@ def show_set(
         "provisional": golden.provisional,
         "reviewed": golden.reviewed,
     }
-    if json:
-        show.end_with_json(facts)
+    show.end_if_json(json, facts)
     for key, value in facts.items():
         if value not in (None, "", {}):
             print(f"{key.replace('_', ' '):<20} {_facts_line(value)}")
@@ -137,8 +129,7 @@ def diff(
     from ringtrue.golden import load
 
     found = difference_of(load(old), load(new))
-    if json:
-        show.end_with_json(found)
+    show.end_if_json(json, found)
     for what, changes in (("queries", found.queries), ("documents", found.documents)):
         for kind in ("added", "removed", "changed"):
             ids = getattr(changes, kind)
@@ -190,9 +181,8 @@ def split(
     lost = {name: save(part, files[name], overwrite=overwrite) for name, part in (("tuning", tuning), ("held_out", held))}
     ledger = out / LEDGER
     looked = looks(ledger) if ledger.exists() else 0
-    if json:
-        sizes = {"tuning": len(tuning.queries), "held_out": len(held.queries)}
-        show.end_with_json({"files": files, "queries": sizes, "leaks": leaks, "lost": lost, "looks_at_held_out": looked})
+    sizes = {"tuning": len(tuning.queries), "held_out": len(held.queries)}
+    show.end_if_json(json, {"files": files, "queries": sizes, "leaks": leaks, "lost": lost, "looks_at_held_out": looked})
     print(f"{len(tuning.queries)} queries to tune on: {files['tuning']}")
     print(f"{len(held.queries)} queries held out:   {files['held_out']} (looked at {looked} times)")
     if not held.queries:
@@ -229,8 +219,7 @@ def plan(
         if asked.isdisjoint(rival.query_ids):
             raise CannotDecide(f"run '{rival.name}' answers no query of '{golden.id}'; check that both use the same query ids")
     found = plan_of(golden, sd=sd, difference=difference, alpha=alpha, power=power, runs=rivals, k=k)
-    if json:
-        show.end_with_json(found)
+    show.end_if_json(json, found)
     print(
         f"For a difference of {difference:g} (sd {sd:g}, alpha {alpha:g}, power {power:g}, paired t test) "
         f"{found.overall.needed} queries are needed."
@@ -238,7 +227,7 @@ def plan(
     sizes = {"all queries": found.overall} | {f"{part.field} = {part.value}": part.size for part in found.slices}
     show.table(
         ["part", "queries", "detects from", "more needed"],
-        [[name, str(size.queries), show.number(size.detectable, 4), str(size.more)] for name, size in sizes.items()],
+        [[name, size.queries, show.number(size.detectable, 4), size.more] for name, size in sizes.items()],
     )
     if found.unjudged:
         print("\nUnjudged documents that could change the comparison most:")
@@ -270,15 +259,13 @@ def convert(
 ) -> None:
     """Write a golden set in another format, and say what that format cannot hold.
 
-    \b
     Example: ringtrue golden convert hotel hotel-beir --format beir
     Example: ringtrue golden convert stars.csv gold.json --columns query=question,doc_id=sku,grade=stars
     """
     from ringtrue.golden import load, save
 
     lost = save(load(source, columns=columns_of(columns)), target, format=to, overwrite=overwrite)
-    if json:
-        show.end_with_json({"written": target, "lost": lost})
+    show.end_if_json(json, {"written": target, "lost": lost})
     print(f"written: {target}")
     for loss in lost:
         show.note(f"the format cannot hold: {loss}")
@@ -321,8 +308,7 @@ def ingest(
         return
     with progress_bar("writing", len(golden.documents)) as step:
         done = plant(system, golden, tenant=tenant, prefix=prefix, timeout=wait, progress=step)
-    if json:
-        show.end_with_json({**show.plain(done), "removed": 0})
+    show.end_if_json(json, {**show.plain(done), "removed": 0})
     print(f"{done.system}: {done.written} documents written, {done.unchanged} unchanged, {done.searchable} searchable")
     options = [f"--into {shell_word(into)}"]
     options += [f"--tenant {shell_word(tenant)}"] if tenant is not None else []
@@ -377,14 +363,12 @@ def pool(
         pairs = [pair for pair in pairs if pair not in known]
     if out is not None:
         write_rows(("query_id", "doc_id"), pairs, out, "csv")
-    if json:
-        record = {"depth": depth, "pairs": len(found), "to_judge": len(pairs), "written": out}
-        show.end_with_json({**record, "contributions": found.contributions, "warnings": found.warnings})
+    record = {"depth": depth, "pairs": len(found), "to_judge": len(pairs), "written": out}
+    show.end_if_json(json, {**record, "contributions": found.contributions, "warnings": found.warnings})
     print(f"{len(found)} pairs in the pool of depth {depth}, {len(pairs)} of them to judge" + (f": {out}" if out else ""))
-    rows = [[c.run, str(c.total), str(c.unique), show.number(c.unjudged_share, 3)] for c in found.contributions]
+    rows = [[c.run, c.total, c.unique, show.number(c.unjudged_share, 3)] for c in found.contributions]
     show.table(["run", "documents", "only here", "unjudged share"], rows)
-    for warning in found.warnings:
-        show.note(warning)
+    show.notes(found.warnings)
 
 
 @app.command()
@@ -414,7 +398,7 @@ def agreement(
         rows_of = [{"query_id": query_id, "doc_id": doc_id, "grades": said} for query_id, doc_id, said in disputed]
         show.as_json({"agreement": found, "disagreements": rows_of, "minimum": minimum})
     else:
-        rows = [[a.name, str(a.raters), str(a.items), show.number(a.observed, 3), show.number(a.coefficient, 3)] for a in found]
+        rows = [[a.name, a.raters, a.items, show.number(a.observed, 3), show.number(a.coefficient, 3)] for a in found]
         show.table(["coefficient", "raters", "items", "observed", "value"], rows)
         if disputed:
             print(f"\n{len(disputed)} of {len(pairs)} pairs are judged differently:")

@@ -63,7 +63,6 @@ def bootstrap_command(
     manual) stay as they are. Until a person confirms one, the set is provisional, and every report says so. A generated query
     that shares more than 40 % of its content words with its document is refused.
 
-    \b
     Example: ringtrue golden bootstrap corpus.jsonl --out known-item.json
     Example: ringtrue golden bootstrap docs/ --from feedback --project shop --out live.json
     Example: ringtrue golden bootstrap cases.json --from citations --citations cited.csv --out gold.json
@@ -167,18 +166,16 @@ def _bootstrap_names(
 
     made = known_item(documents, existing=existing, created_at=today)
     notes = _keep(made.golden, out, form)
-    if json:
-        show.end_with_json(
-            {"written": out, "queries": made.written, "kept": made.kept, "unnamed": made.unnamed, "shared": made.shared}
-        )
+    show.end_if_json(
+        json, {"written": out, "queries": made.written, "kept": made.kept, "unnamed": made.unnamed, "shared": made.shared}
+    )
     provisional = "; provisional until reviewed" if made.golden.provisional else ""
     print(f"{made.written} known-item queries written to {out}, {made.kept} other queries kept{provisional}")
     if made.unnamed:
         show.note(f"{len(made.unnamed)} documents have no name and got no query: {', '.join(made.unnamed[:5])}")
     for together in made.shared[:10]:
         show.note(f"{len(together)} documents share a name and are all relevant to it: {', '.join(together[:5])}")
-    for text in notes:
-        show.note(text)
+    show.notes(notes)
 
 
 def _generated(
@@ -254,10 +251,9 @@ def _bootstrap_rows(
     if not made.golden.queries:
         raise CannotDecide(f"nothing to make queries from was found ({method}); {out} is not written")
     notes += _keep(made.golden, out, form)
-    if json:
-        record = {"written": out, "source": source, "queries": made.written, "judgments": made.judgments, "kept": made.kept}
-        more = {"confirmed": made.confirmed, "unknown_documents": strange, "provisional": made.golden.provisional}
-        show.end_with_json({**record, **more, **facts})
+    record = {"written": out, "source": source, "queries": made.written, "judgments": made.judgments, "kept": made.kept}
+    more = {"confirmed": made.confirmed, "unknown_documents": strange, "provisional": made.golden.provisional}
+    show.end_if_json(json, {**record, **more, **facts})
     provisional = "; provisional until reviewed" if made.golden.provisional else ""
     judged = f"with {made.judgments} judgments ({source})" if source else "without judgments"
     print(f"{made.written} queries {judged} written to {out}, {made.kept} kept{provisional}")
@@ -271,8 +267,7 @@ def _bootstrap_rows(
         notes.append(f"{len(made.confirmed)} queries are confirmed by a person and were left alone: '{made.confirmed[0]:.60}'")
     if strange:
         notes.append(f"{strange} judgments are of documents that are not in the corpus and were left out")
-    for text in notes:
-        show.note(text)
+    show.notes(notes)
 
 
 def refresh_command(
@@ -299,7 +294,6 @@ def refresh_command(
     exceed 0.6, or the refresh is refused with the disagreements listed (exit code 1). Queries that a person confirmed are
     never replaced. With --first, 2 to 4 weeks of searches make a regression set of their own.
 
-    \b
     Example: ringtrue golden refresh hotel
     Example: ringtrue golden refresh hotel --out golden-dataset-v2.0.0.json
     Example: ringtrue golden refresh hotel --first --retriever hybrid
@@ -373,21 +367,21 @@ def _give_texts(store: Store, found: Situation, retriever: Retriever | None, pro
 
 def _show_situation(found: Situation, name: str, *, weeks: int, silent: int, json: bool) -> None:
     proposal, progress, asked, share = found.proposal, found.progress, found.asked, found.coverage
-    if json:
-        show.end_with_json(
-            {
-                "proposal": proposal.id,
-                **show.pick(proposal, "golden", "retire"),
-                **show.pick(found, "proposed_now", "age_days", "coverage", "warnings"),
-                **show.pick(progress, "pairs", "judged", "rejected", "waiting"),
-                "new": [
-                    {"query_id": query.query_id, "text": query.text, "intent": question.intent, "asked": question.count}
-                    for query, question in zip(proposal.new, proposal.questions, strict=True)
-                ],
-                "without_text": silent,
-                "log": {**show.pick(asked, "searches", "screened", "empty"), "questions": len(asked.questions)},
-            }
-        )
+    show.end_if_json(
+        json,
+        {
+            "proposal": proposal.id,
+            **show.pick(proposal, "golden", "retire"),
+            **show.pick(found, "proposed_now", "age_days", "coverage", "warnings"),
+            **show.pick(progress, "pairs", "judged", "rejected", "waiting"),
+            "new": [
+                {"query_id": query.query_id, "text": query.text, "intent": question.intent, "asked": question.count}
+                for query, question in zip(proposal.new, proposal.questions, strict=True)
+            ],
+            "without_text": silent,
+            "log": {**show.pick(asked, "searches", "screened", "empty"), "questions": len(asked.questions)},
+        },
+    )
     print(
         f"{asked.searches} searches in {weeks} weeks: {len(asked.questions)} questions; {asked.screened} searches screened out"
     )
@@ -397,15 +391,14 @@ def _show_situation(found: Situation, name: str, *, weeks: int, silent: int, jso
         print(f"'{name}' is {found.age_days} days old")
     print(f"{'proposed now' if found.proposed_now else 'proposed before'}: {proposal.id}")
     rows = [
-        [query.query_id, question.intent, query.text, str(question.count)]
+        [query.query_id, question.intent, query.text, question.count]
         for query, question in zip(proposal.new, proposal.questions, strict=True)
     ]
     show.table(["query", "intent", "text", "asked"], rows, text_columns=3)
     if proposal.retire:
         print(f"may go for them: {', '.join(proposal.retire)}")
     print(f"{progress.pairs} pairs: {progress.judged} judged, {progress.rejected} rejected, {progress.waiting} waiting")
-    for text in found.warnings:
-        show.note(text)
+    show.notes(found.warnings)
     if silent:
         show.note(f"{silent} pairs have no text to judge by; give it: ringtrue review texts FILE")
 

@@ -43,7 +43,6 @@ def init_command(
     Of a folder of documents it makes a provisional golden set, and indexes them; in an empty folder it brings documents to
     try. An HTTP endpoint that answers is asked how it works. A file that exists stays as it is.
 
-    \b
     Example: ringtrue init
     Example: ringtrue init --yes --ci both --dir my-search
     Example: ringtrue init --yes --search http --where http://localhost:8000/search --serve 'python app.py {port}'
@@ -73,9 +72,8 @@ def init_command(
         block = block if "ringtrue.toml" in done.left and block.strip() not in Path("ringtrue.toml").read_text("utf-8") else ""
         indexed = _ingest(start) if start.search == "documents" else 0
     commands = _next(start, function)
-    if json:
-        record = {"folder": folder, "written": done.written, "left": done.left, "completed": completed, "paste": block}
-        show.end_with_json(record | {"indexed": indexed, "next": commands})
+    record = {"folder": folder, "written": done.written, "left": done.left, "completed": completed, "paste": block}
+    show.end_if_json(json, record | {"indexed": indexed, "next": commands})
     for file in done.written:
         print(f"wrote {folder / file}")
     for file in done.left:
@@ -87,8 +85,7 @@ def init_command(
         )
     if block:
         print(f"\nTo use what was found, put this in {folder / 'ringtrue.toml'}:\n\n{block}")
-    for text in missing:
-        show.note(text)
+    show.notes(missing)
     if start.forges != "none" and source.local:
         show.note(
             f"the pipeline cannot install Ringtrue from {source.where}; "
@@ -132,8 +129,7 @@ def _probed(start: Start) -> Mapping[str, Any] | str:
         show.note(f"{found.problem}; the other settings were found, so only set id in [connections.search]")
     else:
         show.note(f"a search with these settings works ({found.hits} documents for '{found.question}')")
-    for text in found.notes:
-        show.note(text)
+    show.notes(found.notes)
     for key in re.findall(r"[?&]([^=&]*(?:key|token|secret|passw|auth)[^=&]*)=", found.settings["url"], re.IGNORECASE):
         show.note(f"ringtrue.toml contains the value of '{key}'; if it is secret, send it in a header: token_env, token_header")
     return found.settings

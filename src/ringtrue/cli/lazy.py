@@ -15,6 +15,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from ringtrue.config import PROJECT_VARIABLE, project
 
+_EXAMPLES = re.compile(r"\n\n(?=Example:.*\nExample:)")
+"""Before several examples; a line ``\\b`` there keeps the parser from joining them to one paragraph."""
+
 
 class Commands(Mapping[str, Any]):
     """Name → command, from a table of ``module:attribute``, a function or a group; each is built when it is first taken."""
@@ -90,9 +93,10 @@ def spread(function: Callable[..., None]) -> Callable[..., None]:
 def _in_project(command: Any) -> Any:
     """Return a command whose --project, and those of its subcommands, are what is set once for all commands.
 
-    Help says which options may be repeated. Lists of subcommands show their whole first sentences, which would otherwise be
-    cut off after one line.
+    Help says which options may be repeated, and shows each example in its own line. Lists of subcommands show their whole
+    first sentences, which would otherwise be cut off after one line.
     """
+    command.help = _EXAMPLES.sub("\n\n\b\n", command.help or "")
     for option in command.params:
         if getattr(option, "multiple", False) and "epeatable" not in option.help:
             option.help = f"{option.help.removesuffix('.')}; repeatable."

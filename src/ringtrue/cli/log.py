@@ -48,7 +48,6 @@ def tail(
     Shows users' searches; --traffic selects those of evaluations, gates, shadow runs or tests. With --follow and --json,
     prints one object per line.
 
-    \b
     Example: ringtrue log tail -n 5
     Example: ringtrue log tail -f --tool shop
     """
@@ -83,7 +82,6 @@ def stats(
 
     The proxy is a health figure made of a search's own scores and latency (docs/log.md); it is not quality.
 
-    \b
     Example: ringtrue log stats --since 24h
     Example: ringtrue log stats --since 2026-03-01 --until 2026-04-01 --json
     """
@@ -99,8 +97,7 @@ def stats(
     now, ended = living(folder) if folder is not None else ([], [])
     waiting, unsettled = (sum(counts.waiting for counts in some) for some in (now, ended))
     unreported = sum(sum(counts.untold.values()) for counts in now)
-    if options.json:
-        show.end_with_json({
+    show.end_if_json(options.json, {
             "project": options.project, "traffic": traffic, "since": start, "until": end,
             "first": found.first, "last": found.last, "total": found.total, "tools": found.tools, "intents": found.intents,
             "missing": missing,
@@ -151,7 +148,6 @@ def import_command(
     A list is text with one query per line, CSV with the columns query and, if known, count and time, or JSON lines with
     "query". Its results are unknown, so these searches do not count as empty answers.
 
-    \b
     Example: ringtrue log import traces.jsonl --project shop
     Example: ringtrue log import ubi_queries.jsonl ubi_events.jsonl --action sample_order=selection
     Example: ringtrue log import top-searches.csv --columns query=term,count=hits
@@ -171,11 +167,9 @@ def import_command(
             actions=actions,
             columns=columns_of(columns),
         )
-    if options.json:
-        show.end_with_json({"project": options.project, **show.plain(found)})
+    show.end_if_json(options.json, {"project": options.project, **show.plain(found)})
     print(f"{found.new_queries:,} new searches of {found.queries:,}, {found.new_feedback:,} new events of {found.feedback:,}")
-    for text in found.notes:
-        show.note(text)
+    show.notes(found.notes)
     for name, count in sorted(found.skipped.items()):
         show.note(f"{count:,} × '{name}' is neither a search nor feedback and was passed over")
 
@@ -193,7 +187,6 @@ def export(
 ) -> None:
     """Write searches, or feedback, to a file. JSON lines can be imported again.
 
-    \b
     Example: ringtrue log export searches.jsonl --since 30d
     Example: ringtrue log export feedback.parquet --what feedback
     """
@@ -208,8 +201,7 @@ def export(
             count = export_rows(rows, file)
         else:
             count = export_rows(opened.feedback(project=options.project, since=start, until=end), file)
-    if options.json:
-        show.end_with_json({"file": file, "rows": count})
+    show.end_if_json(options.json, {"file": file, "rows": count})
     print(f"{count:,} rows written to {file}")
 
 

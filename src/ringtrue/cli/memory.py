@@ -101,8 +101,7 @@ def settings_of(root: str) -> Any:
     from ringtrue.memory.hook.settings import read_settings
 
     settings, faults = read_settings(root)
-    for fault in faults:
-        show.note(fault)
+    show.notes(faults)
     return settings
 
 

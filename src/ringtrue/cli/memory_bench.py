@@ -36,7 +36,6 @@ def bench_command(
     A set that holds only questions is asked over your own memory folder. The hybrid needs its packages and takes longest.
     `ringtrue bench memory` measures the speed of the hook.
 
-    \b
     Example: ringtrue memory bench
     Example: ringtrue memory bench --golden my-questions.jsonl --strategy fts5_bm25
     """
@@ -51,8 +50,7 @@ def bench_command(
     sets = [load(name) for name in golden or SETS]
     sets = [one if one.documents else over_folder(one, found_root(root)) for one in sets]
     rows = [row for one in sets for row in bench(one, arms)]
-    if json:
-        show.end_with_json({
+    show.end_if_json(json, {
             "rows": [
                 {"golden": row.golden, "strategy": row.arm.strategy, "threshold": row.arm.threshold, "queries": row.queries,
                  "off_topic": row.off_topic, "measures": dict(row.measures)}

@@ -36,7 +36,6 @@ def doctor_command(
 ) -> None:
     """Look for what is wrong with the memories and their use; exit 1 when something is an error. Nothing is changed.
 
-    \b
     Example: ringtrue memory doctor
     Example: ringtrue memory doctor --strict --json
     """
@@ -65,8 +64,8 @@ def _print(found: Checkup, limit: int | None) -> None:
     print(f"{printable(found.root)}: {found.memories} memories, {found.active} active; compared by {found.compared_by}")
     figures = found.health
     rows = [
-        ["prompts", str(figures.prompts), f"in {figures.days:g} days; {figures.empty} empty, {figures.skipped} skipped"],
-        ["injected", str(figures.injected), f"prompts, with {figures.injections} pointers in all"],
+        ["prompts", figures.prompts, f"in {figures.days:g} days; {figures.empty} empty, {figures.skipped} skipped"],
+        ["injected", figures.injected, f"prompts, with {figures.injections} pointers in all"],
         ["silent", show.percent(figures.silent_rate, 0), "of the prompts that were looked up"],
         ["read after injection", show.percent(figures.read_after_injection_rate, 0), "of the prompts with an injection"],
         ["quoted after injection", show.percent(figures.reference_rate, 0), "of the prompts with an injection"],

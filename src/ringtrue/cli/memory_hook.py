@@ -15,7 +15,6 @@ def hook_command(
 
     The installed plugin runs the same code without this program's start; this is for trying out and for other hosts.
 
-    \b
     Example: echo '{"hook_event_name": "UserPromptSubmit", "prompt": "how do we sign tokens?"}' | ringtrue memory hook
     """
     from ringtrue.config import environment_without_tokens

@@ -37,7 +37,6 @@ def install_command(
     Claude Code gets a plugin folder, Codex entries in its hooks.json and config.toml, OpenCode the MCP server alone. Doing it
     again changes nothing, or brings it up to date; `uninstall` takes back exactly what was done.
 
-    \b
     Example: ringtrue memory install
     Example: ringtrue memory install --host all --user --dry-run
     """
@@ -68,7 +67,6 @@ def uninstall_command(
 
     A configuration file that was edited since loses our entries and nothing else. Memories are never touched.
 
-    \b
     Example: ringtrue memory uninstall --dry-run
     Example: ringtrue memory uninstall --host codex --user
     """
@@ -89,8 +87,7 @@ def _base(folder: Path | None, *, user: bool) -> Path:
 
 
 def _show(done: list[Done], what: str, *, dry_run: bool, json: bool) -> None:
-    if json:
-        show.end_with_json({"dry_run": dry_run, what: [_record(one) for one in done]})
+    show.end_if_json(json, {"dry_run": dry_run, what: [_record(one) for one in done]})
     if not done:
         print("it is not installed there; nothing was done")
     for one in done:

@@ -44,7 +44,6 @@ def add_command(
 ) -> None:
     """Add a memory. Keys, tokens and passwords are refused, or with --redact replaced.
 
-    \b
     Example: ringtrue memory add decision "Sessions are JWT" "Signed with RS256, so that every service can check them."
     Example: ringtrue memory add runbook "Redis is full" --set 'steps=["raise maxmemory", "drain the queue"]' --tag redis
     Example: ringtrue memory add --record memory.json
@@ -83,7 +82,6 @@ def add_command(
 def edit_command(memory_id: Id, set_: Set = None, redact: Redact = False, root: Root = None, json: Json = False) -> None:
     """Change a memory: some fields with --set, or all of it in your editor ($VISUAL or $EDITOR).
 
-    \b
     Example: ringtrue memory edit sessions-are-jwt --set "rationale=Every service can check them" --set tags=auth,jwt
     Example: ringtrue memory edit sessions-are-jwt --set importance_tier=critical
     Example: ringtrue memory edit sessions-are-jwt
@@ -110,7 +108,6 @@ def edit_command(memory_id: Id, set_: Set = None, redact: Redact = False, root: 
 def retire_command(memory_id: Id, root: Root = None, json: Json = False) -> None:
     """Retire a memory that no longer holds: it is never shown again, its file stays.
 
-    \b
     Example: ringtrue memory retire sessions-are-jwt
     Example: ringtrue memory edit sessions-are-jwt --set record_status=active    (brings it back)
     """
@@ -155,7 +152,6 @@ def link_command(
 ) -> None:
     """Link two memories by cause and effect.
 
-    \b
     Example: ringtrue memory link sessions-are-jwt caused_by cookies-broke-the-app
     Example: ringtrue memory link sessions-are-jwt caused_by cookies-broke-the-app --remove
     """
@@ -182,10 +178,9 @@ def _show(
     """Print what was done; ``most`` is how much of a text the hook searches, if that is worth a note."""
     others = [(pair, pair.second if pair.first == memory.id else pair.first) for pair in alike or ()]
     unreached = max(0, len(memory.body) - most) if most is not None else 0
-    if json:
-        found = {"done": what, "memory": brief(memory, root)}
-        more = {"alike": [name for _, name in others], "unreached_characters": unreached}
-        show.end_with_json(found if alike is None else {**found, **more})
+    found = {"done": what, "memory": brief(memory, root)}
+    more = {"alike": [name for _, name in others], "unreached_characters": unreached}
+    show.end_if_json(json, found if alike is None else {**found, **more})
     print(f"{memory.id}: {what} ({place_of(memory, root)})")
     for pair, other in others:
         said = "say the same as" if pair.kind == "duplicate" else "contradict"

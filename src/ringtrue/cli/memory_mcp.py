@@ -34,7 +34,6 @@ def mcp_command(
     Without --http the server speaks over stdin and stdout, as hosts start it. On a port it answers this machine only, unless a
     token is set.
 
-    \b
     Example: ringtrue memory mcp
     Example: ringtrue memory mcp --http 127.0.0.1:8765
     """

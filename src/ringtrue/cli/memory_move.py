@@ -42,7 +42,6 @@ def import_command(
     for numbered steps and decision for the rest; what was guessed is said, and --json says it for each.
     Each memory that breaks the rules or holds a secret is refused with the reason, and the others come in; exit 1 then.
 
-    \b
     Example: ringtrue memory import notes/ --dry-run
     Example: ringtrue memory import claude
     Example: ringtrue memory import backup.json --on-conflict replace --yes
@@ -121,7 +120,6 @@ def export_command(
 ) -> None:
     """Export the memories of the folder; all of these files can be imported again.
 
-    \b
     Example: ringtrue memory export backup.json
     Example: ringtrue memory export notes --format markdown --active
     """

@@ -34,10 +34,9 @@ def show_command(
     settings = settings_of(folder)
     memory = get(folder, memory_id, settings)
     expired = memory.status == "active" and time.time() > shown_until(memory, settings)
-    if json:
-        show.end_with_json(
-            {"memory": as_record(memory), "path": memory.path, "source": memory.source, "past_retention": expired}
-        )
+    show.end_if_json(
+        json, {"memory": as_record(memory), "path": memory.path, "source": memory.source, "past_retention": expired}
+    )
     state = ", past its retention and not shown" if expired else ""
     print(f"{title_of(memory)}\n{memory.category}, {memory.tier}, {memory.status}{state}\n{printable(memory.path)}")
     facts = {
@@ -73,7 +72,6 @@ def list_command(
 ) -> None:
     """List the memories, the latest change first.
 
-    \b
     Example: ringtrue memory list --category decision
     Example: ringtrue memory list --status all --write-index
     """
@@ -99,9 +97,8 @@ def list_command(
 
         page = write_index_page(loaded.memories, folder)
     faults = [{"path": path, "fault": text} for path, text in loaded.faults]
-    if json:
-        found: dict[str, Any] = {"root": folder, "memories": [brief(memory, folder) for memory in chosen], "unreadable": faults}
-        show.end_with_json(found if page is None else {**found, "index": page})
+    found: dict[str, Any] = {"root": folder, "memories": [brief(memory, folder) for memory in chosen], "unreadable": faults}
+    show.end_if_json(json, found if page is None else {**found, "index": page})
     if chosen:
         headers = ["category", "id", "title", "tags", "changed"] + (["status"] if status == "all" else [])
         rows = [
@@ -138,7 +135,6 @@ def search_command(
 ) -> None:
     """Search the memories, by the same index as the hook.
 
-    \b
     Example: ringtrue memory search "how do we sign tokens"
     Example: ringtrue memory search "refund twice" --strategy hybrid --explain
     """
@@ -149,12 +145,11 @@ def search_command(
     now = time.time()
     answer = search_memories(folder, text, now=now, strategy=strategy, k=k, settings=settings)
     reasons = _explained(folder, text, answer, settings, now=now) if explain else None
-    if json:
-        hits = [{"rank": hit.rank, "score": hit.score, **brief(hit.memory, folder)} for hit in answer.hits]
-        if reasons is not None:
-            hits = [{**hit, **reasons["hits"][hit["id"]]} for hit in hits]
-        found: dict[str, Any] = {"query": text, "strategy": answer.strategy, "root": folder, "hits": hits}
-        show.end_with_json(found if reasons is None else {**found, "words": reasons["words"], "hook": reasons["hook"]})
+    hits = [{"rank": hit.rank, "score": hit.score, **brief(hit.memory, folder)} for hit in answer.hits]
+    if reasons is not None:
+        hits = [{**hit, **reasons["hits"][hit["id"]]} for hit in hits]
+    found: dict[str, Any] = {"query": text, "strategy": answer.strategy, "root": folder, "hits": hits}
+    show.end_if_json(json, found if reasons is None else {**found, "words": reasons["words"], "hook": reasons["hook"]})
     if not answer.hits:
         show.note("nothing was found; use other words for the same thing, or --strategy hybrid")
     else:
@@ -218,7 +213,7 @@ def _print_reasons(answer: MemoryAnswer, reasons: dict[str, Any]) -> None:
         places = "; ".join(f"{name}: {' '.join(words)}" for name, words in why["found_in"].items())
         stages = "; ".join(f"{stage['name']} rank {stage['rank']}" for stage in why["stages"])
         places += f"; called by: {_shown(why['called_by'])}" if why["called_by"] else ""
-        rows.append([str(hit.rank), hit.memory.id, places, stages, why["hook_confidence"] or "—", f"{why['evidence']:.2f}"])
+        rows.append([hit.rank, hit.memory.id, places, stages, why["hook_confidence"] or "—", f"{why['evidence']:.2f}"])
     if rows:
         show.table(["rank", "id", "found in", "stages", "the hook", "evidence"], rows, text_columns=5)
     hook = reasons["hook"]

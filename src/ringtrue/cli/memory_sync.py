@@ -31,7 +31,6 @@ def sync_command(
     joins each session with the outcome of its tasks. The hook, searches over MCP and each strategy count as separate settings:
     a read after one says nothing about the ranks of another.
 
-    \b
     Example: ringtrue memory sync
     Example: ringtrue memory sync --since 7d --project shop --json
     """
@@ -45,16 +44,16 @@ def sync_command(
         brought = bring_journal(folder, opened, project=options.project, since=start, cleaner=Redactor(hash_only=hash_only))
         settings = {variant_of(row) for row in opened.queries(project=options.project, since=moment(since, datetime.now(UTC)))}
     found = figures(folder, since=start)
-    if options.json:
-        show.end_with_json(
-            {
-                "root": folder,
-                "project": options.project,
-                "brought": brought,
-                "figures": found.as_record(),
-                "settings": sorted(settings),
-            }
-        )
+    show.end_if_json(
+        options.json,
+        {
+            "root": folder,
+            "project": options.project,
+            "brought": brought,
+            "figures": found.as_record(),
+            "settings": sorted(settings),
+        },
+    )
     counts = {
         "searches": (brought.queries, brought.new_queries),
         "reads, quotations, validations": (brought.feedback, brought.new_feedback),

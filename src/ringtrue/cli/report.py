@@ -44,7 +44,6 @@ def report_command(
     One format goes to standard output, HTML and several formats to reports/, unless --out says otherwise. The exit code is 0
     once the report is written, whatever it says: judging is what ringtrue gate is for.
 
-    \b
     Example: ringtrue report runs/today
     Example: ringtrue report runs/today --against runs/before --format html
     Example: ringtrue report runs/today --baseline releases/2.0.json --format md --format junit --out reports/
@@ -66,13 +65,12 @@ def report_command(
     for name, path in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(writers[name](made), encoding="utf-8")
-    if json:
-        from ringtrue.report import headline
+    from ringtrue.report import headline
 
-        word = made.verdict.word if made.verdict else None
-        show.end_with_json(
-            {"files": files, "verdict": word, "headline": headline(made), "recommendations": made.recommendations}
-        )
+    word = made.verdict.word if made.verdict else None
+    show.end_if_json(
+        json, {"files": files, "verdict": word, "headline": headline(made), "recommendations": made.recommendations}
+    )
     for name, path in files.items():
         print(f"{name}: {path}")
     _say(made)

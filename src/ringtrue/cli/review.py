@@ -57,7 +57,6 @@ def add(
 
     Reviewers read the documents of the set, of a run folder (if its connection sets text = '…') or of --corpus.
 
-    \b
     Example: ringtrue review add hotel --run before.run --run after.run --reviewers 2
     Example: ringtrue review add questions.csv --run runs/today --corpus documents.jsonl
     """
@@ -73,8 +72,7 @@ def add(
     with opened_queue(options, create=True) as (_, queue):
         new = queue.add(items)
         readable = {item.item_key for item in queue.items() if item.text}
-    if options.json:
-        show.end_with_json({"unjudged": len(found), "queued": len(items), "new": new})
+    show.end_if_json(options.json, {"unjudged": len(found), "queued": len(items), "new": new})
     print(f"{len(found)} unjudged documents in the top {k}; {len(items)} in the queue, {new} of them new")
     if silent := sum(item.item_key not in readable for item in items):
         show.note(f"{silent} pairs have no text for reviewers; add it: ringtrue review texts DOCUMENTS")
@@ -93,8 +91,7 @@ def texts(
     passages = _passages(source, documents=True)
     with opened_queue(options) as (_, queue):
         given, left = queue.fill(passages), sum(not item.text for item in queue.items())
-    if options.json:
-        show.end_with_json({"given": given, "without": left})
+    show.end_if_json(options.json, {"given": given, "without": left})
     print(f"text added to {given} pairs; {left} still have none")
 
 
@@ -130,9 +127,8 @@ def list_items(
         items = opened.review_items(project=options.project, state=state, limit=limit)
         counts = queue.counts()
         backlog = opened.backlog(project=options.project)
-    if options.json:
-        rows = [{**_facts(item), "ratings": counts.get(item.item_key, 0)} for item in items]
-        show.end_with_json({"backlog": backlog, "items": rows})
+    rows = [{**_facts(item), "ratings": counts.get(item.item_key, 0)} for item in items]
+    show.end_if_json(options.json, {"backlog": backlog, "items": rows})
     if not items:
         show.note("the queue holds no such pair")
     table = [
@@ -171,9 +167,8 @@ def next_pair(
             return
         item = queue.next(reviewer, now=utc_now(), minutes=minutes, seed=seed)
         backlog = opened.backlog(project=options.project)
-    if options.json:
-        pair = None if item is None else {**_facts(item), "text": item.text, "reserved_until": item.reserved_until}
-        show.end_with_json({"pair": pair, "guidelines": text, "backlog": backlog})
+    pair = None if item is None else {**_facts(item), "text": item.text, "reserved_until": item.reserved_until}
+    show.end_if_json(options.json, {"pair": pair, "guidelines": text, "backlog": backlog})
     if item is None:
         print(f"nothing is left for '{reviewer}' to judge")
         return
@@ -230,7 +225,6 @@ def judge(
 ) -> None:
     """Judge one pair. Said again, the newest counts, until the pair is published.
 
-    \b
     Example: ringtrue review judge 3f9a1c77b2 3 --reviewer ada
     Example: ringtrue review judge 3f9a1c77b2 reject --reviewer ada --note "holds a guest's name"
     """
@@ -242,8 +236,7 @@ def judge(
         else:
             item = queue.judge(key, int(grade), reviewer=reviewer, now=utc_now(), note=note)
         backlog = opened.backlog(project=options.project)
-    if options.json:
-        show.end_with_json({**_facts(item), "grade": None if grade == "reject" else int(grade), "backlog": backlog})
+    show.end_if_json(options.json, {**_facts(item), "grade": None if grade == "reject" else int(grade), "backlog": backlog})
     print(f"{item.item_key}: {grade}, {item.state}")
     _print_backlog(backlog)
 
@@ -256,8 +249,7 @@ def undo(*, reviewer: Reviewer, options: StoreOptions) -> None:
     """
     with opened_queue(options) as (_, queue):
         item = queue.undo(reviewer)
-    if options.json:
-        show.end_with_json({"pair": None if item is None else _facts(item)})
+    show.end_if_json(options.json, {"pair": None if item is None else _facts(item)})
     print("there is nothing to take back" if item is None else f"taken back: {item.item_key} is {item.state} again")
 
 
@@ -271,12 +263,9 @@ def stats(*, adjudicator: Adjudicator = None, options: StoreOptions) -> None:
     """
     with opened_queue(options) as (_, queue):
         standing = queue.standing(adjudicator=adjudicator)
-    if options.json:
-        show.end_with_json(standing)
+    show.end_if_json(options.json, standing)
     _print_backlog(standing.backlog)
-    rows = [
-        [rater.name, str(rater.ratings), *(str(rater.grades.get(grade, 0)) for grade in range(4))] for rater in standing.raters
-    ]
+    rows = [[rater.name, rater.ratings, *(str(rater.grades.get(grade, 0)) for grade in range(4))] for rater in standing.raters]
     if rows:
         show.table(["reviewer", "judged", "0", "1", "2", "3"], rows)
     found = standing.agreement
@@ -321,8 +310,7 @@ def export(
         waiting = queue.waiting(reviewer, seed=seed)[:limit]
     rows = [(item.item_key, item.query, item.doc_id, item.title, item.text, "", "") for item in waiting]
     write_rows(COLUMNS, rows, out, "csv")
-    if options.json:
-        show.end_with_json({"written": out, "pairs": len(rows)})
+    show.end_if_json(options.json, {"written": out, "pairs": len(rows)})
     print(f"{len(rows)} pairs for '{reviewer}' written to {out}; read the grades back with ringtrue review import")
 
 
@@ -360,8 +348,7 @@ def import_grades(
         for key, value, note in grades:
             queue.judge(key, value, reviewer=reviewer, now=now, note=note)
         backlog = opened.backlog(project=options.project)
-    if options.json:
-        show.end_with_json({"judged": len(grades), "empty": empty, "backlog": backlog})
+    show.end_if_json(options.json, {"judged": len(grades), "empty": empty, "backlog": backlog})
     print(f"{len(grades)} grades of '{reviewer}' read" + (f", {empty} rows without a grade passed over" if empty else ""))
     _print_backlog(backlog)
 
@@ -404,9 +391,10 @@ def publish(
         )
         opened.add_audit(entry)
         backlog = opened.backlog(project=options.project)
-    if options.json:
-        record = {"written": out, "version": version, "judgments": made.judgments, "published": published, "kept": made.kept}
-        show.end_with_json({**record, "agreement": made.gate, "forced": forced or None, "lost": lost, "backlog": backlog})
+    record = {"written": out, "version": version, "judgments": made.judgments, "published": published, "kept": made.kept}
+    show.end_if_json(
+        options.json, {**record, "agreement": made.gate, "forced": forced or None, "lost": lost, "backlog": backlog}
+    )
     print(f"{version} written to {out}: {made.judgments} judgments of {published} pairs")
     show.note(f"{made.gate.says}; forced: {forced}" if forced else made.gate.says)
     if made.kept:

@@ -77,23 +77,21 @@ def score_command(
     check_documents(answers, judgments, scores)
     record = _record(scores, per_query=per_query, bounds=bounds, by=by or [], worst=worst) | _origin(judgments)
     count_look(judgments, qrels, who="ringtrue score", what=run)
-    if json:
-        show.end_with_json(record)
+    show.end_if_json(json, record)
     _print(scores, per_query=per_query, bounds=bounds, summary=not (no_summary and per_query))
     for field in by or []:
         _print_slices(scores, field)
     if worst:
         print()
         lowest = scores.worst(scores.measures[0], count=worst)
-        show.table(["worst queries", str(scores.measures[0])], [[query_id, show.number(value)] for query_id, value in lowest])
+        show.table(["worst queries", scores.measures[0]], [[query_id, value] for query_id, value in lowest])
     origin = record.get("golden")
     if isinstance(origin, dict):
         show.note(f"golden set {origin['version']}, {origin['reviewed']}")
     remarks = [f"relevant means grade {scores.counted.rel} or more", *scores.counted.gain, *scores.counted.notes()]
     if scores.judged_share < 1:
         remarks.append(f"Judged@10 is {show.number(scores.judged_share)}; unjudged documents count as not relevant")
-    for remark in remarks:
-        show.note(remark)
+    show.notes(remarks)
 
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
@@ -197,7 +195,7 @@ def _record(scores: Scores, *, per_query: bool, bounds: bool, by: list[str], wor
 
 def _print_slices(scores: Scores, field: str) -> None:
     rows = [
-        [value, str(measure), str(part.count), show.number(part.mean), show.number(part.median), show.number(part.std)]
+        [value, measure, part.count, part.mean, part.median, part.std]
         for measure in scores.measures
         for value, part in scores.by(field, measure).items()
     ]
@@ -212,9 +210,9 @@ def _print(scores: Scores, *, per_query: bool, bounds: bool, summary: bool) -> N
     rows: list[list[str]] = []
     if per_query:
         for query_id, values in zip(scores.query_ids, scores.values.T.tolist(), strict=True):
-            rows += [[str(m), query_id, shown(m, value)] for m, value in zip(scores.measures, values, strict=True)]
+            rows += [[m, query_id, shown(m, value)] for m, value in zip(scores.measures, values, strict=True)]
     for measure in scores.measures if summary else ():
-        row = [str(measure), "all", shown(measure, scores[measure])]
+        row = [measure, "all", shown(measure, scores[measure])]
         rows.append([*row, " … ".join(show.number(end) for end in scores.bounds[str(measure)])] if bounds else row)
     if show.on_terminal():
         headers = ["measure", "query", "value", *(["unjudged irrelevant … relevant"] if bounds else [])]

@@ -52,7 +52,6 @@ def ingest_command(
     Stop it whenever you like: the next run goes on where this one ended. A file that is one document is called by its path
     from the current folder.
 
-    \b
     Example: ringtrue ingest docs/ --into .ringtrue/documents
     Example: ringtrue ingest hotel && ringtrue search "quiet room with a pool"
     """
@@ -84,18 +83,18 @@ def ingest_command(
                 index.ready(progress=step)
             made[index.folder.name] = len(index.ids)
     coverage = _coverage(collection, retriever) if retriever else None
-    if json:
-        show.end_with_json(
-            {
-                "folder": into,
-                "documents": len(collection),
-                **vars(done),
-                "blank": len(blank),
-                "indexes": made,
-                "coverage": coverage,
-                "skipped": [str(item) for item in skipped],
-            }
-        )
+    show.end_if_json(
+        json,
+        {
+            "folder": into,
+            "documents": len(collection),
+            **vars(done),
+            "blank": len(blank),
+            "indexes": made,
+            "coverage": coverage,
+            "skipped": [str(item) for item in skipped],
+        },
+    )
     counts = ", ".join(f"{count} {what}" for what, count in vars(done).items())
     print(f"{into}: {len(collection)} documents ({counts})")
     if coverage is not None:
@@ -216,7 +215,6 @@ def search_command(
 ) -> None:
     """Search indexed documents or a connected system.
 
-    \b
     Example: ringtrue search "quiet room with a pool" --explain
     Example: ringtrue search "refund policy" --retriever "connect('shop')" -k 5
     Example: ringtrue search --queries scifact/ --in scifact-index --run hybrid.run -k 100
@@ -237,15 +235,14 @@ def search_command(
         return
     assert text is not None
     hits = found.search(text, k=k, scope=wanted or None)
-    if json:
-        show.end_with_json(
-            {"query": text, "retriever": str(canonical(retriever)), "k": k, "hits": [_as_dict(hit) for hit in hits]}
-        )
+    show.end_if_json(
+        json, {"query": text, "retriever": str(canonical(retriever)), "k": k, "hits": [_as_dict(hit) for hit in hits]}
+    )
     if not hits:
         show.note("nothing was found")
         return
     snippets = _snippets(collection, hits)
-    rows = [(str(rank), hit.doc_id, snippets[rank - 1], show.score(hit.score)) for rank, hit in enumerate(hits, 1)]
+    rows = [(rank, hit.doc_id, snippets[rank - 1], show.score(hit.score)) for rank, hit in enumerate(hits, 1)]
     show.table(["rank", "document", "text", "score"], rows, text_columns=3)
     if explain:
         _explain(hits)
@@ -291,7 +288,7 @@ def _explain(hits: Sequence[Hit]) -> None:
     rows = []
     for place, hit in enumerate(hits, 1):
         for stage in hit.stages:
-            rows.append((f"{place}", hit.doc_id, stage.name, str(stage.rank), show.score(stage.score)))
+            rows.append((f"{place}", hit.doc_id, stage.name, stage.rank, show.score(stage.score)))
         if hit.chunk is not None:
             rows.append((f"{place}", hit.doc_id, f"passage {hit.chunk}", "", ""))
     print()
@@ -345,10 +342,9 @@ def _answer_all(
             "`ringtrue score -c` counts them as 0, a .json file keeps them"
         )
     write_run(run, target)
-    if json:
-        show.end_with_json(
-            {"run": target, "queries": len(answers), "retriever": str(canonical(retriever)), "unanswered": unanswered}
-        )
+    show.end_if_json(
+        json, {"run": target, "queries": len(answers), "retriever": str(canonical(retriever)), "unanswered": unanswered}
+    )
     print(f"{target}: {len(answers)} queries answered by {retriever}; score it with: ringtrue score {queries} {target}{flag}")
 
 

@@ -49,7 +49,6 @@ def serve_command(
     On this machine no key is needed. If it listens elsewhere (--host 0.0.0.0), callers need keys: `ringtrue keys create`.
     With --demo everything is filled: a golden set, runs, a query log, reviews, shadow runs, tests, flags and experiments.
 
-    \b
     Example: ringtrue serve --demo
     Example: ringtrue serve --in .ringtrue/index --retriever hybrid
     Example: ringtrue serve --host 0.0.0.0 --store postgresql://ringtrue@db/ringtrue --https --allow-host search.example.org
@@ -119,7 +118,6 @@ def health_command(
 
     Exit code 0: healthy; 1: something is wrong; 3: something is not known.
 
-    \b
     Example: ringtrue health
     Example: ringtrue health --index .ringtrue/index --json
     """
@@ -154,7 +152,6 @@ def create(
 ) -> None:
     """Create a key and print its token once. The store keeps only a hash.
 
-    \b
     Example: ringtrue keys create ci --scope read --scope write
     Example: ringtrue keys create "judges of May" --scope review --days 30 --project shop --json
     """
@@ -185,10 +182,9 @@ def list_keys(*, options: StoreOptions) -> None:
     now = timestamp(datetime.now(UTC))
     with options.existing() as opened:
         keys = opened.keys(project=options.project)
-    if options.json:
-        show.end_with_json(
-            {"project": options.project, "keys": [{**show.plain(key), "state": _state(key, now)} for key in keys]}
-        )
+    show.end_if_json(
+        options.json, {"project": options.project, "keys": [{**show.plain(key), "state": _state(key, now)} for key in keys]}
+    )
     if not keys:
         print(f"project '{options.project}' has no key; make one: ringtrue keys create NAME --scope read")
         return

@@ -36,7 +36,6 @@ def sessions_command(
     Shows how searches correlate with the outcome of tasks. Outcomes come from the store (`ringtrue memory sync` puts those
     of the agent memory there) and from --outcomes, which wins.
 
-    \b
     Example: ringtrue sessions --since 7d
     Example: ringtrue sessions --outcomes tasks.jsonl --json
     """
@@ -62,9 +61,8 @@ def sessions_command(
     found = session_summaries(searches, events, judgments=judged, outcomes=[*given, *stored])
     related = correlations(found, rng=np.random.default_rng(seed))
     strangers = sorted({outcome.session_id for outcome in given} - {one.session_id for one in found})
-    if options.json:
-        record = {"sessions": [as_record(one) for one in found], "correlations": related, "outcomes_without_session": strangers}
-        show.end_with_json(record)
+    record = {"sessions": [as_record(one) for one in found], "correlations": related, "outcomes_without_session": strangers}
+    show.end_if_json(options.json, record)
     if not found:
         show.note(f"project '{options.project}' has no session in this window")
     else:
@@ -92,11 +90,11 @@ def print_sessions(found: Sequence[SessionSummary]) -> None:
         [
             one.session_id,
             one.started_at[:16],
-            str(one.queries),
-            str(one.selected),
-            str(one.validated),
+            one.queries,
+            one.selected,
+            one.validated,
             show.number(one.re_search_rate, 2),
-            str(one.items_accessed),
+            one.items_accessed,
             show.number(one.turns_per_search, 2),
             show.number(one.duration_minutes, 1),
             show.number(one.mean_rr, 3),
@@ -114,7 +112,7 @@ def print_correlations(related: Sequence[Correlation]) -> None:
     rows = []
     for one in related:
         interval = one.why if one.low is None else f"{show.number(one.low, 2)} to {show.number(one.high, 2)}"
-        rows.append([one.quality, one.outcome, str(one.sessions), show.number(one.rho, 2), interval])
+        rows.append([one.quality, one.outcome, one.sessions, show.number(one.rho, 2), interval])
     show.table(["search", "outcome", "sessions", "rho", "95 % interval"], rows, text_columns=2)
 
 

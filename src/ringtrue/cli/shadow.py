@@ -55,7 +55,6 @@ def start(
     A live system shadows with ringtrue.rollout.Shadow(production, candidate, store, NAME). The same expression on both sides is
     an A/A run: its figures are the noise floor.
 
-    \b
     Example: ringtrue shadow start new-ranking --candidate 'rrf(bm25, dense)' --production bm25 --golden hotel
     Example: ringtrue shadow start new-ranking --log --since 7d --isolate process --memory 1024
     Example: ringtrue shadow start noise-floor --candidate hybrid --production hybrid --golden hotel
@@ -115,17 +114,17 @@ def start(
         if counting is not None:
             answered = _answered_since(opened, name, flag.metadata.get(SINCE), project=options.project)
             fed = feed_judged(opened, name, counting, since=answered, k=k, project=options.project)
-    if options.json:
-        show.end_with_json(
-            {
-                "flag": flag,
-                "golden": None if on_golden is None else _golden_facts(on_golden),
-                "log": counts,
-                "judged": fed,
-                "judged_counted": live.counted if feed else None,
-                "golden_counted": told.counted if feed and golden is not None else None,
-            }
-        )
+    show.end_if_json(
+        options.json,
+        {
+            "flag": flag,
+            "golden": None if on_golden is None else _golden_facts(on_golden),
+            "log": counts,
+            "judged": fed,
+            "judged_counted": live.counted if feed else None,
+            "golden_counted": told.counted if feed and golden is not None else None,
+        },
+    )
     print(f"{name}: the candidate runs in the shadow")
     if on_golden is not None:
         _print_golden(on_golden)
@@ -148,7 +147,6 @@ def status(
 ) -> None:
     """Show what shadow runs have found so far, of the candidate as it is now; a live system's also if nobody set a flag.
 
-    \b
     Example: ringtrue shadow status
     Example: ringtrue shadow status new-ranking --json
     """
@@ -161,9 +159,8 @@ def status(
             _no_shadow(opened, name, options.project)
         flags, unset = [flag for flag, _ in known], {flag.name for flag, set_ in known if not set_}
         found = {flag.name: shadow_of(opened, flag) for flag in flags}
-    if options.json:
-        told = {flag.name: {"flag": flag.name not in unset, **_status(flag, found[flag.name])} for flag in flags}
-        show.end_with_json({"shadow": told})
+    told = {flag.name: {"flag": flag.name not in unset, **_status(flag, found[flag.name])} for flag in flags}
+    show.end_if_json(options.json, {"shadow": told})
     if not flags:
         show.note("no feature has a shadow run; start one: ringtrue shadow start NAME --candidate EXPRESSION --golden SET")
         return
@@ -312,9 +309,9 @@ def _row(flag: Flag, found: ShadowSummary, *, known: bool) -> list[str]:
         return "—" if share is None else f"{share:{sign}.1%}"
 
     return [
-        flag.name, "no flag" if not known else "on" if flag.shadow else "off", str(flag.metadata.get("candidate", "—")),
-        str(found.queries), str(found.missing), str(found.failures), percent(found.changed), percent(found.top_changed),
-        show.number(found.overlap, 2), str(found.judged), show.signed(found.mrr_delta), percent(found.p95_increase, "+"),
+        flag.name, "no flag" if not known else "on" if flag.shadow else "off", flag.metadata.get("candidate", "—"),
+        found.queries, found.missing, found.failures, percent(found.changed), percent(found.top_changed),
+        show.number(found.overlap, 2), found.judged, show.signed(found.mrr_delta), percent(found.p95_increase, "+"),
         f"{found.timed} {found.timed_source or ''}".strip() if found.timed else "—",
     ]  # fmt: skip
 

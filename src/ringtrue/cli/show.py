@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 
@@ -44,17 +44,22 @@ def as_json(value: Any) -> None:
     print(text)
 
 
-def end_with_json(value: Any) -> NoReturn:
-    """Print one JSON object and end the command."""
-    as_json(value)
-    raise typer.Exit
+def end_if_json(wanted: bool, value: Any) -> None:
+    """With ``--json``, print one JSON object and end the command; else return, so that the caller prints for people."""
+    if wanted:
+        as_json(value)
+        raise typer.Exit
+
+
+def end_with(code: int) -> None:
+    """End the command with an exit code; 0 returns."""
+    if code:
+        raise typer.Exit(code)
 
 
 def number(value: float | None, digits: int = 4) -> str:
     """Return a number for a table; a dash stands for "not defined"."""
-    if value is None or math.isnan(value):
-        return "—"
-    return f"{value:.{digits}f}"
+    return "—" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
 def score(value: float | None) -> str:
@@ -93,41 +98,46 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "", text_columns: int = 1) -> None:
-    """Print a table; the first ``text_columns`` columns are texts, the others numbers."""
-    body = [[harmless(str(cell)) for cell in row] for row in rows]
+def table(headers: Sequence[object], rows: Iterable[Iterable[object]], *, title: str = "", text_columns: int = 1) -> None:
+    """Print a table; the first ``text_columns`` columns are texts, the others numbers.
+
+    Cells are texts, or values: a float gets four digits, None and NaN a dash.
+    """
+    lines = [[_cell(value) for value in row] for row in (headers, *rows)]
     if on_terminal():
         from rich.console import Console
+        from rich.markup import escape  # square brackets in a cell are no styles
         from rich.table import Table
 
         rich_table = Table(title=title or None, title_justify="left", header_style="bold", title_style="bold")
-        for index, header in enumerate(headers):
+        for index, header in enumerate(lines[0]):
             rich_table.add_column(header, justify="left" if index < text_columns else "right", overflow="fold")
-        for row in body:
-            rich_table.add_row(*(_literal(cell) for cell in row))
+        for line in lines[1:]:
+            rich_table.add_row(*map(escape, line))
         Console().print(rich_table)
         return
-    widths = [max(len(str(row[index])) for row in [list(headers), *body]) for index in range(len(headers))]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     if title:
         print(title)
-    for row in [list(headers), *body]:
-        cells = [
-            str(cell).ljust(width) if index < text_columns else str(cell).rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        print("  ".join(cells).rstrip())
+    for line in lines:
+        padded = [cell.ljust(width) for cell, width in zip(line[:text_columns], widths, strict=False)]
+        padded += [cell.rjust(width) for cell, width in zip(line[text_columns:], widths[text_columns:], strict=True)]
+        print("  ".join(padded).rstrip())
 
 
-def _literal(cell: str) -> str:
-    """Return a cell whose square brackets rich will not read as styles."""
-    from rich.markup import escape
-
-    return escape(cell)
+def _cell(value: object) -> str:
+    return harmless(number(value) if value is None or isinstance(value, float) else str(value))
 
 
 def note(text: str) -> None:
     """Print a remark to a person, out of the way of the results."""
     print(f"note: {harmless(text)}", file=sys.stderr)
+
+
+def notes(texts: Iterable[str]) -> None:
+    """Print remarks, each in its own line."""
+    for text in texts:
+        note(text)
 
 
 def harmless(text: str) -> str:

@@ -90,14 +90,14 @@ def _measures(report: Report) -> None:
     headers += ["floor", "status"] if judged else []
     body = []
     for line in found:
-        cells = [line.measure, show.number(line.current), span(line.interval)]
+        cells = [line.measure, line.current, span(line.interval)]
         if line.measure in evaluation.metrics:
             one = evaluation.scores.summary(line.measure)
-            cells += [show.number(one.median), show.number(one.std), str(one.count)]
+            cells += [one.median, one.std, one.count]
         else:
             cells += ["—", "—", "—"]
-        cells += [show.number(line.baseline), percent(line.change)] if compared else []
-        cells += [show.number(line.threshold), STATUS.get(line.status or "", "—")] if judged else []
+        cells += [line.baseline, percent(line.change)] if compared else []
+        cells += [line.threshold, STATUS.get(line.status or "", "—")] if judged else []
         body.append(cells)
     show.table(headers, body)
 
@@ -115,7 +115,7 @@ def _slices(report: Report) -> None:
         [
             [
                 _plain(value),
-                str(max(means[value].count for means in by_name.values())),
+                max(means[value].count for means in by_name.values()),
                 *(show.number(means[value].mean) for means in by_name.values()),
             ]
             for value in by_name[names[0]]

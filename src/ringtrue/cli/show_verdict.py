@@ -48,8 +48,7 @@ def print_verdict(verdict: Verdict, evaluation: Evaluation, baseline: Baseline |
         print(f"\n{counted(hidden, 'informational check')} not shown: --verbose shows {'it' if hidden == 1 else 'them'}")
     if evaluation.run_dir is not None:
         print(f"\nrun: {evaluation.run_dir}")
-    for text in verdict.notes:
-        show.note(text)
+    show.notes(verdict.notes)
 
 
 def _matters(check: Check) -> bool:

@@ -27,8 +27,7 @@ def info(store: StoreUrl = None, json: Json = False) -> None:
     with existing(store) as opened:
         counts, archives, version = opened.counts(), opened.archives(), opened.schema_version()
         place = str(opened.address)
-    if json:
-        show.end_with_json({"store": place, "schema": version, "rows": counts, "archives": archives})
+    show.end_if_json(json, {"store": place, "schema": version, "rows": counts, "archives": archives})
     print(f"store {place}, schema {version}")
     _print_rows(counts)
     for archive in archives:
@@ -65,8 +64,7 @@ def backup(
     """
     with existing(store) as opened:
         counts = opened.backup(file, now=utc_now().isoformat(), overwrite=overwrite)
-    if json:
-        show.end_with_json({"file": file, "rows": counts})
+    show.end_if_json(json, {"file": file, "rows": counts})
     _print_rows(counts)
     print(f"{sum(counts.values()):,} rows are in {file}")
 
@@ -87,8 +85,7 @@ def restore(
     Store.is_portable(file)  # what is no backup must not leave an empty store behind
     with Store.open(store) as opened:
         counts, place = opened.restore(file, replace=replace), str(opened.address)
-    if json:
-        show.end_with_json({"file": file, "store": place, "rows": counts})
+    show.end_if_json(json, {"file": file, "store": place, "rows": counts})
     _print_rows(counts)
     print(f"{sum(counts.values()):,} rows were restored to {place} and compared")
 
@@ -109,8 +106,7 @@ def migrate(
     with existing(source) as old, Store.open(target) as new:
         counts = new.copy_from(old, replace=replace)
         places = {"from": str(old.address), "to": str(new.address)}
-    if json:
-        show.end_with_json({**places, "rows": counts})
+    show.end_if_json(json, {**places, "rows": counts})
     _print_rows(counts)
     print(f"{sum(counts.values()):,} rows were copied from {places['from']} to {places['to']} and compared")
 
@@ -147,8 +143,7 @@ def prune(
             if folder is None:
                 raise InputError("PostgreSQL has no folder of its own for archives; name one: --archive DIR")
             found = opened.prune(now=utc_now().isoformat(), archive=folder, retention=retention, dry_run=dry_run)
-    if json:
-        show.end_with_json({"dry_run": dry_run, "projects": {pruned.project: pruned for pruned in found}})
+    show.end_if_json(json, {"dry_run": dry_run, "projects": {pruned.project: pruned for pruned in found}})
     if forget is not None:
         print(f"{forget} is no archive of this store any more")
         return
@@ -175,7 +170,6 @@ def forget(
 
     Words that others searched for as well stay, and so do people's judgments of them (docs/store.md).
 
-    \b
     Example: ringtrue store forget u-4711 --project shop --dry-run
     Example: ringtrue store forget u-4711 --project shop --yes
     """
@@ -193,10 +187,9 @@ def forget(
             sum(counts.values()) if dry_run else opened.delete_user(user, project=options.project, now=utc_now().isoformat())
         )
         forgotten = 0 if dry_run else _settled(opened, options.project)
-    if options.json:
-        show.end_with_json(
-            {"dry_run": dry_run, "project": options.project, "rows": count, "spooled": forgotten, "tables": counts}
-        )
+    show.end_if_json(
+        options.json, {"dry_run": dry_run, "project": options.project, "rows": count, "spooled": forgotten, "tables": counts}
+    )
     _print_rows(counts)
     print(f"{count:,} rows of the user {'would go' if dry_run else 'are gone'}")
     if forgotten:

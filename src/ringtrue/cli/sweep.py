@@ -58,7 +58,6 @@ def sweep_command(
     Exit code 0: confirmed, or nothing beats the baseline; 1: worse on the held-out queries; 3: not enough evidence. A sweep
     that was stopped goes on when it is started again.
 
-    \b
     Example: ringtrue sweep --golden hotel --retriever "rrf(bm25(title={t}), dense, k={k})" --param t=1,3,5 --param k=10,60
     Example: ringtrue sweep -g hotel -r "weighted(bm25, dense, w=[{w}, 1])" -p w=0.1:10:log -b hybrid --method model --track
     Example: ringtrue sweep -g docs.yaml -r hybrid --chunk "fixed(tokens={tokens}, overlap=25)" -p tokens=128,256,512
@@ -157,9 +156,7 @@ def print_sweep(found: Sweep, *, limit: int | None) -> None:
     from ringtrue.experiment import effects
 
     names = [one.name for one in found.space.parameters]
-    rows = [
-        [str(one.number), *(str(one.values[name]) for name in names), show.number(one.value)] for one in found.trials[:limit]
-    ]
+    rows = [[one.number, *(str(one.values[name]) for name in names), one.value] for one in found.trials[:limit]]
     show.table(["trial", *names, found.measure], rows, title=f"{len(found.trials)} trials on tuning queries, best first")
     if limit is not None and len(found.trials) > limit:
         print(f"… and {len(found.trials) - limit} more (--all lists them)")
@@ -187,8 +184,8 @@ def print_sweep(found: Sweep, *, limit: int | None) -> None:
 
 
 def _side(name: str, side: Tuning | HeldOut) -> list[str]:
-    means = [show.number(side.baseline), show.number(side.best), show.signed(side.diff)]
-    return [name, str(side.n), *means, show.p_value(side.p), show.p_value(side.p_corrected)]
+    means = [side.baseline, side.best, show.signed(side.diff)]
+    return [name, side.n, *means, show.p_value(side.p), show.p_value(side.p_corrected)]
 
 
 def _notes(found: Sweep) -> None:
@@ -209,8 +206,7 @@ def _notes(found: Sweep) -> None:
         show.note(f"{values} was left out: {one.reason}")
     if len(found.impossible) > 3:
         show.note(f"{len(found.impossible) - 3} more combinations were left out; --json lists them")
-    for text in found.notes:
-        show.note(text)
+    show.notes(found.notes)
 
 
 def _told(retriever: str, chunks: str | None) -> str:
@@ -276,11 +272,10 @@ def learn_command(
     }
     values = {name: {side: reached(parts[side], sides[side], weights) for side in sides} for name, weights in rows.items()}
     better = values["learned"]["held_out"] >= values["rrf"]["held_out"]
-    if json:
-        show.end_with_json(
-            {"expression": str(learned.expression), "measure": MEASURE, "values": values, "not_worse_than_rrf": better}
-        )
-    table = [(name, show.number(value["tuning"]), show.number(value["held_out"])) for name, value in values.items()]
+    show.end_if_json(
+        json, {"expression": str(learned.expression), "measure": MEASURE, "values": values, "not_worse_than_rrf": better}
+    )
+    table = [(name, value["tuning"], value["held_out"]) for name, value in values.items()]
     counts = [f"{side.replace('_', ' ')} ({len(part)} queries)" for side, part in parts.items()]
     show.table([MEASURE, *counts], table)
     print(f"\nlearned: {learned.expression}")
