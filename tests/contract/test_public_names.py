@@ -93,7 +93,7 @@ def test_a_command_loads_no_other() -> None:
         "except SystemExit: print(*sorted(m for m in sys.modules if m.startswith('ringtrue.cli.')), file=sys.stderr)"
     )
     found = subprocess.run([sys.executable, "-c", code, "log", "--help"], capture_output=True, text=True, check=True)
-    shared = ["ringtrue.cli.lazy", "ringtrue.cli.log", "ringtrue.cli.options", "ringtrue.cli.show"]
+    shared = ["ringtrue.cli.lazy", "ringtrue.cli.lib", "ringtrue.cli.log", "ringtrue.cli.options", "ringtrue.cli.show"]
     assert found.stderr.split() == shared
 
 

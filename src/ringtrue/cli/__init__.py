@@ -27,7 +27,7 @@ GROUPS = {
         "search": "search:search_command",
         "eval": "eval:eval_command",
         "score": "score:score_command",
-        "diff": "diff:diff_command",
+        "diff": "compare:diff_command",
         "report": "report:report_command",
     },
     "Judge": {

@@ -6,19 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json, StoreOptions, command_group, utc_now
 from ringtrue.errors import REGRESSION, InputError, MissingInput, nearest
-
-if TYPE_CHECKING:
-    from ringtrue.answers import Status
-    from ringtrue.formats.text import Place
-    from ringtrue.rollout import Interleaved, InterleavingOutcome, Scores, Standing
-    from ringtrue.stats import RareLossRate, SequentialRate
 
 app = command_group("Run sequential A/B tests on live queries. You may look at any time.")
 Feature = Annotated[str, typer.Argument(help="The feature under test, such as rerank-v2.")]
@@ -49,10 +43,8 @@ def create(
     Example: ringtrue test create rerank-v2 --method confidence-sequence --delta 0.03
     Example: ringtrue test create rerank-v2 --measure credit    (fed by ringtrue interleave)
     """
-    from ringtrue.rollout import create_test, standing
-
     with options.open() as opened:
-        made = create_test(
+        made = lib.rollout.create_test(
             opened,
             feature,
             now=utc_now().isoformat(),
@@ -68,7 +60,7 @@ def create(
             who=who,
             project=options.project,
         )
-    show.end_if_json(options.json, standing(made))
+    show.end_if_json(options.json, lib.rollout.standing(made))
     print(f"{feature}: {method} test started; accepted at {made.upper_bound:+.2f}, rejected at {made.lower_bound:+.2f}")
     if method == "beta-binomial":
         show.note("beta-binomial is not error-controlled when looked at often; decide by sprt or confidence-sequence")
@@ -85,13 +77,13 @@ def status(
     Example: ringtrue test status
     Example: ringtrue test status rerank-v2 --json
     """
-    from ringtrue.rollout import found_test, standing
-
     with options.existing() as opened:
         tests = (
-            opened.tests(project=options.project) if feature is None else [found_test(opened, feature, project=options.project)]
+            opened.tests(project=options.project)
+            if feature is None
+            else [lib.rollout.found_test(opened, feature, project=options.project)]
         )
-    found = [standing(test) for test in tests]
+    found = [lib.rollout.standing(test) for test in tests]
     show.end_if_json(options.json, found[0] if feature is not None else {"tests": found})
     if not found:
         show.note("there is no test yet; start one: ringtrue test create FEATURE")
@@ -121,22 +113,20 @@ def update(
     Example: ringtrue test update rerank-v2 scores.csv
     Example: ringtrue test update rerank-v2 --query eq_17 --control 0.5 --treatment 1
     """
-    from ringtrue.rollout import Scores, checked_scores, found_test, record_scores, standing
-
     if (file is None) == (query is None) or (query is not None and (control is None or treatment is None)):
         raise InputError("name a file of scores, or one query with --query, --control and --treatment")
     counted = passed_over = 0
     refused = ""
     with options.existing() as opened:
-        test = found_test(opened, feature, project=options.project)
+        test = lib.rollout.found_test(opened, feature, project=options.project)
         # All of the file is checked before any of it counts: nobody has to find out which half was taken.
         rows = (
-            checked_scores(test, _scores(file))
+            lib.rollout.checked_scores(test, _scores(file))
             if file is not None
-            else [Scores(str(query), float(control or 0), float(treatment or 0))]
+            else [lib.rollout.Scores(str(query), float(control or 0), float(treatment or 0))]
         )
         for row in rows:
-            recorded = record_scores(
+            recorded = lib.rollout.record_scores(
                 opened,
                 feature,
                 row.query_id,
@@ -147,7 +137,7 @@ def update(
             )
             test, counted, passed_over = recorded.test, counted + recorded.counted, passed_over + (not recorded.counted)
             refused = recorded.why_not or refused
-    stands = standing(test)
+    stands = lib.rollout.standing(test)
     show.end_if_json(options.json, {"counted": counted, "passed_over": passed_over, "why_not": refused or None, "test": stands})
     print(f"{feature}: {counted} queries counted" + (f", {passed_over} passed over ({refused})" if passed_over else ""))
     print(stands.reason)
@@ -204,13 +194,11 @@ def simulate(
     Example: ringtrue test simulate --check
     Example: ringtrue test simulate --sd 0.15 --delta 0.03 --queries 5000
     """
-    from ringtrue.stats import SequentialPlan, broken_promises, peeking_rate, rare_loss_rates, sequential_rates
-
-    plan = SequentialPlan(alpha, beta, delta)
-    rates = sequential_rates(seed=seed, simulations=simulations, most=queries, plan=plan, sd=sd)
-    rare = rare_loss_rates(seed=seed, simulations=simulations, most=queries, plan=plan)
-    peeking = peeking_rate(seed=seed, simulations=min(simulations, 500))
-    broken = broken_promises(rates, plan, rare=rare)
+    plan = lib.stats.SequentialPlan(alpha, beta, delta)
+    rates = lib.stats.sequential_rates(seed=seed, simulations=simulations, most=queries, plan=plan, sd=sd)
+    rare = lib.stats.rare_loss_rates(seed=seed, simulations=simulations, most=queries, plan=plan)
+    peeking = lib.stats.peeking_rate(seed=seed, simulations=min(simulations, 500))
+    broken = lib.stats.broken_promises(rates, plan, rare=rare)
     if json:
         given = {"simulations": simulations, "queries": queries, "sd": sd, "seed": seed, "plan": plan}
         found = {"rates": list(rates), "rare_losses": list(rare), "beta_binomial_false_accept": peeking}
@@ -235,22 +223,21 @@ def simulate(
         raise typer.Exit(REGRESSION)
 
 
-def _set(feature: str, status: Status, why: str, who: str, options: StoreOptions) -> None:
-    from ringtrue.rollout import set_status, standing
-
+def _set(feature: str, status: lib.answers.Status, why: str, who: str, options: StoreOptions) -> None:
     with options.existing() as opened:
         now = utc_now().isoformat()
-        stands = standing(set_status(opened, feature, status, now=now, who=who, why=why, project=options.project))
+        stands = lib.rollout.standing(
+            lib.rollout.set_status(opened, feature, status, now=now, who=who, why=why, project=options.project)
+        )
     show.end_if_json(options.json, stands)
     print(f"{feature}: {stands.status}, {stands.samples} queries counted")
 
 
-def _table(file: Path, what: str, *names: str) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+def _table(file: Path, what: str, *names: str) -> Iterator[tuple[lib.formats.Place, Mapping[str, Any]]]:
     """Yield the rows of a table with their places; raises InputError for a row that lacks one of the columns ``names``."""
-    from ringtrue.formats import kind_of
     from ringtrue.formats.table import rows_of
 
-    kind = "csv" if str(file) == "-" else kind_of(file, None)
+    kind = "csv" if str(file) == "-" else lib.formats.kind_of(file, None)
     if kind == "trec":
         raise InputError(f"{file}: is not a table of {what}; name a .csv, .tsv, .jsonl or .parquet file")
     for place, row in rows_of(file, kind):
@@ -259,31 +246,29 @@ def _table(file: Path, what: str, *names: str) -> Iterator[tuple[Place, Mapping[
         yield place, row
 
 
-def _scores(file: Path) -> Iterator[Scores]:
-    from ringtrue.rollout import Scores
-
+def _scores(file: Path) -> Iterator[lib.rollout.Scores]:
     for place, row in _table(file, "scores", "query_id", "control", "treatment"):
         try:
-            yield Scores(str(row["query_id"]), float(row["control"]), float(row["treatment"]), str(place))
+            yield lib.rollout.Scores(str(row["query_id"]), float(row["control"]), float(row["treatment"]), str(place))
         except (TypeError, ValueError):
             raise InputError(
                 f"{place}: the scores {row['control']!r:.40} and {row['treatment']!r:.40} are not numbers; write 0 to 1"
             ) from None
 
 
-def _row(one: Standing) -> list[str]:
+def _row(one: lib.rollout.Standing) -> list[object]:
     interval = "—" if one.interval is None else f"{one.interval[0]:+.3f} to {one.interval[1]:+.3f}"
     decision = one.decision if one.error_controlled else f"{one.decision} (not error-controlled)"
-    numbers = [one.samples, one.mean_difference, interval, f"{one.evidence:+.2f}"]
+    numbers: list[object] = [one.samples, one.mean_difference, interval, f"{one.evidence:+.2f}"]
     return [one.feature_id, one.method, one.status, decision, *numbers, f"{one.lower_bound:+.2f} to {one.upper_bound:+.2f}"]
 
 
-def _rate_row(rate: SequentialRate) -> list[str]:
+def _rate_row(rate: lib.stats.SequentialRate) -> list[str]:
     shares = [f"{100 * share:.1f} %" for share in (rate.false_accept, rate.power)]
     return [rate.shape, rate.method, *shares, f"{rate.queries_without:.0f}", f"{rate.queries_with:.0f}"]
 
 
-def _rare_row(one: RareLossRate) -> list[str]:
+def _rare_row(one: lib.stats.RareLossRate) -> list[str]:
     steady = f"{one.gain:+g}, but {-one.loss:g} {100 * one.share:g} % of the time"
     return [steady, one.method, f"{one.delta:g}", f"{100 * one.false_accept:.1f} %", f"{one.queries:.0f}"]
 
@@ -299,14 +284,14 @@ class Lists:
     k: Annotated[int, typer.Option("-k", min=1, help="Results in a list; at most 10 for optimised.")] = 10
     seed: Annotated[int, typer.Option(help="The lists are drawn from it: clicks need the seed they were shown with.")] = 0
 
-    def draw(self, rankings: Rankings, query_id: str, impression: str) -> Interleaved:
+    def draw(self, rankings: Rankings, query_id: str, impression: str) -> lib.rollout.Interleaved:
         """Return the list of a query as this impression of it was shown; raises MissingInput for an unknown query."""
-        from ringtrue.rollout import interleaved
-
         ours, theirs = rankings
         if query_id not in ours:
             raise MissingInput(f"no query {query_id!r} in both runs; did you mean {nearest(query_id, ours)}?")
-        return interleaved(ours[query_id], theirs[query_id], key=impression, method=self.method, k=self.k, seed=self.seed)
+        return lib.rollout.interleaved(
+            ours[query_id], theirs[query_id], key=impression, method=self.method, k=self.k, seed=self.seed
+        )
 
 
 def interleave_command(
@@ -334,8 +319,6 @@ def interleave_command(
     Example: ringtrue interleave before.run after.run --clicks clicks.csv
     Example: ringtrue interleave --feature rerank-v2
     """
-    from ringtrue.rollout import judge_credits
-
     if feature is not None:
         if control is not None or clicks is not None or query is not None:
             raise InputError("--feature reads lists and clicks from the log; leave out runs, --clicks and --query")
@@ -346,7 +329,7 @@ def interleave_command(
     rankings = _rankings(control, treatment)
     if clicks is not None:
         credits, outside = _credits(rankings, clicks, query, lists)
-        found = judge_credits(credits, method=by, alpha=alpha, delta=delta)
+        found = lib.rollout.judge_credits(credits, method=by, alpha=alpha, delta=delta)
         if outside:
             show.note(
                 f"{outside} clicks are on documents that the drawn lists do not show; are --seed, -k and --method the same?"
@@ -359,11 +342,9 @@ def interleave_command(
 
 
 def _rankings(control: str, treatment: str) -> Rankings:
-    from ringtrue.formats import read_run
-
     if control == treatment == "-":
         raise InputError("both runs cannot come from standard input; name a file for one of them")
-    ours, theirs = read_run(control).rankings(), read_run(treatment).rankings()
+    ours, theirs = lib.formats.read_run(control).rankings(), lib.formats.read_run(treatment).rankings()
     both = [query_id for query_id in ours if query_id in theirs]
     if not both:
         raise InputError(f"{control} and {treatment} answer no query in common; interleave runs of the same queries")
@@ -411,11 +392,11 @@ def _clicks(file: Path) -> Mapping[tuple[str, str], set[str]]:
 
 
 def _weigh_log(feature: str, settle: float, options: StoreOptions) -> None:
-    from ringtrue.rollout import count_log, standing
-
     with options.existing() as opened:
-        counted = count_log(opened, feature, now=datetime.now(UTC), settle=timedelta(minutes=settle), project=options.project)
-    stands = standing(counted.test)
+        counted = lib.rollout.count_log(
+            opened, feature, now=datetime.now(UTC), settle=timedelta(minutes=settle), project=options.project
+        )
+    stands = lib.rollout.standing(counted.test)
     left = {"waiting": counted.waiting, "before_the_test": counted.before}
     record = {"impressions": counted.impressions, "clicked": counted.clicked, "counted": counted.new, **left}
     show.end_if_json(options.json, {**record, "test": stands})
@@ -427,9 +408,9 @@ def _weigh_log(feature: str, settle: float, options: StoreOptions) -> None:
         show.note(f"{counted.before} lists of the week before the test began ({counted.test.started_at[:16]}) never count")
 
 
-def _print_outcome(found: InterleavingOutcome) -> None:
+def _print_outcome(found: lib.rollout.InterleavingOutcome) -> None:
     interval: Sequence[float] | None = found.interval
-    rows = [
+    rows: list[list[object]] = [
         ["impressions with a click", found.impressions],
         ["treatment preferred", found.treatment_wins],
         ["control preferred", found.control_wins],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.gate import BASELINE, BaselineFile
 from ringtrue.cli.options import Json, command_group
 from ringtrue.config import load_config
@@ -16,8 +16,6 @@ from ringtrue.errors import REGRESSION, InputError
 
 if TYPE_CHECKING:
     from ringtrue.config import Config
-    from ringtrue.run import Evaluation
-    from ringtrue.verdict import Baseline, BaselineMovement
 
 app = command_group("Show or update the baseline file that gates compare with.")
 
@@ -28,9 +26,7 @@ def show_baseline(baseline: BaselineFile = BASELINE, json: Json = False) -> None
 
     Example: ringtrue baseline show
     """
-    from ringtrue.verdict import read_baseline
-
-    found = read_baseline(baseline)
+    found = lib.verdict.read_baseline(baseline)
     names = (
         "version",
         "reason",
@@ -80,36 +76,23 @@ def update(
     Example: ringtrue baseline update --run runs/today
     Example: ringtrue baseline update --run runs/today --force --reason "smaller model, half the cost"
     """
-    from ringtrue.run import newest_run, open_run
-    from ringtrue.verdict import (
-        Policy,
-        baseline_of,
-        has_moved,
-        movements,
-        next_version,
-        objections,
-        read_baseline,
-        with_measures,
-        write_baseline,
-    )
-
     if force and not reason.strip():
         raise InputError('--force needs a reason that others can read later; add --reason "…"')
     config = load_config()
-    policy = Policy.configured(config)
-    folder = run or newest_run()
-    evaluation = open_run(folder)
+    policy = lib.verdict.Policy.configured(config)
+    folder = run or lib.run.newest_run()
+    evaluation = lib.run.open_run(folder)
     if run is None:
         _check_golden(evaluation, config)
-    whole, _ = with_measures(evaluation, policy.measures)
-    old = read_baseline(baseline) if baseline.is_file() else None
-    moves = movements(old, baseline_of(whole))
-    against = objections(evaluation, old, policy)
+    whole, _ = lib.verdict.with_measures(evaluation, policy.measures)
+    old = lib.verdict.read_baseline(baseline) if baseline.is_file() else None
+    moves = lib.verdict.movements(old, lib.verdict.baseline_of(whole))
+    against = lib.verdict.objections(evaluation, old, policy)
     accepted = force or not against
     new = old.version if old is not None else None
     if accepted:
-        new = version or ("1.0.0" if old is None else next_version(old.version, moved=has_moved(moves)))
-        write_baseline(baseline_of(whole, version=new, reason=reason.strip()), baseline)
+        new = version or ("1.0.0" if old is None else lib.verdict.next_version(old.version, moved=lib.verdict.has_moved(moves)))
+        lib.verdict.write_baseline(lib.verdict.baseline_of(whole, version=new, reason=reason.strip()), baseline)
     if json:
         show.as_json(
             {
@@ -124,7 +107,7 @@ def update(
         raise typer.Exit(REGRESSION)
 
 
-def _check_golden(evaluation: Evaluation, config: Config) -> None:
+def _check_golden(evaluation: lib.run.Evaluation, config: Config) -> None:
     """Refuse a run that nobody named if it measured another golden set than ``[eval]`` names."""
     wanted = config.commands.get("eval", {}).get("golden")
     options = evaluation.setup.arguments
@@ -137,10 +120,10 @@ def _check_golden(evaluation: Evaluation, config: Config) -> None:
 
 
 def _print_update(
-    moves: tuple[BaselineMovement, ...],
+    moves: tuple[lib.verdict.BaselineMovement, ...],
     against: tuple[str, ...],
     *,
-    old: Baseline | None,
+    old: lib.verdict.Baseline | None,
     new: str | None,
     file: Path,
     folder: Path,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json, command_group
 from ringtrue.errors import REGRESSION, MissingInput
 
@@ -23,15 +23,13 @@ def self_test(
 
     Example: ringtrue self-test --conformance
     """
-    from ringtrue.testing import against_reference, against_trec_eval_files, worked_examples
-
-    examples = worked_examples()
+    examples = lib.testing.worked_examples()
     comparisons = []
     if conformance or trec_eval is not None:
-        comparisons = against_reference()
+        comparisons = lib.testing.against_reference()
         folder = trec_eval or beside_checkout()
         if folder is not None:
-            comparisons += against_trec_eval_files(folder)
+            comparisons += lib.testing.against_trec_eval_files(folder)
     wrong = [example for example in examples if example[1] != example[2]]
     off = [comparison for comparison in comparisons if not comparison.holds]
     if json:

@@ -8,22 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.comment import posted_comment
 from ringtrue.cli.eval import Asked, Named, settled
 from ringtrue.cli.gate import BASELINE, PolicyOptions, committed
 from ringtrue.cli.options import Json
 from ringtrue.config import environment_without_tokens, github, load_config
 from ringtrue.errors import OK, UNDECIDED, CannotDecide, InputError, RingtrueError
-
-if TYPE_CHECKING:
-    from ringtrue.ci import ServiceCommands, Side
-    from ringtrue.run import Evaluation
-    from ringtrue.verdict import Baseline, Check, Policy
 
 OUT = Path("ringtrue-out")
 REPORT, SARIF = "report.md", "ringtrue.sarif"
@@ -44,7 +39,7 @@ class Outcome:
     run: Path | None = None
     reasons: tuple[str, ...] = ()
     """Why it is no pass, one sentence each."""
-    failures: tuple[Check, ...] = ()
+    failures: tuple[lib.verdict.Check, ...] = ()
     lines: tuple[str, ...] = ()
     """What a person reads in the job's log."""
     notes: tuple[str, ...] = ()
@@ -58,11 +53,11 @@ class CiJob:
     named: Named
     """What this command names itself, before the settings."""
     asked: Asked
-    policy: Policy
+    policy: lib.verdict.Policy
     out: Path
     key: str
     setup: str
-    service: ServiceCommands | None
+    service: lib.ci.ServiceCommands | None
     shared: bool
 
 
@@ -104,7 +99,6 @@ def ci_command(
         raise InputError("--base-ref and --baseline both say what to compare with; give one of them")
     if base_ref and run is not None:
         raise InputError("--run is judged as it was committed; --base-ref needs a search that can be evaluated here")
-    from ringtrue.ci import ServiceCommands
 
     if extras:
         print(",".join(_extras(settled(named, context))))
@@ -113,7 +107,7 @@ def ci_command(
     crash: Exception | None = None
     try:
         asked = settled(named, context)
-        service = ServiceCommands(serve, ready, stop, port, ready_timeout) if serve else None
+        service = lib.ci.ServiceCommands(serve, ready, stop, port, ready_timeout) if serve else None
         job = CiJob(context, named, asked, PolicyOptions(mode=mode).policy(), out, key, setup, service, shared)
         outcome = _judged(job, run=run, baseline=baseline, base_ref=base_ref)
     except Exception as problem:
@@ -167,35 +161,28 @@ def _flags(job: CiJob) -> list[str]:
 
 def _judged(job: CiJob, *, run: Path | None, baseline: Path | None, base_ref: str | None) -> Outcome:
     """Evaluate what has to be, gate it and write the reports; raises RingtrueError if there is no verdict."""
-    from ringtrue.run import open_run
-    from ringtrue.verdict import find_baseline
-
     if base_ref:
         return _compared(job, base_ref)
     place = baseline or BASELINE
     # A baseline that cannot be read is told before anything is evaluated.
-    before = find_baseline(place, named=baseline is not None)
-    extra: list[Check] = []
+    before = lib.verdict.find_baseline(place, named=baseline is not None)
+    extra: list[lib.verdict.Check] = []
     notes: list[str] = []
     if run is not None:
-        evaluation = open_run(run)
+        evaluation = lib.run.open_run(run)
         extra, notes = committed(evaluation, job.asked)
     else:
         _check_addresses(job)
         side = _evaluated(job, Path(), "head")
         if side.run is None:
             return _without(side.code, side.reason, job.key)
-        evaluation = open_run(side.run)
+        evaluation = lib.run.open_run(side.run)
     return _gated(job, evaluation, before, extra, notes)
 
 
 def _compared(job: CiJob, ref: str) -> Outcome:
     """Evaluate the change and the commit it builds on, one after the other, and gate the one against the other."""
-    from ringtrue.ci import check_code, check_servers, checkout, repository_root
-    from ringtrue.run import open_run
-    from ringtrue.verdict import baseline_of, with_measures
-
-    with checkout(ref, say=_say) as (folder, commit):
+    with lib.ci.checkout(ref, say=_say) as (folder, commit):
         try:
             base, notes = _base_job(job, folder)
         except InputError as problem:
@@ -210,13 +197,13 @@ def _compared(job: CiJob, ref: str) -> Outcome:
         other = _evaluated(base, folder, "base", "--no-cache", *same)
         if other.run is None:
             raise CannotDecide(f"the base {ref} ({commit}) could not be evaluated: {other.reason}")
-        check_code(other.used, repository_root())
-    whole, _ = with_measures(open_run(other.run), job.policy.measures)
-    before = replace(baseline_of(whole), version=f"{ref} ({commit})" if not ref.startswith(commit) else commit)
-    evaluation = open_run(side.run)
-    if before.rankings == baseline_of(evaluation).rankings:
+        lib.ci.check_code(other.used, lib.ci.repository_root())
+    whole, _ = lib.verdict.with_measures(lib.run.open_run(other.run), job.policy.measures)
+    before = replace(lib.verdict.baseline_of(whole), version=f"{ref} ({commit})" if not ref.startswith(commit) else commit)
+    evaluation = lib.run.open_run(side.run)
+    if before.rankings == lib.verdict.baseline_of(evaluation).rankings:
         if not job.shared:
-            check_servers(side.used, other.used, os.environ)
+            lib.ci.check_servers(side.used, other.used, os.environ)
         notes.append(SAME_ANSWERS)
     return _gated(job, evaluation, before, [], notes)
 
@@ -226,8 +213,6 @@ def _base_job(job: CiJob, folder: Path) -> tuple[CiJob, list[str]]:
 
     A base that cannot start its service yet, because the change brings ``serve``, gets the settings of the change.
     """
-    from ringtrue.ci import ServiceCommands
-
     head, base = load_config(), load_config(folder)
     own = base.commands.get("ci", {})
     notes = (
@@ -240,7 +225,7 @@ def _base_job(job: CiJob, folder: Path) -> tuple[CiJob, list[str]]:
 
     service = job.service
     if not here("serve") and own.get("serve"):
-        service = ServiceCommands.of(own, base.file)
+        service = lib.ci.ServiceCommands.of(own, base.file)
     elif not here("serve") and service and head.file:
         place = folder / os.path.relpath(head.file, Path.cwd())
         place.write_bytes(head.file.read_bytes())
@@ -252,38 +237,30 @@ def _base_job(job: CiJob, folder: Path) -> tuple[CiJob, list[str]]:
 
 
 def _check_addresses(job: CiJob, base: CiJob | None = None, folder: Path = Path()) -> None:
-    from ringtrue.ci import AskedServers, check_addresses
-    from ringtrue.retrieve import parts_of
-
-    def servers(side: CiJob, place: Path) -> AskedServers:
+    def servers(side: CiJob, place: Path) -> lib.ci.AskedServers:
         described = load_config(place).connections
-        parts = [part for text in _expressions(side.asked) for part in parts_of(text) if part.name == "connect"]
+        parts = [part for text in _expressions(side.asked) for part in lib.retrieve.parts_of(text) if part.name == "connect"]
         names = [str(dict(part.options)["name"]) for part in parts]
-        return AskedServers({name: described[name] for name in names if name in described}, side.service)
+        return lib.ci.AskedServers({name: described[name] for name in names if name in described}, side.service)
 
-    check_addresses(servers(job, Path()), servers(base, folder) if base else None, shared=job.shared)
+    lib.ci.check_addresses(servers(job, Path()), servers(base, folder) if base else None, shared=job.shared)
 
 
 def _expressions(asked: Asked) -> list[str]:
-    from ringtrue.run import expressions_of, search_named
-
-    return [] if asked.python else expressions_of(search_named(asked.retriever, None, asked.route or ()))
+    return [] if asked.python else lib.run.expressions_of(lib.run.search_named(asked.retriever, None, asked.route or ()))
 
 
 def _extras(asked: Asked) -> list[str]:
-    from ringtrue.ci import extras_of
-
-    return extras_of(_expressions(asked), load_config().connections)
+    return lib.ci.extras_of(_expressions(asked), load_config().connections)
 
 
-def _evaluated(job: CiJob, folder: Path, name: str, *more: str) -> Side:
-    from ringtrue.ci import evaluate_in
-    from ringtrue.run import usual_measures
-
+def _evaluated(job: CiJob, folder: Path, name: str, *more: str) -> lib.ci.Side:
     measures = [
-        part for text in dict.fromkeys((*usual_measures(job.asked.k), *job.policy.measures)) for part in ("--measure", text)
+        part
+        for text in dict.fromkeys((*lib.run.usual_measures(job.asked.k), *job.policy.measures))
+        for part in ("--measure", text)
     ]
-    return evaluate_in(
+    return lib.ci.evaluate_in(
         folder,
         job.out / name,
         options=[*_flags(job), *(["--no-cache"] if job.service and "--no-cache" not in more else []), *more, *measures],
@@ -299,15 +276,19 @@ def _say(line: str) -> None:
 
 
 def _gated(
-    job: CiJob, evaluation: Evaluation, before: Baseline | None, extra: Sequence[Check], notes: Sequence[str]
+    job: CiJob,
+    evaluation: lib.run.Evaluation,
+    before: lib.verdict.Baseline | None,
+    extra: Sequence[lib.verdict.Check],
+    notes: Sequence[str],
 ) -> Outcome:
     """Judge an evaluation and write the reports."""
     from ringtrue.cli.show_verdict import QUERIES, headline, reasons
-    from ringtrue.report import against, report_on
-    from ringtrue.verdict import gate, with_checks
 
-    verdict = with_checks(gate(evaluation, job.policy, baseline=before), extra, notes=notes)
-    report = report_on(evaluation, made_at=datetime.now(UTC).isoformat(timespec="seconds"), baseline=before, verdict=verdict)
+    verdict = lib.verdict.with_checks(lib.verdict.gate(evaluation, job.policy, baseline=before), extra, notes=notes)
+    report = lib.report.report_on(
+        evaluation, made_at=datetime.now(UTC).isoformat(timespec="seconds"), baseline=before, verdict=verdict
+    )
     unmet = [check for status in ("fail", "undecided") for check in verdict.checks if check.status == status]
     return replace(
         _written(report, verdict.word, verdict.exit_code, evaluation, out=job.out, key=job.key),
@@ -315,24 +296,22 @@ def _gated(
         failures=verdict.failures,
         lines=(
             *headline(verdict, evaluation),
-            *filter(None, [against(report)]),
+            *filter(None, [lib.report.against(report)]),
             *reasons(verdict, evaluation, before, queries=QUERIES),
         ),
         notes=verdict.notes,
     )
 
 
-def _written(report: Any, word: str, code: int, evaluation: Evaluation, *, out: Path, key: str) -> Outcome:
+def _written(report: Any, word: str, code: int, evaluation: lib.run.Evaluation, *, out: Path, key: str) -> Outcome:
     """Write a report in every format, and return what the job comes to."""
-    from ringtrue.report import as_json, html, junit, markdown, pull_request, sarif
-
     texts = {
-        "comment.md": pull_request(report, key=key),
-        REPORT: markdown(report),
-        "report.html": html(report),
-        "report.json": as_json(report),
-        "junit.xml": junit(report),
-        SARIF: sarif(report),
+        "comment.md": lib.report.pull_request(report, key=key),
+        REPORT: lib.report.markdown(report),
+        "report.html": lib.report.html(report),
+        "report.json": lib.report.as_json(report),
+        "junit.xml": lib.report.junit(report),
+        SARIF: lib.report.sarif(report),
     }
     for name, text in texts.items():
         (out / name).write_text(text, encoding="utf-8")
@@ -341,14 +320,12 @@ def _written(report: Any, word: str, code: int, evaluation: Evaluation, *, out: 
 
 def _without(code: int, reason: str, key: str) -> Outcome:
     """Return the outcome of a job that came to no verdict."""
-    from ringtrue.report import marker
-
     word = "undecided" if code == UNDECIDED else "error"
     title = "❔ Ringtrue could not decide" if word == "undecided" else "❌ Ringtrue could not run"
     return Outcome(
         word,
         code,
-        f"{marker(key)}\n### {title}\n\n```\n{reason.replace('```', '')}\n```\n",
+        f"{lib.report.marker(key)}\n### {title}\n\n```\n{reason.replace('```', '')}\n```\n",
         reasons=(reason,),
         lines=(f"{word.upper()}: {reason}",),
     )
@@ -356,18 +333,16 @@ def _without(code: int, reason: str, key: str) -> Outcome:
 
 def _handed_out(outcome: Outcome, out: Path) -> list[str]:
     """Hand the results to the pipeline; returns what could not be."""
-    from ringtrue.ci import add_outputs, add_summary
-
     if not outcome.files:
         (out / "comment.md").write_text(outcome.comment, encoding="utf-8")
     here = github()
     try:
         if here.summary is not None:
-            add_summary(outcome.comment, here.summary)
+            lib.ci.add_summary(outcome.comment, here.summary)
         if here.output is not None:
             paths = {name: next((str(file) for file in outcome.files if file.name == name), "") for name in (REPORT, SARIF)}
             values = {"verdict": outcome.word, "exit-code": outcome.code, "report": paths[REPORT], "sarif": paths[SARIF]}
-            add_outputs(values, here.output)
+            lib.ci.add_outputs(values, here.output)
     except OSError as problem:
         return [f"the step summary or the outputs could not be written: {problem}"]
     return []

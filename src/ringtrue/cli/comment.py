@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json
 from ringtrue.config import github, gitlab
 from ringtrue.errors import InputError, MissingInput
-
-if TYPE_CHECKING:
-    from ringtrue.ci import Posted
 
 
 def comment_command(
@@ -56,26 +53,23 @@ def posted_comment(
     number: int | None = None,
     key: str = "",
     api: str | None = None,
-) -> Posted | None:
+) -> lib.ci.Posted | None:
     """Post where the environment says this runs, unless told otherwise; None if there is no pull request."""
-    from ringtrue.ci import marker_in, post_comment, post_note, pull_request_number
-    from ringtrue.report import marker
-
     if forge not in (None, "github", "gitlab"):
         raise InputError(f"--on {forge!r} is not known; write github or gitlab")
-    line = marker(key) if key else marker_in(text) or marker()
+    line = lib.report.marker(key) if key else lib.ci.marker_in(text) or lib.report.marker()
     hub, lab = github(), gitlab()
     if forge == "gitlab" or (forge is None and lab.project and not hub.repository):
         project, number = repository or lab.project, number or lab.number
         if not project or number is None:
             return None
         token = _needed(lab.token, "GITLAB_TOKEN")
-        return post_note(text, project=project, number=number, token=token, api=api or lab.api, marker=line)
-    repository, number = repository or hub.repository, number or pull_request_number(hub.event)
+        return lib.ci.post_note(text, project=project, number=number, token=token, api=api or lab.api, marker=line)
+    repository, number = repository or hub.repository, number or lib.ci.pull_request_number(hub.event)
     if not repository or number is None:
         return None
     token = _needed(hub.token, "GITHUB_TOKEN")
-    return post_comment(text, repository=repository, number=number, token=token, api=api or hub.api, marker=line)
+    return lib.ci.post_comment(text, repository=repository, number=number, token=token, api=api or hub.api, marker=line)
 
 
 def _needed(token: str, variable: str) -> str:

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.eval import count_look
 from ringtrue.cli.options import Json
 from ringtrue.cli.score import judgments_in
 from ringtrue.errors import UNDECIDED, CannotDecide, InputError, nearest
 
-if TYPE_CHECKING:
-    from ringtrue.records import GoldenSet, Qrels, Run
-    from ringtrue.run import Evaluation
-    from ringtrue.stats import RankingDifference, RankingDifferenceKind
-    from ringtrue.verdict import Arm, Comparison, LatencyComparison, MeasureComparison, ScoredRun
-
 HEADERS = ("A", "B", "B − A", "interval", "p", "win/tie/loss", "verdict")
 Values = Sequence[Mapping[str, Mapping[str, float]]]
 """Of both runs: query → measure → value."""
-KINDS: tuple[RankingDifferenceKind, ...] = ("identical", "minor", "major", "incompatible")
+KINDS: tuple[lib.stats.RankingDifferenceKind, ...] = ("identical", "minor", "major", "incompatible")
 
 
 def compare_command(
@@ -69,14 +63,11 @@ def compare_command(
 
     Example: ringtrue compare old.run new.run --qrels qrels.txt -m R@100
     """
-    from ringtrue.cli.show_comparison import print_comparison, print_overview, record, remarks
-    from ringtrue.verdict import ComparisonOptions, compare_all
-
     if len(runs) < 2:
         raise InputError(f"only one run is named ({runs[0]}); name two or more, the first is what the others are compared with")
     arms = _arms(runs, golden, measures or ())
     _check_fields(by or (), arms)
-    options = ComparisonOptions(
+    options = lib.verdict.ComparisonOptions(
         measures=measures or None,
         primary=primary,
         alpha=alpha,
@@ -86,7 +77,7 @@ def compare_command(
         slices=tuple(by or ()),
         allow_different_sets=allow_different_sets,
     )
-    found = compare_all(arms, options)
+    found = lib.verdict.compare_all(arms, options)
     pairs = list(zip(found, arms[1:], strict=True))
     if json:
         records = [record(one, arms[0], other, queries) for one, other in pairs]
@@ -103,11 +94,11 @@ def compare_command(
         raise typer.Exit(UNDECIDED)
 
 
-def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str]) -> list[Arm]:
+def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str]) -> list[lib.verdict.Arm]:
     if runs.count("-") + (golden == "-") > 1:
         raise InputError("only one file can come from standard input; name files for the others")
     if golden is None:
-        found: list[Arm] = [_opened(run, measures) for run in runs]
+        found: list[lib.verdict.Arm] = [_opened(run, measures) for run in runs]
     else:
         judgments = judgments_in(golden)
         count_look(judgments, golden, who="ringtrue compare", what=" ".join(runs))
@@ -120,36 +111,29 @@ def _arms(runs: Sequence[str], golden: str | None, measures: Sequence[str]) -> l
     ]
 
 
-def _opened(run: str, measures: Sequence[str]) -> Evaluation:
+def _opened(run: str, measures: Sequence[str]) -> lib.run.Evaluation:
     """Return the evaluation in a folder, with measures that it did not score but holds the answers for."""
-    from ringtrue.run import open_run
-    from ringtrue.verdict import with_measures
-
     if run == "-" or (Path(run).is_file() and Path(run).name != "run.json"):
         raise InputError(f"{run}: is a run file, which has answers and no scores; add --golden with the judgments")
-    return with_measures(open_run(run), measures)[0]
+    return lib.verdict.with_measures(lib.run.open_run(run), measures)[0]
 
 
-def _scored(run: str, judgments: Qrels | GoldenSet, measures: Sequence[str]) -> ScoredRun:
+def _scored(run: str, judgments: lib.records.Qrels | lib.records.GoldenSet, measures: Sequence[str]) -> lib.verdict.ScoredRun:
     """Return the scores of a run against judgments; queries that it lacks are absent, not 0."""
-    from ringtrue.formats import read_run
-    from ringtrue.measures import check_documents, score
-    from ringtrue.records import GoldenSet
-    from ringtrue.run import DEFAULT_MEASURES, Origin, open_run, run_folder
-    from ringtrue.verdict import ScoredRun
-
-    run = str(run_folder(run))
-    answers = read_run(run)
-    scores: Scores = score(answers, judgments, measures or DEFAULT_MEASURES, average_over="common")
-    check_documents(answers, judgments, scores)
-    origin = Origin.of(judgments) if isinstance(judgments, GoldenSet) else None
+    run = str(lib.run.run_folder(run))
+    answers = lib.formats.read_run(run)
+    scores: lib.measures.Scores = lib.measures.score(
+        answers, judgments, measures or lib.run.DEFAULT_MEASURES, average_over="common"
+    )
+    lib.measures.check_documents(answers, judgments, scores)
+    origin = lib.run.Origin.of(judgments) if isinstance(judgments, lib.records.GoldenSet) else None
     if (Path(run) / "run.json").is_file():
-        measured = open_run(run)
-        return ScoredRun(measured.name, scores, measured.timings, measured.setup.machine, origin)
-    return ScoredRun(Path(run).name, scores, golden=origin)
+        measured = lib.run.open_run(run)
+        return lib.verdict.ScoredRun(measured.name, scores, measured.timings, measured.setup.machine, origin)
+    return lib.verdict.ScoredRun(Path(run).name, scores, golden=origin)
 
 
-def _check_fields(fields: Sequence[str], arms: Sequence[Arm]) -> None:
+def _check_fields(fields: Sequence[str], arms: Sequence[lib.verdict.Arm]) -> None:
     known = sorted({name for arm in arms for facts in arm.scores.facts.values() for name in facts})
     for name in fields:
         if name not in known:
@@ -160,7 +144,7 @@ def _check_fields(fields: Sequence[str], arms: Sequence[Arm]) -> None:
 # ── shown ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def record(found: Comparison, a: Arm, b: Arm, count: int) -> dict[str, Any]:
+def record(found: lib.verdict.Comparison, a: lib.verdict.Arm, b: lib.verdict.Arm, count: int) -> dict[str, Any]:
     """Return a comparison under the stable keys of ``--json``."""
     return {
         **show.pick(found, "verdict", "reason", "a", "b", "primary"),
@@ -177,14 +161,16 @@ def record(found: Comparison, a: Arm, b: Arm, count: int) -> dict[str, Any]:
     }
 
 
-def _measure_record(one: MeasureComparison) -> dict[str, Any]:
+def _measure_record(one: lib.verdict.MeasureComparison) -> dict[str, Any]:
     shown = asdict(one)
     for name in ("measure", "low", "high", "word", "deltas"):
         shown.pop(name)
     return shown | {"ci": [one.low, one.high], "verdict": one.word}
 
 
-def _moved(found: Comparison, a: Arm, b: Arm, count: int) -> list[tuple[str, float, float, float]]:
+def _moved(
+    found: lib.verdict.Comparison, a: lib.verdict.Arm, b: lib.verdict.Arm, count: int
+) -> list[tuple[str, float, float, float]]:
     """Return the queries whose primary measure changed most, with both values."""
     gaps = found.measures[found.primary].deltas
     order = sorted((query for query, gap in gaps.items() if abs(gap) > 1e-9), key=lambda query: (-abs(gaps[query]), query))
@@ -196,7 +182,7 @@ def _moved(found: Comparison, a: Arm, b: Arm, count: int) -> list[tuple[str, flo
     return [(query, sides[0][query], sides[1][query], gaps[query]) for query in order[:count]]
 
 
-def print_comparison(found: Comparison, a: Arm, b: Arm, count: int, *, tests: bool) -> None:
+def print_comparison(found: lib.verdict.Comparison, a: lib.verdict.Arm, b: lib.verdict.Arm, count: int, *, tests: bool) -> None:
     """Print the verdict, then the numbers behind it."""
     main = found.measures[found.primary]
     print(f"verdict: {_word(found)}")
@@ -211,24 +197,22 @@ def print_comparison(found: Comparison, a: Arm, b: Arm, count: int, *, tests: bo
         print()
         rows = [[value, *_measure_row(parts[found.primary])] for value, parts in values.items()]
         show.table([name, *HEADERS], rows)
-        print(slice_terms(found))
+        print(lib.report.slice_terms(found))
     if found.latency is not None:
         print()
         _print_latency(found.latency, found.alpha)
     moved = _moved(found, a, b, count)
     if moved:
-        from ringtrue.report import beside_id
-
         print()
         texts = {query.query_id: query.text for arm in (a, b) for query in getattr(arm, "queries", ())}
-        rows = [
-            [query, show.short(beside_id(query, texts.get(query, ""))), then, now, show.signed(gap)]
+        table: list[list[object]] = [
+            [query, show.short(lib.report.beside_id(query, texts.get(query, ""))), then, now, show.signed(gap)]
             for query, then, now, gap in moved
         ]
-        show.table(["moved most", "question", "A", "B", f"{found.primary} B − A"], rows, text_columns=2)
+        show.table(["moved most", "question", "A", "B", f"{found.primary} B − A"], table, text_columns=2)
 
 
-def print_overview(found: Sequence[Comparison]) -> None:
+def print_overview(found: Sequence[lib.verdict.Comparison]) -> None:
     """Print a line per comparison with the first run."""
     for one in found:
         print(f"verdict on {one.b}: {_word(one)}")
@@ -238,28 +222,28 @@ def print_overview(found: Sequence[Comparison]) -> None:
     show.table([f"{found[0].primary}, against {found[0].a}", *HEADERS], rows)
 
 
-def _word(found: Comparison) -> str:
-    return "the same" if same(found) else found.verdict
+def _word(found: lib.verdict.Comparison) -> str:
+    return "the same" if lib.report.same(found) else found.verdict
 
 
-def _sentence(found: Comparison, main: MeasureComparison) -> str:
+def _sentence(found: lib.verdict.Comparison, main: lib.verdict.MeasureComparison) -> str:
     if main.n < 2:
         return f"Whether {found.b} differs from {found.a} cannot be told."
-    if same(found):
-        return f"{found.b} and {found.a} are the same: {all_the_same(found)}."
+    if lib.report.same(found):
+        return f"{found.b} and {found.a} are the same: {lib.report.all_the_same(found)}."
     moved = f"{show.number(main.a)} → {show.number(main.b)} ({show.signed(main.diff)})"
     if found.verdict == "not enough evidence":
         return f"Whether {found.b} differs from {found.a} by {found.primary} is open: {moved}."
     return f"{found.b} is {found.verdict} than {found.a} by {found.primary}: {moved}."
 
 
-def remarks(found: Comparison) -> Iterator[str]:
+def remarks(found: lib.verdict.Comparison) -> Iterator[str]:
     """Yield what a reader should know before trusting a comparison."""
     yield from found.notes
     yield from found.measures[found.primary].warnings
 
 
-def _measure_row(one: MeasureComparison) -> list[str]:
+def _measure_row(one: lib.verdict.MeasureComparison) -> list[object]:
     return [
         one.a,
         one.b,
@@ -267,16 +251,16 @@ def _measure_row(one: MeasureComparison) -> list[str]:
         show.interval(one.low, one.high),
         show.p_value(one.p_adjusted),
         f"{one.wins}/{one.ties}/{one.losses}",
-        says(one),
+        lib.report.says(one),
     ]
 
 
-def _print_measures(found: Comparison) -> None:
+def _print_measures(found: lib.verdict.Comparison) -> None:
     show.table(["measure", *HEADERS], [[name, *_measure_row(one)] for name, one in found.measures.items()])
-    print(how_tested(found))
+    print(lib.report.how_tested(found))
 
 
-def _print_tests(found: Comparison) -> None:
+def _print_tests(found: lib.verdict.Comparison) -> None:
     rows = [
         [
             name,
@@ -300,17 +284,20 @@ def _print_tests(found: Comparison) -> None:
     print(
         "The larger of the randomisation p and the interval p decides, since both must hold. Detectable: the smallest true\n"
         "difference that this many queries can detect. More to settle: how many more queries would settle a true difference\n"
-        f"of the size seen ({terms(found.alpha, found.measures[found.primary].tests)})."
+        f"of the size seen ({lib.report.terms(found.alpha, found.measures[found.primary].tests)})."
     )
 
 
-def _print_latency(found: LatencyComparison, alpha: float) -> None:
+def _print_latency(found: lib.verdict.LatencyComparison, alpha: float) -> None:
     percentiles = {"p50": found.p50, "p95": found.p95, "p99": found.p99}
-    rows = [[name, milliseconds(a), milliseconds(b), signed_milliseconds(b - a)] for name, (a, b) in percentiles.items()]
+    rows = [
+        [name, lib.report.milliseconds(a), lib.report.milliseconds(b), lib.report.signed_milliseconds(b - a)]
+        for name, (a, b) in percentiles.items()
+    ]
     show.table(["latency", "A", "B", "B − A"], rows)
     told = "" if found.comparable else "; measured on different machines, so informational only"
-    interval = f"{signed_milliseconds(found.low)} … {signed_milliseconds(found.high)}"
-    mean = signed_milliseconds(found.mean_diff)
+    interval = f"{lib.report.signed_milliseconds(found.low)} … {lib.report.signed_milliseconds(found.high)}"
+    mean = lib.report.signed_milliseconds(found.mean_diff)
     print(f"mean difference {mean} over {found.n} queries, {_level(alpha)} interval {interval}{told}")
 
 
@@ -335,13 +322,10 @@ def diff_command(
 
     Example: ringtrue diff before.run after.run --qrels qrels.txt -k 10
     """
-    from ringtrue.formats import read_run
-    from ringtrue.run import run_folder
-
     if before == after == "-":
         raise InputError("both runs cannot come from standard input; name a file for one of them")
-    before, after = (str(run_folder(name)) for name in (before, after))
-    one, other = read_run(before), read_run(after)
+    before, after = (str(lib.run.run_folder(name)) for name in (before, after))
+    one, other = lib.formats.read_run(before), lib.formats.read_run(after)
     values, remarks = (scored(one, other, qrels, k=k), []) if qrels is not None else own_values(before, after, k=k)
     found, missing = differences(one, other, values, k=k)
     counts = Counter(difference.kind for difference in found.values())
@@ -353,12 +337,10 @@ def diff_command(
             show.note(f"{len(queries)} queries are missing from {name} and were not compared: {', '.join(queries[:5])}")
 
 
-def scored(one: Run, other: Run, qrels: str, *, k: int) -> Values:
+def scored(one: lib.records.Run, other: lib.records.Run, qrels: str, *, k: int) -> Values:
     """Return RR and nDCG of both runs by these judgments."""
-    from ringtrue.measures import score
-
     judgments = judgments_in(qrels)
-    return [score(run, judgments, _measures(k)).per_query for run in (one, other)]
+    return [lib.measures.score(run, judgments, _measures(k)).per_query for run in (one, other)]
 
 
 def own_values(before: str, after: str, *, k: int) -> tuple[Values | None, list[str]]:
@@ -366,19 +348,16 @@ def own_values(before: str, after: str, *, k: int) -> tuple[Values | None, list[
 
     None if one of them is not a run folder, or if they were judged by different golden sets.
     """
-    from ringtrue.run import open_run
-    from ringtrue.verdict import with_measures
-
     if not all((Path(name) / "run.json").is_file() for name in (before, after)):
         return None, []
-    pair = [open_run(name) for name in (before, after)]
+    pair = [lib.run.open_run(name) for name in (before, after)]
     if len({one.setup.golden.content_hash for one in pair}) > 1:
         names = " and ".join(one.setup.golden.version for one in pair)
         return None, [f"no RR and nDCG: the runs were judged by different golden sets ({names}); name one with --qrels"]
     values = []
     problems: dict[str, str] = {}
     for one in pair:
-        whole, missing = with_measures(one, _measures(k))
+        whole, missing = lib.verdict.with_measures(one, _measures(k))
         problems |= missing
         values.append(whole.scores.per_query)
     return (None, list(problems.values())) if problems else (values, [])
@@ -389,21 +368,19 @@ def _measures(k: int) -> list[str]:
 
 
 def differences(
-    one: Run, other: Run, values: Values | None, *, k: int
-) -> tuple[dict[str, RankingDifference], dict[str, list[str]]]:
+    one: lib.records.Run, other: lib.records.Run, values: Values | None, *, k: int
+) -> tuple[dict[str, lib.stats.RankingDifference], dict[str, list[str]]]:
     """Return the difference per shared query, with those of RR and nDCG if they are known, and what either run lacks."""
-    from ringtrue.stats import ranking_difference
-
     a, b = one.rankings(k=k), other.rankings(k=k)
     shared = [query_id for query_id in a if query_id in b]
     if not shared:
         raise CannotDecide("the two runs share no query; check that both use the same query ids")
-    found = {query_id: ranking_difference(a[query_id], b[query_id], k=k) for query_id in shared}
+    found = {query_id: lib.stats.ranking_difference(a[query_id], b[query_id], k=k) for query_id in shared}
     if values is not None:
         for query_id in shared:
             if query_id in values[0] and query_id in values[1]:
                 pairs = [(values[0][query_id][name], values[1][query_id][name]) for name in _measures(k)]
-                found[query_id] = ranking_difference(a[query_id], b[query_id], k=k, rr=pairs[0], ndcg=pairs[1])
+                found[query_id] = lib.stats.ranking_difference(a[query_id], b[query_id], k=k, rr=pairs[0], ndcg=pairs[1])
     missing = {
         "the first run": [query_id for query_id in b if query_id not in a],
         "the second run": [query_id for query_id in a if query_id not in b],
@@ -411,7 +388,7 @@ def differences(
     return found, missing
 
 
-def print_differences(found: dict[str, RankingDifference], *, k: int, limit: int | None) -> None:
+def print_differences(found: dict[str, lib.stats.RankingDifference], *, k: int, limit: int | None) -> None:
     """Print the classes and the most different queries."""
     counts = Counter(difference.kind for difference in found.values())
     print(f"{len(found)} queries compared at k = {k}: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS))

@@ -6,21 +6,14 @@ import math
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.eval import record
 from ringtrue.cli.options import Json
 from ringtrue.cli.search import progress_bar
-
-if TYPE_CHECKING:
-    from ringtrue.records import GoldenSet
-    from ringtrue.report import Report
-    from ringtrue.retrieve import Collection
-    from ringtrue.run import Evaluation
-    from ringtrue.verdict import Comparison, Verdict
 
 RETRIEVERS = ("bm25", "dense", "hybrid")
 SHOWN = ("nDCG@10", "nDCG@5", "R@5", "P@5", "RR")
@@ -37,28 +30,26 @@ def demo(
 
     Example: ringtrue demo
     """
-    from ringtrue.golden import load, locate
-    from ringtrue.report import html, markdown, report_on
-    from ringtrue.run import evaluate, save
-    from ringtrue.verdict import Policy, gate, read_baseline
-
-    golden, baseline = load("hotel"), read_baseline(locate("hotel") / "runs" / "baseline.json")
+    golden, baseline = (
+        lib.golden.load("hotel"),
+        lib.verdict.read_baseline(lib.golden.locate("hotel") / "runs" / "baseline.json"),
+    )
     began = time.monotonic()
     collection = _ingested(golden, folder / "documents", quiet=json)
     ingesting = time.monotonic() - began
-    found: dict[str, Evaluation] = {}
+    found: dict[str, lib.run.Evaluation] = {}
     for name in RETRIEVERS:
-        made = evaluate(name, golden, collection=collection, components=name == "hybrid")
-        found[name] = save(made, folder / "runs" / name)
+        made = lib.run.evaluate(name, golden, collection=collection, components=name == "hybrid")
+        found[name] = lib.run.save(made, folder / "runs" / name)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     # The shipped baseline was recorded on another machine: its latency is no yardstick here, the ceilings are.
-    policy = Policy(latency_increase=math.inf)
-    report = report_on(
+    policy = lib.verdict.Policy(latency_increase=math.inf)
+    report = lib.report.report_on(
         found["hybrid"], made_at=now, other=found["bm25"], baseline=baseline, policy=policy, title="The hotel demo"
     )
-    (folder / "report.html").write_text(html(report), encoding="utf-8")
-    (folder / "report.md").write_text(markdown(report), encoding="utf-8")
-    refused = gate(found["dense"], policy, baseline=baseline)
+    (folder / "report.html").write_text(lib.report.html(report), encoding="utf-8")
+    (folder / "report.md").write_text(lib.report.markdown(report), encoding="utf-8")
+    refused = lib.verdict.gate(found["dense"], policy, baseline=baseline)
     assert report.comparison is not None
     assert report.verdict is not None
     if json:
@@ -69,20 +60,22 @@ def demo(
     _conclude(folder, golden, found["hybrid"], report)
 
 
-def _ingested(golden: GoldenSet, folder: Path, *, quiet: bool) -> Collection:
-    from ringtrue.retrieve import Collection, build, indexes_of
-
-    collection = Collection.create(folder)
+def _ingested(golden: lib.records.GoldenSet, folder: Path, *, quiet: bool) -> lib.retrieve.Collection:
+    collection = lib.retrieve.Collection.create(folder)
     collection.ingest(golden.documents, remove_missing=True)
-    for index in indexes_of(build("hybrid", collection)):
+    for index in lib.retrieve.indexes_of(lib.retrieve.build("hybrid", collection)):
         with progress_bar(f"indexing {index.folder.name.split('-')[0]}", 0 if quiet else index.pending()) as step:
             index.ready(progress=step)
     return collection
 
 
-def _tell(golden: GoldenSet, collection: Collection, ingesting: float, found: dict[str, Evaluation], report: Report) -> None:
-    from ringtrue.report import component_lines, milliseconds, signed
-
+def _tell(
+    golden: lib.records.GoldenSet,
+    collection: lib.retrieve.Collection,
+    ingesting: float,
+    found: dict[str, lib.run.Evaluation],
+    report: lib.report.Report,
+) -> None:
     print(f"1. Ingest: {len(collection)} documents of a seaside hotel, cut, indexed and embedded in {ingesting:.1f} s.")
     print(f"   The set asks {len(golden.queries)} questions about them; questions and judgments were written for this project.")
     cached = " (from the cache: nothing changed since the last time)" if all(one.cached for one in found.values()) else ""
@@ -92,21 +85,31 @@ def _tell(golden: GoldenSet, collection: Collection, ingesting: float, found: di
         best = max(one.metrics[measure] for one in found.values())
         marks = {name: " *" if one.metrics[measure] == best else "  " for name, one in found.items()}
         rows.append([measure, *(show.number(one.metrics[measure], 3) + marks[name] for name, one in found.items())])
-    rows.append(["p95 latency", *(f"{milliseconds(one.latency.p95)}  " for one in found.values())])
+    rows.append(["p95 latency", *(f"{lib.report.milliseconds(one.latency.p95)}  " for one in found.values())])
     show.table(["measure", *(f"{name}  " for name in found)], rows)
     print("\n   * the best of the three; more is better, 1 is perfect.")
     print("\n   What each part of the hybrid is worth, from the same lists (nDCG@10):\n")
-    parts = [part for part in component_lines(report) if part.kind != "without"]
+    parts = [part for part in lib.report.component_lines(report) if part.kind != "without"]
     show.table(
         ["part", "nDCG@10", "without it"],
         [
-            [part.label, show.number(part.values["nDCG@10"], 3), signed(part.without.mean, 3) if part.without else ""]
+            [
+                part.label,
+                show.number(part.values["nDCG@10"], 3),
+                lib.report.signed(part.without.mean, 3) if part.without else "",
+            ]
             for part in parts
         ],
     )
 
 
-def _judge(golden: GoldenSet, report: Report, comparison: Comparison, verdict: Verdict, refused: Verdict) -> None:
+def _judge(
+    golden: lib.records.GoldenSet,
+    report: lib.report.Report,
+    comparison: lib.verdict.Comparison,
+    verdict: lib.verdict.Verdict,
+    refused: lib.verdict.Verdict,
+) -> None:
     one = comparison.measures[comparison.primary]
     print(f"\n3. Is the hybrid better than bm25 alone? {comparison.verdict.upper()}.")
     print(f"   {one.measure} {one.a:.3f} → {one.b:.3f}, by {one.diff:+.3f} (95 % interval {one.low:+.3f} to {one.high:+.3f});")
@@ -128,7 +131,7 @@ def _judge(golden: GoldenSet, report: Report, comparison: Comparison, verdict: V
     show.notes(advisory)
 
 
-def _conclude(folder: Path, golden: GoldenSet, hybrid: Evaluation, report: Report) -> None:
+def _conclude(folder: Path, golden: lib.records.GoldenSet, hybrid: lib.run.Evaluation, report: lib.report.Report) -> None:
     worst, value = hybrid.scores.worst("nDCG@10", count=1)[0]
     first, ten = (f"{hybrid.metrics[name]:.0%}" for name in ("R@5", "R@10"))
     print(
@@ -147,8 +150,14 @@ def _conclude(folder: Path, golden: GoldenSet, hybrid: Evaluation, report: Repor
     )
 
 
-def _as_json(folder: Path, found: dict[str, Evaluation], comparison: Comparison, verdict: Verdict, refused: Verdict) -> None:
-    def judged(one: Verdict) -> dict[str, Any]:
+def _as_json(
+    folder: Path,
+    found: dict[str, lib.run.Evaluation],
+    comparison: lib.verdict.Comparison,
+    verdict: lib.verdict.Verdict,
+    refused: lib.verdict.Verdict,
+) -> None:
+    def judged(one: lib.verdict.Verdict) -> dict[str, Any]:
         failures = [{"measure": check.measure, "message": check.message, "queries": check.queries} for check in one.failures]
         return {"verdict": one.word, "exit_code": one.exit_code, "failures": failures}
 

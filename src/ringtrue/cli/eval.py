@@ -8,21 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json, Project
 from ringtrue.cli.search import opened
 from ringtrue.config import configured_store, store_url
 from ringtrue.errors import UNDECIDED, InputError, RingtrueError
 from ringtrue.traffic import marked
-
-if TYPE_CHECKING:
-    from ringtrue.records import GoldenSet, Qrels
-    from ringtrue.run import Evaluation, Origin, Search, Watcher
-    from ringtrue.verdict import Verdict
 
 ORDER = ("COMMANDLINE", "ENVIRONMENT", "DEFAULT_MAP", "DEFAULT")
 """Where a value comes from, the strongest first."""
@@ -77,11 +72,9 @@ class Asked(Named):
         """Whether a search is named at all."""
         return any(getattr(self, name) for name in SEARCHES)
 
-    def search(self) -> Search:
+    def search(self) -> lib.run.Search:
         """Return the search that is named, ``hybrid`` if none is; raises InputError."""
-        from ringtrue.run import search_named
-
-        return search_named(self.retriever, self.python, self.route or ())
+        return lib.run.search_named(self.retriever, self.python, self.route or ())
 
 
 def evaluated(
@@ -92,21 +85,18 @@ def evaluated(
     resume: bool = False,
     name: str = "",
     quiet: bool = False,
-) -> Evaluation:
+) -> lib.run.Evaluation:
     """Return the evaluation a user asked for; looks at a held-out part are counted."""
-    from ringtrue.retrieve import names_documents
-    from ringtrue.run import branch_and_commit, evaluate, expressions_of, files_matching, usual_measures
-
     if asked.golden is None:
         raise InputError("no golden set is named; write --golden hotel, or golden = '…' under [eval] in ringtrue.toml")
     search = asked.search()
-    local = any(names_documents(text) for text in expressions_of(search))
+    local = any(lib.retrieve.names_documents(text) for text in lib.run.expressions_of(search))
     with marked("evaluation", whole_process=True), watching(quiet=quiet) as watcher, _kept_when_stopped():
         collection = opened(asked.folder) if asked.folder is not None and local else None
-        found = evaluate(
+        found = lib.run.evaluate(
             search,
             asked.golden,
-            measures=measures or usual_measures(asked.k),
+            measures=measures or lib.run.usual_measures(asked.k),
             k=asked.k,
             collection=collection,
             chunks=asked.chunk,
@@ -124,14 +114,14 @@ def evaluated(
             failed=asked.failed,  # type: ignore[arg-type]  # likewise
             allow=asked.allow or (),
             version=asked.version,
-            watch=files_matching(asked.watch or ()),
+            watch=lib.run.files_matching(asked.watch or ()),
             cache=not asked.no_cache,
             resume=resume,
             watcher=watcher,
         )
     count_look(found.setup.golden, asked.golden, who="ringtrue eval", what=found.name)
     found = replace(found, setup=replace(found.setup, arguments=_arguments(asked)))
-    name = name or branch_and_commit(Path.cwd()) or ""
+    name = name or lib.run.branch_and_commit(Path.cwd()) or ""
     return found.named(name) if name else found
 
 
@@ -159,12 +149,10 @@ def _kept_when_stopped() -> Iterator[None]:
 
 
 @contextmanager
-def watching(*, quiet: bool = False) -> Iterator[Watcher]:
+def watching(*, quiet: bool = False) -> Iterator[lib.run.Watcher]:
     """Show a bar of the questions asked, on a terminal."""
-    from ringtrue.run import Watcher
-
     if quiet or not sys.stderr.isatty():
-        yield Watcher()
+        yield lib.run.Watcher()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -177,7 +165,7 @@ def watching(*, quiet: bool = False) -> Iterator[Watcher]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("preparing", total=None)
-        yield Watcher(
+        yield lib.run.Watcher(
             start=lambda what, total: bar.reset(task, description=what, total=total or None),
             step=lambda count: bar.update(task, advance=count),
         )
@@ -253,23 +241,19 @@ class ResultOptions:
         if self.no_store:
             return None
         if self.store is not None:
-            from ringtrue.store import Store
-
-            Store.open(self.store).close()
+            lib.store.Store.open(self.store).close()
             return self.store
         return configured_store() or (store_url() if create or Path(store_url()).is_file() else None)
 
-    def add(self, destination: str | None, evaluation: Evaluation, verdict: Verdict | None = None) -> Kept:
+    def add(self, destination: str | None, evaluation: lib.run.Evaluation, verdict: lib.verdict.Verdict | None = None) -> Kept:
         """Add a result; what goes wrong is told by ``Kept.tell``, after the result itself has been shown."""
         if destination is None:
             return Kept()
-        from ringtrue.rollout import record_evaluation
-        from ringtrue.store import Store
 
         now = datetime.now(UTC)
         try:
-            with Store.open(destination) as store:
-                row = record_evaluation(
+            with lib.store.Store.open(destination) as store:
+                row = lib.rollout.record_evaluation(
                     store, evaluation, now=now, verdict=verdict, feature_id=self.feature, project=self.project
                 )
         except (RingtrueError, OSError) as problem:  # the run is packed on the disk, which may be full
@@ -278,18 +262,18 @@ class ResultOptions:
         return Kept(row.run_id)
 
 
-def count_look(at: Qrels | GoldenSet | Origin, source: str, *, who: str, what: str) -> None:
+def count_look(at: lib.records.Qrels | lib.records.GoldenSet | lib.run.Origin, source: str, *, who: str, what: str) -> None:
     """Record a look in the ledger beside the set, and say which one it was; do nothing if no held-out part was looked at."""
-    from ringtrue.records import GoldenSet, Qrels
-
-    if isinstance(at, Qrels) or (at.metadata.get("split") if isinstance(at, GoldenSet) else at.split) != "held_out":
+    if (
+        isinstance(at, lib.records.Qrels)
+        or (at.metadata.get("split") if isinstance(at, lib.records.GoldenSet) else at.split) != "held_out"
+    ):
         return
     from ringtrue.cli import show
-    from ringtrue.golden import ledger_beside, record_look, version_name
 
     when = datetime.now(UTC).isoformat(timespec="seconds")
-    version = version_name(at) if isinstance(at, GoldenSet) else at.version
-    count = record_look(ledger_beside(source), who=who, what=what, when=when, version=version)
+    version = lib.golden.version_name(at) if isinstance(at, lib.records.GoldenSet) else at.version
+    count = lib.golden.record_look(lib.golden.ledger_beside(source), who=who, what=what, when=when, version=version)
     show.note(f"this was look {count} at the held-out part; each look makes it a little less held out")
 
 
@@ -324,22 +308,20 @@ def eval_command(
     Example: ringtrue eval --golden my-set.yaml --python my_search.py:find -m nDCG@10 -m R@20
     """
     from ringtrue.cli.show_evaluation import print_evaluation
-    from ringtrue.report import file_name, markdown, report_on
-    from ringtrue.run import new_run_folder, save, write_new
 
     place = result.destination(create=True)
     found = evaluated(
         settled(asked, context), measures=measure or (), components=components, resume=resume, name=name, quiet=json
     )
     now = datetime.now(UTC)
-    found = save(found, out or new_run_folder(found, now))
-    report = report_on(found, made_at=now.isoformat(timespec="seconds"))
-    written = None if no_report else write_new(reports / file_name(report.made_at), markdown(report))
+    found = lib.run.save(found, out or lib.run.new_run_folder(found, now))
+    report = lib.report.report_on(found, made_at=now.isoformat(timespec="seconds"))
+    written = (
+        None if no_report else lib.run.write_new(reports / lib.report.file_name(report.made_at), lib.report.markdown(report))
+    )
     if html is not None:
-        from ringtrue.report import html as as_html
-
         html.parent.mkdir(parents=True, exist_ok=True)
-        html.write_text(as_html(report), encoding="utf-8")
+        html.write_text(lib.report.html(report), encoding="utf-8")
     kept = result.add(place, found)
     if json:
         show.as_json(record(found) | {"report": written, "stored": kept.run_id})
@@ -352,7 +334,7 @@ def eval_command(
         raise typer.Exit(UNDECIDED)
 
 
-def record(found: Evaluation) -> dict[str, Any]:
+def record(found: lib.run.Evaluation) -> dict[str, Any]:
     """Return an evaluation under the stable keys of ``--json``."""
     return {
         **show.pick(found, "name", "run_dir", "metrics", "failures", "cached", "setup", "notes"),

@@ -6,18 +6,14 @@ import os
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json, Overwrite, check_new, command_group
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, SpecError
-
-if TYPE_CHECKING:
-    from ringtrue.experiment import Experiment, ExperimentFile
-    from ringtrue.verdict import Comparison
 
 app = command_group("Track what was tried, with its numbers and verdict.")
 FILE = Path("experiments.json")
@@ -50,29 +46,25 @@ def add(
     Example: ringtrue experiment add runs/small-chunks --baseline runs/before -d "Reduce chunk size to 256 tokens"
     Example: ringtrue experiment add runs/rerank --verdict "REJECTED (twice the latency)"
     """
-    from ringtrue.experiment import ExperimentFile, check_verdict, experiment_of, given_change, open_arm
-    from ringtrue.run import commit_of, open_run
-    from ringtrue.verdict import Policy
-
     before = baseline or (BASELINE if BASELINE.is_file() else None)
     if before is None and not verdict:
         raise MissingInput("there is nothing to compare with; name a run or baseline with --baseline, or say it with --verdict")
-    commit = commit_of(Path.cwd(), beside=file)
-    arm = None if before is None else open_arm(before)
-    made = experiment_of(
-        open_run(run),
+    commit = lib.run.commit_of(Path.cwd(), beside=file)
+    arm = None if before is None else lib.experiment.open_arm(before)
+    made = lib.experiment.experiment_of(
+        lib.run.open_run(run),
         arm,
         on=_day(day),
         description=description,
-        config_changes=dict(given_change(text) for text in change) if change else None,
-        verdict=check_verdict(verdict) if verdict else "",
+        config_changes=dict(lib.experiment.given_change(text) for text in change) if change else None,
+        verdict=lib.experiment.check_verdict(verdict) if verdict else "",
         measure=measure,
-        policy=Policy.configured(load_config()),
+        policy=lib.verdict.Policy.configured(load_config()),
         commit=commit,
         run=_from(file, run),
         compared_with=None if before is None else _from(file, before),
     )
-    (added,) = ExperimentFile(file).add([made])
+    (added,) = lib.experiment.ExperimentFile(file).add([made])
     if commit is not None:
         show.note(f"a run does not say which commit it was made with; written is the one checked out now, {_commit(commit)}")
     show.end_if_json(json, {"file": file, **added.as_dict()})
@@ -119,9 +111,7 @@ def show_experiment(
 
     Example: ringtrue experiment show exp-001
     """
-    from ringtrue.experiment import find
-
-    found = find(_opened(file), experiment)
+    found = lib.experiment.find(_opened(file), experiment)
     show.end_if_json(json, found.as_dict())
     print(f"{found.id}  {found.date}  {found.description}")
     print(found.verdict or "no verdict yet")
@@ -148,19 +138,13 @@ def compare_experiments(
 
     Example: ringtrue experiment compare exp-001 exp-002
     """
-    from ringtrue.experiment import find
-    from ringtrue.report import says
-    from ringtrue.verdict import compare
-
     ledger = _opened(file)
-    one, other = find(ledger, a), find(ledger, b)
+    one, other = lib.experiment.find(ledger, a), lib.experiment.find(ledger, b)
     runs = [_run_of(experiment, file) for experiment in (one, other)]
-    tested: Comparison | None = None
+    tested: lib.verdict.Comparison | None = None
     if all(run is not None for run in runs):
-        from ringtrue.run import open_run
-
-        first, second = (open_run(run) for run in runs if run is not None)
-        tested = compare(first, second, primary=measure)
+        first, second = (lib.run.open_run(run) for run in runs if run is not None)
+        tested = lib.verdict.compare(first, second, primary=measure)
     sides = [{_measure(name): value for name, value in side.metrics.items()} for side in (one, other)]
     both = {name: (sides[0].get(name), sides[1].get(name)) for name in dict.fromkeys([*sides[0], *sides[1]])}
     changed = {
@@ -185,7 +169,7 @@ def compare_experiments(
         rows = [[name, _cell(x), _cell(y)] for name, (x, y) in changed.items()]
         show.table(["change", one.id, other.id], rows, text_columns=3)
     print()
-    rows = [[name, x, y, show.signed(_diff(x, y))] for name, (x, y) in both.items()]
+    rows = [[name, show.number(x), show.number(y), show.signed(_diff(x, y))] for name, (x, y) in both.items()]
     show.table(["measure", one.id, other.id, "Δ"], rows)
     if one.golden != other.golden:
         show.note(f"they were measured on different golden sets: {one.golden or 'not known'} and {other.golden or 'not known'}")
@@ -201,7 +185,7 @@ def compare_experiments(
             show.interval(m.low, m.high),
             show.p_value(m.p_adjusted),
             f"{m.wins}/{m.ties}/{m.losses}",
-            says(m),
+            lib.report.says(m),
         ]
         for name, m in tested.measures.items()
     ]
@@ -220,11 +204,9 @@ def import_experiments(
 
     Example: ringtrue experiment import tests/rag-eval/experiments.json
     """
-    from ringtrue.experiment import ExperimentFile, read_experiments
-
-    ledger = ExperimentFile(file)
+    ledger = lib.experiment.ExperimentFile(file)
     here = {one.id: one for one in ledger.all()}
-    given = read_experiments(source)
+    given = lib.experiment.read_experiments(source)
     known = [one.id for one in given if one.id in here and here[one.id].as_dict() == one.as_dict()]
     fresh = [one for one in given if one.id not in known]
     taken = [one.id for one in fresh if one.id in here]
@@ -246,23 +228,19 @@ def export_experiments(
 
     Example: ringtrue experiment export experiments.csv
     """
-    from ringtrue.experiment import write_experiments
-
     check_new(target, overwrite=overwrite)
     found = _opened(file).all()
-    write_experiments(found, target)
+    lib.experiment.write_experiments(found, target)
     show.end_if_json(json, {"written": target, "experiments": len(found)})
     print(f"{len(found)} experiments written to {target}")
 
 
-def _opened(file: Path) -> ExperimentFile:
-    from ringtrue.experiment import ExperimentFile
-
+def _opened(file: Path) -> lib.experiment.ExperimentFile:
     if not file.exists():
         raise MissingInput(
             f"{file}: there is no such file; add an experiment with `ringtrue experiment add`, or name it with --file"
         )
-    return ExperimentFile(file)
+    return lib.experiment.ExperimentFile(file)
 
 
 def _day(text: str | None) -> date:
@@ -285,17 +263,15 @@ def _from(file: Path, path: Path) -> str:
     return Path(os.path.relpath(path.resolve(), file.resolve().parent)).as_posix()
 
 
-def _run_of(experiment: Experiment, file: Path) -> Path | None:
+def _run_of(experiment: lib.experiment.Experiment, file: Path) -> Path | None:
     folder = None if experiment.run is None else file.parent / experiment.run
     return folder if folder is not None and (folder / "run.json").is_file() else None
 
 
 def _measure(name: str) -> str:
     """Return a measure's one name: recall_at_5 and R@5 are the same row of a table."""
-    from ringtrue.measures import Measure
-
     try:
-        return str(Measure.parse(name))
+        return str(lib.measures.Measure.parse(name))
     except SpecError:
         return name
 
@@ -304,7 +280,7 @@ def _diff(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else b - a
 
 
-def _tests(found: Comparison) -> dict[str, dict[str, Any]]:
+def _tests(found: lib.verdict.Comparison) -> dict[str, dict[str, Any]]:
     """Return a comparison under the stable keys of ``ringtrue compare --json``."""
     keys = ("a", "b", "diff", "p", "p_adjusted", "wins", "ties", "losses")
     return {

@@ -6,17 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import Since, StoreOptions, Until, Who, command_group, moment, person
 from ringtrue.cli.search import opened
 from ringtrue.errors import InputError, nearest
-
-if TYPE_CHECKING:
-    from ringtrue.feedback import Derived
 
 app = command_group("Record clicks and other signals, and derive judgments.")
 
@@ -43,16 +40,12 @@ def add(
     Example: ringtrue feedback add --type click --session s-17 --item faq-12 --actor person
     Example: ringtrue feedback add --type validate_useful --session s-17 --item faq-12 --query eq_20260301120000000000_ab12
     """
-    from ringtrue.log import record_feedback
-    from ringtrue.log.identify import event_name
-    from ringtrue.store import FeedbackEvent, timestamp
-
     given = {"prompt_id": prompt, "trace_id": trace, "seconds": seconds}
-    event = FeedbackEvent(
-        event_id or event_name(f"{session} {item}"),
+    event = lib.store.FeedbackEvent(
+        event_id or lib.log.event_name(f"{session} {item}"),
         event_type,  # type: ignore[arg-type]  # checked before it is written
         session,
-        timestamp(at or datetime.now(UTC)),
+        lib.store.timestamp(at or datetime.now(UTC)),
         project=options.project,
         query_id=query,
         item_id=item,
@@ -65,7 +58,7 @@ def add(
             raise InputError(
                 f"the log of project '{options.project}' has no search '{query}'; leave --query out to have it found"
             )
-        (added,) = record_feedback(opened, [event], window=timedelta(minutes=window))
+        (added,) = lib.log.record_feedback(opened, [event], window=timedelta(minutes=window))
     show.end_if_json(options.json, {"event": added})
     if added.query_id is None:
         print(f"{added.event_id} added, without a search")
@@ -92,11 +85,9 @@ def list_events(
     Example: ringtrue feedback list --since 24h --type click --type selection
     Example: ringtrue feedback list --session s-17 --json
     """
-    from ringtrue.answers import EventType
-
     for name in event_type or ():
-        if name not in get_args(EventType):
-            raise InputError(f"there is no event type '{name}'; did you mean {nearest(name, get_args(EventType))}?")
+        if name not in get_args(lib.answers.EventType):
+            raise InputError(f"there is no event type '{name}'; did you mean {nearest(name, get_args(lib.answers.EventType))}?")
     now = datetime.now(UTC)
     with options.existing_with_data() as opened:
         found = opened.feedback(
@@ -134,10 +125,10 @@ def judgments(
     Example: ringtrue feedback judgments --source implicit
     Example: ringtrue feedback judgments --item faq-12 --json
     """
-    from ringtrue.answers import JudgmentSource
-
-    if source is not None and source not in get_args(JudgmentSource):
-        raise InputError(f"there is no source '{source}'; did you mean {nearest(source, get_args(JudgmentSource))}?")
+    if source is not None and source not in get_args(lib.answers.JudgmentSource):
+        raise InputError(
+            f"there is no source '{source}'; did you mean {nearest(source, get_args(lib.answers.JudgmentSource))}?"
+        )
     with options.existing_with_data() as opened:
         found = opened.judgments(project=options.project, query_ids=query, source=source)  # type: ignore[arg-type]  # checked above
     wanted = [one for one in found if item is None or one.item_id == item]
@@ -173,14 +164,11 @@ def derive(
     Example: ringtrue feedback derive --since 30d --dry-run
     Example: ringtrue feedback derive --retriever newest
     """
-    from ringtrue.feedback import derive_into
-    from ringtrue.store import timestamp
-
     now = datetime.now(UTC)
     with options.existing() as opened:
-        found = derive_into(
+        found = lib.feedback.derive_into(
             opened,
-            now=timestamp(now),
+            now=lib.store.timestamp(now),
             project=options.project,
             since=moment(since, now),
             until=moment(until, now),
@@ -226,12 +214,10 @@ def learn(
     Example: ringtrue feedback learn --since 7d --dry-run
     Example: ringtrue feedback learn --since 7d --in .ringtrue/index
     """
-    from ringtrue.feedback import learn_from_log
-
     now = datetime.now(UTC)
     facts = _facts(folder)
     with options.existing() as opened:
-        lessons = learn_from_log(
+        lessons = lib.feedback.learn_from_log(
             opened,
             now=now,
             since=moment(since, now),
@@ -267,13 +253,11 @@ def phrases(
     Example: ringtrue feedback phrases
     Example: ringtrue feedback phrases --audit
     """
-    from ringtrue.feedback import standing_phrases, trigger_log
-
     with options.existing() as opened:
         if history:
-            entries = trigger_log(opened, project=options.project)
+            entries = lib.feedback.trigger_log(opened, project=options.project)
         else:
-            found = standing_phrases(opened, now=datetime.now(UTC), project=options.project)
+            found = lib.feedback.standing_phrases(opened, now=datetime.now(UTC), project=options.project)
     if history:
         show.end_if_json(options.json, {"entries": entries})
         cells = [[e.at[:19], e.what.removeprefix("trigger "), e.subject, _worded(e.detail), e.who] for e in entries]
@@ -310,15 +294,13 @@ def rollback(
     Example: ringtrue feedback rollback --item faq-12 --phrase 'late checkout' --why misleading
     Example: ringtrue feedback rollback --since 2d --why 'a robot clicked' --dry-run
     """
-    from ringtrue.feedback import roll_back_triggers, trigger_log
-
     if everything == bool(item or phrase or since):
         raise InputError("say what to take back: --item, --phrase or --since, or --all without them")
     now = datetime.now(UTC)
     start = moment(since, now)
     with options.existing() as opened:
-        entries = roll_back_triggers(
-            trigger_log(opened, project=options.project),
+        entries = lib.feedback.roll_back_triggers(
+            lib.feedback.trigger_log(opened, project=options.project),
             now=now,
             who=person(who),
             why=why,
@@ -347,16 +329,14 @@ def _facts(folder: Path | None) -> Mapping[str, Mapping[str, Any]]:
 
 def _date(value: Any) -> str | None:
     """Return the date of a document, None if it has none; raises InputError for an invalid date."""
-    from ringtrue.store import timestamp
-
-    return None if value is None else timestamp(value if isinstance(value, datetime) else str(value))
+    return None if value is None else lib.store.timestamp(value if isinstance(value, datetime) else str(value))
 
 
 def _texts(value: Any) -> list[str]:
     return [] if value is None else [value] if isinstance(value, str) else [str(text) for text in value]
 
 
-def as_record(found: Derived, *, dry_run: bool) -> dict[str, Any]:
+def as_record(found: lib.feedback.Derived, *, dry_run: bool) -> dict[str, Any]:
     """Return what was derived as the JSON object has it."""
     return {
         "dry_run": dry_run,

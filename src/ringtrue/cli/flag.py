@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import StoreOptions, Who, command_group, has_store, person
 from ringtrue.errors import OK, REGRESSION, UNDECIDED, InputError
-
-if TYPE_CHECKING:
-    from ringtrue.rollout import Decision
 
 app = command_group("Roll features out in stages, guarded by evidence.")
 Flagged = Annotated[str, typer.Argument(metavar="NAME", help="The feature, like new-ranking.")]
@@ -41,12 +38,9 @@ def set_flag(
     Example: ringtrue flag set new-ranking --rollout 5 --why "first users"
     Example: ringtrue flag set new-ranking --min-samples 300 --threshold 0.02
     """
-    from ringtrue.measures import Measure
-    from ringtrue.rollout import change_flag
-
     if stage_hours is not None and stage_hours < 0:
         raise InputError(f"--stage-hours {stage_hours:g} is no time; write hours from 0")
-    facts = {"measure": None if measure is None else str(Measure.parse(measure)), "stage_hours": stage_hours}
+    facts = {"measure": None if measure is None else str(lib.measures.Measure.parse(measure)), "stage_hours": stage_hours}
     given: dict[str, Any] = {
         "rollout": rollout, "state": state, "shadow": shadow, "min_samples": min_samples, "graduation_threshold": threshold,
         "description": description,
@@ -57,7 +51,9 @@ def set_flag(
         chosen = {field: value for field, value in facts.items() if value is not None}
         if chosen:
             changes["metadata"] = {**(old.metadata if old is not None else {}), **chosen}
-        flag = change_flag(opened, name, who=person(who), now=datetime.now(UTC), why=why, project=options.project, **changes)
+        flag = lib.rollout.change_flag(
+            opened, name, who=person(who), now=datetime.now(UTC), why=why, project=options.project, **changes
+        )
     show.end_if_json(options.json, {"flag": flag, "before": old})
     before = f" (was {old.rollout:g} %, {old.state})" if old is not None else ""
     print(f"{name}: {flag.rollout:g} %, {flag.state}, shadow {'on' if flag.shadow else 'off'}{before}")
@@ -75,20 +71,17 @@ def list_flags(
     Example: ringtrue flag list
     Example: ringtrue flag list --audit new-ranking
     """
-    from ringtrue.rollout import existing_flag, only_forced, overrides
-    from ringtrue.store import AuditEntry, Flag
-
-    forced = overrides()
-    flags: list[Flag] = []
-    trail: list[AuditEntry] = []
+    forced = lib.rollout.overrides()
+    flags: list[lib.store.Flag] = []
+    trail: list[lib.store.AuditEntry] = []
     if audit is not None or has_store(options.store):  # looking makes no store
         with options.existing() as opened:
             if audit is not None:
-                existing_flag(opened, audit, project=options.project)
+                lib.rollout.existing_flag(opened, audit, project=options.project)
                 trail = opened.audit(project=options.project, subject=audit)
             flags = opened.flags(project=options.project)
     known = {flag.name for flag in flags}
-    shown = [*flags, *only_forced(flags, forced, project=options.project)]
+    shown = [*flags, *lib.rollout.only_forced(flags, forced, project=options.project)]
     listed = {
         flag.name: {**show.plain(flag), "preset": flag.name not in known, "override": forced.get(flag.name)} for flag in shown
     }
@@ -131,8 +124,6 @@ def graduate(
     Example: ringtrue flag graduate new-ranking --dry-run
     Example: ringtrue flag graduate --all
     """
-    from ringtrue.rollout import decide, existing_flag, explain, gather, step
-
     if (name is None) == (not everyone):
         raise InputError("name one flag, or say --all")
     if breach and name is None:
@@ -144,16 +135,18 @@ def graduate(
         names = [name] if name is not None else [flag.name for flag in flags if flag.state in ("running", "paused")]
         for one in names:
             if dry_run:
-                flag = existing_flag(opened, one, project=options.project)
-                decisions.append(decide(flag, gather(opened, flag, now=now, breaches=found), now))
+                flag = lib.rollout.existing_flag(opened, one, project=options.project)
+                decisions.append(lib.rollout.decide(flag, lib.rollout.gather(opened, flag, now=now, breaches=found), now))
             else:
-                decisions.append(step(opened, one, now=now, who=person(who), breaches=found, project=options.project))
+                decisions.append(
+                    lib.rollout.step(opened, one, now=now, who=person(who), breaches=found, project=options.project)
+                )
     if options.json:
         show.as_json({"decisions": {decision.before.name: _facts(decision) for decision in decisions}, "dry_run": dry_run})
     elif not decisions:
         show.note("no flag is running")
     else:
-        print("\n\n".join(explain(decision) for decision in decisions))
+        print("\n\n".join(lib.rollout.explain(decision) for decision in decisions))
     actions = {decision.action for decision in decisions}
     code = REGRESSION if actions & {"rollback", "reject"} else UNDECIDED if "wait" in actions else OK
     if code != OK:
@@ -172,26 +165,24 @@ def rollback(
 
     Example: ringtrue flag rollback new-ranking --why "complaints about missing bookings"
     """
-    from ringtrue.rollout import roll_back
-
     if not why.strip():
         raise InputError('--why is empty; write a reason that others can read later, like --why "complaints"')
     with options.existing() as opened:
-        flag = roll_back(opened, name, now=datetime.now(UTC), who=person(who), why=why.strip(), project=options.project)
+        flag = lib.rollout.roll_back(
+            opened, name, now=datetime.now(UTC), who=person(who), why=why.strip(), project=options.project
+        )
     show.end_if_json(options.json, {"flag": flag})
     print(f"{name}: 0 %, paused; go on with `ringtrue flag set {name} --state running`")
     _note_override(name)
 
 
-def _facts(decision: Decision) -> dict[str, Any]:
-    from ringtrue.rollout import explain
-
+def _facts(decision: lib.rollout.Decision) -> dict[str, Any]:
     return {
         **show.pick(decision, "action", "why", "breaches"),
         **show.pick(decision.flag, "rollout", "state"),
         "before": show.pick(decision.before, "rollout", "state"),
         "checks": [show.pick(check, "name", "holds", "says") for check in decision.checks],
-        "page": explain(decision),
+        "page": lib.rollout.explain(decision),
     }
 
 
@@ -205,8 +196,6 @@ def _change(detail: Any) -> str:
 
 
 def _note_override(name: str) -> None:
-    from ringtrue.rollout import overrides
-
-    forced = overrides()
+    forced = lib.rollout.overrides()
     if name in forced:
         show.note(f"the environment of this shell sets {name} to {forced[name]:g} %, which overrides the store here")

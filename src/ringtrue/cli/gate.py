@@ -5,20 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.eval import Asked, ResultOptions, evaluated, settled
 from ringtrue.cli.options import Json
 from ringtrue.cli.search import opened
 from ringtrue.config import load_config
 from ringtrue.traffic import marked
-
-if TYPE_CHECKING:
-    from ringtrue.run import Evaluation
-    from ringtrue.verdict import Check, Policy
 
 BASELINE = Path("ringtrue-baseline.json")
 BaselineFile = Annotated[Path, typer.Option("--baseline", "-b", help="The baseline's file.")]
@@ -56,13 +52,11 @@ class PolicyOptions:
         bool | None, typer.Option("--same-corpus/--any-corpus", help="Whether the documents must be the baseline's.")
     ] = None
 
-    def policy(self) -> Policy:
+    def policy(self) -> lib.verdict.Policy:
         """Return the policy of ringtrue.toml with the given options in place of its settings; raises InputError."""
-        from ringtrue.verdict import Policy
-
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "floor"}
         changed = {name: value for name, value in given.items() if value not in (None, [])}
-        return Policy.configured(load_config()).with_floors(self.floor or (), **changed)
+        return lib.verdict.Policy.configured(load_config()).with_floors(self.floor or (), **changed)
 
 
 def gate_command(
@@ -90,33 +84,30 @@ def gate_command(
     Example: ringtrue gate --run runs/committed --retriever "connect('shop')" --watch 'search/*.py'
     """
     from ringtrue.cli.show_verdict import print_verdict, record
-    from ringtrue.report import report_on, report_writer
-    from ringtrue.run import new_run_folder, open_run, save, usual_measures
-    from ringtrue.verdict import find_baseline, gate, with_checks
 
     policy = rules.policy()
-    writers = {path: report_writer(path) for path in report or ()}  # a wrong ending fails before hours of evaluating
+    writers = {path: lib.report.report_writer(path) for path in report or ()}  # a wrong ending fails before hours of evaluating
     without = rules.require_baseline is False and _given(context, "require_baseline")
-    before = None if without else find_baseline(baseline, named=_given(context, "baseline"))
+    before = None if without else lib.verdict.find_baseline(baseline, named=_given(context, "baseline"))
     asked = settled(asked, context)
     place = result.destination()
-    extra: list[Check] = []
+    extra: list[lib.verdict.Check] = []
     notes: list[str] = []
     if run is not None:
-        evaluation = open_run(run)
+        evaluation = lib.run.open_run(run)
         extra, notes = committed(evaluation, asked)
     else:
-        wanted = tuple(dict.fromkeys((*usual_measures(asked.k), *policy.measures)))
+        wanted = tuple(dict.fromkeys((*lib.run.usual_measures(asked.k), *policy.measures)))
         with marked("gate"):
             evaluation = evaluated(asked, measures=wanted, quiet=json)
-        evaluation = save(evaluation, out or new_run_folder(evaluation, datetime.now(UTC)))
-    verdict = gate(evaluation, policy, baseline=before)
+        evaluation = lib.run.save(evaluation, out or lib.run.new_run_folder(evaluation, datetime.now(UTC)))
+    verdict = lib.verdict.gate(evaluation, policy, baseline=before)
     if evaluation.cached:
         notes.append(f"answers from the cache, recorded at {evaluation.setup.recorded_at}; --no-cache asks again")
-    verdict = with_checks(verdict, extra, notes=notes)
+    verdict = lib.verdict.with_checks(verdict, extra, notes=notes)
     if writers:
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        told = report_on(evaluation, made_at=now, baseline=before, verdict=verdict)
+        told = lib.report.report_on(evaluation, made_at=now, baseline=before, verdict=verdict)
     for path, write in writers.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(write(told), encoding="utf-8")
@@ -138,15 +129,11 @@ def _given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
 
 
-def committed(evaluation: Evaluation, asked: Asked) -> tuple[list[Check], list[str]]:
+def committed(evaluation: lib.run.Evaluation, asked: Asked) -> tuple[list[lib.verdict.Check], list[str]]:
     """Return what speaks against judging a run that was made earlier, and what could not be checked."""
-    from ringtrue.golden import load
-    from ringtrue.run import subjects_named
-    from ringtrue.verdict import committed_checks
-
     folder, search = asked.folder, None
     if asked.names_search:
-        search = subjects_named(
+        search = lib.run.subjects_named(
             asked.search(),
             golden=asked.golden,
             collection=None if folder is None else lambda: opened(folder),
@@ -155,5 +142,5 @@ def committed(evaluation: Evaluation, asked: Asked) -> tuple[list[Check], list[s
             version=asked.version,
             watch=asked.watch or (),
         )
-    golden = load(asked.golden) if asked.golden else None
-    return committed_checks(evaluation, search=search, golden=golden, place=asked.golden or "")
+    golden = lib.golden.load(asked.golden) if asked.golden else None
+    return lib.verdict.committed_checks(evaluation, search=search, golden=golden, place=asked.golden or "")

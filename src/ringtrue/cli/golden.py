@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ringtrue.brief import shell_word
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.golden_make import bootstrap_command, refresh_command
 from ringtrue.cli.options import Json, Overwrite, Source, check_new, columns_of, command_group
 from ringtrue.cli.score import judgments_in
@@ -32,9 +32,7 @@ def list_sets(json: Json = False) -> None:
 
     Example: ringtrue golden list
     """
-    from ringtrue.golden import load, shipped
-
-    sets = [load(name) for name in shipped()]
+    sets = [lib.golden.load(name) for name in lib.golden.shipped()]
     show.end_if_json(
         json,
         {"sets": [{"id": s.id, "version": s.version, "documents": len(s.documents), "queries": len(s.queries)} for s in sets]},
@@ -57,11 +55,9 @@ def show_set(
 
     Example: ringtrue golden show hotel --query q001
     """
-    from ringtrue.golden import content_hash, load, slice_fields, version_name
-
     if query is not None and document is not None:
         raise InputError("--query and --document are both given; show one of them at a time")
-    golden = load(source)
+    golden = lib.golden.load(source)
     by_id = {item.doc_id: item for item in golden.documents}
     if document is not None:
         if document not in by_id:
@@ -82,8 +78,8 @@ def show_set(
         return
     facts: dict[str, Any] = {
         "id": golden.id,
-        "version": version_name(golden),
-        "content_hash": content_hash(golden),
+        "version": lib.golden.version_name(golden),
+        "content_hash": lib.golden.content_hash(golden),
         **show.pick(golden, "corpus_hash", "profile", "created_at", "description", "provenance"),
         "documents": len(golden.documents),
         "queries": len(golden.queries),
@@ -91,7 +87,7 @@ def show_set(
         "relevance_threshold": golden.relevance_threshold,
         "scale": list(golden.scale),
         "scope": golden.scope,
-        "slices": {field: _count(golden.queries, field) for field in slice_fields(golden)},
+        "slices": {field: _count(golden.queries, field) for field in lib.golden.slice_fields(golden)},
         "provisional": golden.provisional,
         "reviewed": golden.reviewed,
     }
@@ -102,9 +98,7 @@ def show_set(
 
 
 def _count(queries: Any, field: str) -> dict[str, int]:
-    from ringtrue.golden import slice_of
-
-    return dict(sorted(Counter(slice_of(query, field) for query in queries).items()))
+    return dict(sorted(Counter(lib.golden.slice_of(query, field) for query in queries).items()))
 
 
 def _facts_line(value: Any) -> str:
@@ -125,10 +119,7 @@ def diff(
 
     Example: ringtrue golden diff golden-dataset-v1.0.0.json golden-dataset-v1.1.0.json
     """
-    from ringtrue.golden import diff as difference_of
-    from ringtrue.golden import load
-
-    found = difference_of(load(old), load(new))
+    found = lib.golden.diff(lib.golden.load(old), lib.golden.load(new))
     show.end_if_json(json, found)
     for what, changes in (("queries", found.queries), ("documents", found.documents)):
         for kind in ("added", "removed", "changed"):
@@ -171,16 +162,16 @@ def split(
 
     Example: ringtrue golden split hotel --out parts
     """
-    from ringtrue.golden import leakage, load, looks, save
-    from ringtrue.golden import split as divide
     from ringtrue.golden.split import LEDGER
 
-    tuning, held = divide(load(source), held_out=held_out, by=by, seed=seed)
-    leaks = leakage(tuning, held)
+    tuning, held = lib.golden.split(lib.golden.load(source), held_out=held_out, by=by, seed=seed)
+    leaks = lib.golden.leakage(tuning, held)
     files = {"tuning": out / "tuning.json", "held_out": out / "held-out.json"}
-    lost = {name: save(part, files[name], overwrite=overwrite) for name, part in (("tuning", tuning), ("held_out", held))}
+    lost = {
+        name: lib.golden.save(part, files[name], overwrite=overwrite) for name, part in (("tuning", tuning), ("held_out", held))
+    }
     ledger = out / LEDGER
-    looked = looks(ledger) if ledger.exists() else 0
+    looked = lib.golden.looks(ledger) if ledger.exists() else 0
     sizes = {"tuning": len(tuning.queries), "held_out": len(held.queries)}
     show.end_if_json(json, {"files": files, "queries": sizes, "leaks": leaks, "lost": lost, "looks_at_held_out": looked})
     print(f"{len(tuning.queries)} queries to tune on: {files['tuning']}")
@@ -208,17 +199,13 @@ def plan(
 
     Example: ringtrue golden plan hotel --difference 0.05 --run a.run --run b.run
     """
-    from ringtrue.formats import read_named_runs
-    from ringtrue.golden import load
-    from ringtrue.golden import plan as plan_of
-
-    golden = load(source)
+    golden = lib.golden.load(source)
     asked = {query.query_id for query in golden.queries}
-    rivals = read_named_runs(runs or [])
+    rivals = lib.formats.read_named_runs(runs or [])
     for rival in rivals:
         if asked.isdisjoint(rival.query_ids):
             raise CannotDecide(f"run '{rival.name}' answers no query of '{golden.id}'; check that both use the same query ids")
-    found = plan_of(golden, sd=sd, difference=difference, alpha=alpha, power=power, runs=rivals, k=k)
+    found = lib.golden.plan(golden, sd=sd, difference=difference, alpha=alpha, power=power, runs=rivals, k=k)
     show.end_if_json(json, found)
     print(
         f"For a difference of {difference:g} (sd {sd:g}, alpha {alpha:g}, power {power:g}, paired t test) "
@@ -262,9 +249,7 @@ def convert(
     Example: ringtrue golden convert hotel hotel-beir --format beir
     Example: ringtrue golden convert stars.csv gold.json --columns query=question,doc_id=sku,grade=stars
     """
-    from ringtrue.golden import load, save
-
-    lost = save(load(source, columns=columns_of(columns)), target, format=to, overwrite=overwrite)
+    lost = lib.golden.save(lib.golden.load(source, columns=columns_of(columns)), target, format=to, overwrite=overwrite)
     show.end_if_json(json, {"written": target, "lost": lost})
     print(f"written: {target}")
     for loss in lost:
@@ -293,21 +278,18 @@ def ingest(
     Example: ringtrue golden ingest hotel --into "connect('shop')" --tenant test
     Example: ringtrue golden ingest hotel --into "connect('shop')" --tenant test --remove
     """
-    from ringtrue.golden import load
-    from ringtrue.run import plant, remove_planted
-
-    golden = load(source)
+    golden = lib.golden.load(source)
     system = _connected(into)
     if remove:
         with progress_bar("removing", len(golden.documents)) as step:
-            count = remove_planted(system, golden, tenant=tenant, prefix=prefix, progress=step)
+            count = lib.run.remove_planted(system, golden, tenant=tenant, prefix=prefix, progress=step)
         if json:
             show.as_json({"system": system.name, "documents": len(golden.documents), "removed": count, "tenant": tenant})
         else:
             print(f"{count} documents of {golden.id} removed from {system.name}")
         return
     with progress_bar("writing", len(golden.documents)) as step:
-        done = plant(system, golden, tenant=tenant, prefix=prefix, timeout=wait, progress=step)
+        done = lib.run.plant(system, golden, tenant=tenant, prefix=prefix, timeout=wait, progress=step)
     show.end_if_json(json, {**show.plain(done), "removed": 0})
     print(f"{done.system}: {done.written} documents written, {done.unchanged} unchanged, {done.searchable} searchable")
     options = [f"--into {shell_word(into)}"]
@@ -322,12 +304,11 @@ def ingest(
 
 def _connected(text: str) -> Connector:
     """Return the one system that an expression names; raises InputError for what is none, or more."""
-    from ringtrue.retrieve import as_expression, build
     from ringtrue.retrieve.connectors.base import Connector
 
-    if getattr(as_expression(text), "name", "") != "connect":
+    if getattr(lib.retrieve.as_expression(text), "name", "") != "connect":
         raise InputError(f"--into {text!r:.60} is no connected system; write it like \"connect('shop')\"")
-    found = build(text)
+    found = lib.retrieve.build(text)
     assert isinstance(found, Connector)
     return found
 
@@ -345,18 +326,15 @@ def pool(
 
     Example: ringtrue golden pool a.run b.run --qrels qrels.txt --depth 20 --out to-judge.csv
     """
-    from ringtrue.formats import read_named_runs
     from ringtrue.formats.table import write_rows
-    from ringtrue.golden import pool as pool_of
-    from ringtrue.measures import as_qrels
 
     if out is not None:
         check_new(out, overwrite=overwrite)
-    judged = None if qrels is None else as_qrels(judgments_in(qrels))
-    pooled = read_named_runs(runs)
+    judged = None if qrels is None else lib.measures.as_qrels(judgments_in(qrels))
+    pooled = lib.formats.read_named_runs(runs)
     if len(pooled) > 1 and not set.intersection(*(set(run.query_ids) for run in pooled)):
         raise CannotDecide("the runs share no query; check that all of them use the same query ids")
-    found = pool_of(pooled, judged, depth=depth)
+    found = lib.golden.pool(pooled, judged, depth=depth)
     pairs = [(query_id, doc_id) for query_id, documents in found.pairs.items() for doc_id in documents]
     if judged is not None:
         known = {(query_id, doc_id) for query_id, doc_id, _ in judged}
@@ -382,16 +360,13 @@ def agreement(
 
     Example: ringtrue golden agreement rater-a.qrels rater-b.qrels --check
     """
-    from ringtrue.measures import as_qrels
-    from ringtrue.stats import cohen_kappa, krippendorff_alpha
-
     if len(raters) < 2:
         raise InputError(f"agreement needs two raters, but only '{raters[0]}' is given; name one judgments file per rater")
-    grades = [{(q, d): grade for q, d, grade in as_qrels(judgments_in(path))} for path in raters]
+    grades = [{(q, d): grade for q, d, grade in lib.measures.as_qrels(judgments_in(path))} for path in raters]
     pairs = list(dict.fromkeys(pair for rater in grades for pair in rater))
     table = [[rater.get(pair) for pair in pairs] for rater in grades]
-    found = [cohen_kappa(*table), cohen_kappa(*table, weights="quadratic")] if len(raters) == 2 else []
-    found += [krippendorff_alpha(table), krippendorff_alpha(table, level="ordinal")]
+    found = [lib.stats.cohen_kappa(*table), lib.stats.cohen_kappa(*table, weights="quadratic")] if len(raters) == 2 else []
+    found += [lib.stats.krippendorff_alpha(table), lib.stats.krippendorff_alpha(table, level="ordinal")]
     by_pair = zip(pairs, zip(*table, strict=True), strict=True)
     disputed = [(query_id, doc_id, said) for (query_id, doc_id), said in by_pair if len(set(said) - {None}) > 1]
     if json:

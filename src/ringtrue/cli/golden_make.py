@@ -6,22 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import Overwrite, StoreOptions
 from ringtrue.config import cache_folder
 from ringtrue.errors import REGRESSION, CannotDecide, InputError, nearest
 from ringtrue.traffic import marked
-
-if TYPE_CHECKING:
-    from ringtrue.golden import Proposal, Refreshed, Row, Rule
-    from ringtrue.records import Document, GoldenSet
-    from ringtrue.retrieve import Retriever
-    from ringtrue.review.refresh import Situation
-    from ringtrue.store import Store
 
 Method = Annotated[
     str,
@@ -69,9 +62,7 @@ def bootstrap_command(
     Example: ringtrue golden bootstrap hotel --from generated --out made.json
     Example: ringtrue golden bootstrap docs/ --from queries --queries searches.csv --out candidates.json
     """
-    from ringtrue.golden import load
     from ringtrue.golden.bootstrap import CONFIRM
-    from ringtrue.records import GoldenSet
 
     if method not in METHODS:
         raise InputError(f"--from {method!r} is no way to make a set; write {nearest(method, METHODS)}")
@@ -81,13 +72,15 @@ def bootstrap_command(
         if value is not None and method != needed:
             raise InputError(f"{option} belongs to --from {needed}; write that, or leave {option} out")
     documents = _documents(source)
-    there = load(out) if out.exists() else None
+    there = lib.golden.load(out) if out.exists() else None
     form = _format_for(out, to)
     today = datetime.now(UTC).date().isoformat()
     if method == "names":
         _bootstrap_names(documents, there, out, form, today=today, json=options.json)
         return
-    base = there or GoldenSet(out.stem, "0.1.0", (), (), documents, description=CONFIRM, created_at=today, profile="test-set")
+    base = there or lib.records.GoldenSet(
+        out.stem, "0.1.0", (), (), documents, description=CONFIRM, created_at=today, profile="test-set"
+    )
     if method == "generated":
         rows, facts, notes = _generated(documents, base, llm=llm, count=count)
     elif method == "queries":
@@ -106,20 +99,18 @@ def _format_for(out: Path, said: str | None) -> str | None:
     return detect(out)[0] if out.exists() else "gold-jsonl"
 
 
-def _keep(golden: GoldenSet, out: Path, form: str | None) -> list[str]:
+def _keep(golden: lib.records.GoldenSet, out: Path, form: str | None) -> list[str]:
     """Write the set and return what is to be said of it: what its format cannot hold, and how to confirm judgments."""
-    from ringtrue.golden import save
     from ringtrue.golden.bootstrap import CONFIRM
 
-    lost = save(golden, out, format=form, overwrite=True)
+    lost = lib.golden.save(golden, out, format=form, overwrite=True)
     notes = [f"{out} cannot hold {'; '.join(lost)}; to keep it, write a .json file or, with --format, a folder"] * bool(lost)
     return notes + [CONFIRM] * bool(golden.judgments and golden.provisional)
 
 
-def _listed(queries: Path | None, out: Path) -> tuple[Sequence[Row], dict[str, Any], list[str]]:
+def _listed(queries: Path | None, out: Path) -> tuple[Sequence[lib.golden.Row], dict[str, Any], list[str]]:
     """Return the queries of a list as rows without judgments, and what to do about that."""
     from ringtrue.formats.queries import read_query_list
-    from ringtrue.golden import Row
 
     if queries is None:
         raise InputError("--from queries needs a list of queries; add --queries FILE")
@@ -127,7 +118,7 @@ def _listed(queries: Path | None, out: Path) -> tuple[Sequence[Row], dict[str, A
     counts: dict[str, int] = {}
     for one in found:
         counts[one.text] = counts.get(one.text, 0) + one.count
-    rows = [Row(text, {}, {"count": count} if count > 1 else {}) for text, count in counts.items()]
+    rows = [lib.golden.Row(text, {}, {"count": count} if count > 1 else {}) for text, count in counts.items()]
     notes = [f"ignored columns: {', '.join(unused)}"] * bool(unused)
     notes.append(
         f"these queries have no judgments yet; have people judge what your search finds: ringtrue search --queries {out} "
@@ -136,13 +127,11 @@ def _listed(queries: Path | None, out: Path) -> tuple[Sequence[Row], dict[str, A
     return rows, {"listed": sum(counts.values())}, notes
 
 
-def _documents(source: str) -> tuple[Document, ...]:
+def _documents(source: str) -> tuple[lib.records.Document, ...]:
     """Return the documents of a golden set, or of files as ``ringtrue ingest`` reads them; raises InputError for none."""
-    from ringtrue.golden import holds_golden_set, load, shipped
-
     place = Path(source)
-    if source in shipped() or not place.exists() or holds_golden_set(place):
-        documents = load(source).documents
+    if source in lib.golden.shipped() or not place.exists() or lib.golden.holds_golden_set(place):
+        documents = lib.golden.load(source).documents
         if not documents:
             raise InputError(f"{source}: the set has no documents to make queries from; name one that has, or a corpus")
         return documents
@@ -160,11 +149,15 @@ def _documents(source: str) -> tuple[Document, ...]:
 
 
 def _bootstrap_names(
-    documents: Sequence[Document], existing: GoldenSet | None, out: Path, form: str | None, *, today: str, json: bool
+    documents: Sequence[lib.records.Document],
+    existing: lib.records.GoldenSet | None,
+    out: Path,
+    form: str | None,
+    *,
+    today: str,
+    json: bool,
 ) -> None:
-    from ringtrue.golden import known_item
-
-    made = known_item(documents, existing=existing, created_at=today)
+    made = lib.golden.known_item(documents, existing=existing, created_at=today)
     notes = _keep(made.golden, out, form)
     show.end_if_json(
         json, {"written": out, "queries": made.written, "kept": made.kept, "unnamed": made.unnamed, "shared": made.shared}
@@ -179,17 +172,13 @@ def _bootstrap_names(
 
 
 def _generated(
-    documents: Sequence[Document], base: GoldenSet, *, llm: str | None, count: int
-) -> tuple[Sequence[Row], dict[str, Any], list[str]]:
+    documents: Sequence[lib.records.Document], base: lib.records.GoldenSet, *, llm: str | None, count: int
+) -> tuple[Sequence[lib.golden.Row], dict[str, Any], list[str]]:
     """Return the rows of generated queries, what is to be known of them, and what went wrong."""
-    from ringtrue.golden import Generator, OfflineGenerator, generate
-
-    generator: Generator = OfflineGenerator(documents)
+    generator: lib.golden.Generator = lib.golden.OfflineGenerator(documents)
     if llm is not None:
-        from ringtrue.review.query_generator import LlmGenerator
-
-        generator = LlmGenerator(llm)
-    made = generate(documents, generator, count=count)
+        generator = lib.review.LlmGenerator(llm)
+    made = lib.golden.generate(documents, generator, count=count)
     facts = {
         "generator": made.generator,
         "overlap": {"mean": made.mean_overlap, "largest": made.largest_overlap, "limit": made.limit},
@@ -206,9 +195,10 @@ def _generated(
     return made.rows(base.scale[1]), facts, notes
 
 
-def _from_store(method: str, citations: Path | None, options: StoreOptions) -> tuple[Sequence[Row], dict[str, Any], list[str]]:
+def _from_store(
+    method: str, citations: Path | None, options: StoreOptions
+) -> tuple[Sequence[lib.golden.Row], dict[str, Any], list[str]]:
     """Return the rows that logged searches make with citations or feedback, what is known of them, and what is missing."""
-    from ringtrue.golden import cited, read_citations
     from ringtrue.review import from_log as harvest
 
     with options.existing_with_data() as opened:
@@ -218,8 +208,12 @@ def _from_store(method: str, citations: Path | None, options: StoreOptions) -> t
             facts: dict[str, Any] = {"signals": implied.judgments, **left}
             notes = [f"{value} signals left out: {name.replace('_', ' ')}" for name, value in left.items() if value]
             return implied.rows, facts, notes
-        told = read_citations(citations) if citations is not None else harvest.citations(opened, project=options.project)
-        found = cited(harvest.searches(opened, project=options.project), told, screen=harvest.screen())
+        told = (
+            lib.golden.read_citations(citations)
+            if citations is not None
+            else harvest.citations(opened, project=options.project)
+        )
+        found = lib.golden.cited(harvest.searches(opened, project=options.project), told, screen=harvest.screen())
     facts = {"citations": len(told), "searches": found.searches, "unseen": found.unseen, "screened": found.screened}
     notes = [f"{len(found.unseen)} cited documents were shown by no search before: {', '.join(found.unseen[:5])}"] * bool(
         found.unseen
@@ -228,9 +222,9 @@ def _from_store(method: str, citations: Path | None, options: StoreOptions) -> t
 
 
 def _bootstrap_rows(
-    documents: Sequence[Document],
-    base: GoldenSet,
-    rows: Sequence[Row],
+    documents: Sequence[lib.records.Document],
+    base: lib.records.GoldenSet,
+    rows: Sequence[lib.golden.Row],
     method: str,
     to: tuple[Path, str | None],
     *,
@@ -238,8 +232,6 @@ def _bootstrap_rows(
     notes: list[str],
     json: bool,
 ) -> None:
-    from ringtrue.golden import rewrite
-
     out, form = to
     source, prefix = METHODS[method]
     known = {document.doc_id for document in (*base.documents, *documents)}
@@ -247,7 +239,7 @@ def _bootstrap_rows(
     here = [replace(row, grades={doc: grade for doc, grade in row.grades.items() if doc in known}) for row in rows]
     strange = sum(len(row.grades) for row in rows) - sum(len(row.grades) for row in here)
     kept = [row for row in here if row.grades or method == "queries"]
-    made = rewrite(base, kept, source=source, prefix=prefix, documents=documents)
+    made = lib.golden.rewrite(base, kept, source=source, prefix=prefix, documents=documents)
     if not made.golden.queries:
         raise CannotDecide(f"nothing to make queries from was found ({method}); {out} is not written")
     notes += _keep(made.golden, out, form)
@@ -298,12 +290,11 @@ def refresh_command(
     Example: ringtrue golden refresh hotel --out golden-dataset-v2.0.0.json
     Example: ringtrue golden refresh hotel --first --retriever hybrid
     """
-    from ringtrue.golden import load, require_version
     from ringtrue.review import refresh as steps
 
-    golden = load(source)
+    golden, by = lib.golden.load(source), cast("lib.golden.Rule", rule)
     if out is not None:
-        require_version(out)
+        lib.golden.require_version(out)
     now = datetime.now(UTC)
     with options.existing() as opened:
         if out is None:
@@ -330,42 +321,48 @@ def refresh_command(
         if proposal is None:
             raise CannotDecide(f"no refresh of '{base.id}' {base.version} was proposed; run the command without --out first")
         made = steps.finish(
-            opened, proposal, base, minimum=minimum, rule=cast("Rule", rule), adjudicator=adjudicator, project=options.project
+            opened,
+            proposal,
+            base,
+            minimum=minimum,
+            rule=by,
+            adjudicator=adjudicator,
+            project=options.project,
         )
         lost: Sequence[str] = ()
         if made.golden is not None:
             lost = _save(made.golden, out, overwrite=overwrite)
             # Marked only now: after a crash the same pairs make the same version again.
             steps.released(
-                opened, proposal, base, made.golden, now=now, who=who, rule=cast("Rule", rule), adjudicator=adjudicator,
-                project=options.project,
-            )  # fmt: skip
+                opened, proposal, base, made.golden, now=now, who=who, rule=by, adjudicator=adjudicator, project=options.project
+            )
     _show_finished(made, proposal, out, lost, minimum=minimum, json=options.json)
 
 
-def _save(golden: GoldenSet, out: Path, *, overwrite: bool) -> Sequence[str]:
+def _save(golden: lib.records.GoldenSet, out: Path, *, overwrite: bool) -> Sequence[str]:
     """Write a version; a file that holds this very version already may be written again, so that a re-run is no error."""
-    from ringtrue.golden import content_hash, load, save, version_name
-
     if out.exists() and not overwrite:
-        there = load(out)
-        overwrite = (version_name(there), content_hash(there)) == (version_name(golden), content_hash(golden))
-    return save(golden, out, overwrite=overwrite)
+        there = lib.golden.load(out)
+        overwrite = (lib.golden.version_name(there), lib.golden.content_hash(there)) == (
+            lib.golden.version_name(golden),
+            lib.golden.content_hash(golden),
+        )
+    return lib.golden.save(golden, out, overwrite=overwrite)
 
 
-def _give_texts(store: Store, found: Situation, retriever: Retriever | None, project: str) -> int:
+def _give_texts(
+    store: lib.store.Store, found: lib.review.Situation, retriever: lib.retrieve.Retriever | None, project: str
+) -> int:
     """Give queued pairs the texts that the search answered; return how many pairs of the proposal still have none."""
-    from ringtrue.review.queue import ReviewQueue
-    from ringtrue.run import answered_passages
 
-    queue = ReviewQueue(store, project=project)
+    queue = lib.review.ReviewQueue(store, project=project)
     if retriever is not None:
-        queue.fill(answered_passages(retriever))
+        queue.fill(lib.run.answered_passages(retriever))
     new = {query.query_id for query in found.proposal.new}
     return sum(not item.text for item in queue.items() if item.query_id in new)
 
 
-def _show_situation(found: Situation, name: str, *, weeks: int, silent: int, json: bool) -> None:
+def _show_situation(found: lib.review.Situation, name: str, *, weeks: int, silent: int, json: bool) -> None:
     proposal, progress, asked, share = found.proposal, found.progress, found.asked, found.coverage
     show.end_if_json(
         json,
@@ -403,22 +400,22 @@ def _show_situation(found: Situation, name: str, *, weeks: int, silent: int, jso
         show.note(f"{silent} pairs have no text to judge by; give it: ringtrue review texts FILE")
 
 
-def _searched(golden: GoldenSet, retriever: str) -> Retriever:
+def _searched(golden: lib.records.GoldenSet, retriever: str) -> lib.retrieve.Retriever:
     """Return what asks a question again, over the documents of the set or a connected system."""
-    from ringtrue.retrieve import build, names_documents
-    from ringtrue.run import corpus_of
+    return lib.retrieve.build(
+        retriever, lib.run.corpus_of(golden, cache_folder() / "corpora") if lib.retrieve.names_documents(retriever) else None
+    )
 
-    return build(retriever, corpus_of(golden, cache_folder() / "corpora") if names_documents(retriever) else None)
 
-
-def _show_finished(made: Refreshed, proposal: Proposal, out: Path, lost: Sequence[str], *, minimum: float, json: bool) -> None:
+def _show_finished(
+    made: lib.golden.Refreshed, proposal: lib.golden.Proposal, out: Path, lost: Sequence[str], *, minimum: float, json: bool
+) -> None:
     """Show what became of a refresh; exits 1 if it was refused."""
     from ringtrue.cli.review import print_disputes
-    from ringtrue.golden import version_name
     from ringtrue.review.queue import disputed
 
     differing = disputed(made.disputes, {query.query_id: query.text for query in proposal.new})
-    version = None if made.golden is None else version_name(made.golden)
+    version = None if made.golden is None else lib.golden.version_name(made.golden)
     if json:
         show.as_json(
             {

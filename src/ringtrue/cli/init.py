@@ -7,21 +7,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import Overwrite
 from ringtrue.cli.search import DEFAULT_FOLDER
 from ringtrue.config import load_config, with_port
 from ringtrue.errors import AccessDenied, InputError, RingtrueError
 from ringtrue.extras import installed_source
-
-if TYPE_CHECKING:
-    from ringtrue.ci import Start
-    from ringtrue.records import Document
 
 BM25 = "bm25"
 
@@ -47,9 +43,7 @@ def init_command(
     Example: ringtrue init --yes --ci both --dir my-search
     Example: ringtrue init --yes --search http --where http://localhost:8000/search --serve 'python app.py {port}'
     """
-    from ringtrue.ci import SAMPLE, Start, complete, connection_in, starter, write_new
-
-    said = Start()
+    said = lib.ci.Start()
     if not (yes or json):
         said = _asked(said, search=search, where=where, name=name, serve=serve, question=question, ci=ci)
     given = {"search": search, "where": where, "name": name, "serve": serve, "question": question, "forges": ci}
@@ -59,15 +53,17 @@ def init_command(
     with chdir(folder):  # documents are called by their paths from here, today and in CI
         documents = _documents_at(start)
         function = _function_at(start)
-        samples = f"sample-{SAMPLE}" if Path(SAMPLE).exists() else SAMPLE  # never among documents of the user's own
+        samples = (
+            f"sample-{lib.ci.SAMPLE}" if Path(lib.ci.SAMPLE).exists() else lib.ci.SAMPLE
+        )  # never among documents of the user's own
         probed = _probed(start) if start.search == "http" else ""
         source = installed_source()
-        texts = starter(
+        texts = lib.ci.starter(
             start, documents, function=function, samples=samples, source="" if source.local else source.where, connection=probed
         )
-        block = connection_in(texts["ringtrue.toml"]) if probed and not isinstance(probed, str) else ""
-        completed = bool(block) and not overwrite and complete(Path("ringtrue.toml"), block)
-        done = write_new(texts, Path(), overwrite=overwrite)
+        block = lib.ci.connection_in(texts["ringtrue.toml"]) if probed and not isinstance(probed, str) else ""
+        completed = bool(block) and not overwrite and lib.ci.complete(Path("ringtrue.toml"), block)
+        done = lib.ci.write_new(texts, Path(), overwrite=overwrite)
         missing = _missing_lines(done.left)
         block = block if "ringtrue.toml" in done.left and block.strip() not in Path("ringtrue.toml").read_text("utf-8") else ""
         indexed = _ingest(start) if start.search == "documents" else 0
@@ -113,7 +109,7 @@ def _missing_lines(left: Sequence[str]) -> list[str]:
     return notes
 
 
-def _probed(start: Start) -> Mapping[str, Any] | str:
+def _probed(start: lib.ci.Start) -> Mapping[str, Any] | str:
     """Return the settings that an HTTP endpoint answers, or why none were found; says what it is."""
     from ringtrue.retrieve.connectors.probe import probe
 
@@ -135,19 +131,17 @@ def _probed(start: Start) -> Mapping[str, Any] | str:
     return found.settings
 
 
-def _access(start: Start) -> dict[str, Any]:
+def _access(start: lib.ci.Start) -> dict[str, Any]:
     """Return the credentials with which ringtrue.toml in this folder asks the host of a start."""
-    from ringtrue.ci import ACCESS
-
     config = load_config()
     settings = config.connections.get("search", {}) if config.file and config.file.parent == Path.cwd() else {}
     if urlsplit(str(settings.get("url"))).hostname != urlsplit(start.place).hostname:
         return {}
-    return {name: settings[name] for name in ACCESS if name in settings}
+    return {name: settings[name] for name in lib.ci.ACCESS if name in settings}
 
 
 def _asked(
-    start: Start,
+    start: lib.ci.Start,
     *,
     search: str | None,
     where: str | None,
@@ -155,11 +149,10 @@ def _asked(
     serve: str | None,
     question: str | None,
     ci: str | None,
-) -> Start:
+) -> lib.ci.Start:
     """Return the answers to the questions whose answers are not given; raises InputError if nobody answers."""
-    from ringtrue.ci import FORGES, PLACES
 
-    def ask(given: str | None, field: str, words: str, default: str | None) -> Start:
+    def ask(given: str | None, field: str, words: str, default: str | None) -> lib.ci.Start:
         while given is None:
             answer: dict[str, Any] = {field: str(typer.prompt(words, default=default, err=True)).strip()}
             try:
@@ -169,7 +162,7 @@ def _asked(
         said: dict[str, Any] = {field: given}
         return replace(start, **said)
 
-    kinds = f"What do you search: documents in a folder, or a system ({', '.join(PLACES)})?"
+    kinds = f"What do you search: documents in a folder, or a system ({', '.join(lib.ci.PLACES)})?"
     try:
         start = ask(search, "search", kinds, start.search)
         start = ask(where, "where", "Where is it (folder, address, function)?", start.place)
@@ -178,7 +171,7 @@ def _asked(
                 start = ask(question, "question", "Which query has results, to detect the settings?", None)
             start = ask(serve, "serve", "Which command starts it, with {port} for its port (empty: CI does not start it)?", "")
         start = ask(name, "name", "What shall the golden set be called?", start.name)
-        start = ask(ci, "forges", f"CI files ({', '.join(FORGES)})?", start.forges)
+        start = ask(ci, "forges", f"CI files ({', '.join(lib.ci.FORGES)})?", start.forges)
     except typer.Abort:
         raise InputError(
             "the questions were not answered; run with --yes, or give --search, --where, --question, --serve, --name and --ci"
@@ -186,7 +179,7 @@ def _asked(
     return start
 
 
-def _documents_at(start: Start) -> list[Document] | None:
+def _documents_at(start: lib.ci.Start) -> list[lib.records.Document] | None:
     """Return the user's own documents; None if the folder does not exist or is empty, so that samples are needed."""
     from ringtrue.retrieve.sources import read_documents
 
@@ -198,7 +191,7 @@ def _documents_at(start: Start) -> list[Document] | None:
     return list(read_documents(place))
 
 
-def _function_at(start: Start) -> Literal["missing", "here", "installed"]:
+def _function_at(start: lib.ci.Start) -> Literal["missing", "here", "installed"]:
     """Return whether the Python function that is to be measured is there; its module is looked for, and not run."""
     import sys
     from importlib.machinery import PathFinder
@@ -216,20 +209,21 @@ def _function_at(start: Start) -> Literal["missing", "here", "installed"]:
     return "missing" if Path(top).is_dir() or PathFinder.find_spec(top, sys.path) is None else "installed"
 
 
-def _ingest(start: Start) -> int:
+def _ingest(start: lib.ci.Start) -> int:
     """Index the documents as ``ringtrue ingest`` does, and return how many there are."""
-    from ringtrue.retrieve import Collection, build, indexes_of
     from ringtrue.retrieve.sources import read_documents
 
-    collection = Collection.create(DEFAULT_FOLDER)
+    collection = lib.retrieve.Collection.create(DEFAULT_FOLDER)
     with collection.writing():
         collection.ingest(read_documents(Path(start.place)))  # what was indexed here before stays
-        for index in indexes_of(build(BM25, collection)):
+        for index in lib.retrieve.indexes_of(lib.retrieve.build(BM25, collection)):
             index.ready()
     return len(collection)
 
 
-def _say_what_it_is(start: Start, documents: list[Document] | None, indexed: int, *, function: str, samples: str) -> None:
+def _say_what_it_is(
+    start: lib.ci.Start, documents: list[lib.records.Document] | None, indexed: int, *, function: str, samples: str
+) -> None:
     if start.search == "python" and function == "missing":
         show.note(f"{start.module}, {samples}/ and {start.golden} are samples; put your own search and queries in their place")
     elif start.search != "documents":
@@ -243,13 +237,11 @@ def _say_what_it_is(start: Start, documents: list[Document] | None, indexed: int
         )
 
 
-def _next(start: Start, function: str) -> list[str]:
+def _next(start: lib.ci.Start, function: str) -> list[str]:
     """Return the next commands; each works as it stands if everything that is searched is there."""
-    from ringtrue.ci import ingest_command, try_command
-
     judge = ["ringtrue eval", "ringtrue baseline update", "ringtrue gate"]  # without a baseline, CI cannot decide
     if start.search == "documents":
-        return [ingest_command(start), *judge]  # again after every change of a document, or the old ones are searched
+        return [lib.ci.ingest_command(start), *judge]  # again after every change of a document, or the old ones are searched
     if start.search == "python" and function == "missing":
         return judge
-    return [try_command(start), f"ringtrue golden validate {start.golden}", *judge]
+    return [lib.ci.try_command(start), f"ringtrue golden validate {start.golden}", *judge]

@@ -15,8 +15,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from ringtrue.config import PROJECT_VARIABLE, project
 
-_EXAMPLES = re.compile(r"\n\n(?=Example:.*\nExample:)")
-"""Before several examples; a line ``\\b`` there keeps the parser from joining them to one paragraph."""
+_EXAMPLES = re.compile(r"\n\n(?=Example:)")
+"""Before examples; a line ``\\b`` there keeps the parser from breaking them as if they were prose."""
 
 
 class Commands(Mapping[str, Any]):

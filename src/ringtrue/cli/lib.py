@@ -1,18 +1,77 @@
-"""The library as commands see it: each room is imported when a command first uses it, because most commands need few of them.
+"""The library as commands see it: a room is imported when a command first asks for it, so that ``ringtrue --help`` needs none.
 
-``lib.golden.load(…)`` is ``ringtrue.golden.load(…)``; ``ringtrue --help`` imports none of them.
+``lib.golden.load(…)`` is ``ringtrue.golden.load(…)``.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import ringtrue.review.queue
-    import ringtrue.memory.hook.files
+    from ringtrue import (
+        answers as answers,
+    )
+    from ringtrue import (
+        ci as ci,
+    )
+    from ringtrue import (
+        experiment as experiment,
+    )
+    from ringtrue import (
+        feedback as feedback,
+    )
+    from ringtrue import (
+        formats as formats,
+    )
     from ringtrue import (
         golden as golden,
-        memory as memory,
+    )
+    from ringtrue import (
+        log as log,
+    )
+    from ringtrue import (
+        measures as measures,
+    )
+    from ringtrue import (
+        records as records,
+    )
+    from ringtrue import (
+        report as report,
+    )
+    from ringtrue import (
+        retrieve as retrieve,
+    )
+    from ringtrue import (
         review as review,
     )
+    from ringtrue import (
+        rollout as rollout,
+    )
+    from ringtrue import (
+        run as run,
+    )
+    from ringtrue import (
+        service as service,
+    )
+    from ringtrue import (
+        spec as spec,
+    )
+    from ringtrue import (
+        stats as stats,
+    )
+    from ringtrue import (
+        store as store,
+    )
+    from ringtrue import (
+        testing as testing,
+    )
+    from ringtrue import (
+        verdict as verdict,
+    )
+else:
+    from importlib import import_module
+
+    def __getattr__(name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return import_module(f"ringtrue.{name}")

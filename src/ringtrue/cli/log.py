@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import AGO, UNITS, Json, Since, StoreOptions, StoreUrl, Until, columns_of, command_group, moment
 from ringtrue.errors import InputError, nearest
 from ringtrue.traffic import KINDS, kind_of
 
 if TYPE_CHECKING:
-    from ringtrue.answers import EventType
-    from ringtrue.log import Figures
-    from ringtrue.store import LoggedQuery, Store
     from ringtrue.traffic import Traffic
 
 app = command_group("Show, import, export and prune logged searches.")
@@ -85,16 +82,14 @@ def stats(
     Example: ringtrue log stats --since 24h
     Example: ringtrue log stats --since 2026-03-01 --until 2026-04-01 --json
     """
-    from ringtrue.log import living, log_figures, log_folder, losses, queries_of
-
     start, end = _window(since, until)
     with options.existing_with_data() as opened:
-        rows = queries_of(opened, project=options.project, since=start, until=end, tool=tool, traffic=_traffic(traffic))
-        found = log_figures(rows)
+        rows = lib.log.queries_of(opened, project=options.project, since=start, until=end, tool=tool, traffic=_traffic(traffic))
+        found = lib.log.log_figures(rows)
         ever = opened.count_queries(project=options.project, tool=tool, traffic=_traffic(traffic))
-        missing = losses(opened, project=options.project, since=start)
-        folder = log_folder(opened)
-    now, ended = living(folder) if folder is not None else ([], [])
+        missing = lib.log.losses(opened, project=options.project, since=start)
+        folder = lib.log.log_folder(opened)
+    now, ended = lib.log.living(folder) if folder is not None else ([], [])
     waiting, unsettled = (sum(counts.waiting for counts in some) for some in (now, ended))
     unreported = sum(sum(counts.untold.values()) for counts in now)
     show.end_if_json(options.json, {
@@ -152,16 +147,14 @@ def import_command(
     Example: ringtrue log import ubi_queries.jsonl ubi_events.jsonl --action sample_order=selection
     Example: ringtrue log import top-searches.csv --columns query=term,count=hits
     """
-    from ringtrue.log import ACTIONS, SOURCES, Redactor, import_files
-
-    if source not in SOURCES:
-        raise InputError(f"there is no kind of log '{source}'; did you mean {nearest(source, SOURCES)}?")
-    actions = {**ACTIONS, **dict(map(_action, action or ()))}
+    if source not in lib.log.SOURCES:
+        raise InputError(f"there is no kind of log '{source}'; did you mean {nearest(source, lib.log.SOURCES)}?")
+    actions = {**lib.log.ACTIONS, **dict(map(_action, action or ()))}
     with options.open() as opened:
-        found = import_files(
+        found = lib.log.import_files(
             opened,
             files,
-            cleaner=Redactor(kinds=()) if raw else Redactor(),
+            cleaner=lib.log.Redactor(kinds=()) if raw else lib.log.Redactor(),
             project=options.project,
             source=source,
             actions=actions,
@@ -190,17 +183,17 @@ def export(
     Example: ringtrue log export searches.jsonl --since 30d
     Example: ringtrue log export feedback.parquet --what feedback
     """
-    from ringtrue.log import export_rows, queries_of
-
     if what not in ("queries", "feedback"):
         raise InputError(f"cannot export '{what}'; did you mean {nearest(what, ['queries', 'feedback'])}?")
     start, end = _window(since, until)
     with options.existing() as opened:
         if what == "queries":
-            rows = queries_of(opened, project=options.project, since=start, until=end, tool=tool, traffic=_traffic(traffic))
-            count = export_rows(rows, file)
+            rows = lib.log.queries_of(
+                opened, project=options.project, since=start, until=end, tool=tool, traffic=_traffic(traffic)
+            )
+            count = lib.log.export_rows(rows, file)
         else:
-            count = export_rows(opened.feedback(project=options.project, since=start, until=end), file)
+            count = lib.log.export_rows(opened.feedback(project=options.project, since=start, until=end), file)
     show.end_if_json(options.json, {"file": file, "rows": count})
     print(f"{count:,} rows written to {file}")
 
@@ -216,7 +209,7 @@ def prune(
 
     Example: ringtrue log prune --dry-run
     """
-    from ringtrue.cli.store import prune as prune_store  # another command's module; only this command needs it
+    from ringtrue.cli.store import prune as prune_store
 
     prune_store(store=store, archive=archive, dry_run=dry_run, forget=None, json=json)
 
@@ -230,7 +223,7 @@ def _traffic(text: str) -> Traffic | Literal["all"]:
         raise InputError(f"--traffic {text!r:.40} is unknown; did you mean {nearest(text, [*KINDS, 'all'])}?") from None
 
 
-def _following(store: Store, found: list[LoggedQuery], **chosen: Any) -> Iterator[LoggedQuery]:
+def _following(store: lib.store.Store, found: list[lib.store.LoggedQuery], **chosen: Any) -> Iterator[lib.store.LoggedQuery]:
     """Yield the searches found, and new ones as they are written, until interrupted."""
     yield from found
     seen = {row.query_id: row.created_at for row in found}
@@ -244,7 +237,7 @@ def _following(store: Store, found: list[LoggedQuery], **chosen: Any) -> Iterato
         seen = {query_id: at for query_id, at in seen.items() if at >= since[:19]}
 
 
-def _print(rows: list[LoggedQuery], *, header: bool = True) -> None:
+def _print(rows: list[lib.store.LoggedQuery], *, header: bool = True) -> None:
     cells = [
         [
             row.created_at[:19].replace("T", " "),
@@ -264,13 +257,11 @@ def _print(rows: list[LoggedQuery], *, header: bool = True) -> None:
             print("  ".join(line), flush=True)
 
 
-def _json_line(row: LoggedQuery) -> None:
-    from ringtrue.log import line_of
-
-    print(line_of(row), flush=True)
+def _json_line(row: lib.store.LoggedQuery) -> None:
+    print(lib.log.line_of(row), flush=True)
 
 
-def _cells(part: Figures) -> list[str]:
+def _cells(part: lib.log.Figures) -> list[str]:
     latency = [show.number(part.latency_ms.get(name), 1) for name in ("p50", "p95", "p99")]
     rates = [show.percent(part.zero_result_rate), show.percent(part.degraded_rate)]
     return [f"{part.searches:,}", f"{part.sessions:,}", f"{part.errors:,}", *rates, *latency, show.number(part.proxy, 3)]
@@ -290,11 +281,9 @@ def _window(since: str | None, until: str | None) -> tuple[str | None, str | Non
     return moment(since, now), moment(until, now)
 
 
-def _action(text: str) -> tuple[str, EventType]:
-    from ringtrue.answers import EventType
-
+def _action(text: str) -> tuple[str, lib.answers.EventType]:
     name, _, kind = text.partition("=")
-    legal: tuple[Any, ...] = get_args(EventType)
+    legal: tuple[Any, ...] = get_args(lib.answers.EventType)
     if not name or kind not in legal:
         raise InputError(f"--action {text!r} says nothing; write ACTION=KIND, the kind one of {', '.join(legal)}")
     return name, kind  # type: ignore[return-value]

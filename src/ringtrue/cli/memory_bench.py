@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.memory import Root, found_root
 from ringtrue.cli.options import Json
 from ringtrue.errors import InputError, nearest
@@ -39,7 +39,6 @@ def bench_command(
     Example: ringtrue memory bench
     Example: ringtrue memory bench --golden my-questions.jsonl --strategy fts5_bm25
     """
-    from ringtrue.golden import load
     from ringtrue.memory.bench import ARMS, OF_MEMORY, SETS, bench, over_folder
 
     known = sorted({arm.strategy for arm in ARMS})
@@ -47,7 +46,7 @@ def bench_command(
         if name not in known:
             raise InputError(f"there is no strategy '{name}'; did you mean {nearest(name, known)}?")
     arms = [arm for arm in ARMS if not strategy or arm.strategy in strategy]
-    sets = [load(name) for name in golden or SETS]
+    sets = [lib.golden.load(name) for name in golden or SETS]
     sets = [one if one.documents else over_folder(one, found_root(root)) for one in sets]
     rows = [row for one in sets for row in bench(one, arms)]
     show.end_if_json(json, {

@@ -63,7 +63,7 @@ def doctor_command(
 def _print(found: Checkup, limit: int | None) -> None:
     print(f"{printable(found.root)}: {found.memories} memories, {found.active} active; compared by {found.compared_by}")
     figures = found.health
-    rows = [
+    rows: list[list[object]] = [
         ["prompts", figures.prompts, f"in {figures.days:g} days; {figures.empty} empty, {figures.skipped} skipped"],
         ["injected", figures.injected, f"prompts, with {figures.injections} pointers in all"],
         ["silent", show.percent(figures.silent_rate, 0), "of the prompts that were looked up"],

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.memory import Root, found_root
 from ringtrue.cli.options import StoreOptions, moment
 
@@ -35,13 +35,14 @@ def sync_command(
     Example: ringtrue memory sync --since 7d --project shop --json
     """
     from ringtrue.feedback.derive import variant_of
-    from ringtrue.log import Redactor
     from ringtrue.memory.signals import bring_journal, figures
 
     folder = found_root(root)
     start = datetime.fromisoformat(str(moment(since, datetime.now(UTC)))).timestamp()
     with options.open() as opened:
-        brought = bring_journal(folder, opened, project=options.project, since=start, cleaner=Redactor(hash_only=hash_only))
+        brought = bring_journal(
+            folder, opened, project=options.project, since=start, cleaner=lib.log.Redactor(hash_only=hash_only)
+        )
         settings = {variant_of(row) for row in opened.queries(project=options.project, since=moment(since, datetime.now(UTC)))}
     found = figures(folder, since=start)
     show.end_if_json(

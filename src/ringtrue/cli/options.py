@@ -10,15 +10,12 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.errors import InputError, MissingInput
-
-if TYPE_CHECKING:
-    from ringtrue.store import Store
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
@@ -53,23 +50,21 @@ class StoreOptions:
     project: Project = "default"
     json: Json = False
 
-    def open(self) -> Store:
+    def open(self) -> lib.store.Store:
         """Return the open store, created if there is none."""
-        from ringtrue.store import Store
+        return lib.store.Store.open(self.store)
 
-        return Store.open(self.store)
-
-    def existing(self) -> Store:
+    def existing(self) -> lib.store.Store:
         """Return the open store; raises MissingInput if there is none: a command that only reads must not create one."""
         return existing(self.store)
 
-    def existing_with_data(self) -> Store:
+    def existing_with_data(self) -> lib.store.Store:
         """Return the open store as ``existing`` does; if the project has no data there, say which projects have."""
         found = existing(self.store)
         self.tell_elsewhere(found)
         return found
 
-    def tell_elsewhere(self, found: Store) -> None:
+    def tell_elsewhere(self, found: lib.store.Store) -> None:
         """Say which projects have data if the chosen one has none."""
         there = found.projects()
         if there and self.project not in there:
@@ -80,23 +75,19 @@ class StoreOptions:
             )
 
 
-def existing(place: str | None) -> Store:
+def existing(place: str | None) -> lib.store.Store:
     """Return an open store; raises MissingInput if there is none."""
-    from ringtrue.store import Store
-
     if not has_store(place):
-        file = Store.place(place).sqlite
+        file = lib.store.Store.place(place).sqlite
         raise MissingInput(
             f"{file}: there is no store yet; `ringtrue eval` or the first logged search makes it. To name another: --store URL"
         )
-    return Store.open(place)
+    return lib.store.Store.open(place)
 
 
 def has_store(place: str | None) -> bool:
     """Return False if the store would be a file that does not exist."""
-    from ringtrue.store import Store
-
-    file = Store.place(place).sqlite
+    file = lib.store.Store.place(place).sqlite
     return file is None or file.exists()
 
 
@@ -106,13 +97,11 @@ def moment(text: str | None, now: datetime) -> str | None:
     >>> moment("12h", datetime(2026, 3, 2, tzinfo=UTC))
     '2026-03-01T12:00:00.000000Z'
     """
-    from ringtrue.store import timestamp
-
     if text is None:
         return None
     ago = AGO.fullmatch(text.strip())
     try:
-        return timestamp(now - timedelta(**{UNITS[ago[2]]: int(ago[1])}) if ago else text)
+        return lib.store.timestamp(now - timedelta(**{UNITS[ago[2]]: int(ago[1])}) if ago else text)
     except OverflowError:
         raise InputError(f"'{text}' ago was before the year 1; write a shorter time, or a date") from None
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.gate import BASELINE
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, nearest
-
-if TYPE_CHECKING:
-    from ringtrue.report import Report
-    from ringtrue.run import Evaluation
 
 REPORTS = Path("reports")
 SUFFIX = {"md": ".md", "html": ".html", "json": ".json", "junit": ".xml", "sarif": ".sarif", "pr": "-pr.md"}
@@ -48,12 +44,10 @@ def report_command(
     Example: ringtrue report runs/today --against runs/before --format html
     Example: ringtrue report runs/today --baseline releases/2.0.json --format md --format junit --out reports/
     """
-    from ringtrue.run import open_run
-
     wanted = _formats(formats, json=json)
     if no_baseline and baseline is not None:
         raise InputError(f"--baseline {baseline} and --no-baseline contradict each other; leave one out")
-    evaluation = open_run(run)
+    evaluation = lib.run.open_run(run)
     baseline = baseline or (None if no_baseline else _usual(evaluation))
     made = _report(evaluation, against, baseline, title, alone=no_baseline)
     writers = _writers(key, baseline)
@@ -65,11 +59,10 @@ def report_command(
     for name, path in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(writers[name](made), encoding="utf-8")
-    from ringtrue.report import headline
 
     word = made.verdict.word if made.verdict else None
     show.end_if_json(
-        json, {"files": files, "verdict": word, "headline": headline(made), "recommendations": made.recommendations}
+        json, {"files": files, "verdict": word, "headline": lib.report.headline(made), "recommendations": made.recommendations}
     )
     for name, path in files.items():
         print(f"{name}: {path}")
@@ -83,52 +76,49 @@ def _formats(given: list[str] | None, *, json: bool) -> list[str]:
     return list(dict.fromkeys(given or (["json"] if json else ["md"])))
 
 
-def _usual(evaluation: Evaluation) -> Path | None:
+def _usual(evaluation: lib.run.Evaluation) -> Path | None:
     """Return the baseline of this folder, as the gate takes it; one of another golden set says nothing about this run."""
-    from ringtrue.verdict import read_baseline
-
     if not BASELINE.is_file():
         return None
-    recorded = read_baseline(BASELINE).golden
+    recorded = lib.verdict.read_baseline(BASELINE).golden
     if recorded.content_hash and recorded.content_hash != evaluation.setup.golden.content_hash:
         show.note(f"{BASELINE} was recorded on another golden set ({recorded.version}) and is left out")
         return None
     return BASELINE
 
 
-def _report(evaluation: Evaluation, against: Path | None, baseline: Path | None, title: str, *, alone: bool) -> Report:
-    from ringtrue.report import report_on
-    from ringtrue.run import open_run
-    from ringtrue.verdict import Policy, read_baseline
-
+def _report(
+    evaluation: lib.run.Evaluation, against: Path | None, baseline: Path | None, title: str, *, alone: bool
+) -> lib.report.Report:
     config = load_config()
     # Without a baseline and without rules of its own a project has nothing to be judged by.
     ruled = baseline is not None or bool(config.gate)
-    policy = Policy.of({**config.gate, **({"require_baseline": False} if alone else {})}, place=config.file or "gate")
-    return report_on(
+    policy = lib.verdict.Policy.of(
+        {**config.gate, **({"require_baseline": False} if alone else {})}, place=config.file or "gate"
+    )
+    return lib.report.report_on(
         evaluation,
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        other=None if against is None else open_run(against),
-        baseline=None if baseline is None else read_baseline(baseline),
+        other=None if against is None else lib.run.open_run(against),
+        baseline=None if baseline is None else lib.verdict.read_baseline(baseline),
         policy=policy if ruled else None,
         title=title,
     )
 
 
-def _writers(key: str, baseline: Path | None) -> dict[str, Callable[[Report], str]]:
-    from ringtrue.report import as_json, html, junit, markdown, pull_request, sarif
+def _writers(key: str, baseline: Path | None) -> dict[str, Callable[[lib.report.Report], str]]:
 
     # A code-scanning page knows files by their place in the repository, which is where the command runs.
     here = Path.cwd()
     inside = baseline is not None and baseline.resolve().is_relative_to(here)
     file = baseline.resolve().relative_to(here).as_posix() if baseline is not None and inside else None
     return {
-        "md": markdown,
-        "html": html,
-        "json": as_json,
-        "junit": junit,
-        "sarif": lambda report: sarif(report, baseline_file=file),
-        "pr": lambda report: pull_request(report, key=key),
+        "md": lib.report.markdown,
+        "html": lib.report.html,
+        "json": lib.report.as_json,
+        "junit": lib.report.junit,
+        "sarif": lambda report: lib.report.sarif(report, baseline_file=file),
+        "pr": lambda report: lib.report.pull_request(report, key=key),
     }
 
 
@@ -143,18 +133,15 @@ def _to_stdout(wanted: list[str], out: Path | None) -> bool:
 
 
 def _paths(wanted: list[str], out: Path | None, made_at: str) -> list[Path]:
-    from ringtrue.report import file_name
-    from ringtrue.run import numbered
-
     if out is None or out.is_dir() or (len(wanted) > 1 and not out.exists()):
-        named = [(out or REPORTS) / file_name(made_at, SUFFIX[name]) for name in wanted]
-        return [next(path for path in numbered(name) if not path.exists()) for name in named]
+        named = [(out or REPORTS) / lib.report.file_name(made_at, SUFFIX[name]) for name in wanted]
+        return [next(path for path in lib.run.numbered(name) if not path.exists()) for name in named]
     if len(wanted) > 1:
         raise InputError(f"--out {out} is a file, but {len(wanted)} formats were asked for; name a folder")
     return [out]
 
 
-def _say(report: Report) -> None:
+def _say(report: lib.report.Report) -> None:
     """Say where the verdict can stop a build, so that nobody takes this command's 0 for a pass."""
     if report.verdict is not None and report.verdict.exit_code:
         code = report.verdict.exit_code

@@ -6,21 +6,15 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import Overwrite, StoreOptions, check_new, command_group, utc_now
 from ringtrue.cli.search import documents_in
 from ringtrue.cli.show import harmless
 from ringtrue.errors import InputError, nearest
-
-if TYPE_CHECKING:
-    from ringtrue.answers import Dispute
-    from ringtrue.golden import Rule
-    from ringtrue.review.queue import ReviewQueue
-    from ringtrue.store import ReviewItem, Store
 
 app = command_group("Have people judge query-document pairs, independently.")
 Reviewer = Annotated[str, typer.Option("--reviewer", "-r", help="Who judges.")]
@@ -34,12 +28,10 @@ GRADES = ("0", "1", "2", "3")
 
 
 @contextmanager
-def opened_queue(options: StoreOptions, *, create: bool = False) -> Iterator[tuple[Store, ReviewQueue]]:
+def opened_queue(options: StoreOptions, *, create: bool = False) -> Iterator[tuple[lib.store.Store, lib.review.ReviewQueue]]:
     """Give the store and the review queue of the project in it; raises MissingInput without a store, unless ``create``."""
-    from ringtrue.review.queue import ReviewQueue
-
     with options.open() if create else options.existing() as opened:
-        yield opened, ReviewQueue(opened, project=options.project)
+        yield opened, lib.review.ReviewQueue(opened, project=options.project)
 
 
 @app.command()
@@ -60,15 +52,11 @@ def add(
     Example: ringtrue review add hotel --run before.run --run after.run --reviewers 2
     Example: ringtrue review add questions.csv --run runs/today --corpus documents.jsonl
     """
-    from ringtrue.formats import read_named_runs
-    from ringtrue.golden import load, worth_judging
-    from ringtrue.review.queue import pairs_of
-
-    golden = load(source)
-    found = worth_judging(golden, read_named_runs(runs), k=k)
+    golden = lib.golden.load(source)
+    found = lib.golden.worth_judging(golden, lib.formats.read_named_runs(runs), k=k)
     passages = {doc_id: one for run in runs for doc_id, one in _passages(run).items()}
     passages |= {} if corpus is None else _passages(corpus, documents=True)
-    items = pairs_of(golden, found[:limit], now=utc_now(), wanted=wanted, project=options.project, passages=passages)
+    items = lib.review.pairs_of(golden, found[:limit], now=utc_now(), wanted=wanted, project=options.project, passages=passages)
     with opened_queue(options, create=True) as (_, queue):
         new = queue.add(items)
         readable = {item.item_key for item in queue.items() if item.text}
@@ -97,11 +85,9 @@ def texts(
 
 def _passages(source: str, *, documents: bool = False) -> dict[str, tuple[str, str]]:
     """Return title and text of documents by id, from a run folder or documents; a plain run has none."""
-    from ringtrue.run import open_run
-
     place = Path(source)
     if place.is_dir() and (place / "run.json").is_file():
-        run = open_run(place)
+        run = lib.run.open_run(place)
         return {doc_id: (run.titles.get(doc_id, ""), text) for doc_id, text in run.texts.items()}
     if not documents:
         return {}
@@ -182,7 +168,7 @@ def read_key() -> str:
     return str(typer.getchar())
 
 
-def _judge_by_keys(queue: ReviewQueue, reviewer: str, *, minutes: float, seed: int, whole: bool) -> None:
+def _judge_by_keys(queue: lib.review.ReviewQueue, reviewer: str, *, minutes: float, seed: int, whole: bool) -> None:
     """Show pair after pair and do what the keys say, until nothing is left or the reviewer ends."""
     passing: set[str] = set()
     done = 0
@@ -278,7 +264,7 @@ def stats(*, adjudicator: Adjudicator = None, options: StoreOptions) -> None:
         print_disputes(standing.disputes, most=20)
 
 
-def print_disputes(found: Sequence[Dispute], *, most: int | None) -> None:
+def print_disputes(found: Sequence[lib.answers.Dispute], *, most: int | None) -> None:
     """Print pairs on which raters differ, at most so many, with the key that ``review judge`` takes."""
     print(f"{len(found)} pairs are judged differently, the widest gaps first:")
     rows = [[one.key, _short(one.query or one.query_id), harmless(one.doc_id), _said(one)] for one in found[:most]]
@@ -373,17 +359,16 @@ def publish(
 
     Example: ringtrue review publish hotel --out golden-dataset-v1.1.0.json --rule majority
     """
-    from ringtrue.golden import load, require_version, save, version_name
     from ringtrue.review.agreement import require
     from ringtrue.review.queue import publish_entry
 
-    require_version(out)
+    lib.golden.require_version(out)
     with opened_queue(options) as (opened, queue):
-        by, now = cast("Rule", rule), utc_now()
-        made = queue.publication(load(source), rule=by, adjudicator=adjudicator)
+        by, now = cast("lib.golden.Rule", rule), utc_now()
+        made = queue.publication(lib.golden.load(source), rule=by, adjudicator=adjudicator)
         forced = require(made.gate, force=force, reason=reason)
-        lost = save(made.golden, out, overwrite=overwrite)
-        version = version_name(made.golden)
+        lost = lib.golden.save(made.golden, out, overwrite=overwrite)
+        version = lib.golden.version_name(made.golden)
         # Marked only now: after a crash the same pairs are published again, into the same version.
         published = queue.mark_published(made.keys, made.golden, now=now, rule=by, adjudicator=adjudicator)
         entry = publish_entry(
@@ -404,13 +389,13 @@ def publish(
     _print_backlog(backlog)
 
 
-def _facts(item: ReviewItem) -> dict[str, Any]:
+def _facts(item: lib.store.ReviewItem) -> dict[str, Any]:
     """Return what may be shown of a pair, under the names that REST uses: not who has it, and nobody's grade."""
     names = ("query_id", "query", "doc_id", "title", "state", "priority", "wanted", "created_at")
     return {"key": item.item_key} | {name: getattr(item, name) for name in names}
 
 
-def _print_pair(item: ReviewItem, *, whole: bool) -> None:
+def _print_pair(item: lib.store.ReviewItem, *, whole: bool) -> None:
     text = item.text if whole or len(item.text) <= SHOWN else item.text[:SHOWN].rstrip() + " … (--whole shows all)"
     print(f"pair      {item.item_key}")
     print(f"question  {harmless(item.query)}")
@@ -429,6 +414,6 @@ def _short(text: str, length: int = 50) -> str:
     return harmless(text if len(text) <= length else text[: length - 1] + "…")
 
 
-def _said(one: Dispute) -> str:
+def _said(one: lib.answers.Dispute) -> str:
     said = ", ".join(f"{rater} {grade}" for rater, grade in one.grades.items())
     return said if one.settled_by is None else f"{said}; {one.settled_by} settled it: {one.settled}"

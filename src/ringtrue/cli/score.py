@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.eval import count_look
 from ringtrue.errors import InputError
-
-if TYPE_CHECKING:
-    from ringtrue.measures import Measure, Scores
-    from ringtrue.records import GoldenSet, Qrels
 
 USUAL = (
     "NumQ", "NumRet", "NumRel", "NumRelRet", "AP", "GMAP", "RPrec", "Bpref", "RR",
@@ -51,20 +47,17 @@ def score_command(
 
     Example: ringtrue score qrels.txt run.txt nDCG@10 R@100 AP -q
     """
-    from ringtrue.formats import BULK, read_run
-    from ringtrue.measures import check_documents, score
-
     named = [*(measures or []), *(one for text in more or [] for one in _usual(text))]
     wanted = [measure for text in named or USUAL for measure in _measures(text)]
     if judged_only:
         wanted = [_condensed(measure) for measure in wanted]
     if qrels == run == "-":
         raise InputError("judgments and run cannot both come from standard input; name a file for one of them")
-    if run != "-" and Path(run).is_file() and Path(run).stat().st_size > BULK:
+    if run != "-" and Path(run).is_file() and Path(run).stat().st_size > lib.formats.BULK:
         _keep_freed_memory()
     judgments = judgments_in(qrels)
-    answers = read_run(run)
-    scores = score(
+    answers = lib.formats.read_run(run)
+    scores = lib.measures.score(
         answers,
         judgments,
         wanted,
@@ -74,7 +67,7 @@ def score_command(
         unjudged="bounds" if bounds else "irrelevant",
         depth=depth,
     )
-    check_documents(answers, judgments, scores)
+    lib.measures.check_documents(answers, judgments, scores)
     record = _record(scores, per_query=per_query, bounds=bounds, by=by or [], worst=worst) | _origin(judgments)
     count_look(judgments, qrels, who="ringtrue score", what=run)
     show.end_if_json(json, record)
@@ -122,51 +115,44 @@ def _usual(text: str) -> list[str]:
     return ["success_1", "success_5", "success_10"] if text == "success" else [text]
 
 
-def _condensed(measure: Measure) -> Measure:
-    from ringtrue.measures import Measure
-
+def _condensed(measure: lib.measures.Measure) -> lib.measures.Measure:
     if "judged_only" not in measure.definition.options:
         return measure
-    return Measure(measure.name, measure.at, (*measure.options, ("judged_only", True)))
+    return lib.measures.Measure(measure.name, measure.at, (*measure.options, ("judged_only", True)))
 
 
-def _origin(judgments: Qrels | GoldenSet) -> dict[str, object]:
+def _origin(judgments: lib.records.Qrels | lib.records.GoldenSet) -> dict[str, object]:
     """Name the exact version of the golden set behind a result."""
-    from ringtrue.records import GoldenSet
-
-    if not isinstance(judgments, GoldenSet):
+    if not isinstance(judgments, lib.records.GoldenSet):
         return {}
-    from ringtrue.golden import content_hash, version_name
 
-    origin = {"id": judgments.id, "version": version_name(judgments), "content_hash": content_hash(judgments)}
+    origin = {
+        "id": judgments.id,
+        "version": lib.golden.version_name(judgments),
+        "content_hash": lib.golden.content_hash(judgments),
+    }
     review = {"provisional": judgments.provisional, "reviewed": judgments.reviewed}
     return {"golden": {**origin, "corpus_hash": judgments.corpus_hash, **review}}
 
 
-def _measures(text: str) -> list[Measure]:
+def _measures(text: str) -> list[lib.measures.Measure]:
     """Return the measures of one argument; trec_eval's ``P.5,10`` names two."""
-    from ringtrue.measures import Measure
-
     several = re.fullmatch(r"([A-Za-z_]+)[._](\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)+)", text)
     if several:
-        return [Measure.parse(f"{several[1]}_{cutoff}") for cutoff in several[2].split(",")]
-    return [Measure.parse(text)]
+        return [lib.measures.Measure.parse(f"{several[1]}_{cutoff}") for cutoff in several[2].split(",")]
+    return [lib.measures.Measure.parse(text)]
 
 
-def judgments_in(source: str) -> Qrels | GoldenSet:
+def judgments_in(source: str) -> lib.records.Qrels | lib.records.GoldenSet:
     """Return the judgments of a file, or a golden set: a shipped name, or a file or folder that holds one."""
-    from ringtrue.formats import read_qrels
-
     path = Path(source)
-    if source != "-" and (not path.exists() or path.is_dir() or path.suffix in (".json", ".jsonl", ".yaml", ".yml")):
-        from ringtrue.golden import holds_golden_set, load, locate
-
-        if holds_golden_set(locate(source)):
-            return load(source)
-    return read_qrels(source)
+    may_be = source != "-" and (not path.exists() or path.is_dir() or path.suffix in (".json", ".jsonl", ".yaml", ".yml"))
+    if may_be and lib.golden.holds_golden_set(lib.golden.locate(source)):
+        return lib.golden.load(source)
+    return lib.formats.read_qrels(source)
 
 
-def _record(scores: Scores, *, per_query: bool, bounds: bool, by: list[str], worst: int) -> dict[str, object]:
+def _record(scores: lib.measures.Scores, *, per_query: bool, bounds: bool, by: list[str], worst: int) -> dict[str, object]:
     counted = scores.counted
     record: dict[str, object] = {"aggregate": scores.aggregate}
     record["summary"] = {str(measure): scores.summary(measure) for measure in scores.measures}
@@ -193,7 +179,7 @@ def _record(scores: Scores, *, per_query: bool, bounds: bool, by: list[str], wor
     return record
 
 
-def _print_slices(scores: Scores, field: str) -> None:
+def _print_slices(scores: lib.measures.Scores, field: str) -> None:
     rows = [
         [value, measure, part.count, part.mean, part.median, part.std]
         for measure in scores.measures
@@ -203,16 +189,16 @@ def _print_slices(scores: Scores, field: str) -> None:
     show.table([field, "measure", "queries", "mean", "median", "sd"], rows, text_columns=2)
 
 
-def _print(scores: Scores, *, per_query: bool, bounds: bool, summary: bool) -> None:
-    def shown(measure: Measure, value: float) -> str:
+def _print(scores: lib.measures.Scores, *, per_query: bool, bounds: bool, summary: bool) -> None:
+    def shown(measure: lib.measures.Measure, value: float) -> str:
         return show.number(value, 0 if measure.definition.average == "sum" else 4)
 
     rows: list[list[str]] = []
     if per_query:
         for query_id, values in zip(scores.query_ids, scores.values.T.tolist(), strict=True):
-            rows += [[m, query_id, shown(m, value)] for m, value in zip(scores.measures, values, strict=True)]
+            rows += [[str(m), query_id, shown(m, value)] for m, value in zip(scores.measures, values, strict=True)]
     for measure in scores.measures if summary else ():
-        row = [measure, "all", shown(measure, scores[measure])]
+        row = [str(measure), "all", shown(measure, scores[measure])]
         rows.append([*row, " … ".join(show.number(end) for end in scores.bounds[str(measure)])] if bounds else row)
     if show.on_terminal():
         headers = ["measure", "query", "value", *(["unjudged irrelevant … relevant"] if bounds else [])]

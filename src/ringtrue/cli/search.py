@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json
 from ringtrue.errors import CannotDecide, InputError, MissingInput, nearest
 from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
-    from ringtrue.records import Document, GoldenSet, Hit, Ranking, Run
-    from ringtrue.retrieve import Collection, Retriever
     from ringtrue.retrieve.sources import Skipped, Source
 
 DEFAULT_FOLDER = Path(".ringtrue/documents")
@@ -55,16 +53,13 @@ def ingest_command(
     Example: ringtrue ingest docs/ --into .ringtrue/documents
     Example: ringtrue ingest hotel && ringtrue search "quiet room with a pool"
     """
-    from ringtrue.retrieve import Collection, build, indexes_of
     from ringtrue.retrieve.sources import Fields
 
     if retriever:
-        from ringtrue.retrieve import canonical
-
-        canonical(retriever)  # a wrong one is refused before anything is read
+        lib.retrieve.canonical(retriever)  # a wrong one is refused before anything is read
     fields = Fields(id_field, title_field, text_field)
     golden, source = _sources(paths, guessed=fields == Fields())  # what is not there is said before a folder is made
-    collection = Collection.create(into, chunks=chunk)
+    collection = lib.retrieve.Collection.create(into, chunks=chunk)
     skipped: list[Skipped] = []
     blank: list[str] = []
     with collection.writing():
@@ -78,7 +73,7 @@ def ingest_command(
                 progress=None if source is not None else step,
             )
         made: dict[str, int] = {}
-        for index in indexes_of(build(retriever, collection)) if retriever else []:
+        for index in lib.retrieve.indexes_of(lib.retrieve.build(retriever, collection)) if retriever else []:
             with progress_bar(index.folder.name.split("-")[0], index.pending()) as step:
                 index.ready(progress=step)
             made[index.folder.name] = len(index.ids)
@@ -108,7 +103,7 @@ def ingest_command(
         show.note(f"skipped {len(skipped) - 10} more; --json lists them all")
 
 
-def documents_in(path: str) -> Iterator[Document]:
+def documents_in(path: str) -> Iterator[lib.records.Document]:
     """Yield the documents of a golden set, a file or a folder; raises InputError for the first that cannot be read."""
     from ringtrue.retrieve.sources import Fields
 
@@ -118,23 +113,22 @@ def documents_in(path: str) -> Iterator[Document]:
         yield from source.documents(Fields())
 
 
-def _sources(paths: list[str], *, guessed: bool) -> tuple[list[Document], Source | None]:
+def _sources(paths: list[str], *, guessed: bool) -> tuple[list[lib.records.Document], Source | None]:
     """Return the documents of golden sets, and everything else as files; what lies there comes before a shipped name."""
-    from ringtrue.golden import holds_golden_set, load, shipped
     from ringtrue.retrieve.sources import find
 
-    golden: list[Document] = []
+    golden: list[lib.records.Document] = []
     files: list[str] = []
     for path in paths:
         place = Path(path)
         if not place.exists() and not place.is_symlink():
-            golden += load(path if path in shipped() else _missing(path)).documents
+            golden += lib.golden.load(path if path in lib.golden.shipped() else _missing(path)).documents
             continue
-        if path in shipped():
+        if path in lib.golden.shipped():
             show.note(f"'{path}' is read from the current folder; the shipped set of that name is not")
-        if guessed and holds_golden_set(place, with_documents=True):
-            golden += load(place).documents
-        elif place.suffix in (".yaml", ".yml") and holds_golden_set(place):
+        if guessed and lib.golden.holds_golden_set(place, with_documents=True):
+            golden += lib.golden.load(place).documents
+        elif place.suffix in (".yaml", ".yml") and lib.golden.holds_golden_set(place):
             raise MissingInput(f"{path}: the golden set brings no documents; give the files of the documents it judges")
         else:
             files.append(path)
@@ -143,17 +137,16 @@ def _sources(paths: list[str], *, guessed: bool) -> tuple[list[Document], Source
 
 def _missing(path: str) -> str:
     """Raise MissingInput: there is neither a path nor a shipped set of that name."""
-    from ringtrue.golden import shipped
-
     folder = Path(path).parent
     beside = sorted(item.name for item in folder.iterdir())[:500] if folder.is_dir() else []
-    near = nearest(Path(path).name, [*beside, *shipped()])
+    near = nearest(Path(path).name, [*beside, *lib.golden.shipped()])
     raise MissingInput(
-        f"{path}: there is no such file or folder; did you mean {near}? (shipped golden sets: {', '.join(shipped())})"
+        f"{path}: there is no such file or folder; did you mean {near}? "
+        f"(shipped golden sets: {', '.join(lib.golden.shipped())})"
     )
 
 
-def _watched(documents: Iterable[Document], blank: list[str]) -> Iterator[Document]:
+def _watched(documents: Iterable[lib.records.Document], blank: list[str]) -> Iterator[lib.records.Document]:
     """Yield the documents; those with neither title nor text are remembered."""
     for document in documents:
         if not document.title.strip() and not document.text.strip():
@@ -161,7 +154,7 @@ def _watched(documents: Iterable[Document], blank: list[str]) -> Iterator[Docume
         yield document
 
 
-def _only_if_all_was_read(skipped: list[Skipped]) -> Iterator[Document]:
+def _only_if_all_was_read(skipped: list[Skipped]) -> Iterator[lib.records.Document]:
     """Yield nothing after the last document; raise InputError if a file could not be read.
 
     Its documents would be missing, and be removed, though they are there.
@@ -176,10 +169,12 @@ def _only_if_all_was_read(skipped: list[Skipped]) -> Iterator[Document]:
     yield from ()
 
 
-def _coverage(collection: Collection, retriever: str) -> tuple[int, int] | None:
-    from ringtrue.retrieve import build, indexes_of
-
-    found = [index.coverage() for index in indexes_of(build(retriever, collection)) if hasattr(index, "coverage")]
+def _coverage(collection: lib.retrieve.Collection, retriever: str) -> tuple[int, int] | None:
+    found = [
+        index.coverage()
+        for index in lib.retrieve.indexes_of(lib.retrieve.build(retriever, collection))
+        if hasattr(index, "coverage")
+    ]
     return found[0] if found else None
 
 
@@ -219,8 +214,6 @@ def search_command(
     Example: ringtrue search "refund policy" --retriever "connect('shop')" -k 5
     Example: ringtrue search --queries scifact/ --in scifact-index --run hybrid.run -k 100
     """
-    from ringtrue.retrieve import build, canonical, names_documents
-
     wanted = _scope(scope or [])
     if (text is None) == (queries is None):
         raise InputError("give either a question or --queries; see `ringtrue search --help`")
@@ -228,15 +221,16 @@ def search_command(
         raise InputError("--queries and --run belong together: the answers to the queries become the run file")
     if explain and queries is not None:
         raise InputError("--explain shows one answer; leave it out with --queries, or ask one question")
-    collection = opened(folder) if names_documents(retriever) else None
-    found = build(retriever, collection)
+    collection = opened(folder) if lib.retrieve.names_documents(retriever) else None
+    found = lib.retrieve.build(retriever, collection)
     if queries is not None and run is not None:
         _answer_all(found, queries, run, collection, k=k, scope=wanted, retriever=retriever, json=json)
         return
     assert text is not None
     hits = found.search(text, k=k, scope=wanted or None)
     show.end_if_json(
-        json, {"query": text, "retriever": str(canonical(retriever)), "k": k, "hits": [_as_dict(hit) for hit in hits]}
+        json,
+        {"query": text, "retriever": str(lib.retrieve.canonical(retriever)), "k": k, "hits": [_as_dict(hit) for hit in hits]},
     )
     if not hits:
         show.note("nothing was found")
@@ -248,11 +242,9 @@ def search_command(
         _explain(hits)
 
 
-def opened(folder: Path) -> Collection:
+def opened(folder: Path) -> lib.retrieve.Collection:
     """Return the documents in a folder; raises MissingInput if there are none, and notes an ingest that did not finish."""
-    from ringtrue.retrieve import Collection
-
-    collection = Collection(folder)
+    collection = lib.retrieve.Collection(folder)
     if not len(collection):
         raise MissingInput(f"{folder}: holds no documents; run `ringtrue ingest PATH… --into {folder}` first")
     if collection.unfinished:
@@ -272,25 +264,25 @@ def _scope(given: Sequence[str]) -> dict[str, str]:
     return scope
 
 
-def _as_dict(hit: Hit) -> dict[str, object]:
+def _as_dict(hit: lib.records.Hit) -> dict[str, object]:
     stages = [stage._asdict() for stage in hit.stages]
     return {**show.pick(hit, "doc_id", "score", "chunk", "channels", "confidence"), "stages": stages}
 
 
-def _snippets(collection: Collection | None, hits: Sequence[Hit], *, width: int = 72) -> list[str]:
+def _snippets(collection: lib.retrieve.Collection | None, hits: Sequence[lib.records.Hit], *, width: int = 72) -> list[str]:
     """Return a line of each document's text; nothing if the documents live elsewhere."""
     known = collection.texts_known(hit.doc_id for hit in hits) if collection is not None else {}
     texts = [" ".join(known.get(hit.doc_id, "").split()) for hit in hits]
     return [text if len(text) <= width else f"{text[: width - 1]}…" for text in texts]
 
 
-def _explain(hits: Sequence[Hit]) -> None:
-    rows = []
+def _explain(hits: Sequence[lib.records.Hit]) -> None:
+    rows: list[list[object]] = []
     for place, hit in enumerate(hits, 1):
         for stage in hit.stages:
-            rows.append((f"{place}", hit.doc_id, stage.name, stage.rank, show.score(stage.score)))
+            rows.append([place, hit.doc_id, stage.name, stage.rank, show.score(stage.score)])
         if hit.chunk is not None:
-            rows.append((f"{place}", hit.doc_id, f"passage {hit.chunk}", "", ""))
+            rows.append([place, hit.doc_id, f"passage {hit.chunk}", "", ""])
     print()
     show.table(["hit", "document", "stage", "rank", "score"], rows, title="where every hit came from", text_columns=3)
 
@@ -300,10 +292,10 @@ EMPTY_ANSWERS = ("json", "jsonl", "yaml")
 
 
 def _answer_all(
-    found: Retriever,
+    found: lib.retrieve.Retriever,
     queries: str,
     target: Path,
-    collection: Collection | None,
+    collection: lib.retrieve.Collection | None,
     *,
     k: int,
     scope: Mapping[str, str],
@@ -311,14 +303,10 @@ def _answer_all(
     json: bool,
 ) -> None:
     """Answer the queries of a set into a run file; what would spoil it is said before anything is asked."""
-    from ringtrue.formats import write_run
     from ringtrue.formats.trec import check_field
-    from ringtrue.golden import load
-    from ringtrue.retrieve import canonical
-    from ringtrue.retrieve.answers import answer_all
 
     kind = _check_target(target)
-    golden = load(queries)
+    golden = lib.golden.load(queries)
     if collection is not None:
         check_judged(golden, collection, certain=not asks_others(retriever))
     if kind == "trec":
@@ -326,7 +314,7 @@ def _answer_all(
             check_field(name)
         found = _Fitting(found)
     with marked("evaluation", whole_process=True), progress_bar("searching", len(golden.queries)) as step:
-        answers = answer_all(found, golden, k=k, scope=scope, progress=step)
+        answers = lib.retrieve.answer_all(found, golden, k=k, scope=scope, progress=step)
     run = _as_run(answers, re.sub(r"\s+", "", retriever), kind)
     unanswered = [answer.query_id for answer in answers if not answer.hits]
     flag = ""
@@ -341,24 +329,23 @@ def _answer_all(
             f"{len(unanswered)} of {len(answers)} queries found nothing, and {kind} has no line for that; "
             "`ringtrue score -c` counts them as 0, a .json file keeps them"
         )
-    write_run(run, target)
+    lib.formats.write_run(run, target)
     show.end_if_json(
-        json, {"run": target, "queries": len(answers), "retriever": str(canonical(retriever)), "unanswered": unanswered}
+        json,
+        {"run": target, "queries": len(answers), "retriever": str(lib.retrieve.canonical(retriever)), "unanswered": unanswered},
     )
     print(f"{target}: {len(answers)} queries answered by {retriever}; score it with: ringtrue score {queries} {target}{flag}")
 
 
 def _check_target(target: Path) -> str:
     """Return the kind of file to write; raises InputError if it cannot be written, before hours of asking."""
-    from ringtrue.formats import kind_of_new
-
     if target.is_dir():
         raise InputError(f"{target}: is a folder; name the file in it, like {target / 'hybrid.run'}")
     if not target.parent.is_dir():
         raise MissingInput(f"{target}: there is no folder '{target.parent}'; make it first")
     if not os.access(target if target.exists() else target.parent, os.W_OK):
         raise InputError(f"{target}: cannot be written; check the permissions there")
-    kind = kind_of_new(target)
+    kind = lib.formats.kind_of_new(target)
     if kind == "parquet" and target.suffix.lower() == ".gz":
         raise InputError(f"{target}: Parquet is compressed in itself; name the file without .gz")
     return kind
@@ -366,18 +353,16 @@ def _check_target(target: Path) -> str:
 
 def asks_others(retriever: str) -> bool:
     """Return whether a connected system answers too, which may know documents that are not in the folder."""
-    from ringtrue.retrieve import canonical
-    from ringtrue.spec import Expression, Pipeline
 
     def asks(part: object) -> bool:
-        if isinstance(part, Pipeline):
+        if isinstance(part, lib.spec.Pipeline):
             return any(map(asks, part.stages))
-        return isinstance(part, Expression) and (part.name == "connect" or any(map(asks, part.args)))
+        return isinstance(part, lib.spec.Expression) and (part.name == "connect" or any(map(asks, part.args)))
 
-    return asks(canonical(retriever))
+    return asks(lib.retrieve.canonical(retriever))
 
 
-def check_judged(golden: GoldenSet, collection: Collection, *, certain: bool) -> None:
+def check_judged(golden: lib.records.GoldenSet, collection: lib.retrieve.Collection, *, certain: bool) -> None:
     """Raise CannotDecide if the documents are not those that a set judges; otherwise note how many are missing."""
     judged = dict.fromkeys(judgment.doc_id for judgment in golden.judgments)
     here = set(collection.ids().values())
@@ -397,33 +382,35 @@ def check_judged(golden: GoldenSet, collection: Collection, *, certain: bool) ->
 class _Fitting:
     """A retriever whose hits must have ids that a TREC file can hold: said at the first of them, not after the last query."""
 
-    def __init__(self, inner: Retriever) -> None:
+    def __init__(self, inner: lib.retrieve.Retriever) -> None:
         self.inner = inner
 
-    def search(self, text: str, *, k: int = 10, scope: Mapping[str, str] | None = None) -> Sequence[Hit]:
+    def search(self, text: str, *, k: int = 10, scope: Mapping[str, str] | None = None) -> Sequence[lib.records.Hit]:
         return self.search_many([text], k=k, scope=scope)[0]
 
-    def search_many(self, texts: Sequence[str], *, k: int = 10, scope: Mapping[str, str] | None = None) -> list[Sequence[Hit]]:
+    def search_many(
+        self, texts: Sequence[str], *, k: int = 10, scope: Mapping[str, str] | None = None
+    ) -> list[Sequence[lib.records.Hit]]:
         from ringtrue.formats.trec import check_field
-        from ringtrue.retrieve import search_many
 
-        answers = search_many(self.inner, texts, k=k, scope=scope)
+        answers = lib.retrieve.search_many(self.inner, texts, k=k, scope=scope)
         for hits in answers:
             for hit in hits:
                 check_field(hit.doc_id)
         return answers
 
 
-def _as_run(answers: Sequence[Ranking], name: str, kind: str) -> Run:
+def _as_run(answers: Sequence[lib.records.Ranking], name: str, kind: str) -> lib.records.Run:
     """Return answers as a run, with their scores if a reader who sorts by them gets the same order."""
     from ringtrue.formats.trec import reordered
-    from ringtrue.records import Hit, Run
 
     # If one hit has no score, the rank in its place would stand among the scores of the others.
     unscored = {answer.query_id for answer in answers if any(math.isnan(hit.score) for hit in answer.hits)}
-    run = Run.from_rankings(
+    run = lib.records.Run.from_rankings(
         (
-            replace(answer, hits=tuple(Hit(hit.doc_id) for hit in answer.hits)) if answer.query_id in unscored else answer
+            replace(answer, hits=tuple(lib.records.Hit(hit.doc_id) for hit in answer.hits))
+            if answer.query_id in unscored
+            else answer
             for answer in answers
         ),
         name=name,

@@ -6,20 +6,15 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import Project, StoreOptions, StoreUrl, Who, command_group, person
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.store import MOST_KEY_DAYS
-
-if TYPE_CHECKING:
-    from ringtrue.answers import Scope
-    from ringtrue.service import Settings
-    from ringtrue.store import ApiKey
 
 DEMO = Path(".ringtrue/demo")
 
@@ -53,9 +48,7 @@ def serve_command(
     Example: ringtrue serve --in .ringtrue/index --retriever hybrid
     Example: ringtrue serve --host 0.0.0.0 --store postgresql://ringtrue@db/ringtrue --https --allow-host search.example.org
     """
-    from ringtrue.service import Settings, run
-
-    settings = Settings(
+    settings = lib.service.Settings(
         store=store, host=host, port=port, project=project, keys=keys, hosts=tuple(allow_host or ()),
         proxies=tuple(trusted_proxy or ()), https=https, secret=secret, retriever=retriever, folder=folder, golden=golden,
         expressions=tuple(expression or ()),
@@ -73,10 +66,10 @@ def serve_command(
         show.note("stop with Ctrl+C")
         sys.stderr.flush()
 
-    run(settings, ready=ready)
+    lib.service.run(settings, ready=ready)
 
 
-def _demo(settings: Settings) -> Settings:
+def _demo(settings: lib.service.Settings) -> lib.service.Settings:
     """Return the settings of the demonstration, with its store filled; the user's own store is left alone."""
     from ringtrue.service.demo import demo_settings
 
@@ -98,11 +91,10 @@ def _demo(settings: Settings) -> Settings:
 
 def _fill(path: Path, project: str) -> None:
     from ringtrue.service.demo import fill
-    from ringtrue.store import Store
 
     if not path.exists():
         show.note("indexing the documents of a hotel; the first time their vectors take some seconds")
-    with Store.open(str(path)) as store:
+    with lib.store.Store.open(str(path)) as store:
         fill(store, now=datetime.now(UTC), project=project, tell=show.note)
 
 
@@ -122,11 +114,10 @@ def health_command(
     Example: ringtrue health --index .ringtrue/index --json
     """
     from ringtrue.memory.signals import health_with_memory
-    from ringtrue.rollout import health_of
 
     now = datetime.now(UTC)
     with options.existing_with_data() as opened:
-        found = health_of(opened, now=now, project=options.project, index=index, retriever=retriever)
+        found = lib.rollout.health_of(opened, now=now, project=options.project, index=index, retriever=retriever)
         found = health_with_memory(found, opened, project=options.project, now=now)
     if options.json:
         parts = {part.name: {"state": part.state, "says": part.says, **part.figures} for part in found.parts}
@@ -155,14 +146,12 @@ def create(
     Example: ringtrue keys create ci --scope read --scope write
     Example: ringtrue keys create "judges of May" --scope review --days 30 --project shop --json
     """
-    from ringtrue.store import AuditEntry
-
     now = datetime.now(UTC)
     with options.open() as opened:
-        scopes = cast("list[Scope]", list(dict.fromkeys(scope)))
+        scopes = cast("list[lib.answers.Scope]", list(dict.fromkeys(scope)))
         key, token = opened.create_key(name, scopes, now=now, project=options.project, expires_at=now + timedelta(days=days))
         detail = {"name": key.name, "scopes": list(key.scopes), "expires_at": key.expires_at}
-        opened.add_audit(AuditEntry(key.created_at, person(who), "key created", key.key_id, detail, options.project))
+        opened.add_audit(lib.store.AuditEntry(key.created_at, person(who), "key created", key.key_id, detail, options.project))
     if options.json:
         show.as_json({"key": key, "token": token})
     else:
@@ -177,9 +166,7 @@ def list_keys(*, options: StoreOptions) -> None:
 
     Example: ringtrue keys list --project shop
     """
-    from ringtrue.store import timestamp
-
-    now = timestamp(datetime.now(UTC))
+    now = lib.store.timestamp(datetime.now(UTC))
     with options.existing() as opened:
         keys = opened.keys(project=options.project)
     show.end_if_json(
@@ -206,9 +193,7 @@ def revoke(
 
     Example: ringtrue keys revoke key_0123456789ab
     """
-    from ringtrue.store import AuditEntry, timestamp
-
-    now = timestamp(datetime.now(UTC))
+    now = lib.store.timestamp(datetime.now(UTC))
     with options.existing() as opened:
         there = {key.key_id: key for key in opened.keys(project=options.project)}
         if key_id not in there:
@@ -216,7 +201,9 @@ def revoke(
             raise MissingInput(f"project '{options.project}' has no key '{key_id}'; {hint}")
         ended = opened.revoke_key(key_id, now=now, project=options.project)
         if ended:
-            opened.add_audit(AuditEntry(now, person(who), "key revoked", key_id, {"name": there[key_id].name}, options.project))
+            opened.add_audit(
+                lib.store.AuditEntry(now, person(who), "key revoked", key_id, {"name": there[key_id].name}, options.project)
+            )
     if options.json:
         show.as_json({"key_id": key_id, "revoked_now": ended, "revoked_at": now if ended else there[key_id].revoked_at})
     elif ended:
@@ -225,7 +212,7 @@ def revoke(
         print(f"{key_id} ('{there[key_id].name}') was revoked already, at {there[key_id].revoked_at}")
 
 
-def _state(key: ApiKey, now: str) -> str:
+def _state(key: lib.store.ApiKey, now: str) -> str:
     if key.revoked_at is not None:
         return "revoked"
     return "ended" if key.expires_at is not None and key.expires_at <= now else "open"

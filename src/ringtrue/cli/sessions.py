@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import Since, StoreOptions, Until, moment
 from ringtrue.errors import InputError, nearest
-
-if TYPE_CHECKING:
-    from ringtrue.feedback import Correlation, SessionSummary, TaskOutcome
 
 LISTED = 50
 DERIVED = ("re_search_rate", "selected_rate", "turns_per_search")
@@ -41,13 +38,12 @@ def sessions_command(
     """
     import numpy as np
 
-    from ringtrue.answers import JudgmentSource
-    from ringtrue.feedback import correlations, session_summaries, stored_outcomes
-
-    sources: list[JudgmentSource] = []
+    sources: list[lib.answers.JudgmentSource] = []
     for name in source or ["manual"]:
-        if name not in get_args(JudgmentSource):
-            raise InputError(f"there is no source '{name}'; did you mean {nearest(name, get_args(JudgmentSource))}?")
+        if name not in get_args(lib.answers.JudgmentSource):
+            raise InputError(
+                f"there is no source '{name}'; did you mean {nearest(name, get_args(lib.answers.JudgmentSource))}?"
+            )
         sources.append(name)  # type: ignore[arg-type]
     given = [] if outcomes is None else read_outcomes(outcomes)
     now = datetime.now(UTC)
@@ -57,9 +53,13 @@ def sessions_command(
         events = opened.feedback(project=options.project, since=start, until=end)
         judged = [one for name in sources for one in opened.judgments(project=options.project, source=name)]
         told = {one.session_id for one in given}
-        stored = [one for one in stored_outcomes(opened, project=options.project, since=start) if one.session_id not in told]
-    found = session_summaries(searches, events, judgments=judged, outcomes=[*given, *stored])
-    related = correlations(found, rng=np.random.default_rng(seed))
+        stored = [
+            one
+            for one in lib.feedback.stored_outcomes(opened, project=options.project, since=start)
+            if one.session_id not in told
+        ]
+    found = lib.feedback.session_summaries(searches, events, judgments=judged, outcomes=[*given, *stored])
+    related = lib.feedback.correlations(found, rng=np.random.default_rng(seed))
     strangers = sorted({outcome.session_id for outcome in given} - {one.session_id for one in found})
     record = {"sessions": [as_record(one) for one in found], "correlations": related, "outcomes_without_session": strangers}
     show.end_if_json(options.json, record)
@@ -79,12 +79,12 @@ def sessions_command(
         show.note("several retrievers or flag settings answered in this window; --since separates before from after")
 
 
-def as_record(one: SessionSummary) -> dict[str, Any]:
+def as_record(one: lib.feedback.SessionSummary) -> dict[str, Any]:
     """Return a session with the figures that follow from it."""
     return {**asdict(one), **{name: getattr(one, name) for name in DERIVED}}
 
 
-def print_sessions(found: Sequence[SessionSummary]) -> None:
+def print_sessions(found: Sequence[lib.feedback.SessionSummary]) -> None:
     """Print a line per session."""
     rows = [
         [
@@ -106,7 +106,7 @@ def print_sessions(found: Sequence[SessionSummary]) -> None:
     show.table([*headers, "mean RR", "learning"], rows, text_columns=2)
 
 
-def print_correlations(related: Sequence[Correlation]) -> None:
+def print_correlations(related: Sequence[lib.feedback.Correlation]) -> None:
     """Print how figures of sessions go with outcomes."""
     print()
     rows = []
@@ -116,9 +116,8 @@ def print_correlations(related: Sequence[Correlation]) -> None:
     show.table(["search", "outcome", "sessions", "rho", "95 % interval"], rows, text_columns=2)
 
 
-def read_outcomes(path: Path) -> list[TaskOutcome]:
+def read_outcomes(path: Path) -> list[lib.feedback.TaskOutcome]:
     """Return the outcomes of a file of JSON lines; raises InputError naming file, line and value."""
-    from ringtrue.feedback import TaskOutcome
     from ringtrue.feedback.sessions import OUTCOMES
 
     found = []
@@ -133,7 +132,9 @@ def read_outcomes(path: Path) -> list[TaskOutcome]:
         if not isinstance(row, dict) or not isinstance(row.get("session_id"), str):
             raise InputError(f"{place}: has no session_id; write {{'session_id': 's-1', 'learning_index': 0.4}}")
         try:
-            found.append(TaskOutcome(row["session_id"], str(row.get("task_id", "")), *(row.get(name) for name in OUTCOMES)))
+            found.append(
+                lib.feedback.TaskOutcome(row["session_id"], str(row.get("task_id", "")), *(row.get(name) for name in OUTCOMES))
+            )
         except InputError as problem:
             raise InputError(f"{place}: {problem}") from None
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.flag import Flagged
 from ringtrue.cli.options import StoreOptions, Who, command_group, moment, person
 from ringtrue.cli.search import DEFAULT_FOLDER
@@ -19,10 +19,7 @@ from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.traffic import marked
 
 if TYPE_CHECKING:
-    from ringtrue.answers import ShadowSummary
-    from ringtrue.rollout import OnGolden, Scored, ShadowCounts
     from ringtrue.rollout.scoring import Feed
-    from ringtrue.store import Flag, Store
 
 app = command_group("Run a candidate beside production, unseen by users.")
 
@@ -59,9 +56,7 @@ def start(
     Example: ringtrue shadow start new-ranking --log --since 7d --isolate process --memory 1024
     Example: ringtrue shadow start noise-floor --candidate hybrid --production hybrid --golden hotel
     """
-    from ringtrue.rollout import begin_now, change_flag, existing_flag, feed_for_test, feed_judged
     from ringtrue.rollout.evidence import SINCE
-    from ringtrue.store import timestamp
 
     now = datetime.now(UTC)
     with options.open() as opened:
@@ -73,20 +68,20 @@ def start(
         }
         if (golden is not None or log) and pair["candidate"] is None:
             raise InputError(f"nobody said what the candidate of '{name}' is; add --candidate EXPRESSION")
-        feeding = feed_for_test(opened, name, project=options.project) if feed else None
+        feeding = lib.rollout.feed_for_test(opened, name, project=options.project) if feed else None
         new = {part: text for part, text in pair.items() if text is not None}
         if any(known.get(part, text) != text for part, text in new.items()):
-            known[SINCE] = timestamp(now)  # what the old pair showed says nothing about the new one
+            known[SINCE] = lib.store.timestamp(now)  # what the old pair showed says nothing about the new one
         test = opened.test(name, project=options.project)
-        if test is not None and SINCE in known and timestamp(test.started_at) < timestamp(known[SINCE]):
+        if test is not None and SINCE in known and lib.store.timestamp(test.started_at) < lib.store.timestamp(known[SINCE]):
             # A test that has counted nothing can be about the new pair; one that has is about the old one.
-            fresh = begin_now(opened, name, now=timestamp(now), project=options.project)
+            fresh = lib.rollout.begin_now(opened, name, now=lib.store.timestamp(now), project=options.project)
             if feed and not fresh:
                 raise InputError(
                     f"the test of '{name}' has counted {test.sample_count} queries of the candidate as it was before; "
                     f"begin anew: ringtrue test create {name} --again"
                 )
-        change_flag(
+        lib.rollout.change_flag(
             opened,
             name,
             who=person(who),
@@ -109,11 +104,11 @@ def start(
             if memory is not None:
                 how["memory"] = memory * 2**20
             counts = _log(opened, name, pair, folder, since, now=now, k=k, sample=sample / 100, project=options.project, **how)
-        flag = existing_flag(opened, name, project=options.project)
+        flag = lib.rollout.existing_flag(opened, name, project=options.project)
         fed = None
         if counting is not None:
             answered = _answered_since(opened, name, flag.metadata.get(SINCE), project=options.project)
-            fed = feed_judged(opened, name, counting, since=answered, k=k, project=options.project)
+            fed = lib.rollout.feed_judged(opened, name, counting, since=answered, k=k, project=options.project)
     show.end_if_json(
         options.json,
         {
@@ -150,7 +145,6 @@ def status(
     Example: ringtrue shadow status
     Example: ringtrue shadow status new-ranking --json
     """
-    from ringtrue.rollout import shadow_of
     from ringtrue.rollout.evidence import shadowed
 
     with options.existing() as opened:
@@ -158,7 +152,7 @@ def status(
         if name and not known:
             _no_shadow(opened, name, options.project)
         flags, unset = [flag for flag, _ in known], {flag.name for flag, set_ in known if not set_}
-        found = {flag.name: shadow_of(opened, flag) for flag in flags}
+        found = {flag.name: lib.rollout.shadow_of(opened, flag) for flag in flags}
     told = {flag.name: {"flag": flag.name not in unset, **_status(flag, found[flag.name])} for flag in flags}
     show.end_if_json(options.json, {"shadow": told})
     if not flags:
@@ -181,13 +175,12 @@ def stop(*, name: Flagged, who: Who = None, options: StoreOptions) -> None:
 
     Example: ringtrue shadow stop new-ranking
     """
-    from ringtrue.rollout import change_flag
     from ringtrue.rollout.evidence import shadowed
 
     with options.existing() as opened:
         if name not in (one.name for one, _ in shadowed(opened, project=options.project)):
             _no_shadow(opened, name, options.project)
-        flag = change_flag(
+        flag = lib.rollout.change_flag(
             opened, name, who=person(who), now=datetime.now(UTC), why="shadow stop", project=options.project, shadow=False
         )
     if options.json:
@@ -196,7 +189,7 @@ def stop(*, name: Flagged, who: Who = None, options: StoreOptions) -> None:
         print(f"{name}: no shadow any more")
 
 
-def _no_shadow(store: Store, name: str, project: str) -> NoReturn:
+def _no_shadow(store: lib.store.Store, name: str, project: str) -> NoReturn:
     from ringtrue.rollout.evidence import shadowed
 
     known = [one.name for one, _ in shadowed(store, project=project)]
@@ -204,16 +197,16 @@ def _no_shadow(store: Store, name: str, project: str) -> NoReturn:
     raise MissingInput(f"no flag '{name}' and no shadow run of that name; {cure}")
 
 
-def _answered_since(store: Store, name: str, changed: str | None, *, project: str) -> str | None:
+def _answered_since(store: lib.store.Store, name: str, changed: str | None, *, project: str) -> str | None:
     """From when on stored answers count: those of the candidate as it is now, and none that an earlier test of it counted."""
-    from ringtrue.rollout import found_test
     from ringtrue.rollout.abtest import BEGUN_ANEW
-    from ringtrue.store import timestamp
 
     before = store.audit(project=project, subject=name, what=BEGUN_ANEW, limit=1)
-    if not before or (changed is not None and timestamp(before[0].detail["started_at"]) < timestamp(changed)):
+    if not before or (
+        changed is not None and lib.store.timestamp(before[0].detail["started_at"]) < lib.store.timestamp(changed)
+    ):
         return changed
-    return found_test(store, name, project=project).started_at
+    return lib.rollout.found_test(store, name, project=project).started_at
 
 
 class _Told:
@@ -223,7 +216,7 @@ class _Told:
     why_not = ""
 
     def by(self, feed: Feed) -> Feed:
-        def told(query_id: str, control: Scored, treatment: Scored) -> None:
+        def told(query_id: str, control: lib.rollout.Scored, treatment: lib.rollout.Scored) -> None:
             found: Any = feed(query_id, control, treatment)
             self.counted += found.counted
             self.why_not = found.why_not or self.why_not
@@ -232,7 +225,7 @@ class _Told:
 
 
 def _golden(
-    store: Store,
+    store: lib.store.Store,
     name: str,
     pair: dict[str, Any],
     golden: str,
@@ -243,39 +236,39 @@ def _golden(
     now: datetime,
     project: str,
     allow: Sequence[str] = (),
-) -> OnGolden:
+) -> lib.rollout.OnGolden:
     """Evaluate both sides on a golden set; its own documents are searched if it has some, else those in the folder."""
-    from ringtrue.golden import load
-    from ringtrue.retrieve import names_documents
-    from ringtrue.rollout import change_flag, measures_for, record_on_golden, without_constitutional
-    from ringtrue.rollout.graduate import MEASURE, NO_CONSTITUTIONAL
-    from ringtrue.run import evaluate
+    from ringtrue.rollout.graduate import MEASURE
 
-    questions = load(golden)
-    outside = any(names_documents(text) for text in pair.values()) and not questions.documents
+    questions = lib.golden.load(golden)
+    outside = any(lib.retrieve.names_documents(text) for text in pair.values()) and not questions.documents
     collection = documents(folder) if outside else None
     flag = store.flag(name, project=project)
     extra = str(flag.metadata.get("measure", MEASURE)) if flag is not None else MEASURE
-    measures = tuple(dict.fromkeys((*measures_for(questions), extra)))
+    measures = tuple(dict.fromkeys((*lib.rollout.measures_for(questions), extra)))
     # Fresh answers on both sides, one after the other: latencies from a cache would be those of another day.
     control, treatment = (
-        evaluate(
+        lib.run.evaluate(
             pair[side], questions, measures=measures, collection=collection, failed="zero", cache=False, allow=tuple(allow)
         )
         for side in ("production", "candidate")
     )
-    found = record_on_golden(store, name, control, treatment, now=now, feed=feed, project=project)
-    facts = {**(flag.metadata if flag is not None else {}), NO_CONSTITUTIONAL: without_constitutional(questions)}
-    change_flag(store, name, who=who, now=now, why=f"shadow on {found.treatment.golden}", project=project, metadata=facts)
+    found = lib.rollout.record_on_golden(store, name, control, treatment, now=now, feed=feed, project=project)
+    facts = {
+        **(flag.metadata if flag is not None else {}),
+        lib.rollout.NO_CONSTITUTIONAL: lib.rollout.without_constitutional(questions),
+    }
+    lib.rollout.change_flag(
+        store, name, who=who, now=now, why=f"shadow on {found.treatment.golden}", project=project, metadata=facts
+    )
     return found
 
 
 def _log(
-    store: Store, name: str, pair: dict[str, Any], folder: Path, since: str | None, *, now: datetime, k: int, project: str,
-    **options: Any,
-) -> ShadowCounts:  # fmt: skip
+    store: lib.store.Store, name: str, pair: dict[str, Any], folder: Path, since: str | None, *,
+    now: datetime, k: int, project: str, **options: Any,
+) -> lib.rollout.ShadowCounts:  # fmt: skip
     """Ask both sides a sample of the logged searches, each once."""
-    from ringtrue.rollout import Described, Shadow, grades_by_words, scorer
     from ringtrue.rollout.evidence import SINCE
 
     logged = store.queries(project=project, since=moment(since, now))
@@ -285,12 +278,12 @@ def _log(
     left = [row for row in logged if row.query_id not in seen]
     if not left:
         raise MissingInput("no logged search is left to be asked" + (f" since {since}" if since else ""))
-    judged = grades_by_words(left, store.judgments(project=project))
-    production = Described(pair["production"], folder)
+    judged = lib.rollout.grades_by_words(left, store.judgments(project=project))
+    production = lib.rollout.Described(pair["production"], folder)
     production.opened  # noqa: B018  # what is missing is said before anything is asked
-    shadow = Shadow(
-        production, Described(pair["candidate"], folder), store, name, waiting=max(64, len(left)), project=project,
-        scorer=scorer(judged), source="log", **options,
+    shadow = lib.rollout.Shadow(
+        production, lib.rollout.Described(pair["candidate"], folder), store, name, waiting=max(64, len(left)), project=project,
+        scorer=lib.rollout.scorer(judged), source="log", **options,
     )  # fmt: skip
     with marked("shadow", whole_process=True):
         for row in left:
@@ -299,12 +292,12 @@ def _log(
     return shadow.close(timeout=options["timeout"] * (shadow.counts.waiting + 1) + 60)
 
 
-def _status(flag: Flag, found: ShadowSummary) -> dict[str, Any]:
+def _status(flag: lib.store.Flag, found: lib.answers.ShadowSummary) -> dict[str, Any]:
     facts = {part: flag.metadata.get(part) for part in ("candidate", "production", "candidate_since")}
     return {"on": flag.shadow, **facts, **asdict(found)}
 
 
-def _row(flag: Flag, found: ShadowSummary, *, known: bool) -> list[str]:
+def _row(flag: lib.store.Flag, found: lib.answers.ShadowSummary, *, known: bool) -> list[str]:
     def percent(share: float | None, sign: str = "") -> str:
         return "—" if share is None else f"{share:{sign}.1%}"
 
@@ -316,7 +309,7 @@ def _row(flag: Flag, found: ShadowSummary, *, known: bool) -> list[str]:
     ]  # fmt: skip
 
 
-def _golden_facts(found: OnGolden) -> dict[str, Any]:
+def _golden_facts(found: lib.rollout.OnGolden) -> dict[str, Any]:
     return {
         "golden": found.treatment.golden, "queries": found.treatment.query_count, "production": dict(found.control.metrics),
         "candidate": dict(found.treatment.metrics), "deltas": dict(found.treatment.deltas), "p": found.treatment.p_value,
@@ -324,7 +317,7 @@ def _golden_facts(found: OnGolden) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _print_golden(found: OnGolden) -> None:
+def _print_golden(found: lib.rollout.OnGolden) -> None:
     print(f"\non {found.treatment.golden}, {found.treatment.query_count} queries:")
     rows = [
         [measure, *(show.number(side.metrics.get(measure)) for side in (found.control, found.treatment)), show.signed(delta)]
@@ -333,7 +326,7 @@ def _print_golden(found: OnGolden) -> None:
     show.table(["measure", "production", "candidate", "Δ"], rows)
 
 
-def _print_counts(counts: ShadowCounts) -> None:
+def _print_counts(counts: lib.rollout.ShadowCounts) -> None:
     print(
         f"\nof the log: {counts.sampled} searches asked, {counts.answered} answered, {counts.failed + counts.gone} failed, "
         f"{counts.dropped} dropped, {counts.saved} stored"

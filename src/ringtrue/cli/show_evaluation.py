@@ -2,36 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.gate import BASELINE
-from ringtrue.report import (
-    PERCENTILES,
-    STATUS,
-    against,
-    blame_lines,
-    component_lines,
-    counted,
-    headline,
-    measure_lines,
-    milliseconds,
-    notes,
-    one_line,
-    percent,
-    portion,
-    reasons,
-    relevant_documents,
-    shown_measures,
-    slice_fields,
-    span,
-    warnings,
-    without_it,
-)
-
-if TYPE_CHECKING:
-    from ringtrue.report import Report
-    from ringtrue.run import Evaluation
 
 BAR = 24
 """Characters of the longest bar."""
@@ -39,14 +11,14 @@ FAILURES = 10
 """Questions without an answer that are listed."""
 
 
-def print_evaluation(told: Report, *, verbose: bool = False, advice: bool = True) -> None:
+def print_evaluation(told: lib.report.Report, *, verbose: bool = False, advice: bool = True) -> None:
     """Print an evaluation with what its report says; ``verbose`` adds how the numbers were made, ``advice`` what to do next."""
     evaluation = told.evaluation
-    _first(headline(told), told)
-    for reason in reasons(told):
+    _first(lib.report.headline(told), told)
+    for reason in lib.report.reasons(told):
         print(f"  - {_plain(reason)}")
-    if against(told):
-        print(f"{_plain(against(told))}.")
+    if lib.report.against(told):
+        print(f"{_plain(lib.report.against(told))}.")
     print()
     _measures(told)
     _slices(told)
@@ -60,7 +32,7 @@ def print_evaluation(told: Report, *, verbose: bool = False, advice: bool = True
     _notes(told, verbose)
 
 
-def _first(sentence: str, report: Report) -> None:
+def _first(sentence: str, report: lib.report.Report) -> None:
     golden = report.evaluation.setup.golden
     label = f", {golden.reviewed}" if golden.unreviewed else ""
     text = f"{_plain(sentence)}."
@@ -68,9 +40,7 @@ def _first(sentence: str, report: Report) -> None:
         from rich.console import Console
         from rich.text import Text
 
-        from ringtrue.report import outcome
-
-        colour = {"pass": "green", "fail": "red", "undecided": "yellow", None: ""}[outcome(report)]
+        colour = {"pass": "green", "fail": "red", "undecided": "yellow", None: ""}[lib.report.outcome(report)]
         Console().print(Text(text, style=f"bold {colour}".strip()))
     else:
         print(text)
@@ -80,9 +50,9 @@ def _first(sentence: str, report: Report) -> None:
     print(f"{what} on {golden.version}{part}{label}; k = {report.evaluation.setup.k}")
 
 
-def _measures(report: Report) -> None:
+def _measures(report: lib.report.Report) -> None:
     evaluation = report.evaluation
-    found = [line for line in measure_lines(report) if line.measure not in PERCENTILES]
+    found = [line for line in lib.report.measure_lines(report) if line.measure not in lib.report.PERCENTILES]
     judged = any(line.status for line in found)
     compared = any(line.baseline is not None for line in found)
     headers = ["measure", "mean", "95 % interval", "median", "sd", "queries"]
@@ -90,24 +60,24 @@ def _measures(report: Report) -> None:
     headers += ["floor", "status"] if judged else []
     body = []
     for line in found:
-        cells = [line.measure, line.current, span(line.interval)]
+        cells = [line.measure, line.current, lib.report.span(line.interval)]
         if line.measure in evaluation.metrics:
             one = evaluation.scores.summary(line.measure)
             cells += [one.median, one.std, one.count]
         else:
             cells += ["—", "—", "—"]
-        cells += [line.baseline, percent(line.change)] if compared else []
-        cells += [line.threshold, STATUS.get(line.status or "", "—")] if judged else []
+        cells += [line.baseline, lib.report.percent(line.change)] if compared else []
+        cells += [line.threshold, lib.report.STATUS.get(line.status or "", "—")] if judged else []
         body.append(cells)
     show.table(headers, body)
 
 
-def _slices(report: Report) -> None:
+def _slices(report: lib.report.Report) -> None:
     """The first field only: a terminal is narrow, and the reports have all."""
-    fields = slice_fields(report.evaluation)
+    fields = lib.report.slice_fields(report.evaluation)
     if not fields:
         return
-    scores, names = report.evaluation.scores, shown_measures(report)
+    scores, names = report.evaluation.scores, lib.report.shown_measures(report)
     by_name = {name: scores.by(fields[0], name) for name in names}
     print()
     show.table(
@@ -123,11 +93,11 @@ def _slices(report: Report) -> None:
     )
 
 
-def _components(report: Report) -> None:
-    parts = component_lines(report)
+def _components(report: lib.report.Report) -> None:
+    parts = lib.report.component_lines(report)
     if not parts:
         return
-    names = shown_measures(report, most=2)
+    names = lib.report.shown_measures(report, most=2)
     body = []
     for part in parts:
         given = part.contribution
@@ -135,9 +105,9 @@ def _components(report: Report) -> None:
             [
                 _plain(part.label),
                 *(show.number(part.values.get(name)) for name in names),
-                portion(given.rate) if given else "",
-                portion(given.unique_rate) if given else "",
-                without_it(part),
+                lib.report.portion(given.rate) if given else "",
+                lib.report.portion(given.unique_rate) if given else "",
+                lib.report.without_it(part),
             ]
         )
     print()
@@ -146,13 +116,16 @@ def _components(report: Report) -> None:
         print(f"without it: how {names[0]} changes without the part, below 0 where the search loses; 95 % interval")
 
 
-def _blame(evaluation: Evaluation) -> None:
-    lost = blame_lines(evaluation)
+def _blame(evaluation: lib.run.Evaluation) -> None:
+    lost = lib.report.blame_lines(evaluation)
     if not lost:
         return
-    total, depths = relevant_documents(evaluation), " or ".join(str(k) for k in sorted({loss.k for loss in evaluation.losses}))
+    total, depths = (
+        lib.report.relevant_documents(evaluation),
+        " or ".join(str(k) for k in sorted({loss.k for loss in evaluation.losses})),
+    )
     gone = sum(line.count for line in lost)
-    print(f"\n{gone:,} of {counted(total, 'relevant document')} are missing at k = {depths}; lost where:\n")
+    print(f"\n{gone:,} of {lib.report.counted(total, 'relevant document')} are missing at k = {depths}; lost where:\n")
     bars = [
         ("relevant", total, 1.0),
         *((line.stage, line.count, line.share) for line in lost),
@@ -166,41 +139,41 @@ def _blame(evaluation: Evaluation) -> None:
         # A waterfall: what a stage lost hangs where the documents that are left end.
         offset = round(BAR * left / total) if lost_here else 0
         bar = ("░" if lost_here else "█") * (max(1, round(BAR * count / total)) if count else 0)
-        print(f"{name:<{names}}  {count:>{digits},}  {portion(share):>5}  {' ' * offset}{bar}".rstrip())
+        print(f"{name:<{names}}  {count:>{digits},}  {lib.report.portion(share):>5}  {' ' * offset}{bar}".rstrip())
 
 
-def _latency(report: Report) -> None:
+def _latency(report: lib.report.Report) -> None:
     found = report.evaluation.latency
     if not found.count:
         return
     parts = []
-    for line in measure_lines(report):
-        if line.measure in PERCENTILES:
-            more = [f"was {milliseconds(line.baseline)}"] if line.baseline is not None else []
-            more += [STATUS[line.status]] if line.status else []
-            parts.append(f"{line.measure} {milliseconds(line.current)}" + (f" ({', '.join(more)})" if more else ""))
-    print(f"\nlatency: {', '.join(parts)} over {counted(found.count, 'answer')}")
+    for line in lib.report.measure_lines(report):
+        if line.measure in lib.report.PERCENTILES:
+            more = [f"was {lib.report.milliseconds(line.baseline)}"] if line.baseline is not None else []
+            more += [lib.report.STATUS[line.status]] if line.status else []
+            parts.append(f"{line.measure} {lib.report.milliseconds(line.current)}" + (f" ({', '.join(more)})" if more else ""))
+    print(f"\nlatency: {', '.join(parts)} over {lib.report.counted(found.count, 'answer')}")
 
 
-def _failures(evaluation: Evaluation) -> None:
+def _failures(evaluation: lib.run.Evaluation) -> None:
     failed = evaluation.failures
     if not failed:
         return
-    print(f"\n{counted(len(failed), 'query')} got no answer:")
+    print(f"\n{lib.report.counted(len(failed), 'query')} got no answer:")
     for query_id, error in list(failed.items())[:FAILURES]:
         print(f"  {query_id}: {_plain(error)}")
     if len(failed) > FAILURES:
         print(f"  … and {len(failed) - FAILURES} more")
 
 
-def _advice(report: Report) -> None:
+def _advice(report: lib.report.Report) -> None:
     if report.recommendations:
         print("\nRecommendations:")
     for index, one in enumerate(report.recommendations, 1):
         print(f"  {index}. {_plain(one.advice)}")
 
 
-def _judging(report: Report) -> None:
+def _judging(report: lib.report.Report) -> None:
     """Say how to judge what was only measured."""
     folder = report.evaluation.run_dir
     if report.verdict is not None or report.comparison is not None or folder is None:
@@ -211,11 +184,11 @@ def _judging(report: Report) -> None:
         print(f"\nTo hold later runs to it: ringtrue baseline update --run {folder}, then ringtrue gate")
 
 
-def _notes(report: Report, verbose: bool) -> None:
-    for text in notes(report) if verbose else warnings(report):
+def _notes(report: lib.report.Report, verbose: bool) -> None:
+    for text in lib.report.notes(report) if verbose else lib.report.warnings(report):
         show.note(_plain(text))
 
 
 def _plain(text: str) -> str:
     """Return text without the control characters by which a document could write on the terminal."""
-    return one_line(text)
+    return lib.report.one_line(text)

@@ -6,20 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ringtrue.cli import show
-from ringtrue.report import BY_WEIGHT, beside_id, counted, judged
-from ringtrue.verdict import upside
+from ringtrue.cli import lib, show
 
 if TYPE_CHECKING:
-    from ringtrue.run import Evaluation
-    from ringtrue.verdict import Baseline, Check, Verdict
     from ringtrue.verdict.records import CheckStatus
 
 QUERIES = 3
 """Queries that are named behind each failure, unless all are asked for; reports name more."""
 
 
-def record(verdict: Verdict, evaluation: Evaluation, baseline: Baseline | None, reports: Sequence[Path]) -> dict[str, Any]:
+def record(
+    verdict: lib.verdict.Verdict, evaluation: lib.run.Evaluation, baseline: lib.verdict.Baseline | None, reports: Sequence[Path]
+) -> dict[str, Any]:
     """Return a verdict under the stable keys of ``--json``."""
     return {
         "verdict": verdict.word,
@@ -32,7 +30,13 @@ def record(verdict: Verdict, evaluation: Evaluation, baseline: Baseline | None, 
     }
 
 
-def print_verdict(verdict: Verdict, evaluation: Evaluation, baseline: Baseline | None, *, verbose: bool = False) -> None:
+def print_verdict(
+    verdict: lib.verdict.Verdict,
+    evaluation: lib.run.Evaluation,
+    baseline: lib.verdict.Baseline | None,
+    *,
+    verbose: bool = False,
+) -> None:
     """Print the verdict, the checks that decide it, and whatever did not pass with the queries behind it."""
     for line in headline(verdict, evaluation):
         print(line)
@@ -45,28 +49,29 @@ def print_verdict(verdict: Verdict, evaluation: Evaluation, baseline: Baseline |
         print(line)
     hidden = len(verdict.checks) - len(shown)
     if hidden:
-        print(f"\n{counted(hidden, 'informational check')} not shown: --verbose shows {'it' if hidden == 1 else 'them'}")
+        them = "it" if hidden == 1 else "them"
+        print(f"\n{lib.report.counted(hidden, 'informational check')} not shown: --verbose shows {them}")
     if evaluation.run_dir is not None:
         print(f"\nrun: {evaluation.run_dir}")
     show.notes(verdict.notes)
 
 
-def _matters(check: Check) -> bool:
+def _matters(check: lib.verdict.Check) -> bool:
     """True for a check that decides, and for an advisory one that is over its limit."""
     return check.status != "advisory" or (
         check.rule in ("latency", "latency increase") and check.threshold is not None and check.current > check.threshold
     )
 
 
-def headline(verdict: Verdict, evaluation: Evaluation) -> list[str]:
+def headline(verdict: lib.verdict.Verdict, evaluation: lib.run.Evaluation) -> list[str]:
     """Return the verdict in two lines: which checks failed, and what was judged."""
-    return [judged(verdict), f"{verdict.name} on {evaluation.setup.golden.version}, mode {verdict.mode}"]
+    return [lib.report.judged(verdict), f"{verdict.name} on {evaluation.setup.golden.version}, mode {verdict.mode}"]
 
 
 def reasons(
-    verdict: Verdict,
-    evaluation: Evaluation,
-    baseline: Baseline | None,
+    verdict: lib.verdict.Verdict,
+    evaluation: lib.run.Evaluation,
+    baseline: lib.verdict.Baseline | None,
     *,
     queries: int | None = None,
     verbose: bool = False,
@@ -86,14 +91,16 @@ def reasons(
                 continue
             for query in check.queries[:queries]:
                 moved = _moved(check, query, evaluation, baseline)
-                yield "    " + "  ".join(filter(None, (query, moved, beside_id(query, texts.get(query, "")))))
+                yield "    " + "  ".join(filter(None, (query, moved, lib.report.beside_id(query, texts.get(query, "")))))
             if queries is not None and len(check.queries) > queries:
                 yield "    …"
 
 
-def _rows(checks: Iterable[Check], evaluation: Evaluation, baseline: Baseline | None) -> list[list[str]]:
+def _rows(
+    checks: Iterable[lib.verdict.Check], evaluation: lib.run.Evaluation, baseline: lib.verdict.Baseline | None
+) -> list[list[str]]:
     """Return a row per measure and slice: its numbers, what it must keep to, and the status that matters most."""
-    groups: dict[tuple[str, str | None], list[Check]] = {}
+    groups: dict[tuple[str, str | None], list[lib.verdict.Check]] = {}
     for check in checks:
         if check.rule != "completeness":
             groups.setdefault((check.measure, check.slice), []).append(check)
@@ -115,15 +122,15 @@ def _rows(checks: Iterable[Check], evaluation: Evaluation, baseline: Baseline | 
                 show.number(before, digits),
                 show.number(shown.current, digits),
                 show.signed(None if before is None else shown.current - before, digits),
-                _limit(found, lower=timed or upside(measure) < 0, digits=digits),
+                _limit(found, lower=timed or lib.verdict.upside(measure) < 0, digits=digits),
                 ends,
-                min((check.status for check in found), key=BY_WEIGHT.index).upper(),
+                min((check.status for check in found), key=lib.report.BY_WEIGHT.index).upper(),
             ]
         )
     return rows
 
 
-def _recorded(baseline: Baseline, measure: str, evaluation: Evaluation, *, timed: bool) -> float | None:
+def _recorded(baseline: lib.verdict.Baseline, measure: str, evaluation: lib.run.Evaluation, *, timed: bool) -> float | None:
     """Return what the baseline says about a measure that has no rule of falling; None if it is of another set."""
     made, now = baseline.golden.content_hash, evaluation.setup.golden.content_hash
     if (made and made != now) or (baseline.per_query and set(baseline.per_query) != set(evaluation.scores.query_ids)):
@@ -131,7 +138,7 @@ def _recorded(baseline: Baseline, measure: str, evaluation: Evaluation, *, timed
     return (baseline.latency if timed else baseline.metrics).get(measure)
 
 
-def _limit(checks: Iterable[Check], *, lower: bool, digits: int) -> str:
+def _limit(checks: Iterable[lib.verdict.Check], *, lower: bool, digits: int) -> str:
     """Return what a measure must keep to, the strictest of its rules; those that are for reading only do not count."""
     limits = [check.threshold for check in checks if check.threshold is not None and check.status != "advisory"]
     if not limits:
@@ -139,7 +146,7 @@ def _limit(checks: Iterable[Check], *, lower: bool, digits: int) -> str:
     return f"≤ {min(limits):.{digits}f}" if lower else f"≥ {max(limits):.{digits}f}"
 
 
-def _moved(check: Check, query: str, evaluation: Evaluation, baseline: Baseline | None) -> str:
+def _moved(check: lib.verdict.Check, query: str, evaluation: lib.run.Evaluation, baseline: lib.verdict.Baseline | None) -> str:
     """Return what happened to a query: its value, and the one it had if the check looks back."""
     then: Mapping[str, float | None] = {}
     now: Mapping[str, float | None] = evaluation.latencies

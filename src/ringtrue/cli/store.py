@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json, Overwrite, StoreOptions, StoreUrl, command_group, existing, utc_now
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput
-
-if TYPE_CHECKING:
-    from ringtrue.store import Pruned, Store
 
 app = command_group("Inspect, upgrade, back up and prune the database. It is a SQLite file, or PostgreSQL.")
 
@@ -40,9 +37,7 @@ def upgrade(store: StoreUrl = None, json: Json = False) -> None:
 
     Example: ringtrue store upgrade
     """
-    from ringtrue.store import Store
-
-    before, after = Store.upgrade(store)
+    before, after = lib.store.Store.upgrade(store)
     if json:
         show.as_json({"before": before, "after": after})
     elif before == after:
@@ -80,10 +75,8 @@ def restore(
 
     Example: ringtrue store restore backups/store.jsonl.gz --store postgresql://ringtrue@db/ringtrue
     """
-    from ringtrue.store import Store
-
-    Store.is_portable(file)  # what is no backup must not leave an empty store behind
-    with Store.open(store) as opened:
+    lib.store.Store.is_portable(file)  # what is no backup must not leave an empty store behind
+    with lib.store.Store.open(store) as opened:
         counts, place = opened.restore(file, replace=replace), str(opened.address)
     show.end_if_json(json, {"file": file, "store": place, "rows": counts})
     _print_rows(counts)
@@ -101,9 +94,7 @@ def migrate(
 
     Example: ringtrue store migrate .ringtrue/store.sqlite postgresql://ringtrue@db/ringtrue
     """
-    from ringtrue.store import Store
-
-    with existing(source) as old, Store.open(target) as new:
+    with existing(source) as old, lib.store.Store.open(target) as new:
         counts = new.copy_from(old, replace=replace)
         places = {"from": str(old.address), "to": str(new.address)}
     show.end_if_json(json, {**places, "rows": counts})
@@ -126,18 +117,16 @@ def prune(
 
     Example: ringtrue store prune --dry-run
     """
-    from ringtrue.store import Retention
-
     config = load_config()
     settings = config.store.get("retention", {})
     if not isinstance(settings, dict):
         raise InputError(f"{config.file}: store.retention is no table; write [store.retention] with queries = 90 under it")
-    retention = Retention.of(settings, place=f"{config.file or 'ringtrue.toml'}: store.retention")
+    retention = lib.store.Retention.of(settings, place=f"{config.file or 'ringtrue.toml'}: store.retention")
     with existing(store) as opened:
         if forget is not None:
             if not opened.forget_archive(forget):
                 raise MissingInput(f"{forget}: this store has no such archive; list them: ringtrue store info")
-            found: list[Pruned] = []
+            found: list[lib.store.Pruned] = []
         else:
             folder = archive or (opened.address.sqlite.parent / "archive" if opened.address.sqlite else None)
             if folder is None:
@@ -176,9 +165,7 @@ def forget(
     if yes == dry_run:
         raise InputError(f"deleting '{user}' cannot be undone; look first with --dry-run, then say --yes")
     if hashed:
-        from ringtrue.log import Redactor
-
-        user = Redactor(hash_users=True).user(user, options.project) or user
+        user = lib.log.Redactor(hash_users=True).user(user, options.project) or user
     with options.existing() as opened:
         if dry_run:
             options.tell_elsewhere(opened)
@@ -196,14 +183,12 @@ def forget(
         print(f"{forgotten:,} events that still waited in a spool, too")
 
 
-def _settled(store: Store, project: str) -> int:
+def _settled(store: lib.store.Store, project: str) -> int:
     """Bring in what processes that ended left in their spools; return how many events of deleted users were left out."""
-    from ringtrue.log import QueryLog, log_folder
-
-    folder = log_folder(store)
+    folder = lib.log.log_folder(store)
     if folder is None or not folder.is_dir():
         return 0
-    log = QueryLog(store, project=project)
+    log = lib.log.QueryLog(store, project=project)
     log.close()
     return sum(one.forgotten for one in log.recovered)
 

@@ -6,21 +6,16 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.experiment import FILE
 from ringtrue.cli.options import Json
 from ringtrue.cli.search import DEFAULT_FOLDER, asks_others, check_judged, opened, progress_bar
 from ringtrue.config import cache_folder
 from ringtrue.errors import OK, REGRESSION, UNDECIDED
-
-if TYPE_CHECKING:
-    from ringtrue.experiment import Effect, HeldOut, Sweep, Trial, Tuning
-    from ringtrue.records import GoldenSet
-    from ringtrue.retrieve import Collection
 
 JOURNALS = Path(".ringtrue/sweeps")
 CODES = {"confirmed": OK, "baseline": OK, "worse": REGRESSION, "not enough evidence": UNDECIDED}
@@ -62,27 +57,23 @@ def sweep_command(
     Example: ringtrue sweep -g hotel -r "weighted(bm25, dense, w=[{w}, 1])" -p w=0.1:10:log -b hybrid --method model --track
     Example: ringtrue sweep -g docs.yaml -r hybrid --chunk "fixed(tokens={tokens}, overlap=25)" -p tokens=128,256,512
     """
-    from ringtrue.experiment import ExperimentFile, Space, Variants, parameter, size, sweep, tracked
-    from ringtrue.golden import ledger_beside, load
-    from ringtrue.run import commit_of
+    space = lib.experiment.Space(retriever, tuple(lib.experiment.parameter(text) for text in param or ()), chunk)
+    whole = lib.golden.load(golden)
+    other = None if held_out is None else lib.golden.load(held_out)
+    variants: list[lib.experiment.Variants] = []
 
-    space = Space(retriever, tuple(parameter(text) for text in param or ()), chunk)
-    whole = load(golden)
-    other = None if held_out is None else load(held_out)
-    variants: list[Variants] = []
-
-    def collection_for(chunks: str | None) -> Collection:
+    def collection_for(chunks: str | None) -> lib.retrieve.Collection:
         if not variants:  # a connected system needs no documents of ours
-            variants.append(Variants(_documents(whole, folder)))
+            variants.append(lib.experiment.Variants(_documents(whole, folder)))
         return variants[0](chunks)
 
     now = datetime.now(UTC)
-    with progress_bar("trying", 0 if json else size(space, method, trials)) as step:
-        found = sweep(
+    with progress_bar("trying", 0 if json else lib.experiment.size(space, method, trials)) as step:
+        found = lib.experiment.sweep(
             space,
             whole,
             collection_for,
-            ledger=ledger_beside(golden if held_out is None else held_out),
+            ledger=lib.golden.ledger_beside(golden if held_out is None else held_out),
             when=now.isoformat(timespec="seconds"),
             method=method,
             trials=trials,
@@ -99,8 +90,8 @@ def sweep_command(
         )
     ids: list[str] = []
     if track:
-        made = tracked(found, on=now.date(), commit=commit_of(Path.cwd(), beside=file))
-        ids = [one.id for one in ExperimentFile(file).add(made)]
+        made = lib.experiment.tracked(found, on=now.date(), commit=lib.run.commit_of(Path.cwd(), beside=file))
+        ids = [one.id for one in lib.experiment.ExperimentFile(file).add(made)]
     if json:
         show.as_json(record(found) | {"experiments": ids})
     else:
@@ -110,16 +101,12 @@ def sweep_command(
     raise typer.Exit(CODES[found.outcome])
 
 
-def _documents(golden: GoldenSet, folder: Path | None) -> Collection:
-    from ringtrue.run import corpus_of
-
-    return corpus_of(golden, cache_folder() / "corpora") if folder is None else opened(folder)
+def _documents(golden: lib.records.GoldenSet, folder: Path | None) -> lib.retrieve.Collection:
+    return lib.run.corpus_of(golden, cache_folder() / "corpora") if folder is None else opened(folder)
 
 
-def record(found: Sweep) -> dict[str, Any]:
+def record(found: lib.experiment.Sweep) -> dict[str, Any]:
     """Return a sweep under the stable keys of ``--json``."""
-    from ringtrue.experiment import effects
-
     held = found.held_out
     return {
         "verdict": found.outcome,
@@ -141,32 +128,32 @@ def record(found: Sweep) -> dict[str, Any]:
         "overfitting": found.overfitting,
         "trials": [_trial(trial) for trial in found.trials],
         "impossible": [{"values": one.point.values, "reason": one.reason} for one in found.impossible],
-        "effects": effects(found),
+        "effects": lib.experiment.effects(found),
         **show.pick(found, "searches", "golden", "corpus", "notes"),
     }
 
 
-def _trial(trial: Trial) -> dict[str, Any]:
+def _trial(trial: lib.experiment.Trial) -> dict[str, Any]:
     where = show.pick(trial.point, "retriever", "chunks")
     return {**show.pick(trial, "number", "values", "value", "reused"), **where}
 
 
-def print_sweep(found: Sweep, *, limit: int | None) -> None:
+def print_sweep(found: lib.experiment.Sweep, *, limit: int | None) -> None:
     """Print trials, effects, both parts, and the verdict last, where the eye rests."""
-    from ringtrue.experiment import effects
-
     names = [one.name for one in found.space.parameters]
     rows = [[one.number, *(str(one.values[name]) for name in names), one.value] for one in found.trials[:limit]]
     show.table(["trial", *names, found.measure], rows, title=f"{len(found.trials)} trials on tuning queries, best first")
     if limit is not None and len(found.trials) > limit:
         print(f"… and {len(found.trials) - limit} more (--all lists them)")
-    for name, steps in effects(found).items():
+    for name, steps in lib.experiment.effects(found).items():
         if len(steps) > 1:
             print(f"\n{name}: mean {found.measure} over the trials at each value, with what chance makes of it (95 %)")
             _print_effects(steps)
     told, held = found.tuning, found.held_out
     print()
-    sides: dict[str, Tuning | HeldOut] = {"tuning": told} | ({} if held is None else {"held out": held})
+    sides: dict[str, lib.experiment.Tuning | lib.experiment.HeldOut] = {"tuning": told} | (
+        {} if held is None else {"held out": held}
+    )
     shown = [_side(name, side) for name, side in sides.items()]
     heads = ["queries", "n", "baseline", "best", "Δ", "p", "p corrected"]
     if any(side.undefined.baseline or side.undefined.best for side in sides.values()):
@@ -183,12 +170,12 @@ def print_sweep(found: Sweep, *, limit: int | None) -> None:
     _notes(found)
 
 
-def _side(name: str, side: Tuning | HeldOut) -> list[str]:
+def _side(name: str, side: lib.experiment.Tuning | lib.experiment.HeldOut) -> list[object]:
     means = [side.baseline, side.best, show.signed(side.diff)]
     return [name, side.n, *means, show.p_value(side.p), show.p_value(side.p_corrected)]
 
 
-def _notes(found: Sweep) -> None:
+def _notes(found: lib.experiment.Sweep) -> None:
     told, held, over = found.tuning, found.held_out, found.overfitting
     if held is not None:
         show.note(
@@ -213,7 +200,7 @@ def _told(retriever: str, chunks: str | None) -> str:
     return retriever if chunks is None else f"{retriever} over {chunks}"
 
 
-def _print_effects(steps: Sequence[Effect]) -> None:
+def _print_effects(steps: Sequence[lib.experiment.Effect]) -> None:
     """Dots with their intervals on one axis, whose ends are written below: no length stands for a value."""
     ends = [value for step in steps for value in (step.mean, step.low, step.high) if math.isfinite(value)]
     low, high = min(ends), max(ends)
@@ -224,7 +211,7 @@ def _print_effects(steps: Sequence[Effect]) -> None:
         print(f"  {' ' * width}          {f'{low:.4f}':<{_WIDTH - 6}}{high:.4f}")
 
 
-def _dot(step: Effect, low: float, high: float) -> str:
+def _dot(step: lib.experiment.Effect, low: float, high: float) -> str:
     def place(value: float) -> int:
         return 0 if high == low else round((value - low) / (high - low) * (_WIDTH - 1))
 
@@ -249,12 +236,11 @@ def learn_command(
 
     Example: ringtrue ingest hotel && ringtrue learn hotel
     """
-    from ringtrue.golden import load, split
     from ringtrue.retrieve.learn import MEASURE, answers_of, learn, reached
 
     names = channels or ["bm25", "dense"]
-    whole = load(golden)
-    tuning, rest = split(whole, held_out=held_out, seed=seed)
+    whole = lib.golden.load(golden)
+    tuning, rest = lib.golden.split(whole, held_out=held_out, seed=seed)
     collection = opened(folder)
     check_judged(whole, collection, certain=not any(map(asks_others, names)))
     answers = answers_of(names, collection, whole)

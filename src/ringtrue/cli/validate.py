@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ringtrue.cli import show
+from ringtrue.cli import lib, show
 from ringtrue.cli.options import Json
 from ringtrue.errors import BAD_INPUT
-
-if TYPE_CHECKING:
-    from ringtrue.golden import Report
 
 
 def validate_command(
@@ -25,10 +22,10 @@ def validate_command(
 
     Example: ringtrue golden validate hotel my-set.yaml
     """
-    from ringtrue.golden import locate, validate_file
-
     reports = {
-        source: validate_file(locate(source), minimum_documents=minimum_documents, minimum_queries=minimum_queries)
+        source: lib.golden.validate_file(
+            lib.golden.locate(source), minimum_documents=minimum_documents, minimum_queries=minimum_queries
+        )
         for source in sources
     }
     if json:
@@ -43,10 +40,8 @@ def validate_command(
         raise typer.Exit(BAD_INPUT)
 
 
-def print_report(name: str, report: Report, *, strict: bool = False) -> None:
+def print_report(name: str, report: lib.golden.Report, *, strict: bool = False) -> None:
     """Print what validation found."""
-    from ringtrue.golden import shipped
-
     figures = report.figures
     verdict = "passes with warnings" if report.warnings else "passes"
     if not report.ok or (strict and report.problems):
@@ -67,7 +62,7 @@ def print_report(name: str, report: Report, *, strict: bool = False) -> None:
             + (" (a document's name may be its query here)" if report.profile == "known-item" else "")
         )
         print(f"  {figures['reviewed']}")
-        if figures["judgments"] and set(figures["sources"]) == {"(none)"} and name not in shipped():
+        if figures["judgments"] and set(figures["sources"]) == {"(none)"} and name not in lib.golden.shipped():
             print(f"  if people made them, say so: {report.how_to_confirm}")
     for note in report.notes:
         print(f"  {note}")
