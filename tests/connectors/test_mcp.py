@@ -206,10 +206,8 @@ class Made:
         return made
 
     def close(self) -> None:
-        for connector in self.all:
-            connector._state.end()
-        for connector in self.all:
-            connector.close()
+        with ThreadPoolExecutor(32) as pool:
+            list(pool.map(Mcp.close, self.all))
 
 
 @pytest.fixture(scope="module")
