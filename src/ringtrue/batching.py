@@ -153,8 +153,9 @@ class BatchQueue(Generic[Item]):
 
     def _work(self) -> None:
         while True:
+            closed = self.closed  # looked at before the items: what was added before the end is written
             if not self._items:
-                if self.closed:
+                if closed:
                     return
                 self._wake.wait(self._idle())
             self._wake.clear()

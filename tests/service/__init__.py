@@ -1,0 +1,1 @@
+"""A package, so that benchmarks/service.py cannot take its name."""
