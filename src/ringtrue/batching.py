@@ -153,9 +153,8 @@ class BatchQueue(Generic[Item]):
 
     def _work(self) -> None:
         while True:
-            closed = self.closed  # looked at before the items: what was added before the end is written
             if not self._items:
-                if closed:
+                if self.closed:
                     return
                 self._wake.wait(self._idle())
             self._wake.clear()

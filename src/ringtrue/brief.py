@@ -1,4 +1,4 @@
-"""How records show themselves: ``repr`` fits on a screen, whatever a record holds; and words as a shell takes them."""
+"""How records show themselves: ``repr`` fits on a screen, whatever a record holds. Words for a shell; counts with nouns."""
 
 from __future__ import annotations
 
@@ -52,3 +52,14 @@ def shell_word(text: str) -> str:
     ('"connect(\'shop\')"', "'my set'")
     """
     return f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text)
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return ``1 query`` or ``2 queries``.
+
+    >>> counted(1, "query"), counted(2, "query"), counted(2, "document"), counted(2, "day")
+    ('1 query', '2 queries', '2 documents', '2 days')
+    """
+    becomes_ies = one.endswith("y") and not one.endswith(("ay", "ey", "oy", "uy"))
+    plural = many or (f"{one[:-1]}ies" if becomes_ies else f"{one}s")
+    return f"{count:,} {one if count == 1 else plural}"

@@ -206,8 +206,10 @@ class Made:
         return made
 
     def close(self) -> None:
-        with ThreadPoolExecutor(32) as pool:
-            list(pool.map(Mcp.close, self.all))
+        for connector in self.all:
+            connector._state.end()
+        for connector in self.all:
+            connector.close()
 
 
 @pytest.fixture(scope="module")

@@ -301,7 +301,7 @@ def test_rows_without_a_direction_are_not_found(monkeypatch: pytest.MonkeyPatch)
         def encode(self, texts: list[str], *, query: bool) -> Any:
             return np.array([[0.6, 0.8]], np.float32)
 
-    monkeypatch.setattr("ringtrue.retrieve.connectors.vectors.encoder", lambda name: Two())
+    monkeypatch.setattr("ringtrue.retrieve.connectors.postgres.encoder", lambda name: Two())
     assert ids(vectors(table="shop.flat", vector="place")) == ["some"]
 
 
@@ -453,7 +453,7 @@ def test_a_statement_without_rows_is_a_bad_answer() -> None:
         ({"id": ""}, "id=''"),
         ({"chunk": "a\0b"}, "chunk="),
         ({"vector": None}, "columns"),
-        ({"columns": "body"}, "a list"),
+        ({"columns": "body"}, "['title', 'body']"),
         ({"columns": ["body"], "vector": "search"}, "both or neither"),
         ({"weights": {"title": 1}}, "'A'"),
         ({"vector": None, "columns": ["body"], "weights": {"bdy": 1}}, "'body'"),
@@ -464,9 +464,9 @@ def test_a_statement_without_rows_is_a_bad_answer() -> None:
         ({"match": "some"}, "'any' or 'all'"),
         ({"rank": "bm25"}, "ts_rank_cd"),
         ({"normalization": 64}, "64"),
-        ({"language": ""}, "language=''"),
+        ({"language": ""}, "english"),
         ({"sslmode": "verify"}, "verify-full"),
-        ({"session": [1]}, "write a table"),
+        ({"session": [1]}, "hnsw"),
         ({"timeout": 0}, "timeout"),
         ({"table": None, "sql": "SELECT 1 WHERE %(text)s LIKE 'a%' LIMIT %(k)s"}, "%%"),
         ({"table": None, "sql": "SELECT %(text)s, %(other)s LIMIT %(k)s"}, "other"),
@@ -633,7 +633,7 @@ def test_a_statement_that_takes_too_long_is_ended_on_the_server(server: Postgres
 
 def _nobody_works() -> bool:
     end = time.monotonic() + 30
-    while any(thread.name.startswith("ringtrue-object") for thread in threading.enumerate()):
+    while any(thread.name == "ringtrue-postgres" for thread in threading.enumerate()):
         if time.monotonic() > end:
             return False
         time.sleep(0.01)

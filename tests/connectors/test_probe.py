@@ -203,6 +203,33 @@ def test_the_settings_that_are_found_search_through_the_connector(answer, expect
         assert bool(found.notes) is (answer is passages)
 
 
+def matching(text: str) -> list[str]:
+    return [name for name in ranked(text) if set(text.split()) & set(TEXTS[name].split())]
+
+
+def test_plain_ids_behind_an_unusual_name_are_found_by_an_example() -> None:
+    def ids(method: str, fields: dict[str, Any]) -> Any:
+        return matching(fields["begriff"])[: int(fields.get("anzahl", 3))] if method == "GET" and "begriff" in fields else 400
+
+    with served(ids) as url:
+        found = probed(f"{url}?begriff=house sauna&anzahl=3", "nothing")
+    assert found.settings == {
+        "kind": "http", "url": url, "params": {"begriff": "{text}", "anzahl": "{k}"}, "hits": "", "id": "", "score": "",
+    }  # fmt: skip
+
+
+def test_an_id_inside_an_object_of_any_name_is_found() -> None:
+    def products(method: str, fields: dict[str, Any]) -> Any:
+        rows = [{"product": {"ean": f"40{name[1]}7", "title": TEXTS[name]}} for name in matching(fields.get("q", ""))]
+        return {"rows": rows[: int(fields.get("limit", 10))]} if method == "GET" else 405
+
+    with served(products) as url:
+        found = probed(url, "house sauna")
+    assert {name: found.settings[name] for name in ("hits", "id", "title")} == {
+        "hits": "rows", "id": "product.ean", "title": "product.title",
+    }  # fmt: skip
+
+
 def test_an_example_of_a_search_is_taken_apart() -> None:
     def picky(method: str, fields: dict[str, Any]) -> Any:
         return plain_get(method, {"q": fields["term"], **fields}) if fields.get("lang") == "en" and "term" in fields else 400
@@ -289,7 +316,7 @@ def test_an_endpoint_with_a_key_is_asked_with_the_credentials_of_the_connection(
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (lambda method, fields: {"results": [{"id": "a"}, {"id": "b"}]}, "gives the same answer for every value of 'prompt'"),
+        (lambda method, fields: {"results": [{"id": "a"}, {"id": "b"}]}, "gives the same answer for every value of 'q'"),
         (lambda method, fields: {"results": []}, "found nothing for 'sauna'; give a query that has results"),
         (lambda method, fields: {"results": [[1], [2]]}, "a list of a list of 1; hits must be ids or objects with an id"),
         (lambda method, fields: {"status": "ok"}, "an object with 'status', which has no list of hits"),

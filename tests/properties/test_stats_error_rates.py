@@ -7,10 +7,13 @@ asserted too, so that this file says what is true of each: strong skewness that 
 from __future__ import annotations
 
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from error_rates import (
     SHAPES,
     SIZES,

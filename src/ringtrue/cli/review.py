@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from ringtrue.brief import counted
 from ringtrue.cli import lib, show
 from ringtrue.cli.options import Overwrite, StoreOptions, check_new, command_group, utc_now
 from ringtrue.cli.search import documents_in
@@ -54,16 +55,15 @@ def add(
     """
     golden = lib.golden.load(source)
     found = lib.golden.worth_judging(golden, lib.formats.read_named_runs(runs), k=k)
-    passages = {doc_id: one for run in runs for doc_id, one in _passages(run).items()}
-    passages |= {} if corpus is None else _passages(corpus, documents=True)
+    passages = lib.review.passages_of(_evaluations(runs)) | ({} if corpus is None else _passages(corpus))
     items = lib.review.pairs_of(golden, found[:limit], now=utc_now(), wanted=wanted, project=options.project, passages=passages)
     with opened_queue(options, create=True) as (_, queue):
         new = queue.add(items)
-        readable = {item.item_key for item in queue.items() if item.text}
+        readable = {item.item_key for item in queue.items() if item.text or item.title}
     show.end_if_json(options.json, {"unjudged": len(found), "queued": len(items), "new": new})
     print(f"{len(found)} unjudged documents in the top {k}; {len(items)} in the queue, {new} of them new")
     if silent := sum(item.item_key not in readable for item in items):
-        show.note(f"{silent} pairs have no text for reviewers; add it: ringtrue review texts DOCUMENTS")
+        show.note(f"{counted(silent, 'pair has', 'pairs have')} no text for reviewers; add it: ringtrue review texts DOCUMENTS")
 
 
 @app.command()
@@ -76,22 +76,22 @@ def texts(
 
     Example: ringtrue review texts documents.jsonl
     """
-    passages = _passages(source, documents=True)
+    passages = _passages(source)
     with opened_queue(options) as (_, queue):
         given, left = queue.fill(passages), sum(not item.text for item in queue.items())
     show.end_if_json(options.json, {"given": given, "without": left})
     print(f"text added to {given} pairs; {left} still have none")
 
 
-def _passages(source: str, *, documents: bool = False) -> dict[str, tuple[str, str]]:
-    """Return title and text of documents by id, from a run folder or documents; a plain run has none."""
-    place = Path(source)
-    if place.is_dir() and (place / "run.json").is_file():
-        run = lib.run.open_run(place)
-        return {doc_id: (run.titles.get(doc_id, ""), text) for doc_id, text in run.texts.items()}
-    if not documents:
-        return {}
-    return {one.doc_id: (one.title, one.text) for one in documents_in(source)}
+def _passages(source: str) -> dict[str, tuple[str, str]]:
+    """Return title and text of documents by id, from a run folder or documents."""
+    runs = _evaluations([source])
+    return lib.review.passages_of(runs) if runs else {one.doc_id: (one.title, one.text) for one in documents_in(source)}
+
+
+def _evaluations(sources: Sequence[str]) -> list[lib.run.Evaluation]:
+    """Return the evaluations among these: the run folders; a plain run is none."""
+    return [lib.run.open_run(place) for place in map(Path, sources) if place.is_dir() and (place / "run.json").is_file()]
 
 
 @app.command("list")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ringtrue.brief import counted
 from ringtrue.cli import lib, show
 from ringtrue.cli.gate import BASELINE
 
@@ -125,7 +126,7 @@ def _blame(evaluation: lib.run.Evaluation) -> None:
         " or ".join(str(k) for k in sorted({loss.k for loss in evaluation.losses})),
     )
     gone = sum(line.count for line in lost)
-    print(f"\n{gone:,} of {lib.report.counted(total, 'relevant document')} are missing at k = {depths}; lost where:\n")
+    print(f"\n{gone:,} of {counted(total, 'relevant document')} are missing at k = {depths}; lost where:\n")
     bars = [
         ("relevant", total, 1.0),
         *((line.stage, line.count, line.share) for line in lost),
@@ -152,14 +153,14 @@ def _latency(report: lib.report.Report) -> None:
             more = [f"was {lib.report.milliseconds(line.baseline)}"] if line.baseline is not None else []
             more += [lib.report.STATUS[line.status]] if line.status else []
             parts.append(f"{line.measure} {lib.report.milliseconds(line.current)}" + (f" ({', '.join(more)})" if more else ""))
-    print(f"\nlatency: {', '.join(parts)} over {lib.report.counted(found.count, 'answer')}")
+    print(f"\nlatency: {', '.join(parts)} over {counted(found.count, 'answer')}")
 
 
 def _failures(evaluation: lib.run.Evaluation) -> None:
     failed = evaluation.failures
     if not failed:
         return
-    print(f"\n{lib.report.counted(len(failed), 'query')} got no answer:")
+    print(f"\n{counted(len(failed), 'query')} got no answer:")
     for query_id, error in list(failed.items())[:FAILURES]:
         print(f"  {query_id}: {_plain(error)}")
     if len(failed) > FAILURES:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ringtrue.brief import counted
 from ringtrue.cli import lib, show
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def print_verdict(
     hidden = len(verdict.checks) - len(shown)
     if hidden:
         them = "it" if hidden == 1 else "them"
-        print(f"\n{lib.report.counted(hidden, 'informational check')} not shown: --verbose shows {them}")
+        print(f"\n{counted(hidden, 'informational check')} not shown: --verbose shows {them}")
     if evaluation.run_dir is not None:
         print(f"\nrun: {evaluation.run_dir}")
     show.notes(verdict.notes)

@@ -239,41 +239,31 @@ def read_yaml(path: str | Path) -> Any:
 
     Repeated keys, aliases and numbers that YAML reads otherwise than they look (010, 12:30) are errors.
     """
-    return parse_yaml(read_text(path), Place(str(path)), scalar=_yaml_scalar)
-
-
-def _yaml_scalar(node: Any, place: Place) -> Any:
-    import yaml
-
-    try:
-        value = yaml.constructor.SafeConstructor().construct_object(node)
-    except (ArithmeticError, AttributeError, LookupError, ValueError) as problem:  # 2024-13-45, !!bool maybe
-        raise place.error(f"'{node.value[:60]}' cannot be read as {node.tag.split(':')[-1]}", "put it in quotes") from problem
-    if type(value) is int and str(value) != node.value.removeprefix("+"):
-        raise place.error(f"'{node.value[:60]}' means {value} in YAML", "put an id in quotes, or write the plain number")
-    return value
-
-
-def parse_yaml(
-    text: str,
-    place: Place,
-    *,
-    scalar: Callable[[Any, Place], Any],
-    first_line: int = 1,
-    cure: str = "mend the YAML there",
-) -> Any:
-    """Return a YAML text as values; ``scalar`` makes one of each node of words, ``first_line`` is where the text begins."""
     import yaml  # costs 20 ms that no other format needs
+
+    place = Place(str(path))
+
+    def scalar(node: Any) -> Any:
+        here = place.on(node.start_mark.line + 1)
+        try:
+            value = loader.construct_object(node)
+        except (ArithmeticError, AttributeError, LookupError, ValueError) as problem:  # 2024-13-45, !!bool maybe
+            raise here.error(
+                f"'{node.value[:60]}' cannot be read as {node.tag.split(':')[-1]}", "put it in quotes"
+            ) from problem
+        if type(value) is int and str(value) != node.value.removeprefix("+"):
+            raise here.error(f"'{node.value[:60]}' means {value} in YAML", "put an id in quotes, or write the plain number")
+        return value
 
     def build(node: Any) -> Any:
         if isinstance(node, yaml.ScalarNode):
-            return scalar(node, place.on(node.start_mark.line + first_line))
+            return scalar(node)
         if isinstance(node, yaml.SequenceNode):
             return [build(item) for item in node.value]
         record = Located()
-        record.line = node.start_mark.line + first_line
+        record.line = node.start_mark.line + 1
         for key_node, value_node in node.value:
-            here = place.on(key_node.start_mark.line + first_line)
+            here = place.on(key_node.start_mark.line + 1)
             if not isinstance(key_node, yaml.ScalarNode):
                 raise here.error("a list or mapping stands as a key", "write a text before the colon")
             key = key_node.value  # as written: a key 010 or yes is that text, not 8 or True
@@ -282,25 +272,27 @@ def parse_yaml(
             record[key] = build(value_node)
         return record
 
+    text = read_text(path)
     try:
+        loader = yaml.SafeLoader(text)
         depth = 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST:  # the parser's time grows with the square of the depth
-                raise place.on(event.start_mark.line + first_line).error("the YAML is nested too deeply", "flatten it")
-            # Aliases allow a few lines to stand for gigabytes, and nothing that is read here has a use for them.
+                raise place.on(event.start_mark.line + 1).error("the YAML is nested too deeply", "flatten it")
+            # Aliases allow a few lines to stand for gigabytes, and a golden set has no use for them.
             if isinstance(event, yaml.AliasEvent):
-                line = None if event.start_mark is None else event.start_mark.line + first_line
+                line = None if event.start_mark is None else event.start_mark.line + 1
                 raise place.on(line).error(f"the alias '*{event.anchor}'", "write the value out")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = loader.get_single_node()
         return None if node is None else build(node)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         reason = getattr(problem, "problem", None) or str(problem).split("\n")[0]
-        line = None if mark is None else mark.line + first_line
+        line = None if mark is None else mark.line + 1
         if isinstance(problem, yaml.reader.ReaderError):
-            line = text.count("\n", 0, problem.position) + first_line
-        raise place.on(line).error(f"not valid YAML: {reason}", cure) from problem
+            line = text.count("\n", 0, problem.position) + 1
+        raise place.on(line).error(f"not valid YAML: {reason}", "mend the YAML there") from problem
     except RecursionError:
         raise place.error("the YAML is nested too deeply", "flatten it") from None
 

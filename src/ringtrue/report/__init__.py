@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         DASH as DASH,
         PERCENTILES as PERCENTILES,
         beside_id as beside_id,
-        counted as counted,
         milliseconds as milliseconds,
         moment as moment,
         number as number,

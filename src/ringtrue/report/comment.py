@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from ringtrue.brief import counted
 from ringtrue.report import tables
 from ringtrue.report.escape import md, table
 from ringtrue.report.formatting import (
@@ -13,7 +14,6 @@ from ringtrue.report.formatting import (
     PERCENTILES,
     amount,
     beside_id,
-    counted,
     number,
     percent,
     signed,

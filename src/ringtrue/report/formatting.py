@@ -134,14 +134,3 @@ def beside_id(query_id: str, text: str) -> str:
     ('late checkout', '')
     """
     return "" if text == query_id else text
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """Return ``1 query`` or ``2 queries``.
-
-    >>> counted(1, "query"), counted(2, "query"), counted(2, "document"), counted(2, "day")
-    ('1 query', '2 queries', '2 documents', '2 days')
-    """
-    becomes_ies = one.endswith("y") and not one.endswith(("ay", "ey", "oy", "uy"))
-    plural = many or (f"{one[:-1]}ies" if becomes_ies else f"{one}s")
-    return f"{count:,} {one if count == 1 else plural}"

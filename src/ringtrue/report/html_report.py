@@ -12,7 +12,8 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from ringtrue.report.formatting import counted, moment
+from ringtrue.brief import counted
+from ringtrue.report.formatting import moment
 from ringtrue.report.page import embedded, sections
 from ringtrue.report.page.sides import Sides
 from ringtrue.report.records import Report

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ringtrue.brief import counted
 from ringtrue.measures import Latency
 from ringtrue.report import tables
 from ringtrue.report.escape import md, table
@@ -15,7 +16,6 @@ from ringtrue.report.formatting import (
     PERCENTILES,
     amount,
     beside_id,
-    counted,
     milliseconds,
     number,
     percent,

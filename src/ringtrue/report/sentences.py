@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
+from ringtrue.brief import counted
 from ringtrue.measures import Measure
-from ringtrue.report.formatting import DASH, counted, number, percent, signed, span
+from ringtrue.report.formatting import DASH, number, percent, signed, span
 from ringtrue.report.records import Report
 from ringtrue.run import Evaluation
 from ringtrue.verdict import Check, Comparison, MeasureComparison, Verdict

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         Rater as Rater,
         ReviewQueue as ReviewQueue,
         pairs_of as pairs_of,
+        passages_of as passages_of,
     )
     from ringtrue.review.refresh import Progress as Progress, Situation as Situation, propose_from_log as propose_from_log
 else:

@@ -37,6 +37,7 @@ from ringtrue.review.agreement import Gate, gate, judge_of, said_by_raters
 from ringtrue.store import DEFAULT_PROJECT, AuditEntry, ReviewItem, StoredJudgment, timestamp
 
 if TYPE_CHECKING:
+    from ringtrue.run import Evaluation
     from ringtrue.stats import Agreement
     from ringtrue.store import Store
 
@@ -104,6 +105,16 @@ def disputed(found: Iterable[Dispute], texts: Mapping[str, str]) -> tuple[Disput
     )
 
 
+def passages_of(runs: Iterable[Evaluation]) -> dict[str, tuple[str, str]]:
+    """Return title and text of documents, as far as the searches of these runs told either."""
+    found: dict[str, tuple[str, str]] = {}
+    for run in runs:
+        for doc_id in {**run.titles, **run.texts}:
+            title, text = found.get(doc_id, ("", ""))
+            found[doc_id] = (title or run.titles.get(doc_id, ""), text or run.texts.get(doc_id, ""))
+    return found
+
+
 def pairs_of(
     golden: GoldenSet,
     candidates: Iterable[Candidate],
@@ -159,20 +170,23 @@ class ReviewQueue:
             if item.wanted < 1:
                 raise InputError(f"pair '{item.item_key}' wants {item.wanted} reviewers; let 1 or more judge it")
         new = self.store.add_review_items(items)
-        self.fill({item.doc_id: (item.title, item.text) for item in items if item.text})
+        self.fill({item.doc_id: (item.title, item.text) for item in items})
         return new
 
     def fill(self, passages: Passages) -> int:
-        """Give title and text to the pairs that have no text, as far as it is known; return to how many."""
-        lacking = [item for item in self.items() if not item.text and passages.get(item.doc_id, ("", ""))[1]]
-        for item in lacking:
-            title, text = passages[item.doc_id]
+        """Give title and text to the pairs that have no text, as far as they are known; return to how many."""
+        given = 0
+        for item in self.items():
+            title, text = passages.get(item.doc_id, ("", ""))
+            if item.text or not (text or (title and not item.title)):
+                continue
+            given += 1
 
             def told(item: ReviewItem, title: str = title, text: str = text) -> ReviewItem:
                 return replace(item, title=item.title or title, text=text)
 
             self.store.update_review_item(item.item_key, told, project=self.project)
-        return len(lacking)
+        return given
 
     def items(self) -> list[ReviewItem]:
         """Return all pairs, the most urgent first."""

@@ -9,8 +9,9 @@ import pytest
 
 from made import WHEN
 from made_reports import clean, compared, comparison, healthy, verdict
+from ringtrue.brief import counted
 from ringtrue.report import Report, component_lines, markdown, measure_lines, notes
-from ringtrue.report.formatting import amount, counted, milliseconds, number, percent, signed, signed_milliseconds, span
+from ringtrue.report.formatting import amount, milliseconds, number, percent, signed, signed_milliseconds, span
 from ringtrue.report.sentences import against, headline, reasons, same
 from ringtrue.run import Precondition
 from ringtrue.verdict import Check, baseline_of

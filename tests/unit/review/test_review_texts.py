@@ -83,6 +83,17 @@ def test_reviewers_read_what_the_connection_answered(ringtrue: Callable[..., Any
     assert not load("gold.yaml").documents
 
 
+def test_a_connection_with_titles_alone_gives_reviewers_the_titles(ringtrue: Callable[..., Any], folder: Path) -> None:
+    settings = Path("ringtrue.toml").read_text()
+    Path("ringtrue.toml").write_text(settings.replace("[connections.plain]\n", "[connections.plain]\ntitle = 'doc.heading'\n"))
+    evaluated(ringtrue, "plain", "runs/titles")
+    added = ringtrue("review", "add", "gold.yaml", "--store", "s.sqlite", "--run", "runs/titles")
+    assert shown() == {"spa": ("SPA", ""), "bar": ("BAR", ""), "lost": ("", "")}
+    assert "1 pair has no text for reviewers" in added.err
+    evaluated(ringtrue, "shop", "runs/told")
+    assert queued(ringtrue, "--run", "runs/told", "--run", "runs/titles") == TOLD
+
+
 def test_queued_pairs_get_their_text_when_it_becomes_known(ringtrue: Callable[..., Any], folder: Path) -> None:
     evaluated(ringtrue, "plain", "runs/plain")
     assert queued(ringtrue, "--run", "runs/plain") == dict.fromkeys(TOLD, ("", ""))
@@ -91,7 +102,7 @@ def test_queued_pairs_get_their_text_when_it_becomes_known(ringtrue: Callable[..
     evaluated(ringtrue, "shop", "runs/told")
     assert queued(ringtrue, "--run", "runs/told") == TOLD
     again = ringtrue("review", "add", "gold.yaml", "--store", "s.sqlite", "--run", "runs/plain")
-    assert "1 pairs have no text" in again.err
+    assert "1 pair has no text" in again.err
 
 
 def test_a_corpus_gives_the_text(ringtrue: Callable[..., Any], folder: Path) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from error_rates import SHAPES, SPREAD, Shape, null_differences
 from ringtrue.errors import InputError
 from ringtrue.stats import (
     Correction,
@@ -18,6 +19,9 @@ from ringtrue.stats import (
     paired_power,
     queries_to_settle,
 )
+
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
+from error_rates import SHAPES, SPREAD, Shape, null_differences
 
 
 def rng(seed: int = 1) -> np.random.Generator:

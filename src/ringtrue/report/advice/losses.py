@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ringtrue.report.formatting import counted, portion
+from ringtrue.brief import counted
+from ringtrue.report.formatting import portion
 from ringtrue.report.records import Recommendation, Report
 from ringtrue.report.tables import relevant_documents
 from ringtrue.run import Evaluation, Loss

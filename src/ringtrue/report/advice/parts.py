@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from ringtrue.brief import counted
 from ringtrue.records import Ranking
-from ringtrue.report.formatting import counted, milliseconds, number, portion, signed, signed_span
+from ringtrue.report.formatting import milliseconds, number, portion, signed, signed_span
 from ringtrue.report.noise import Difference, paired
 from ringtrue.report.records import Recommendation, Report
 from ringtrue.report.sentences import depth, primary

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ringtrue.brief import counted
 from ringtrue.measures import Measure
-from ringtrue.report.formatting import counted, number, portion, signed_span
+from ringtrue.report.formatting import number, portion, signed_span
 from ringtrue.report.noise import unpaired
 from ringtrue.report.records import Recommendation, Report
 from ringtrue.report.sentences import POWER, comparison_of, primary, same, terms

@@ -11,12 +11,11 @@ from typing import Any
 from markupsafe import Markup
 
 from ringtrue import charts
-from ringtrue.brief import shell_word
+from ringtrue.brief import counted, shell_word
 from ringtrue.measures import Measure, Summary, latency
 from ringtrue.report import tables
 from ringtrue.report.formatting import (
     DASH,
-    counted,
     milliseconds,
     percent,
     portion,

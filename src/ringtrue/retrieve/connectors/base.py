@@ -7,10 +7,7 @@ best first in any shape ``as_hits`` knows, and raises the errors of ``SearchFail
 
 from __future__ import annotations
 
-import os
-import threading
 import time
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -36,11 +33,6 @@ AT_ONCE = 500
 T = TypeVar("T")
 SecondsLeft = Callable[[], float]
 """The seconds left of one attempt; raises TimedOut when there are none."""
-
-
-def _end(held: dict[int, T], end: Callable[[T], None]) -> None:
-    if os.getpid() in held:
-        end(held.pop(os.getpid()))
 
 
 def check_folder(who: str, folder: str | Path | None) -> None:
@@ -71,24 +63,6 @@ class Remote:
     def __getstate__(self) -> dict[str, Any]:
         """Settings travel to another process; connections, programs and answers that were kept do not."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
-
-    def kept(self, make: Callable[[], T], end: Callable[[T], None], *, usable: Callable[[T], bool] = lambda _: True) -> T:
-        """Return what this connection makes once in each process, or anew where it is not usable any more.
-
-        It is ended when the connection is closed, nobody holds that any more, or Python ends.
-        """
-        with self.__dict__.setdefault("_lock", threading.RLock()):
-            held: dict[int, Any] = self.__dict__.setdefault("_kept", {})
-            # After a fork, two processes must not read from one connection.
-            if os.getpid() not in held or not usable(held[os.getpid()]):
-                held[os.getpid()] = make()
-                self.__dict__["_end"] = weakref.finalize(self, _end, held, end)
-            found: T = held[os.getpid()]
-            return found
-
-    def close(self) -> None:
-        """End what is open; the next question opens it again."""
-        self.__dict__.get("_end", bool)()
 
     def tried(self, action: Callable[[], T]) -> T:
         """Return what an action returns; one that cannot reach the system or times out is tried again.
@@ -150,9 +124,6 @@ class Connector(Remote, ABC):
     ASIDE: ClassVar[frozenset[str]] = frozenset({"name", "timeout", "retries", "ca_file"})
     """Settings that say where a system is, who asks it and how patiently, and not what it answers; those of secrets besides."""
 
-    ASKS_BLANK: ClassVar[bool] = False
-    """Whether the system is asked a blank question; most refuse one, and nothing is near to it."""
-
     duplicates: Literal["error", "first"] = "error"
     """What a document that comes twice is: 'error', or 'first' to keep its first place."""
 
@@ -178,12 +149,9 @@ class Connector(Remote, ABC):
     def search(self, text: str, *, k: int = 10, scope: Scope | None = None) -> Sequence[Hit]:
         """Return at most ``k`` hits; raises SearchFailed after the last attempt: silence is no empty answer."""
         check_k(k)
-        asked = plain(text)
-        if not asked.strip() and not self.ASKS_BLANK:
-            return []
 
         def ask() -> Sequence[Hit]:
-            rows = self.ask(asked, k=k, scope=scope)
+            rows = self.ask(plain(text), k=k, scope=scope)
             return self._writable(as_hits(rows, self.name, duplicates=self.duplicates))[:k]
 
         return self.tried(ask)

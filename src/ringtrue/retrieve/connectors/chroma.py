@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from ringtrue.errors import BadAnswer, InputError
 from ringtrue.retrieve.connectors.base import SecondsLeft
-from ringtrue.retrieve.connectors.passages import Row, by_type, enough, passage_row, readings
+from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
 from ringtrue.retrieve.connectors.settings import Rule, Text, Url
 from ringtrue.retrieve.connectors.vectors import VectorConnector
 from ringtrue.retrieve.connectors.web import call
@@ -63,6 +63,8 @@ class Chroma(VectorConnector):
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
         where = self._where(scope)
+        if not text.strip():  # a blank text has no meaning that a vector could carry
+            return []
         vector, left = self.query_vector(text), self.deadline()
         known = self.__dict__.get("_found")
         found = known or self._described(left)
@@ -76,43 +78,55 @@ class Chroma(VectorConnector):
         return self._nearest(again, vector, k, where, left)
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
+        if self.document is None:
+            return set(self._got({"ids": list(doc_ids)}))
+        values = [value for doc_id in doc_ids for value in readings(doc_id)]
+        # A list that Chroma compares with has values of one type.
+        kinds = [[value for value in values if type(value) is kind] for kind in (str, int, float)]
+        same = [{self.document: {"$in": of_kind}} for of_kind in kinds if of_kind]
+        where = same[0] if len(same) == 1 else {"$or": same}
         name = self.document
-        if name is None:
-            return set(self._stored({"ids": list(doc_ids)}))
-        where = _joined("$or", [{name: {"$in": values}} for values in by_type(doc_ids, str, int, float)])
-        return {str(metadata[name]) for metadata in self._stored({"where": where}).values() if name in metadata}
+        return {str(metadata[name]) for metadata in self._got({"where": where}).values() if name in metadata}
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
-        return {record: self.mark_of(metadata) for record, metadata in self._stored({"ids": list(ids)}).items()}
+        return {record: self.mark_of(metadata) for record, metadata in self._got({"ids": list(ids)}).items()}
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
-        vectors, ids = self.document_vectors(documents), [document.id for document in documents]
+        vectors = self.document_vectors(documents)
         metadata: list[dict[str, Any]] = [
             ({self.document: document.id} if self.document else {})
             | {name: scalar(value) for name, value in self.record(document).items()}
             for document in documents
         ]
+        texts, ids = [document.whole for document in documents], [document.id for document in documents]
         left = self.deadline()
         found = self._described(left)
         self.check_size(found.dimension, vectors[0])
         # A field that is no longer written would stay: an upsert adds to the metadata that is there.
         if old := [doc_id for doc_id in ids if doc_id in there]:
-            self._call("POST", found.id, left, "delete", ids=old)
-        texts = [document.whole for document in documents]
-        self._call("POST", found.id, left, "upsert", ids=ids, embeddings=vectors, documents=texts, metadatas=metadata)
+            self._call("POST", f"{quote(found.id, safe='')}/delete", left, {"ids": old})
+        body = {"ids": ids, "embeddings": vectors, "documents": texts, "metadatas": metadata}
+        self._call("POST", f"{quote(found.id, safe='')}/upsert", left, body)
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
         left = self.deadline()
-        self._call("POST", self._described(left).id, left, "delete", ids=list(ids))
+        self._call("POST", f"{quote(self._described(left).id, safe='')}/delete", left, {"ids": list(ids)})
 
-    def _stored(self, wanted: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    def _got(self, wanted: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         """Return the metadata of records by their ids."""
         left = self.deadline()
-        collection = self._described(left).id
+        place = f"{quote(self._described(left).id, safe='')}/get"
         found: dict[str, Mapping[str, Any]] = {}
         while True:
-            answer = self._call("POST", collection, left, "get", **wanted, include=["metadatas"], limit=PAGE, offset=len(found))
-            page = {str(key): metadata or {} for key, metadata in self._records(answer, "ids", "metadatas")}
+            asked = {**wanted, "include": ["metadatas"], "limit": PAGE, "offset": len(found)}
+            answer = self._call("POST", place, left, asked)
+            try:
+                page = {str(key): metadata or {} for key, metadata in zip(answer["ids"], answer["metadatas"], strict=True)}
+            except (TypeError, KeyError, ValueError) as problem:
+                raise BadAnswer(
+                    f"{self.name} answered {answer!r:.60}, which has no ids and metadatas of one length; "
+                    "check that the url is Chroma's"
+                ) from problem
             found |= page
             if len(page) < PAGE:
                 return found
@@ -124,15 +138,15 @@ class Chroma(VectorConnector):
             question["where"] = where
 
         def fetch(count: int) -> list[Row]:
-            answer = self._call("POST", found.id, left, "query", **question, n_results=count)
-            records = self._records(answer, "ids", "distances", "metadatas", of=0)
-            return [self._row(found.space, *record) for record in records]
+            path = f"{quote(found.id, safe='')}/query"
+            answer = self._call("POST", path, left, {**question, "n_results": count})
+            return [self._row(found.space, *record) for record in self._records(answer)]
 
         return enough(fetch, k)
 
     def _described(self, left: SecondsLeft) -> ChromaCollection:
         """Return the collection's id and metric, and remember them."""
-        said = self._call("GET", self.collection, left)
+        said = self._call("GET", quote(self.collection, safe=""), left)
         if not isinstance(said, Mapping) or not isinstance(said.get("id"), str):
             raise BadAnswer(
                 f"{self.name} described collection '{self.collection}' without an id; check that the url is Chroma's"
@@ -152,13 +166,14 @@ class Chroma(VectorConnector):
             raise BadAnswer(f"{self.name} measures by {space!r:.40}, which is not known here; known are {', '.join(SPACES)}")
         return str(space)
 
-    def _records(self, answer: Any, *parts: str, of: int | None = None) -> list[tuple[Any, ...]]:
-        """Return these parts of every record of an answer, or of its answer to one of several questions."""
+    def _records(self, answer: Any) -> Iterable[tuple[Any, Any, Any]]:
+        """Return (id, distance, metadata) of every record of the one question asked."""
         try:
-            return list(zip(*(answer[part] if of is None else answer[part][of] for part in parts), strict=True))
-        except (TypeError, LookupError, ValueError) as problem:
+            ids, distances, metadata = (answer[key][0] for key in ("ids", "distances", "metadatas"))
+            return list(zip(ids, distances, metadata, strict=True))
+        except (TypeError, KeyError, IndexError, ValueError) as problem:
             raise BadAnswer(
-                f"{self.name} answered {answer!r:.60}, which has no {', '.join(parts)} of one length; "
+                f"{self.name} answered {answer!r:.60}, which has no ids, distances and metadatas of one length; "
                 "check that the url is Chroma's"
             ) from problem
 
@@ -166,7 +181,10 @@ class Chroma(VectorConnector):
         if isinstance(distance, bool) or not isinstance(distance, int | float):
             raise BadAnswer(f"{self.name} answered the distance {distance!r:.40} of record '{record}'; it must be a number")
         score = -distance if space == "l2" else 1 - distance
-        return passage_row(self.name, record, metadata or {}, score, document=self.document)
+        if self.document is None:
+            return {"doc_id": record, "score": score}
+        doc_id = field_of(metadata or {}, self.document, self.name, "document")
+        return {"doc_id": doc_id, "score": score, "chunk": record}
 
     def _where(self, scope: Scope | None) -> Any:
         """Return Chroma's filter of a scope; names and values are never read as operators."""
@@ -176,22 +194,20 @@ class Chroma(VectorConnector):
                 raise InputError(
                     f"{self.name}: scope names the field '{name}', which no record can have; name a metadata field"
                 )
-            clauses.append(_joined("$or", [{name: {"$eq": reading}} for reading in readings(value)]))
-        return _joined("$and", clauses) if clauses else None
+            same = [{name: {"$eq": reading}} for reading in readings(value)]
+            clauses.append(same[0] if len(same) == 1 else {"$or": same})
+        return None if not clauses else clauses[0] if len(clauses) == 1 else {"$and": clauses}
 
-    def _call(self, method: str, collection: str, left: SecondsLeft, action: str = "", **sent: Any) -> Any:
-        token, header = self.secret(self.token_env), self.token_header.lower()
+    def _call(self, method: str, path: str, left: SecondsLeft, json: Any = None) -> Any:
+        token = self.secret(self.token_env)
+        header = self.token_header.lower()
         place = f"tenants/{quote(self.tenant, safe='')}/databases/{quote(self.database, safe='')}/collections"
         return call(
             self.name,
             method,
-            f"{self.url.rstrip('/')}/api/v2/{place}/{quote(collection, safe='')}{action and f'/{action}'}",
-            json=sent or None,
+            f"{self.url.rstrip('/')}/api/v2/{place}/{path}",
+            json=json,
             headers={header: HEADERS[header] + token} if token else None,
             timeout=round(left(), 2) or 0.01,
             ca_file=self.ca_file,
         )
-
-
-def _joined(operator: str, clauses: list[Any]) -> Any:
-    return clauses[0] if len(clauses) == 1 else {operator: clauses}

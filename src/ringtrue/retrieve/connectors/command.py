@@ -24,17 +24,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess
-import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from io import BufferedReader
 from json import dumps, loads
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 from ringtrue import traffic
 from ringtrue.errors import BadAnswer, InputError, MissingInput, TimedOut, Unreachable
@@ -48,8 +48,8 @@ ALWAYS = ("PATH", "HOME", "LANG")
 """What every program needs to find its files and to write text."""
 LARGEST = 64_000_000
 """Bytes of an answer that are read at most."""
-GLANCE, GRACE = 0.05, 0.5
-"""Seconds after which a silent program is looked at, and in which the output of one that ended must come to its end."""
+GLANCE = 0.1
+"""Seconds after which a silent program is looked at: its children may hold its output open when it is no more."""
 TAIL = 4000
 """Bytes of standard error that are remembered, and of a line that is no JSON that are looked at."""
 
@@ -60,7 +60,6 @@ class Command(WritingConnector):
 
     PATHS: ClassVar[tuple[str, ...]] = ("folder",)
     ASIDE: ClassVar[frozenset[str]] = WritingConnector.ASIDE | {"folder"}
-    ASKS_BLANK: ClassVar[bool] = True
     ONE_BY_ONE: ClassVar[bool] = True
     TELLING: ClassVar[str] = "let the program of plant answer {'held': [ids]} with {'held': {id: its source hash, or null}}"
 
@@ -149,9 +148,12 @@ class Command(WritingConnector):
 
     def close(self) -> None:
         """End the resident processes, and that which writes; the next question starts another."""
-        super().close()
-        if "_writer" in self.__dict__:
-            self.__dict__.pop("_writer").close()
+        for held in [one for one in self.__dict__.values() if isinstance(one, _ProcessHolder) and one.owner == os.getpid()]:
+            with held.lock:
+                held.end()
+        writer: Command | None = self.__dict__.pop("_writer", None)
+        if writer is not None:
+            writer.close()
 
     def secrets(self) -> Iterator[str]:
         """Yield what no message may show: what the program was told by its environment."""
@@ -162,21 +164,30 @@ class Command(WritingConnector):
         """Return what the program wrote for a message; it must come here before it is cut, or half a secret may remain."""
         return one_line(redacted(text, self.secrets()))
 
+    def _held(self) -> _ProcessHolder:
+        """Return the resident program of this process and kind of traffic.
+
+        After a fork, two processes must not read the answers of one program, and what it logs is marked by its environment.
+        """
+        made = _ProcessHolder()
+        held: _ProcessHolder = self.__dict__.setdefault(f"_held_{made.owner}_{traffic.current()}", made)
+        if held is made:
+            weakref.finalize(self, held.end)  # also runs when Python ends
+        return held
+
     def _resident(self, line: bytes) -> Mapping[str, Any]:
-        # What a program logs is marked by its environment: each kind of traffic has one of its own.
-        residents: dict[str, _Resident] = self.kept(dict, _end_all)
-        resident = residents.setdefault(traffic.current(), _Resident())
-        with resident.lock:
+        held = self._held()
+        with held.lock:
             end = time.monotonic() + self.timeout  # waiting for other threads' questions is not its fault
-            if resident.process is not None and resident.process.ended():
-                resident.end()
-            process = resident.process = resident.process or self._start()
+            if held.process is not None and held.process.ended():
+                held.end()
+            process = held.process = held.process or self._start()
             try:
                 self._check_quiet(process)
-                answer = self._parsed(self._whole(process, process.exchange(line, end)))
+                answer = self._parsed(self._whole(process, process.line(line, end)))
                 self._check_quiet(process)
             except BaseException:  # what it writes next would be taken for the answer to another question
-                resident.end()
+                held.end()
                 raise
             return answer
 
@@ -184,7 +195,7 @@ class Command(WritingConnector):
         end = time.monotonic() + self.timeout
         process = self._start()
         try:
-            answer = self._whole(process, process.exchange(line, end, last=True))
+            answer = self._whole(process, process.everything(line, end))
             code = process.code(end)
             if code is None:
                 raise TimedOut(
@@ -254,22 +265,18 @@ class Command(WritingConnector):
         return answer
 
 
-class _Resident:
-    """The program that answers all questions of a connection, and who may speak to it."""
+class _ProcessHolder:
+    """The resident program of one connector in one process, and who may speak to it."""
 
     def __init__(self) -> None:
+        self.owner = os.getpid()
         self.lock = threading.Lock()
         self.process: _Process | None = None
 
     def end(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process = None
-
-
-def _end_all(residents: Mapping[str, _Resident]) -> None:
-    for resident in list(residents.values()):
-        resident.end()
+        if self.process is not None and self.owner == os.getpid():
+            process, self.process = self.process, None
+            process.kill()
 
 
 class _Process:
@@ -277,51 +284,32 @@ class _Process:
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: str | Path | None) -> None:
         pipe = subprocess.PIPE
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process; a pipe could fill up and block it
-        options: dict[str, Any] = {"env": dict(environment), "cwd": folder, "start_new_session": True, "bufsize": 0}
-        try:
-            self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors, **options)
-        except BaseException:
-            self._errors.close()
-            raise
-        self._in: Any = self._child.stdin
-        self._out = BufferedReader(cast("Any", self._child.stdout))
-        self._exchange: threading.Thread | None = None
+        self._child = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=pipe, env=dict(environment), cwd=folder, start_new_session=True, bufsize=0
+        )
+        self._pipes = [file for file in (self._child.stdin, self._child.stdout, self._child.stderr) if file is not None]
+        self._in, self._out, self._err = (file.fileno() for file in self._pipes)
+        for file in (self._in, self._out, self._err):
+            os.set_blocking(file, False)
+        self._written = bytearray()
+        self._complaints = bytearray()
         self.at_end = False
         """True when its standard output was closed."""
 
-    def exchange(self, question: bytes, end: float, *, last: bool = False) -> bytes:
-        """Write a question and return the next line, or after the ``last`` question all that comes; b"" if nothing does.
+    def line(self, question: bytes, end: float) -> bytes:
+        """Write a question and return the next line; without a line end when the program ended or the time was over."""
+        self._exchange(question, end, last=False)
+        return self._taken(self._written.find(b"\n") + 1 or len(self._written))
 
-        A thread waits for it: it is woken when the program is killed.
-        """
-        answers: list[bytes] = []
-        self._errors.truncate(0)
-
-        def ask() -> None:
-            with contextlib.suppress(OSError):  # it reads no more; what it writes says why
-                self._in.write(question)
-                if last:
-                    self._in.close()
-            answers.append(self._out.read(LARGEST + 1) if last else self._out.readline(LARGEST + 1))
-
-        self._exchange = thread = threading.Thread(target=ask, daemon=True, name="ringtrue-command")
-        thread.start()
-        while thread.is_alive() and not self.ended() and (left := end - time.monotonic()) > 0:
-            thread.join(min(left, GLANCE))
-        if self.ended():
-            thread.join(GRACE)  # its children may hold its output open when it is no more
-        answer = answers[0] if answers else b""
-        self.at_end = bool(answers) and (last or not answer.endswith(b"\n"))
-        return answer
+    def everything(self, question: bytes, end: float) -> bytes:
+        """Write a question, close standard input and return all that is written until the end or until the time is over."""
+        self._exchange(question, end, last=True)
+        return self._taken(len(self._written))
 
     def leftover(self) -> bool:
         """True when something was written that nobody asked for."""
-        os.set_blocking(self._out.fileno(), False)
-        try:
-            return bool(self._out.peek(1))
-        finally:
-            os.set_blocking(self._out.fileno(), True)
+        self._drain()
+        return bool(self._written)
 
     def ended(self) -> bool:
         """True when the process is no more."""
@@ -336,8 +324,8 @@ class _Process:
 
     def complaints(self) -> str:
         """Return the end of what it wrote to standard error."""
-        file = self._errors.fileno()
-        return os.pread(file, TAIL, max(0, os.fstat(file).st_size - TAIL)).decode("utf-8", "replace")
+        self._drain()
+        return self._complaints.decode("utf-8", "replace")
 
     def kill(self) -> None:
         """End the process and everything it started, and release what belongs to it."""
@@ -346,13 +334,62 @@ class _Process:
             os.killpg(self._child.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(5)
-        if self._exchange is not None:
-            self._exchange.join(GRACE)
-            if self._exchange.is_alive():  # a process that left the group still holds the output
-                return
-        for file in (self._in, self._out, self._errors):
+        for file in self._pipes:
             with contextlib.suppress(OSError):
                 file.close()
+
+    def _taken(self, count: int) -> bytes:
+        taken = bytes(self._written[:count])
+        del self._written[:count]
+        return taken
+
+    def _exchange(self, question: bytes, end: float, *, last: bool) -> None:
+        left = memoryview(question)
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(self._in, selectors.EVENT_WRITE)
+            waiting.register(self._out, selectors.EVENT_READ)
+            waiting.register(self._err, selectors.EVENT_READ)
+            while not self.at_end and (remaining := end - time.monotonic()) > 0:
+                ready = waiting.select(min(remaining, GLANCE))
+                if not ready and self.ended():
+                    return
+                for key, _ in ready:
+                    if key.fd == self._in:
+                        left = self._send(left)
+                        if not left:
+                            waiting.unregister(self._in)
+                            if last:
+                                self._pipes[0].close()
+                    elif not self._take(key.fd):
+                        waiting.unregister(key.fd)
+                        self.at_end = self.at_end or key.fd == self._out
+                if len(self._written) > LARGEST or (not last and b"\n" in self._written):
+                    return
+
+    def _send(self, left: memoryview) -> memoryview:
+        try:
+            return left[os.write(self._in, left) :]
+        except BlockingIOError:
+            return left
+        except OSError:  # it reads no more; what it writes says why
+            return left[len(left) :]
+
+    def _take(self, file: int) -> bool:
+        """Take what can be read at once; False at the end of the file, BlockingIOError where nothing is there yet."""
+        part = os.read(file, 1 << 16)
+        if file == self._out:
+            self._written += part
+        else:
+            self._complaints += part
+            del self._complaints[:-TAIL]
+        return bool(part)
+
+    def _drain(self) -> None:
+        for file in (self._out, self._err):
+            with contextlib.suppress(BlockingIOError):
+                for _ in range(64):  # one that writes without end must not hold us
+                    if not self._take(file):
+                        break
 
 
 def _code(code: int) -> str:

@@ -104,8 +104,10 @@ class Http(MappedConnector):
         return super().deciding() | {"body": template(self.body), "params": template(self.params)}
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Any]:
-        """Return the mapped hits of one request."""
+        """Return the mapped hits of one request; a blank question is not asked, since most endpoints refuse it."""
         wanted = self.asked_for(scope, [self.body, self.params], "body or params")
+        if not text.strip():
+            return []
         left = self.deadline()
 
         def fetch(count: int) -> list[Row]:

@@ -25,6 +25,7 @@ import os
 import ssl
 import tempfile
 import threading
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,7 +40,7 @@ from ringtrue.retrieve.connectors.passages import Row, enough
 from ringtrue.retrieve.connectors.redact import one_line, redacted
 from ringtrue.retrieve.connectors.settings import Seconds, Text, Url
 from ringtrue.retrieve.connectors.template import filled, places
-from ringtrue.retrieve.connectors.web import refusal, words_of
+from ringtrue.retrieve.connectors.web import words_of
 from ringtrue.retrieve.connectors.writing import PLACE
 from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope
@@ -113,8 +114,10 @@ class Mcp(MappedConnector):
         return super().deciding() | {"command": run, "arguments": template(self.arguments)}
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
-        """Return the mapped hits of one call."""
+        """Return the mapped hits of one call; a blank question is not asked, since most tools refuse it."""
         wanted = self.asked_for(scope, self.arguments, "arguments")
+        if not text.strip():
+            return []
         session, left = self._session(), self.deadline()
 
         def fetch(count: int) -> list[Row]:
@@ -142,10 +145,15 @@ class Mcp(MappedConnector):
 
     def close(self) -> None:
         """End the session, and the server if one was started; the next question opens another."""
-        session = self.__dict__.get("_kept", {}).get(os.getpid())
-        super().close()
-        if session is not None:
-            session.close(wait=True)
+        self._state.end(wait=True)
+
+    @property
+    def _state(self) -> _SessionHolder:
+        made = _SessionHolder()
+        held: _SessionHolder = self.__dict__.setdefault("_held", made)  # of two threads, one wins
+        if held is made:
+            weakref.finalize(self, held.end)
+        return held
 
     def secrets(self) -> Iterator[str]:
         """Yield what no message may show: also what the program was told by its environment."""
@@ -154,23 +162,26 @@ class Mcp(MappedConnector):
 
     def _session(self) -> _Session:
         """Return the open session, or open one."""
-        return self.kept(self._open, _Session.close, usable=lambda session: session.alive)
-
-    def _open(self) -> _Session:
-        # The session's thread holds a copy: were it this connection itself, nobody could ever let go of it.
-        session = _Session(replace(self)._client)
-        try:
-            session.opened.result(self.start_timeout)
-        except BaseException as problem:
-            session.close()
-            if isinstance(problem, concurrent.futures.TimeoutError):
+        held = self._state
+        with held.lock:
+            if held.session is not None and held.session.alive:
+                return held.session
+            # The session's thread holds a copy: were it this connection itself, nobody could ever let go of it.
+            session = _Session(replace(self)._client)
+            try:
+                session.opened.result(self.start_timeout)
+            except concurrent.futures.TimeoutError:
                 said = f"{self.name} was not ready within {self.start_timeout:g} s"
                 raise TimedOut(f"{said}; raise start_timeout=, or ask why it is slow") from None
-            if not isinstance(problem, _FAILURES):
-                raise
-            # Not chained: what the SDK says may name the address, and a traceback may end in a log.
-            raise self._failed(problem, session) from None
-        return session
+            except _FAILURES as problem:
+                # Not chained: what the SDK says may name the address, and a traceback may end in a log.
+                raise self._failed(problem, session) from None
+            else:
+                held.session = session
+            finally:
+                if held.session is not session:
+                    session.close()
+            return session
 
     @contextlib.asynccontextmanager
     async def _client(self, session: _Session) -> AsyncIterator[Any]:
@@ -232,7 +243,7 @@ class Mcp(MappedConnector):
             failed = self._failed(problem, session)
             if isinstance(failed, Unreachable) or (isinstance(failed, TimedOut) and self.command):
                 # A server that is gone or stuck is not asked again: the next attempt starts another.
-                session.close()
+                self._state.drop(session)
             raise failed from None
         if result.is_error:
             said = self._safe(" ".join(part.text for part in result.content if part.type == "text")) or "it gave no reason"
@@ -262,13 +273,13 @@ class Mcp(MappedConnector):
         if isinstance(cause, asyncio.CancelledError | concurrent.futures.CancelledError):
             cause = _cause(session.failure) if session.failure is not None else cause
         code, kind = getattr(cause, "code", None), type(cause).__name__
-        refused = refusal(self.name, session.status or 0)
-        if isinstance(refused, AccessDenied):
-            return refused
+        if session.status in (401, 403):
+            check = "check the environment variable that holds them"
+            return AccessDenied(f"{self.name} refused the credentials (HTTP {session.status}); {check}")
         if code == _TIMED_OUT or isinstance(cause, TimeoutError) or "Timeout" in kind:
-            return self.too_slow()
-        if isinstance(refused, Unreachable):
-            return refused
+            return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or ask why it is slow")
+        if session.status in (408, 429) or (session.status or 0) >= 500:
+            return Unreachable(f"{self.name} answered HTTP {session.status}; try again later")
         if code == _CLOSED or "Session terminated" in str(cause) or isinstance(cause, asyncio.CancelledError):
             return Unreachable(f"{self.name} went away{self._last_words(session)}; look at the server's log")
         if isinstance(cause, ssl.SSLError) or "CERTIFICATE_VERIFY_FAILED" in str(cause):
@@ -293,6 +304,26 @@ class Mcp(MappedConnector):
     def _safe(self, text: str) -> str:
         """Return a text of the server for a message: one line, short, without address or secrets."""
         return f"{one_line(redacted(text, [*self.secrets(), *words_of(self.url or '')])):.120}"
+
+
+class _SessionHolder:
+    """The session of one connection, and the lock that keeps two threads from opening two."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.session: _Session | None = None
+
+    def drop(self, session: _Session) -> None:
+        """End this session without waiting for it, if it still is the one."""
+        with self.lock:
+            if self.session is session:
+                self.session = None
+        session.close()
+
+    def end(self, *, wait: bool = False) -> None:
+        session, self.session = self.session, None
+        if session is not None:
+            session.close(wait=wait)
 
 
 class _Session:

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from typing import Annotated, Any, Literal
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, RingtrueError, Unreachable, nearest
 from ringtrue.retrieve.connectors.base import SecondsLeft
-from ringtrue.retrieve.connectors.passages import Row, enough, field_of, in_halves, passage_row, readings
+from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
 from ringtrue.retrieve.connectors.settings import Rule, Url
 from ringtrue.retrieve.connectors.vectors import VectorConnector
 from ringtrue.retrieve.connectors.writing import Mark, Planted, one_each, scalar
@@ -39,14 +42,6 @@ TYPES: Mapping[int, tuple[type, ...]] = {
     21: (str,),
 }
 """Type of a field, as Milvus numbers them → what it can be compared with."""
-REFUSALS: tuple[tuple[tuple[int, ...], type[RingtrueError], str], ...] = (
-    ((100,), MissingInput, "has no collection '{collection}'{where}; check collection= and database="),
-    ((800,), MissingInput, "has no database '{database}'; check database="),
-    ((101, 103, 106), InputError, "cannot search collection '{collection}', which is not loaded; load it first"),
-    ((1400, 1401), AccessDenied, "refused access; grant its user the right to search '{collection}'"),
-    ((1, 2, 3, 4, 8, 9, 10), Unreachable, "is not ready (Milvus code {code}); try again later"),
-)
-"""Codes of what Milvus itself refuses → the error and its message."""
 Name = Annotated[str, Rule(lambda name: bool(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)), "a name of letters, digits and _")]
 _quiet = threading.local()
 
@@ -79,8 +74,11 @@ class Milvus(VectorConnector):
     def ask(self, text: str, *, k: int, scope: Scope | None) -> list[Row]:
         if k > MOST:
             raise InputError(f"{self.name}: k={k} is more than Milvus returns; ask for {MOST} or fewer")
-        vector = self.query_vector(text)
-        with self._opened() as (opened, left):
+        if not text.strip():
+            return []
+        vector, left = self.query_vector(text), self.deadline()
+        with self._failures():
+            opened = self._opened.within(self, left)
             self.check_size(opened.size, vector)
             where = opened.condition(scope, self.name)
             if self.chunk is None:
@@ -88,29 +86,45 @@ class Milvus(VectorConnector):
             return enough(lambda count: self._nearest(opened, vector, where, min(count, MOST), left), k)
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        with self._opened() as (opened, left):
-            rows = in_halves(doc_ids, lambda ids, most: self._stored(opened, ids, [opened.id], left, most), MOST)
-            return {str(field_of(row, opened.id, self.name, "id")) for row in rows}
+        left = self.deadline()
+        with self._failures():
+            opened = self._opened.within(self, left)
+            found: set[str] = set()
+            parts = [list(doc_ids)]
+            while parts:
+                part = parts.pop()
+                where = opened.one_of(opened.id, part)
+                count = MOST if len(part) > 1 else 1
+                rows = self._queried(opened, where, [opened.id], count, left) if where else []
+                found |= {str(field_of(row, opened.id, self.name, "id")) for row in rows}
+                if len(rows) == count and len(part) > 1:  # so many passages that some documents may have been cut off
+                    middle = len(part) // 2
+                    parts += [part[:middle], part[middle:]]
+            return found
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
-        with self._opened() as (opened, left):
-            rows = self._stored(opened, ids, [opened.id, *self._marks()], left)
+        left = self.deadline()
+        with self._failures():
+            opened = self._opened.within(self, left)
+            names = [opened.id, *(name for name in self.mark_fields() if name)]
+            where = opened.one_of(opened.id, ids)
+            rows = self._queried(opened, where, names, MOST, left) if where else []
             return one_each((str(row[opened.id]), self.mark_of(row)) for row in rows)
-
-    def _marks(self) -> list[str]:
-        return [name for name in self.mark_fields() if name]
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
         vectors = self.document_vectors(documents)
-        with self._opened() as (opened, left):
+        left = self.deadline()
+        with self._failures():
+            opened = self._opened.within(self, left)
             self.check_size(opened.size, vectors[0])
             rows = [self._row_of(opened, document, vector) for document, vector in zip(documents, vectors, strict=True)]
             self._delete(opened, [document.id for document in documents if document.id in there], there, left)
             opened.client.insert(self.collection, rows, timeout=left())
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
-        with self._opened() as (opened, left):
-            self._delete(opened, ids, there, left)
+        left = self.deadline()
+        with self._failures():
+            self._delete(self._opened.within(self, left), ids, there, left)
 
     def _row_of(self, opened: _OpenCollection, document: Planted, vector: list[float]) -> dict[str, Any]:
         own: dict[str, Any] = {opened.id: document.id, opened.vector: vector}
@@ -135,22 +149,27 @@ class Milvus(VectorConnector):
 
     def _delete(self, opened: _OpenCollection, ids: Sequence[str], there: Mapping[str, Mark], left: SecondsLeft) -> None:
         """Delete the records of these ids by their keys, those with the marks that were seen to be ours."""
-        found = self._stored(opened, ids, [opened.key, opened.id, *self._marks()], left)
+        where = opened.one_of(opened.id, ids) if ids else ""
+        names = [opened.key, opened.id, *(name for name in self.mark_fields() if name)]
+        found = self._queried(opened, where, names, MOST, left) if where else []
         rows = [row for row in found if self.mark_of(row) == there.get(str(row[opened.id]))]
         if rows:
             # Not ids=: pymilvus puts them between quotes as they are, and an apostrophe would end one.
             keys = ", ".join(_literal(row[opened.key]) for row in rows)
             opened.client.delete(self.collection, filter=f"{opened.key} in [{keys}]", timeout=left())
 
-    def _stored(
-        self, opened: _OpenCollection, ids: Sequence[str], names: Sequence[str], left: SecondsLeft, most: int = MOST
+    def _queried(
+        self, opened: _OpenCollection, where: str, names: Sequence[str], count: int, left: SecondsLeft
     ) -> list[dict[str, Any]]:
-        """Return these fields of the records of documents, as they are at this moment."""
-        where = opened.one_of(ids)
-        if not where:
-            return []
-        options = {"output_fields": list(dict.fromkeys(names)), "limit": most, "consistency_level": "Strong"}
-        return [dict(row) for row in opened.client.query(self.collection, filter=where, timeout=left(), **options)]
+        rows = opened.client.query(
+            self.collection,
+            filter=where,
+            output_fields=list(dict.fromkeys(names)),
+            limit=count,
+            consistency_level="Strong",
+            timeout=left(),
+        )
+        return [dict(row) for row in rows]
 
     def _nearest(self, opened: _OpenCollection, vector: list[float], where: str, count: int, left: SecondsLeft) -> list[Row]:
         names = [opened.id] if self.chunk is None else [opened.id, self.chunk]
@@ -165,20 +184,20 @@ class Milvus(VectorConnector):
             consistency_level=self.consistency,
             timeout=left(),
         )
-        sign = HIGHER[opened.metric]
-        return [
-            passage_row(self.name, None, hit["entity"], sign * hit["distance"], document=opened.id, chunk=self.chunk)
-            for hit in found[0]
-        ]
+        rows: list[Row] = []
+        for hit in found[0]:
+            record = hit["entity"]
+            row = {"doc_id": field_of(record, opened.id, self.name, "id"), "score": HIGHER[opened.metric] * hit["distance"]}
+            if self.chunk is not None:
+                row["chunk"] = field_of(record, self.chunk, self.name, "chunk")
+            rows.append(row)
+        return rows
 
-    @contextmanager
-    def _opened(self) -> Iterator[tuple[_OpenCollection, SecondsLeft]]:
-        """Give the collection, opened once and shared by threads, and the seconds left of this attempt."""
-        left = self.deadline()
-        with self._failures():
-            yield self.kept(lambda: self._open(left), lambda opened: opened.client.close()), left
+    @cached_property
+    def _opened(self) -> _OpenConnections:
+        return _OpenConnections()
 
-    def _open(self, left: SecondsLeft) -> _OpenCollection:
+    def open(self, left: SecondsLeft) -> _OpenCollection:
         """Connect and read what the collection is made of; raises InputError where it cannot be searched."""
         client = _pymilvus().MilvusClient(
             uri=self.uri,
@@ -237,6 +256,10 @@ class Milvus(VectorConnector):
             )
         return metric
 
+    def close(self) -> None:
+        """Close the connection; the next search opens one again."""
+        self._opened.close()
+
     @contextmanager
     def _failures(self) -> Iterator[None]:
         """Turn whatever pymilvus and gRPC raise into our errors, and keep their log from showing the address."""
@@ -269,11 +292,19 @@ class Milvus(VectorConnector):
         """Read the code of what Milvus itself refused."""
         code = int(problem.code) if isinstance(problem.code, int) else -1
         said = " ".join(str(problem.message).split())
-        where = f" in database '{self.database}'" if self.database else ""
-        facts = {"collection": self.collection, "database": self.database, "where": where, "code": code}
-        for codes, kind, message in REFUSALS:
-            if code in codes and "should create connection" not in said:
-                return kind(f"{self.name} {message.format(**facts)}")
+        if code == 100:
+            where = f" in database '{self.database}'" if self.database else ""
+            return MissingInput(
+                f"{self.name}: there is no collection '{self.collection}'{where}; check collection= and database="
+            )
+        if code == 800:
+            return MissingInput(f"{self.name}: there is no database '{self.database}'; check database=")
+        if code in (101, 103, 106):
+            return InputError(f"{self.name}: collection '{self.collection}' is not loaded; load it before it is searched")
+        if code in (1400, 1401):
+            return AccessDenied(f"{self.name} refused access; grant its user the right to search '{self.collection}'")
+        if code in (1, 2, 3, 4, 8, 9, 10) and "should create connection" not in said:
+            return Unreachable(f"{self.name} is not ready (Milvus code {code}); try again later")
         return BadAnswer(f"{self.name} answered with an error ({said:.160}, code {code}); check its settings")
 
 
@@ -294,28 +325,29 @@ class _OpenCollection:
     made_keys: bool
     """Whether Milvus makes the keys itself."""
 
-    def one_of(self, ids: Sequence[str]) -> str:
-        """Return the filter of records with one of these ids; empty if none of them fits the field."""
-        kinds = TYPES.get(self.kinds[self.id], ()) if self.id in self.kinds else (str, int)
-        fitting = [item for doc_id in ids for item in readings(doc_id) if type(item) in kinds]
-        return f"{self._named(self.id)} in [{', '.join(map(_literal, fitting))}]" if fitting else ""
-
-    def _named(self, name: str) -> str:
-        return name if name in self.kinds else f"$meta[{_literal(name)}]"
+    def one_of(self, name: str, values: Sequence[str]) -> str:
+        """Return the filter of records with one of these ids; empty where none of them fits the field."""
+        kinds = TYPES.get(self.kinds[name], ()) if name in self.kinds else (str, int)
+        fitting = [item for value in values for item in readings(value) if type(item) in kinds]
+        left = name if name in self.kinds else f"$meta[{_literal(name)}]"
+        return f"{left} in [{', '.join(map(_literal, fitting))}]" if fitting else ""
 
     def condition(self, scope: Scope | None, who: str) -> str:
         """Return a scope as a filter. Its values are written as literals: placeholders exist only in later servers."""
         parts: list[str] = []
         for name, value in (scope or {}).items():
-            if name not in self.kinds and not self.open_ended:
+            if name in self.kinds:
+                of_its_type = [item for item in readings(value) if type(item) in TYPES.get(self.kinds[name], ())]
+                left = name
+            elif self.open_ended:
+                of_its_type, left = list(readings(value)), f"$meta[{_literal(str(name))}]"
+            else:
                 raise InputError(
                     f"{who} has no field '{name}' to search within; did you mean {nearest(str(name), self.kinds)}?"
                 )
-            kinds = TYPES.get(self.kinds[name], ()) if name in self.kinds else (str, int, float, bool)
-            of_its_type = [item for item in readings(value) if type(item) in kinds]
             if not of_its_type:
                 raise InputError(f"{who}: the scope {name}={value!r} does not fit the field; write a value of its type")
-            parts.append("(" + " or ".join(f"{self._named(str(name))} == {_literal(item)}" for item in of_its_type) + ")")
+            parts.append("(" + " or ".join(f"{left} == {_literal(item)}" for item in of_its_type) + ")")
         return " and ".join(parts)
 
 
@@ -326,6 +358,32 @@ def _literal(value: str | int | float | bool) -> str:
     '"a\\\\"b"'
     """
     return json.dumps(plain(value) if isinstance(value, str) else value, ensure_ascii=False)
+
+
+class _OpenConnections:
+    """The one open connection of a connector, which threads share; a forked process opens its own."""
+
+    def __init__(self) -> None:
+        self.opened: dict[int, _OpenCollection] = {}
+        self.lock = threading.Lock()
+        weakref.finalize(self, _close, self.opened)
+
+    def within(self, connector: Milvus, left: SecondsLeft) -> _OpenCollection:
+        """Return the connection, opened where there is none."""
+        with self.lock:
+            process = os.getpid()
+            if process not in self.opened:
+                self.opened[process] = connector.open(left)
+            return self.opened[process]
+
+    def close(self) -> None:
+        _close(self.opened)
+
+
+def _close(opened: dict[int, _OpenCollection]) -> None:
+    own = opened.pop(os.getpid(), None)
+    if own is not None:
+        own.client.close()
 
 
 def _status(problem: BaseException, grpc: Any) -> Any:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from ringtrue.errors import (
     AccessDenied,
@@ -31,7 +31,7 @@ from ringtrue.errors import (
     TimedOut,
     Unreachable,
 )
-from ringtrue.retrieve.connectors.passages import Row, enough, passage_row, within_scope
+from ringtrue.retrieve.connectors.passages import Row, enough, field_of, within_scope
 from ringtrue.retrieve.connectors.settings import Text
 from ringtrue.retrieve.connectors.writing import RecordConnector
 from ringtrue.retrieve.protocol import Scope
@@ -48,11 +48,6 @@ _opening = threading.RLock()
 @dataclass(frozen=True, kw_only=True)
 class ObjectConnector(RecordConnector):
     """A search object of somebody's program: given as it is, or imported by its name."""
-
-    WAYS: ClassVar[tuple[str, ...]]
-    """Methods of which an object must have one."""
-    NEITHER: ClassVar[str]
-    """What an object without them is not, and the cure."""
 
     retriever: Any = field(default=None, repr=False, hash=False)
     """The object itself, from Python."""
@@ -80,10 +75,9 @@ class ObjectConnector(RecordConnector):
         if self.retriever is not None:
             self.check(self.retriever)
 
+    @abstractmethod
     def check(self, target: Any) -> None:
-        """Raise InputError if the object is of no kind that can be asked."""
-        if not any(callable(getattr(target, name, None)) for name in self.WAYS):
-            raise InputError(f"{self.name}: {type(target).__name__} is neither {self.NEITHER}")
+        """Raise InputError where the object is of no kind that can be asked."""
 
     @abstractmethod
     def limited(self, target: Any, count: int, scope: Scope | None) -> tuple[Callable[[str], Any], bool]:
@@ -94,19 +88,12 @@ class ObjectConnector(RecordConnector):
         """Return one record of the answer as a row, its score as the object gives it."""
 
     @abstractmethod
-    def document_of(self, item: Any) -> Any:
-        """Return the document, or part of one, that a record of the answer holds."""
-
     def metadata(self, item: Any) -> Mapping[str, Any]:
         """Return the metadata of one record of the answer."""
-        document = self.document_of(item)
-        metadata = getattr(document, "metadata", None)
-        if not isinstance(metadata, Mapping):
-            kind = type(document).__name__
-            raise BadAnswer(f"{self.name} returned {kind} where a record is due; return records with metadata")
-        return metadata
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
+        if not text.strip():  # many an object raises for a blank question; none has an answer to it
+            return []
         # Opening is not counted: it may build an index, and must happen once, however slow.
         target = self.target()
 
@@ -123,20 +110,6 @@ class ObjectConnector(RecordConnector):
     def within(self, action: Callable[[], T]) -> T:
         """Return what an action with the object returns, within the timeout; raises SearchFailed."""
         return within(self.name, self.timeout, action)
-
-    def resolves(self) -> bool:
-        # By an id of the documents' own; where their metadata names the document, no object can be asked for it.
-        return self.document is None and self.looks_up()
-
-    def implements(self, action: Callable[[], Any]) -> bool:
-        """Whether an action with the object is implemented: a base class may only say that there is none."""
-        try:
-            self.tried(lambda: self.within(action))
-        except BadAnswer as problem:
-            if isinstance(problem.__cause__, NotImplementedError):
-                return False
-            raise
-        return True
 
     def target(self) -> Any:
         """Return the object, imported and made once; raises InputError, or SearchFailed where making it fails."""
@@ -186,11 +159,15 @@ class ObjectConnector(RecordConnector):
             isinstance(score, bool) or not hasattr(score, "__float__") or not math.isfinite(float(score))
         ):
             raise BadAnswer(f"{self.name} returned the score {score!r:.40}; it must be a finite number")
-        score = None if score is None else float(score)
-        row = passage_row(self.name, own, metadata, score, document=self.document, chunk=self.chunk)
-        if row["doc_id"] is None:
+        doc_id = own if self.document is None else field_of(metadata, self.document, self.name, "document")
+        if doc_id is None:
             there = ", ".join(f"'{key}'" for key in list(metadata)[:8]) or "none"
             raise BadAnswer(f"{self.name} returned a record without an id; say document= and a metadata field ({there})")
+        row: Row = {"doc_id": doc_id, "score": None if score is None else float(score)}
+        if self.chunk is not None:
+            row["chunk"] = field_of(metadata, self.chunk, self.name, "chunk")
+        elif self.document is not None and own is not None:
+            row["chunk"] = own
         return row
 
 
@@ -219,17 +196,6 @@ def load(who: str, place: str, *, ready: Callable[[Any], bool]) -> Any:
         raise
     except Exception as problem:
         raise failure(who, problem, doing=f"making '{place}'") from problem
-
-
-def called(target: Any, method: str, text: str) -> Any:
-    """Return what a method returns, or where only that is implemented, the asynchronous one of its name."""
-    if callable(getattr(target, method, None)):
-        try:
-            return getattr(target, method)(text)
-        except NotImplementedError:
-            if not callable(getattr(target, f"a{method}", None)):
-                raise
-    return getattr(target, f"a{method}")(text)
 
 
 def within(who: str, seconds: float, answer: Callable[[], T]) -> T:

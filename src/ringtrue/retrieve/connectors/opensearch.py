@@ -9,15 +9,15 @@ from __future__ import annotations
 import base64
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from ringtrue.errors import BadAnswer, InputError, TimedOut, Unreachable
 from ringtrue.retrieve.connectors.base import SecondsLeft
-from ringtrue.retrieve.connectors.passages import Row, enough, field_of, in_halves
+from ringtrue.retrieve.connectors.passages import Row, enough
 from ringtrue.retrieve.connectors.settings import Count, Rule, Url
 from ringtrue.retrieve.connectors.template import filled, places
 from ringtrue.retrieve.connectors.vectors import VectorConnector
@@ -40,8 +40,6 @@ _TERM = re.compile(rf"[{_ALONE}]|[^\W{_ALONE}]{{1,255}}")
 @dataclass(frozen=True, kw_only=True)
 class _Rest(VectorConnector):
     """What both systems share: addressing, credentials, the text query, and how an answer is read."""
-
-    ASKS_BLANK: ClassVar[bool] = True
 
     url: Url = field(repr=False)
     """Address of the cluster, ``https://search.example.com:9200``."""
@@ -107,14 +105,16 @@ class _Rest(VectorConnector):
     def ask(self, text: str, *, k: int, scope: Scope | None) -> list[Row]:
         if k > WINDOW:
             raise InputError(f"{self.name}: k={k} is more than it returns at once; ask for {WINDOW} or fewer")
-        if self.mode != "text" and not text.strip():  # nothing is near to no question
-            return []
-        vector = self.query_vector(text) if self.mode != "text" else []
+        vector: list[float] = []
+        if self.mode != "text":
+            if not text.strip():  # nothing is near to no question
+                return []
+            vector = self.query_vector(text)
         left = self.deadline()
 
         def fetch(size: int) -> list[Row]:
             sent = self._body(text, vector, k=size, scope=scope)
-            return [self._row(hit) for hit in self._searched(left, json=sent, params=self.params())]
+            return list(self._rows(self._whole(self._request("_search", left, json=sent, params=self.params()))))
 
         return fetch(k) if self.chunk is None else enough(fetch, k)
 
@@ -143,13 +143,20 @@ class _Rest(VectorConnector):
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
         left = self.deadline()
-
-        def fetch(ids: Sequence[str], most: int) -> list[dict[str, Any]]:
-            same = {"ids": {"values": ids}} if self.id == "_id" else {"terms": {self.filters.get(self.id, self.id): ids}}
-            body = {"size": most, "_source": [self.id] if self.id != "_id" else False, "query": {"bool": {"filter": [same]}}}
-            return self._searched(left, json=body, params=_Rest.params(self))
-
-        return {str(self._value(hit, self.id, "id")) for hit in in_halves(doc_ids, fetch, WINDOW)}
+        found: set[str] = set()
+        parts = [list(doc_ids)]
+        while parts:
+            part = parts.pop()
+            same = {"ids": {"values": part}} if self.id == "_id" else {"terms": {self.filters.get(self.id, self.id): part}}
+            size = WINDOW if len(part) > 1 else 1
+            body = {"size": size, "_source": [self.id] if self.id != "_id" else False}
+            asked = {**body, "query": {"bool": {"filter": [same]}}}
+            rows = self._hits(self._whole(self._request("_search", left, json=asked, params=_Rest.params(self))))
+            found |= {str(self._value(hit, self.id, rank)) for rank, hit in enumerate(rows, 1)}
+            if len(rows) == size and len(part) > 1:  # so many passages that some documents may have been cut off
+                middle = len(part) // 2
+                parts += [part[:middle], part[middle:]]
+        return found
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
         wanted = [name for name in self.mark_fields() if name]
@@ -167,10 +174,11 @@ class _Rest(VectorConnector):
 
     def _flat(self, source: Any) -> dict[str, Any]:
         """Return the marks in a source, which may be nested where their names have dots."""
+        hit = {"_source": source or {}}
         found: dict[str, Any] = {}
-        for name in filter(None, self.mark_fields()):
+        for name in self.mark_fields():
             with suppress(BadAnswer):
-                found[name] = field_of(source or {}, name, self.name, "plant")
+                found |= {name: self._value(hit, name, 1)} if name else {}
         return found
 
     def check_plant(self, documents: Sequence[Planted]) -> None:
@@ -233,9 +241,8 @@ class _Rest(VectorConnector):
             return {"Authorization": f"ApiKey {base64.b64encode(key.encode()).decode() if ':' in key else key}"}
         return {} if token is None else {"Authorization": f"Bearer {token}"}
 
-    def _searched(self, left: SecondsLeft, **sent: Any) -> list[dict[str, Any]]:
-        """Return the hits of a search that all shards answered in time."""
-        answer = self._request("_search", left, **sent)
+    def _whole(self, answer: Any) -> Any:
+        """Return the answer when all shards gave it in time."""
         shards = answer.get("_shards") if isinstance(answer, dict) else None
         if not isinstance(shards, dict) or not isinstance(answer.get("hits"), dict):
             raise BadAnswer(f"{self.name} answered {answer!r:.60}, which is no search answer; check url and index")
@@ -249,18 +256,42 @@ class _Rest(VectorConnector):
             raise Unreachable(f"{self.name}: {count}{reason}, and the answer lacks their documents; look at its health")
         if not shards.get("total"):
             raise BadAnswer(f"{self.name} has no index that matches '{self.index}'; check index=, or create it there")
+        return answer
+
+    def _hits(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
         hits = answer["hits"].get("hits")
-        if not isinstance(hits, list) or not all(isinstance(hit, dict) for hit in hits):
-            raise BadAnswer(f"{self.name} answered hits that are {hits!r:.60} and no list of objects; check url and body")
+        if not isinstance(hits, list):
+            raise BadAnswer(f"{self.name} answered hits that are {hits!r:.40} and no list; check url and body")
+        for rank, hit in enumerate(hits, 1):
+            if not isinstance(hit, dict):
+                raise BadAnswer(f"{self.name}: hit {rank} is {hit!r:.40} and no object; check url and body")
         return hits
 
-    def _row(self, hit: Mapping[str, Any]) -> Row:
-        row = {"doc_id": self._value(hit, self.id, "id"), "score": hit.get("_score")}
-        return row if self.chunk is None else {**row, "chunk": str(self._value(hit, self.chunk, "chunk"))}
+    def _rows(self, answer: Mapping[str, Any]) -> Iterator[Row]:
+        for rank, hit in enumerate(self._hits(answer), 1):
+            row = {"doc_id": self._value(hit, self.id, rank), "score": hit.get("_score")}
+            if self.chunk is not None:
+                row["chunk"] = str(self._value(hit, self.chunk, rank))
+            yield row
 
-    def _value(self, hit: Mapping[str, Any], path: str, setting: str) -> Any:
-        source = hit if path == "_id" else hit.get("_source")
-        return field_of(source if isinstance(source, dict) else {}, path, self.name, setting)
+    def _value(self, hit: Mapping[str, Any], path: str, rank: int) -> Any:
+        if path == "_id":
+            if "_id" in hit:
+                return hit["_id"]
+            raise BadAnswer(f"{self.name}: hit {rank} has no '_id'; check url and body")
+        found = hit.get("_source")
+        source = found if isinstance(found, dict) else {}
+        if path in source:  # a dot may be part of the name as the document was sent
+            return source[path]
+        value: Any = source
+        for part in path.split("."):
+            if not isinstance(value, dict) or part not in value:
+                there = ", ".join(sorted(source)) or "nothing"
+                raise BadAnswer(
+                    f"{self.name}: hit {rank} has no field '{path}' in its source ({there:.80}); check id= and chunk="
+                )
+            value = value[part]
+        return value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ringtrue.errors import BadAnswer
 from ringtrue.retrieve.protocol import Scope
 
-T = TypeVar("T")
 Row = dict[str, Any]
 """``{"doc_id": …, "score": …, "chunk": …}``, as ``as_hits`` reads it."""
 MOST = 10_000
@@ -52,40 +51,6 @@ def readings(value: object) -> tuple[str | int | float | bool, ...]:
         if str(number) == value and number == number and abs(number) < 2**63:
             return (value, number, float(number)) if isinstance(number, int) else (value, number)
     return (value,)
-
-
-def by_type(values: Iterable[object], *kinds: type) -> list[list[Any]]:
-    """Return the readings of values, a list for each type that is there: systems compare with values of one type.
-
-    >>> by_type(["a", "3"], str, int)
-    [['a', '3'], [3]]
-    """
-    found = [reading for value in values for reading in readings(value)]
-    lists = [[reading for reading in found if type(reading) is kind] for kind in kinds]
-    return [part for part in lists if part]
-
-
-def in_halves(ids: Sequence[str], fetch: Callable[[Sequence[str], int], list[T]], most: int) -> list[T]:
-    """Return the records of documents by their ids; where there are more than ``fetch(ids, most)`` can return, in halves."""
-    if len(ids) == 1:
-        return fetch(ids, 1)  # one of its passages is enough
-    found = fetch(ids, most)
-    if len(found) < most:
-        return found
-    middle = len(ids) // 2
-    return in_halves(ids[:middle], fetch, most) + in_halves(ids[middle:], fetch, most)
-
-
-def passage_row(
-    who: str, own: Any, metadata: Mapping[str, Any], score: Any, *, document: str | None, chunk: str | None = None
-) -> Row:
-    """Return a record as a row: ``own`` is its id, or that of a passage if a field of the metadata holds the document's."""
-    row: Row = {"doc_id": own, "score": score}
-    if document is not None:
-        row |= {"doc_id": field_of(metadata, document, who, "document"), "chunk": own}
-    if chunk is not None:
-        row["chunk"] = field_of(metadata, chunk, who, "chunk")
-    return row
 
 
 def within_scope(metadata: Mapping[str, Any], scope: Scope | None) -> bool:

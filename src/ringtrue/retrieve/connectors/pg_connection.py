@@ -13,16 +13,17 @@ import re
 import socket
 import ssl
 import threading
+import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from importlib import import_module
+from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeVar
 
 from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, RingtrueError, TimedOut, Unreachable
 from ringtrue.retrieve.connectors.base import SecondsLeft
-from ringtrue.retrieve.connectors.objects import within
 from ringtrue.retrieve.connectors.writing import RecordConnector
 from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope
@@ -38,20 +39,7 @@ def psycopg() -> Any:
     return library("psycopg", "postgres")
 
 
-def name_of(*parts: str) -> str:
-    """Return a name of the catalogue as it stands in a statement; a percent sign in it would pass for a placeholder."""
-    psycopg()
-    return str(import_module("psycopg.sql").Identifier(*(part.replace("%", "%%") for part in parts)).as_string(None))
-
-
-def literal(value: Any) -> str:
-    """Return a value of the settings as it stands in a statement."""
-    return str(import_module("psycopg.sql").Literal(value).as_string(None)).replace("%", "%%")
-
-
-Refusals = Sequence[tuple[str, type[RingtrueError], str]]
-"""Pattern of an error's code or words → the error and its message; the first that fits holds."""
-REFUSALS: Refusals = (
+REFUSALS: Sequence[tuple[str, type[RingtrueError], str]] = (
     (r"57014|55P03|25P04", TimedOut, "did not answer within {timeout:g} s; raise timeout=, or give the search an index"),
     (r"42501|28...", AccessDenied, "refused access ({said}); grant its user SELECT on what is searched"),
     (r"(08|40|53|57|58)...", Unreachable, "broke off ({said}); try again later"),
@@ -60,15 +48,15 @@ REFUSALS: Refusals = (
     (r"(42|3F|0A)...", InputError, "says: {said}; check {checked} in its settings, and the names in the scope"),
     (r".*", BadAnswer, "answered with an error ({said}, {state}); check what the statement meets in the table"),
 )
-"""By PostgreSQL's error codes (SQLSTATE)."""
-WRITING_REFUSALS: Refusals = (
+"""Pattern of PostgreSQL's error codes (SQLSTATE) → the error and its message; the first that fits holds."""
+WRITING_REFUSALS: Sequence[tuple[str, type[RingtrueError], str]] = (
     (r"42501", AccessDenied, "refused to be written ({said}); grant its user INSERT and DELETE on the table"),
     (r"2[23]...", InputError, "refuses what plant makes ({said}); fill what the table asks for, in its types"),
     (r"42703|42804|428C9", InputError, "refuses what plant makes ({said}); name columns that can be written, in their types"),
     (r"25006", AccessDenied, "can only be read ({said}); name a server that takes writes"),
     *REFUSALS,
 )
-NO_CONNECTION: Refusals = (
+NO_CONNECTION: Sequence[tuple[str, type[RingtrueError], str]] = (
     ("timeout expired", TimedOut, "did not answer within {timeout:g} s; raise timeout=, or give the search an index"),
     ("database .*does not exist", InputError, "has no database of that name; check dbname or the address"),
     ("certificate", Unreachable, "cannot be trusted (its TLS certificate); give ca_file=, or check the host's name"),
@@ -90,7 +78,7 @@ NO_CONNECTION: Refusals = (
         "cannot be reached ({kind}); check that it runs and the address is right",
     ),
 )
-"""By libpq's words, for which it has no codes. They show the address, and so are not repeated."""
+"""Pattern of libpq's words, for which it has no codes → the error. The words show the address, and so are not repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +113,7 @@ class Server(RecordConnector):
 
     def fetch(
         self,
-        statement: str,
+        statement: Any,
         parameters: Mapping[str, Any],
         *,
         session: Mapping[str, Any],
@@ -136,82 +124,86 @@ class Server(RecordConnector):
 
         ``session`` holds server settings for this statement; ``scope`` is named if its values are what failed.
         """
+        last = left or self.deadline()
 
-        def work(attempt: _Attempt) -> list[dict[str, Any]]:
-            if idle := self._idle:
-                waited = idle.pop()
+        def work(attempt: _Attempt, address: Mapping[str, Any]) -> list[dict[str, Any]]:
+            kept = self._idle.take()
+            if kept is not None:
                 try:
-                    return self._run(waited, attempt, statement, parameters, session)
+                    return self._run(kept, attempt, statement, parameters, {"statement_timeout": _ms(last), **session})
                 except psycopg().OperationalError:
                     # A connection may have died while it waited. Whether the server is there, only a new one tells.
-                    if not waited.closed or attempt.over:
+                    if not kept.closed or attempt.over:
                         raise
-            return self._run(attempt.connect(read_only=True), attempt, statement, parameters, session)
+            opened = psycopg().connect(**address, autocommit=False, prepare_threshold=None)
+            opened.read_only = True
+            return self._run(opened, attempt, statement, parameters, {"statement_timeout": _ms(last), **session})
 
-        return self._attempted(work, left or self.deadline(), REFUSALS, scope)
+        return self._attempted(work, last, REFUSALS, scope)
 
-    def change(self, statements: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    def change(self, statements: Sequence[tuple[Any, Mapping[str, Any]]]) -> None:
         """Run statements in one transaction within the timeout: all of them count, or none; raises InputError, SearchFailed."""
+        left = self.deadline()
 
-        def work(attempt: _Attempt) -> None:
-            with attempt.connect(read_only=False) as connection:
-                attempt.use(connection)
-                attempt.limit({})
+        def work(attempt: _Attempt, address: Mapping[str, Any]) -> None:
+            opened = psycopg().connect(**address, autocommit=False, prepare_threshold=None)
+            with opened as connection, attempt.on(connection):
+                connection.execute("SELECT set_config('statement_timeout', %s::text, true)", [str(_ms(left))])
                 for statement, parameters in statements:
                     connection.execute(statement, parameters)
 
-        self._attempted(work, self.deadline(), WRITING_REFUSALS, None)
+        self._attempted(work, left, WRITING_REFUSALS, None)
 
     def _attempted(
-        self, work: Callable[[_Attempt], Result], left: SecondsLeft, refusals: Refusals, scope: Scope | None
+        self,
+        work: Callable[[_Attempt, Mapping[str, Any]], Result],
+        left: SecondsLeft,
+        refusals: Sequence[tuple[str, type[RingtrueError], str]],
+        scope: Scope | None,
     ) -> Result:
-        """Return what ``work`` returns in the seconds left, its failures as our errors.
-
-        It runs in a thread: psycopg can limit how long the server takes, but not how long a silent network does.
-        """
-        attempt = _Attempt(self._address(), left)
-
-        def explained() -> Result:
-            try:
-                return work(attempt)
-            except psycopg().Error as problem:
-                # Not chained: the original names host, user and database.
-                raise self._failure(problem, refusals, scope) from None
-
+        """Return what ``work`` returns in the seconds left, its failures as our errors."""
+        address, attempt = self._address(), _Attempt()
         try:
-            return within(self.name, left() + GRACE, explained)
-        except TimedOut:
+            return _within(left() + GRACE, lambda: work(attempt, address), attempt.abandon)
+        except TimeoutError:
             raise self.too_slow() from None
-        finally:
-            attempt.end()
+        except psycopg().Error as problem:
+            # Not chained: the original names host, user and database.
+            raise self._failure(problem, refusals, scope) from None
 
     def too_slow(self) -> TimedOut:
         return TimedOut(f"{self.name} did not answer within {self.timeout:g} s; raise timeout=, or give the search an index")
 
     def _run(
-        self, connection: Any, attempt: _Attempt, statement: str, parameters: Mapping[str, Any], session: Mapping[str, Any]
+        self, connection: Any, attempt: _Attempt, statement: Any, parameters: Mapping[str, Any], session: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
+        from psycopg.rows import dict_row
+
         try:
-            attempt.use(connection)
-            with connection.transaction():
-                attempt.limit(session)
-                cursor = connection.execute(statement, parameters)
+            with attempt.on(connection), connection.transaction():
+                for name, value in session.items():
+                    connection.execute("SELECT set_config(%s::text, %s::text, true)", [name, str(value)])
+                cursor = connection.cursor(row_factory=dict_row).execute(statement, parameters)
                 if cursor.description is None:
                     raise BadAnswer(f"{self.name}: the sql returns no rows; write a SELECT of id and score")
-                columns = [column.name for column in cursor.description]
-                return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-        finally:
+                rows: list[dict[str, Any]] = cursor.fetchall()
+        except BaseException:
             # Only a connection whose transaction ended well waits for the next question.
             if connection.closed or attempt.over or connection.info.transaction_status:
                 connection.close()
             else:
-                attempt.connection = None
-                self._idle.append(connection)
+                self._idle.give(connection)
+            raise
+        self._idle.give(connection)
+        return rows
 
-    @property
-    def _idle(self) -> list[Any]:
-        """Open connections that wait for the next question: one for each thread that asks."""
-        return self.kept(list, _close)
+    @cached_property
+    def _idle(self) -> _Idle:
+        return _Idle()
+
+    def close(self) -> None:
+        """Close the connections that wait; the next search opens one again."""
+        self._idle.close()
 
     def _address(self) -> dict[str, Any]:
         try:
@@ -229,10 +221,12 @@ class Server(RecordConnector):
         if address.get("sslmode") == "verify-full" and "sslrootcert" not in address:
             # The library inside psycopg's wheel may look for certificates where this system has none; Python knows the place.
             address["sslrootcert"] = ssl.get_default_verify_paths().cafile or "system"
-        address["connect_timeout"] = max(2, math.ceil(self.timeout))  # libpq knows nothing shorter; ``within`` does
+        address["connect_timeout"] = max(2, math.ceil(self.timeout))  # libpq knows nothing shorter; _within does
         return {"application_name": "ringtrue", "client_encoding": "utf8"} | address
 
-    def _failure(self, problem: Any, refusals: Refusals, scope: Scope | None) -> RingtrueError:
+    def _failure(
+        self, problem: Any, refusals: Sequence[tuple[str, type[RingtrueError], str]], scope: Scope | None
+    ) -> RingtrueError:
         """Return a failure in our words. What the server says of a statement is shown, what is said of a connection is not."""
         state = problem.sqlstate or ""
         said = " ".join((problem.diag.message_primary or type(problem).__name__).split()) if state else ""
@@ -256,43 +250,87 @@ class Server(RecordConnector):
         raise AssertionError("the last pattern fits everything")
 
 
-def _close(connections: list[Any]) -> None:
-    while connections:
-        connections.pop().close()
+def _ms(left: SecondsLeft) -> int:
+    return max(1, math.ceil(left() * 1000))
+
+
+class _Idle:
+    """Open connections that wait for the next question: one for each thread that asks, and none for a forked process."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, list[Any]] = {}
+        weakref.finalize(self, _close, self.waiting)
+
+    def take(self) -> Any | None:
+        try:
+            return self.waiting.setdefault(os.getpid(), []).pop()
+        except IndexError:
+            return None
+
+    def give(self, connection: Any) -> None:
+        self.waiting.setdefault(os.getpid(), []).append(connection)
+
+    def close(self) -> None:
+        _close(self.waiting)
+
+
+def _close(waiting: dict[int, list[Any]]) -> None:
+    own = waiting.get(os.getpid(), [])
+    while own:
+        own.pop().close()
 
 
 class _Attempt:
-    """One attempt, made in a thread that may be given up."""
+    """One attempt that another thread makes, and that may be given up."""
 
-    def __init__(self, address: Mapping[str, Any], left: SecondsLeft) -> None:
-        self.address, self.left = address, left
+    def __init__(self) -> None:
         self.over = False
         self.connection: Any = None
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
-    def connect(self, *, read_only: bool) -> Any:
-        """Open a connection; nothing is committed by itself."""
-        opened = psycopg().connect(**self.address, prepare_threshold=None)
-        opened.read_only = read_only
-        return opened
-
-    def use(self, connection: Any) -> None:
-        """Say which connection the attempt waits on from now on."""
-        with self._lock:
-            self.connection = connection
+    @contextmanager
+    def on(self, connection: Any) -> Iterator[None]:
+        with self.lock:
             if self.over:  # given up while the connection was made
-                connection.close()
+                raise TimeoutError
+            self.connection = connection
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.connection = None
 
-    def limit(self, session: Mapping[str, Any]) -> None:
-        """Set what holds until the end of the transaction: the time limit, and settings of the server."""
-        limit = max(1, math.ceil(self.left() * 1000))
-        for name, value in {"statement_timeout": limit, **session}.items():
-            self.connection.execute("SELECT set_config(%s::text, %s::text, true)", [name, str(value)])
-
-    def end(self) -> None:
-        """Cut a connection that is still in use, so that the thread that waits on it wakes up and closes it."""
-        with self._lock, suppress(OSError):  # the other side was faster
+    def abandon(self) -> None:
+        """End the connection, so that the thread that waits on it wakes up and closes it."""
+        with self.lock:
             self.over = True
-            if self.connection is not None and not self.connection.closed:
-                with socket.socket(fileno=os.dup(self.connection.fileno())) as wire:
+            if self.connection is None or self.connection.closed:
+                return
+            wire = socket.socket(fileno=self.connection.fileno())
+            try:
+                with suppress(OSError):  # the other side was faster
                     wire.shutdown(socket.SHUT_RDWR)
+            finally:
+                wire.detach()
+
+
+def _within(seconds: float, work: Callable[[], Result], abandon: Callable[[], None]) -> Result:
+    """Return what ``work`` returns; raises TimeoutError when it takes longer.
+
+    It runs in a thread: psycopg can limit how long the server takes, but not how long a silent network does.
+    """
+    outcome: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as problem:
+            outcome.set_exception(problem)
+
+    threading.Thread(target=run, name="ringtrue-postgres", daemon=True).start()
+    try:
+        return outcome.result(seconds)
+    except BaseException:  # an interrupt of the user too leaves nobody waiting
+        if not outcome.done():
+            abandon()
+        raise

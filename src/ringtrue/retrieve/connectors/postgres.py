@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from importlib import import_module
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from ringtrue.errors import InputError, nearest
 from ringtrue.retrieve.connectors.passages import Row, enough
-from ringtrue.retrieve.connectors.pg_connection import Server, literal, name_of, psycopg
+from ringtrue.retrieve.connectors.pg_connection import Server, psycopg
 from ringtrue.retrieve.connectors.settings import Rule, Text, Weight
 from ringtrue.retrieve.connectors.vectors import VectorConnector
 from ringtrue.retrieve.connectors.writing import Mark, Planted, one_each
@@ -33,17 +32,12 @@ Column = Text
 """A name as it is in the catalogue."""
 MOST = 2**63 - 1
 """The largest number that LIMIT takes."""
-Statement = tuple[str, Mapping[str, Any]]
-"""A statement and its parameters."""
 _PLACEHOLDER = re.compile(r"%(?:%|\(([^)]*)\)s|.?)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Database(Server):
     """What both ways to search a PostgreSQL table share."""
-
-    QUESTION: ClassVar[str] = "text"
-    """The placeholder of the question: ``text`` or ``vector``."""
 
     table: Column | None = None
     """``table`` or ``schema.table``, spelled as in the catalogue."""
@@ -75,30 +69,38 @@ class Database(Server):
     def _check_statement(self, statement: str) -> None:
         named = {match[1] or match[0] for match in _PLACEHOLDER.finditer(statement)} - {"%%"}
         for name in sorted(named):
-            if name not in (self.QUESTION, "k") and not name.startswith("scope."):
+            if name not in (self.question, "k") and not name.startswith("scope."):
                 raise InputError(
                     f"{self.name}: the sql holds {name!r:.40}, which is no placeholder; "
-                    f"write %({self.QUESTION})s, %(k)s or %(scope.NAME)s, and %% for a percent sign"
+                    f"write %({self.question})s, %(k)s or %(scope.NAME)s, and %% for a percent sign"
                 )
-        for name in (self.QUESTION, "k"):
+        for name in (self.question, "k"):
             if name not in named:
                 raise InputError(
                     f"{self.name}: the sql never uses %({name})s; write it where it belongs, LIMIT %(k)s at the end"
                 )
 
+    @property
     @abstractmethod
-    def asked(self, text: str) -> str:
-        """Return the question as the parameter it becomes."""
+    def question(self) -> str:
+        """The placeholder of the question: ``text`` or ``vector``."""
 
     @abstractmethod
-    def found(self) -> tuple[str, str]:
+    def asked(self, text: str) -> str | None:
+        """Return the question as the parameter it becomes, or None where nothing is asked."""
+
+    @abstractmethod
+    def found(self, sql: Any) -> tuple[Any, Any]:
         """Return (score, condition) over the row ``document`` and the parameter of the question."""
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> list[dict[str, Any]]:
         psycopg()
-        parameters: dict[str, Any] = {self.QUESTION: self.asked(text)}
+        asked = self.asked(text)
+        if asked is None:
+            return []
+        parameters: dict[str, Any] = {self.question: asked}
         if self.sql is not None:
-            statement = self.sql
+            statement: Any = self.sql
             parameters |= self._named_scope(self.sql, scope)
         else:
             statement = self._statement(scope, parameters)
@@ -106,39 +108,39 @@ class Database(Server):
 
         def best(count: int) -> list[Row]:
             found = self.fetch(statement, {**parameters, "k": min(count, MOST)}, session=self.session, left=left, scope=scope)
-            return [{name: _plain(value) for name, value in row.items()} for row in found]
+            return [_plain_row(row) for row in found]
 
         # The statement made here collapses passages itself; one of somebody's own returns k rows, whatever they are.
         return best(k) if self.sql is None else enough(best, k, document=self._passage_of)
 
-    @property
-    def _source(self) -> str:
-        return f"{name_of(*self._table())} AS document"
-
-    @property
-    def _id(self) -> str:
-        return f"document.{name_of(self.id)}::text"
-
-    def _stored(self, columns: str, ids: Sequence[str], condition: str = "TRUE") -> list[dict[str, Any]]:
-        statement = f"SELECT DISTINCT {columns} FROM {self._source} WHERE {self._id} = ANY(%(ids)s::text[]) AND {condition}"
-        return self.fetch(statement, {"ids": list(ids)}, session={})
-
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        return {row["doc_id"] for row in self._stored(f"{self._id} AS doc_id", doc_ids, self.ready())}
+        psycopg()
+        from psycopg import sql
+
+        statement = sql.SQL("SELECT DISTINCT document.{}::text AS doc_id FROM {} AS document WHERE {} AND {}").format(
+            _named(self.id), _named(*self._table()), self._is_one_of(sql), self.ready(sql)
+        )
+        return {row["doc_id"] for row in self.fetch(statement, {"ids": list(doc_ids)}, session={})}
 
     @abstractmethod
-    def ready(self) -> str:
+    def ready(self, sql: Any) -> Any:
         """Return the condition under which a row can be found at all: what has no vector yet is no part of the search."""
 
     def looks_up(self) -> bool:
         return self.table is not None
 
     def look_up(self, ids: Sequence[str]) -> dict[str, Mark]:
-        columns = [f"{self._id} AS doc_id"]
+        psycopg()
+        from psycopg import sql
+
+        columns = [sql.SQL("document.{}::text AS doc_id").format(_named(self.id))]
         for mark, name in zip(Mark._fields, self.mark_fields(), strict=True):
             if name is not None:
-                columns.append(f"document.{name_of(name)}::text AS {mark}")
-        rows = self._stored(", ".join(columns), ids)
+                columns.append(sql.SQL(f"document.{{}}::text AS {mark}").format(_named(name)))
+        statement = sql.SQL("SELECT {} FROM {} AS document WHERE {}").format(
+            sql.SQL(", ").join(columns), _named(*self._table()), self._is_one_of(sql)
+        )
+        rows = self.fetch(statement, {"ids": list(ids)}, session={})
         return one_each((row["doc_id"], Mark(row.get("source_hash"), row.get("tenant"))) for row in rows)
 
     def check_plant(self, documents: Sequence[Planted]) -> None:
@@ -147,39 +149,54 @@ class Database(Server):
             raise InputError(f"{self.name}: a statement of one's own cannot be written to; name the table instead of sql")
 
     def put(self, documents: Sequence[Planted], there: Mapping[str, Mark]) -> None:
+        psycopg()
+        from psycopg import sql
+
+        rows = [self._row_of(document, own) for document, own in zip(documents, self.own(documents), strict=True)]
         # Delete and insert: not every table has a key that an upsert could go by.
-        inserts = [self._insertion(document, own) for document, own in zip(documents, self.own(documents), strict=True)]
-        self.change([self._deletion([document.id for document in documents], there), *inserts, *self.afterwards(documents)])
+        statements = [self._deletion(sql, [document.id for document in documents], there)]
+        statements += [self._insertion(sql, row) for row in rows]
+        statements += self.afterwards(sql, documents)
+        self.change(statements)
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
-        self.change([self._deletion(ids, there)])
+        psycopg()
+        from psycopg import sql
+
+        self.change([self._deletion(sql, ids, there)])
 
     def own(self, documents: Sequence[Planted]) -> Sequence[Mapping[str, Any]]:
         """Return the columns that the connector fills itself, for each document."""
         return [{} for _ in documents]
 
-    def afterwards(self, documents: Sequence[Planted]) -> list[Statement]:
+    def afterwards(self, sql: Any, documents: Sequence[Planted]) -> list[tuple[Any, Mapping[str, Any]]]:
         """Return what is to be done after rows were written, so that they are found."""
         return []
 
-    def _insertion(self, document: Planted, own: Mapping[str, Any]) -> Statement:
-        jsonb = import_module("psycopg.types.json").Jsonb
-        row = {self.id: document.id, **({self.chunk: document.id} if self.chunk else {}), **own, **self.record(document)}
-        values = {
-            f"value{place}": jsonb(value) if isinstance(value, Mapping) else value for place, value in enumerate(row.values())
-        }
-        places = ", ".join(f"%({place})s" for place in values)
-        return f"INSERT INTO {name_of(*self._table())} ({', '.join(map(name_of, row))}) VALUES ({places})", values
+    def _row_of(self, document: Planted, own: Mapping[str, Any]) -> dict[str, Any]:
+        from psycopg.types.json import Jsonb
 
-    def _deletion(self, ids: Sequence[str], there: Mapping[str, Mark]) -> Statement:
+        record = {self.id: document.id, **({self.chunk: document.id} if self.chunk else {}), **own, **self.record(document)}
+        return {name: Jsonb(value) if isinstance(value, Mapping) else value for name, value in record.items()}
+
+    def _insertion(self, sql: Any, row: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+        values = {f"value{place}": value for place, value in enumerate(row.values())}
+        statement = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
+            _named(*self._table()), sql.SQL(", ").join(map(_named, row)), sql.SQL(", ").join(map(sql.Placeholder, values))
+        )
+        return statement, values
+
+    def _deletion(self, sql: Any, ids: Sequence[str], there: Mapping[str, Mark]) -> tuple[Any, Mapping[str, Any]]:
         """Return the statement that deletes rows with the marks that were seen; what came to be since then stays."""
         hashed = self.mark_fields()[0]
         assert hashed is not None  # check_plant has seen it
-        statement = (
-            f"DELETE FROM {self._source} WHERE {self._id} = ANY(%(ids)s::text[]) "
-            f"AND document.{name_of(hashed)}::text = ANY(%(marks)s::text[])"
+        statement = sql.SQL("DELETE FROM {} AS document WHERE {} AND document.{}::text = ANY(%(marks)s::text[])").format(
+            _named(*self._table()), self._is_one_of(sql), _named(hashed)
         )
         return statement, {"ids": list(ids), "marks": [there[doc_id].source_hash for doc_id in ids if doc_id in there]}
+
+    def _is_one_of(self, sql: Any) -> Any:
+        return sql.SQL("document.{}::text = ANY(%(ids)s::text[])").format(_named(self.id))
 
     def _passage_of(self, row: Row) -> Any:
         """Return the document of a row that is a passage; a row that is none counts by itself, so that no more are fetched."""
@@ -197,34 +214,39 @@ class Database(Server):
                 )
         return {name: plain(str(scope[name[6:]])) if scope and name[6:] in scope else None for name in wanted}
 
-    def _statement(self, scope: Scope | None, parameters: dict[str, Any]) -> str:
-        score, condition = self.found()
-        chunk = "" if self.chunk is None else f"document.{name_of(self.chunk)}::text AS chunk, "
+    def _statement(self, scope: Scope | None, parameters: dict[str, Any]) -> Any:
+        from psycopg import sql
+
+        score, condition = self.found(sql)
+        columns = [sql.SQL("document.{}::text AS doc_id").format(_named(self.id))]
+        if self.chunk is not None:
+            columns.append(sql.SQL("document.{}::text AS chunk").format(_named(self.chunk)))
+        columns.append(sql.SQL("({})::float8 AS score").format(score))
         conditions = [condition]
         for place, (name, value) in enumerate((scope or {}).items()):
             parameters[f"field{place}"], parameters[f"value{place}"] = plain(str(name)), plain(str(value))
             if self.metadata is not None:
-                field = f"(document.{name_of(self.metadata)}::jsonb ->> %(field{place})s::text)"
-                conditions.append(f"{field} = %(value{place})s::text")
+                template = f"(document.{{}}::jsonb ->> %(field{place})s::text) = %(value{place})s::text"
+                conditions.append(sql.SQL(template).format(_named(self.metadata)))
             else:
-                conditions.append(f"document.{name_of(plain(str(name)))} = %(value{place})s")
-        return self.ranked(
-            f"SELECT {self._id} AS doc_id, {chunk}({score})::float8 AS score "
-            f"FROM {self._source} {self.beside()} WHERE {' AND '.join(conditions)}"
+                conditions.append(sql.SQL(f"document.{{}} = %(value{place})s").format(_named(plain(str(name)))))
+        rows = sql.SQL("SELECT {} FROM {} AS document {} WHERE {}").format(
+            sql.SQL(", ").join(columns), _named(*self._table()), self.beside(sql), sql.SQL(" AND ").join(conditions)
         )
+        return self.ranked(sql, rows)
 
-    def beside(self) -> str:
+    def beside(self, sql: Any) -> Any:
         """Return what stands in FROM beside the table."""
-        return ""
+        return sql.SQL("")
 
-    def ranked(self, rows: str) -> str:
+    def ranked(self, sql: Any, rows: Any) -> Any:
         """Return the best k of the rows, each document once where passages are known, ties by document id descending."""
-        # PostgreSQL puts NaN above every number; a vector of zeros has no angle to anything.
         if self.chunk is not None:
-            rows = f"SELECT DISTINCT ON (doc_id) * FROM ({rows}) AS passages WHERE score <> 'NaN'"
-            rows += " ORDER BY doc_id, score DESC, chunk"
-        order = 'ORDER BY score DESC, doc_id COLLATE "C" DESC LIMIT %(k)s'
-        return f"SELECT * FROM ({rows}) AS found WHERE score <> 'NaN' {order}"
+            best = "SELECT DISTINCT ON (doc_id) * FROM ({}) AS passages WHERE score <> 'NaN' ORDER BY doc_id, score DESC, chunk"
+            rows = sql.SQL(best).format(rows)
+        # PostgreSQL puts NaN above every number; a vector of zeros has no angle to anything.
+        order = "SELECT * FROM ({}) AS found WHERE score <> 'NaN' ORDER BY score DESC, doc_id COLLATE \"C\" DESC LIMIT %(k)s"
+        return sql.SQL(order).format(rows)
 
     @property
     def checked(self) -> str:
@@ -238,8 +260,6 @@ class Postgres(Database):
 
     The score is ``ts_rank_cd`` as PostgreSQL gives it: good for an order, not comparable between questions.
     """
-
-    ASKS_BLANK: ClassVar[bool] = True
 
     columns: Sequence[Column] = ()
     """Columns to search, where there is no tsvector column; the whole table is read for each question."""
@@ -290,64 +310,78 @@ class Postgres(Database):
         return [value / largest for value in values] if largest > 1 or (self.columns and largest) else values
 
     @property
+    def question(self) -> str:
+        return "text"
+
+    @property
     def checked(self) -> str:
         return "sql" if self.sql is not None else "table, id, chunk, columns, vector, language"
 
     def asked(self, text: str) -> str:
         return text
 
-    def ready(self) -> str:
-        return "TRUE" if self.vector is None else f"document.{name_of(self.vector)} IS NOT NULL"
+    def ready(self, sql: Any) -> Any:
+        return sql.SQL("TRUE" if self.vector is None else "document.{} IS NOT NULL").format(_named(self.vector or self.id))
 
-    def afterwards(self, documents: Sequence[Planted]) -> list[Statement]:
+    def afterwards(self, sql: Any, documents: Sequence[Planted]) -> list[tuple[Any, Mapping[str, Any]]]:
         if self.vector is None or self.vector in (self.plant or {}) or self._generated():
             return []
         # A trigger may have filled it; what is still empty would never be found.
-        vector = name_of(self.vector)
-        made = " || ".join(
-            f"setweight({self._words(f'%({name})s')}, '{weight}')" for name, weight in (("title", "A"), ("text", "B"))
+        statement = sql.SQL(
+            "UPDATE {} AS document SET {} = setweight(to_tsvector({language}::regconfig, %(title)s::text), 'A')"
+            " || setweight(to_tsvector({language}::regconfig, %(text)s::text), 'B')"
+            " WHERE document.{} IS NULL AND document.{}::text = %(id)s::text"
+        ).format(
+            _named(*self._table()), _named(self.vector), _named(self.vector), _named(self.id), language=_quoted(self.language)
         )
-        statement = f"UPDATE {self._source} SET {vector} = {made} WHERE document.{vector} IS NULL AND {self._id} = %(id)s::text"
-        return [(statement, {"title": plain(item.title), "text": plain(item.text), "id": item.id}) for item in documents]
+        return [
+            (statement, {"title": plain(document.title), "text": plain(document.text), "id": document.id})
+            for document in documents
+        ]
 
     def _generated(self) -> bool:
         """Whether PostgreSQL itself makes the tsvector of each row."""
-        table = literal(name_of(*self._table()).replace("%%", "%"))
-        statement = (
-            f"SELECT attgenerated <> '' AS made FROM pg_attribute WHERE attrelid = {table}::regclass AND attname = %(name)s"
-        )
+        from psycopg import sql
+
+        statement = sql.SQL(
+            "SELECT attgenerated <> '' AS made FROM pg_attribute WHERE attrelid = {}::regclass AND attname = %(name)s"
+        ).format(sql.Literal(_named(*self._table()).as_string(None)))
         found = self.fetch(statement, {"name": self.vector}, session={})
         return bool(found and found[0]["made"])
 
-    def _words(self, text: str) -> str:
-        return f"to_tsvector({literal(self.language)}::regconfig, {text}::text)"
+    def found(self, sql: Any) -> tuple[Any, Any]:
+        vector = self._vector(sql)
+        weights = sql.Literal("{" + ",".join(repr(weight) for weight in reversed(self._classes())) + "}")
+        score = sql.SQL("{}({}::float4[], {}, question.query, {})").format(
+            _named("pg_catalog", self.rank), weights, vector, sql.Literal(self.normalization)
+        )
+        return score, sql.SQL("{} @@ question.query").format(vector)
 
-    def found(self) -> tuple[str, str]:
-        weights = literal("{" + ",".join(repr(weight) for weight in reversed(self._classes())) + "}")
-        score = f"pg_catalog.{self.rank}({weights}::float4[], {self._vector()}, question.query, {self.normalization})"
-        return score, f"{self._vector()} @@ question.query"
-
-    def _vector(self) -> str:
+    def _vector(self, sql: Any) -> Any:
         if self.vector is not None:
-            return f"document.{name_of(self.vector)}"
-        weights = self._column_weights()
-        letters = dict(zip(sorted(set(weights), reverse=True), LETTERS, strict=False))
-        texts = [self._words(f"coalesce(document.{name_of(name)}::text, '')") for name in self.columns]
-        parts = [f"setweight({text}, '{letters[weight]}')" for text, weight in zip(texts, weights, strict=True)]
-        return f"({' || '.join(parts)})"
+            return sql.SQL("document.{}").format(_named(self.vector))
+        values = sorted(set(self._column_weights()), reverse=True)
+        parts = [
+            sql.SQL("setweight(to_tsvector({}::regconfig, coalesce(document.{}::text, '')), {})").format(
+                _quoted(self.language), _named(name), sql.Literal(LETTERS[values.index(weight)])
+            )
+            for name, weight in zip(self.columns, self._column_weights(), strict=True)
+        ]
+        return sql.SQL("({})").format(sql.SQL(" || ").join(parts))
 
-    def beside(self) -> str:
+    def beside(self, sql: Any) -> Any:
         """Return the question as a tsquery, of which no part was read as an operator.
 
         ``websearch_to_tsquery`` and ``to_tsquery`` read operators from the question; ``plainto_tsquery`` reads none but wants
         every word. For any of the words, the question is cut into lexemes as a document is; each is quoted, and OR joins them.
         """
         if self.match == "all":
-            query = f"plainto_tsquery({literal(self.language)}::regconfig, %(text)s::text)"
+            query = "plainto_tsquery({}::regconfig, %(text)s::text)"
         else:
             quoted = r"'''' || replace(replace(word.lexeme, E'\\', E'\\\\'), '''', '''''') || ''''"
-            query = f"(SELECT string_agg({quoted}, ' | ')::tsquery FROM unnest({self._words('%(text)s')}) AS word)"
-        return f", (SELECT {query} AS query) AS question"
+            query = f"string_agg({quoted}, ' | ')::tsquery"
+            query = f"(SELECT {query} FROM unnest(to_tsvector({{}}::regconfig, %(text)s::text)) AS word)"
+        return sql.SQL(f", (SELECT {query} AS query) AS question").format(_quoted(self.language))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -356,8 +390,6 @@ class Pgvector(Database, VectorConnector):
 
     The score is the cosine, the negated distance (l2) or the inner product.
     """
-
-    QUESTION: ClassVar[str] = "vector"
 
     vector: Column = "embedding"
     """Column of type vector or halfvec."""
@@ -374,28 +406,35 @@ class Pgvector(Database, VectorConnector):
             )
 
     @property
+    def question(self) -> str:
+        return "vector"
+
+    @property
     def checked(self) -> str:
         return "sql" if self.sql is not None else "table, id, chunk, vector, and that pgvector is installed there,"
 
-    def asked(self, text: str) -> str:
-        return _written(self.query_vector(text))
+    def asked(self, text: str) -> str | None:
+        return _written(self.query_vector(text)) if text.strip() else None
 
-    def ready(self) -> str:
-        return f"document.{name_of(self.vector)} IS NOT NULL"
+    def ready(self, sql: Any) -> Any:
+        return sql.SQL("document.{} IS NOT NULL").format(_named(self.vector))
 
     def own(self, documents: Sequence[Planted]) -> Sequence[Mapping[str, Any]]:
         return [{self.vector: _written(row)} for row in self.document_vectors(documents)]
 
-    def _distance(self) -> str:
+    def _distance(self, sql: Any) -> Any:
         # The parameter has no type of its own, so that it takes the column's: vector or halfvec.
-        return f"document.{name_of(self.vector)} {METRICS[self.metric][0]} %(vector)s"
+        return sql.SQL(f"document.{{}} {METRICS[self.metric][0]} %(vector)s").format(_named(self.vector))
 
-    def found(self) -> tuple[str, str]:
-        return METRICS[self.metric][1].format(self._distance()), self.ready()
+    def found(self, sql: Any) -> tuple[Any, Any]:
+        score = sql.SQL(METRICS[self.metric][1]).format(self._distance(sql))
+        return score, sql.SQL("document.{} IS NOT NULL").format(_named(self.vector))
 
-    def ranked(self, rows: str) -> str:
+    def ranked(self, sql: Any, rows: Any) -> Any:
         # An index answers only an order by the bare distance; by the score, every row is compared.
-        return super().ranked(rows if self.exact else f"{rows} ORDER BY {self._distance()} LIMIT %(k)s")
+        if not self.exact:
+            rows = sql.SQL("{} ORDER BY {} LIMIT %(k)s").format(rows, self._distance(sql))
+        return super().ranked(sql, rows)
 
 
 def _written(vector: Iterable[float]) -> str:
@@ -403,6 +442,20 @@ def _written(vector: Iterable[float]) -> str:
     return "[" + ",".join(repr(float(value)) for value in vector) + "]"
 
 
-def _plain(value: Any) -> Any:
-    """Return a number or id as everybody writes them; PostgreSQL has types of its own for both."""
-    return float(value) if isinstance(value, Decimal) else str(value) if isinstance(value, UUID) else value
+def _named(*parts: str) -> Any:
+    """Return a name as it stands in a statement; a percent sign in it would pass for a placeholder."""
+    from psycopg import sql
+
+    return sql.Identifier(*(part.replace("%", "%%") for part in parts))
+
+
+def _quoted(text: str) -> Any:
+    from psycopg import sql
+
+    return sql.Literal(text.replace("%", "%%"))
+
+
+def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with numbers and ids as everybody writes them; PostgreSQL has types of its own for both."""
+    plain_types: dict[type, Callable[[Any], Any]] = {Decimal: float, UUID: str}
+    return {key: plain_types[type(value)](value) if type(value) in plain_types else value for key, value in row.items()}

@@ -30,7 +30,7 @@ TITLES = ("title", "name", "heading", "headline")
 BODIES = ("text", "content", "body", "snippet", "passage", "description", "summary")
 SCORES = ("score", "_score", "similarity", "relevance", "distance")
 INSIDE = ("", "document.", "doc.", "source.", "_source.", "metadata.", "payload.", "item.")
-"""Where in a hit these fields may be."""
+"""Where in a hit these fields may be, besides its other objects."""
 NONSENSE = "qxzvk wjfpq"
 PATIENCE = 5.0  # seconds for each question
 SIZES = (20, 10, 5, 1)
@@ -73,9 +73,9 @@ def probe(url: str, question: str, access: Mapping[str, Any] = MappingProxyType(
             refused = refused if re.search("HTTP (404|405|501)", str(failed)) else str(failed)
             continue
         if not found:
-            problem = f"{WHO} found nothing for '{asked}'; give a query that has results with --question"
-        elif not _takes_text(server, method, name, where, found):
-            problem = f"{WHO} gives the same answer for every value of '{name}'"
+            problem = problem or f"{WHO} found nothing for '{asked}'; give a query that has results with --question"
+        elif not _takes_text(server, method, name, where, found, asked):
+            problem = problem or f"{WHO} gives the same answer for every value of '{name}'"
         else:
             numbers = [part for part in given if part in COUNT or (part != name and given[part].isdecimal())]
             numbers.sort(key=lambda part: part not in COUNT)
@@ -95,14 +95,16 @@ def _asked(server: Http, method: str, values: Mapping[str, Any]) -> Any:
     return server.request(method, server.url, server.deadline(), **sent)
 
 
-def _takes_text(server: Http, method: str, name: str, where: str, found: list[Any]) -> bool:
+def _takes_text(server: Http, method: str, name: str, where: str, found: list[Any], asked: str) -> bool:
     """Return whether a field takes the question: nonsense, or the words of another hit, get another answer.
 
-    If the name is unusual, such words must also find something: they are no legal value of a filter.
+    If the name is unusual, such words must also find something: they are no legal value of a filter. Plain ids have no words,
+    but each word of the question may find something.
     """
-    nonsense, *others = (
-        _again(server, method, {name: text}, where) for text in (NONSENSE, _words(found[-1]), _words(found[len(found) // 2]))
-    )
+    texts = [_words(found[-1]), _words(found[len(found) // 2])]
+    if not isinstance(found[0], Mapping) and " " in asked:
+        texts += asked.split()[:3]
+    nonsense, *others = (_again(server, method, {name: text}, where) for text in (NONSENSE, *texts))
     return any(other != found for other in (nonsense, *others)) and (name in TEXT or any(others))
 
 
@@ -152,7 +154,9 @@ def _lists(answer: Any, path: str = "") -> Iterator[tuple[str, list[Any]]]:
 
 def _fields(hits: Sequence[Any], names: Sequence[str], kinds: tuple[type, ...]) -> Iterator[tuple[str, list[Any]]]:
     """Yield the paths of fields that every hit has, with their values."""
-    for path in (inside + name for inside in INSIDE for name in names):
+    first = hits[0] if hits else {}
+    objects = (f"{name}." for name, value in first.items() if isinstance(value, Mapping) and "." not in name)
+    for path in (inside + name for inside in dict.fromkeys([*INSIDE, *objects]) for name in names):
         values = [at(hit, path, WHO, "a hit", default=None) if _reaches(hit, path) else None for hit in hits]
         if all(isinstance(value, kinds) and not isinstance(value, bool) and value != "" for value in values):
             yield path, values

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import logging
+import os
 import ssl
 import threading
 import uuid
@@ -13,12 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from ringtrue.errors import BadAnswer, InputError, MissingInput, SearchFailed, Unreachable, nearest
+from ringtrue.errors import AccessDenied, BadAnswer, InputError, MissingInput, SearchFailed, TimedOut, Unreachable, nearest
 from ringtrue.retrieve.connectors.objects import THREAD, failure, within
-from ringtrue.retrieve.connectors.passages import Row, by_type, enough, field_of, passage_row, readings
+from ringtrue.retrieve.connectors.passages import Row, enough, field_of, readings
 from ringtrue.retrieve.connectors.settings import Text, Url
 from ringtrue.retrieve.connectors.vectors import VectorConnector
-from ringtrue.retrieve.connectors.web import refusal
 from ringtrue.retrieve.connectors.writing import Mark, Planted
 from ringtrue.retrieve.library import library
 from ringtrue.retrieve.protocol import Scope
@@ -78,29 +78,41 @@ class Qdrant(VectorConnector):
             )
 
     def ask(self, text: str, *, k: int, scope: Scope | None) -> Iterable[Row]:
+        if not text.strip():  # a blank text has no meaning that a vector could carry
+            return []
         vector = self.query_vector(text)
         client = self._client()
         # The client's own limit counts whole seconds and single reads; the whole attempt is limited here.
         return within(self.name, self.timeout, lambda: self._nearest(client, vector, k, scope))
 
     def resolve(self, doc_ids: Sequence[str]) -> set[str]:
-        name = self.document
-        if name is None:
+        if self.document is None:
             return {str(point.id) for point in self._retrieved([doc_id for doc_id in doc_ids if _is_point(doc_id)])}
+        name = self.document
         models = _library().models
-        same = [models.FieldCondition(key=name, match=models.MatchAny(any=values)) for values in by_type(doc_ids, str, int)]
-        payload = _payload([name])
         client = self._client()
+        readable: list[Any] = [value for doc_id in doc_ids for value in readings(doc_id)]
+        kinds = [[value for value in readable if type(value) is kind] for kind in (str, int)]
+        same = [models.FieldCondition(key=name, match=models.MatchAny(any=values)) for values in kinds if values]
+
+        def page(offset: Any) -> tuple[list[Any], Any]:
+            found: tuple[list[Any], Any] = client.scroll(
+                self.collection,
+                scroll_filter=models.Filter(should=same),
+                limit=1000,
+                offset=offset,
+                with_payload=sorted({name, name.split(".")[0]}),
+            )
+            return found
 
         def scroll() -> set[str]:
             found: set[str] = set()
-            offset = None
+            points, offset = self._asked(lambda: page(None))
             while True:
-                asked = {"scroll_filter": models.Filter(should=same), "limit": 1000, "offset": offset, "with_payload": payload}
-                points, offset = self._asked(client.scroll, self.collection, **asked)
                 found |= {str(field_of(point.payload or {}, name, self.name, "document")) for point in points}
                 if offset is None:
                     return found
+                points, offset = self._asked(lambda offset=offset: page(offset))  # type: ignore[misc]
 
         return within(self.name, self.timeout, scroll)
 
@@ -129,21 +141,21 @@ class Qdrant(VectorConnector):
 
         def upsert() -> None:
             self.check_size(self._vectors(client).size, vector)
-            self._asked(client.upsert, self.collection, points, wait=True)
+            self._asked(lambda: client.upsert(self.collection, points, wait=True))
 
         within(self.name, self.timeout, upsert)
 
     def drop(self, ids: Sequence[str], tenant: str | None, there: Mapping[str, Mark]) -> None:
         client = self._client()
         chosen = _library().models.PointIdsList(points=[_point(doc_id) for doc_id in ids])
-        within(self.name, self.timeout, lambda: self._asked(client.delete, self.collection, chosen, wait=True))
+        within(self.name, self.timeout, lambda: self._asked(lambda: client.delete(self.collection, chosen, wait=True)))
 
     def _retrieved(self, ids: Sequence[str]) -> list[Any]:
         client = self._client()
         keys = [int(doc_id) if doc_id.isdecimal() else doc_id for doc_id in ids]
 
         def retrieve() -> list[Any]:
-            return list(self._asked(client.retrieve, self.collection, keys, with_payload=True))
+            return list(self._asked(lambda: client.retrieve(self.collection, keys, with_payload=True)))
 
         return within(self.name, self.timeout, retrieve) if keys else []
 
@@ -151,28 +163,37 @@ class Qdrant(VectorConnector):
         found = self._vectors(client)
         self.check_size(found.size, vector)
         sign = -1 if found.distance in _DISTANCES else 1
-        asked = {
-            "query": vector,
-            "using": self.vector,
-            "query_filter": _filter(scope),
-            "with_payload": _payload([name for name in (self.document, self.chunk) if name]),
-        }
+        fields = [name for name in (self.document, self.chunk) if name]
 
         def fetch(count: int) -> list[Row]:
-            answer = self._asked(client.query_points, self.collection, limit=count, **asked)
-            return [
-                passage_row(
-                    self.name, point.id, point.payload or {}, sign * point.score, document=self.document, chunk=self.chunk
+            answer = self._asked(
+                lambda: client.query_points(
+                    self.collection,
+                    query=vector,
+                    using=self.vector,
+                    query_filter=_filter(scope),
+                    limit=count,
+                    # Nested fields cannot be told from names with a dot before they are seen: their first part holds both.
+                    with_payload=sorted({part for name in fields for part in (name, name.split(".")[0])}) or False,
                 )
-                for point in answer.points
-            ]
+            )
+            return [self._row(point, sign) for point in answer.points]
 
         return enough(fetch, k)
+
+    def _row(self, point: Any, sign: int) -> Row:
+        payload = point.payload or {}
+        row: Row = {"doc_id": point.id, "score": sign * point.score}
+        if self.document is not None:
+            row |= {"doc_id": field_of(payload, self.document, self.name, "document"), "chunk": point.id}
+        if self.chunk is not None:
+            row["chunk"] = field_of(payload, self.chunk, self.name, "chunk")
+        return row
 
     def _vectors(self, client: Any) -> QdrantVectors:
         """Return size and metric of the vector that is searched, and remember them."""
         if "_found" not in self.__dict__:
-            described = self._asked(client.get_collection, self.collection).config.params.vectors
+            described = self._asked(lambda: client.get_collection(self.collection)).config.params.vectors
             if isinstance(described, Mapping):
                 if self.vector not in described:
                     there = nearest(self.vector or "", described) if described else "none"
@@ -195,7 +216,12 @@ class Qdrant(VectorConnector):
     def _client(self) -> Any:
         if self.client is not None:
             return self.client
-        return self._folder() if self.path is not None else self.kept(self._server, lambda client: client.close())
+        with _opening:
+            process, opened = self.__dict__.get("_opened", (0, None))
+            if process != os.getpid():  # after a fork, two processes must not read from one connection
+                opened = self._folder() if self.path is not None else self._server()
+                self.__dict__["_opened"] = os.getpid(), opened
+            return opened
 
     def _server(self) -> Any:
         options: dict[str, Any] = {}
@@ -217,20 +243,21 @@ class Qdrant(VectorConnector):
         folder = Path(self.path or "").expanduser().resolve()
         if not folder.is_dir():  # the client would make it
             raise MissingInput(f"{self.name}: the folder of path= is not there; check it, or write url= for a server")
-        with _opening:
-            if folder not in _folders:
-                try:
-                    _folders[folder] = _library().QdrantClient(path=str(folder), force_disable_check_same_thread=True)
-                except RuntimeError as problem:
-                    said = f"{self.name}: another process has the folder open"
-                    raise Unreachable(f"{said}; stop it, or run a Qdrant server") from problem
+        if folder not in _folders:
+            client = _library().QdrantClient
+            try:
+                _folders[folder] = client(path=str(folder), force_disable_check_same_thread=True)
                 atexit.register(_folders[folder].close)  # left to itself, it complains when the interpreter ends
+            except RuntimeError as problem:
+                raise Unreachable(
+                    f"{self.name}: another process has the folder open; stop it, or run a Qdrant server"
+                ) from problem
         return _folders[folder]
 
-    def _asked(self, question: Callable[..., Any], *given: Any, **options: Any) -> Any:
+    def _asked(self, question: Callable[[], Any]) -> Any:
         """Return the client's answer; raises its exceptions as ours, without addresses and keys."""
         try:
-            return question(*given, **options)
+            return question()
         except Exception as problem:
             raise self._failure(problem) from problem
 
@@ -261,12 +288,18 @@ class Qdrant(VectorConnector):
         return failure(self.name, problem)
 
     def _refused(self, status: int, content: bytes) -> SearchFailed:
-        if status == 408:
-            return self.too_slow()
         said = _said(content)
+        if status in (401, 403):
+            return AccessDenied(
+                f"{self.name} refused the credentials ({status}); check the environment variable of api_key_env="
+            )
+        if status == 408:
+            return TimedOut(f"{self.name} did not answer in time; raise timeout=, or ask why it is slow")
         if status == 404:
             return BadAnswer(f"{self.name} has no collection '{self.collection}' (404{said}); check collection= and the url")
-        return refusal(self.name, status, said)
+        if status == 429 or status >= 500:
+            return Unreachable(f"{self.name} answered {status}{said}; try again later")
+        return BadAnswer(f"{self.name} answered {status}{said}; check its settings")
 
 
 _GRPC = {
@@ -311,11 +344,6 @@ def _said(content: bytes) -> str:
     except (ValueError, KeyError, TypeError):
         return ""
     return f": {' '.join(str(said).split()):.120}"
-
-
-def _payload(names: Sequence[str]) -> list[str] | bool:
-    """Return what is to be fetched: nested fields cannot be told from names with a dot, and their first part holds both."""
-    return sorted({part for name in names for part in (name, name.split(".")[0])}) or False
 
 
 def _filter(scope: Scope | None) -> Any:

@@ -35,8 +35,6 @@ class Sqlite(RecordConnector):
 
     PATHS: ClassVar[tuple[str, ...]] = ("file",)
 
-    ASKS_BLANK: ClassVar[bool] = True
-
     file: Text | Path
     """The SQLite file."""
     table: Text

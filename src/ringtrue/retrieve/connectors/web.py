@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from ringtrue import traffic
-from ringtrue.errors import AccessDenied, BadAnswer, InputError, SearchFailed, Unreachable
+from ringtrue.errors import AccessDenied, BadAnswer, InputError, Unreachable
 from ringtrue.http_client import HttpClient, Response, is_loopback
 from ringtrue.retrieve.connectors.redact import one_line, redacted
 
@@ -80,20 +80,15 @@ def _checked(found: Response, secrets: Iterable[str], *, silent: bool) -> Any:
             if silent:
                 return None
     said = one_line(redacted(found.body[:4000].decode("utf-8", "replace"), secrets))
+    if status in (401, 403):
+        raise AccessDenied(f"{who} refused the credentials (HTTP {status}); check the environment variable that holds them")
+    if status in (408, 429) or status >= 500:
+        raise Unreachable(f"{who} answered HTTP {status} ({said:.120}); try again later")
     if 300 <= status < 400:
         raise BadAnswer(f"{who} redirects (HTTP {status}), where credentials do not follow; write the final address as url")
     if not 200 <= status < 300:
-        raise refusal(who, status, f" ({said:.120})")
+        raise BadAnswer(f"{who} answered HTTP {status} ({said:.120}); check its settings")
     raise BadAnswer(f"{who} answered no JSON but '{said:.60}'; check that the url is that of its search")
-
-
-def refusal(who: str, status: int, said: str = "") -> SearchFailed:
-    """Return the error of a status that is no success; ``said`` is what the server says of it."""
-    if status in (401, 403):
-        return AccessDenied(f"{who} refused the credentials (HTTP {status}); check the environment variable that holds them")
-    if status in (408, 429) or status >= 500:
-        return Unreachable(f"{who} answered HTTP {status}{said}; try again later")
-    return BadAnswer(f"{who} answered HTTP {status}{said}; check its settings")
 
 
 def words_of(url: str) -> set[str]:

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
+from ringtrue.brief import counted
 from ringtrue.errors import InputError
-from ringtrue.report import counted
 from ringtrue.review.queue import STATES
 from ringtrue.service.auth import PageReader, PageWriter
 from ringtrue.service.context import Here

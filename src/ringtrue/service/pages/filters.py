@@ -12,7 +12,8 @@ from jinja2 import pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
-from ringtrue.report import DASH, counted, milliseconds, page_number, page_signed, probability, signed_milliseconds
+from ringtrue.brief import counted
+from ringtrue.report import DASH, milliseconds, page_number, page_signed, probability, signed_milliseconds
 from ringtrue.report import code_markup as code
 from ringtrue.report import moment as in_words
 from ringtrue.report import percent as in_percent

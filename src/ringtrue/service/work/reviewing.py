@@ -12,7 +12,7 @@ from ringtrue.golden import Rule, worth_judging
 from ringtrue.records import Run
 from ringtrue.review import ReviewQueue
 from ringtrue.review.agreement import require
-from ringtrue.review.queue import pairs_of, publish_entry
+from ringtrue.review.queue import pairs_of, passages_of, publish_entry
 from ringtrue.service.work.library import golden_named, keep_golden
 from ringtrue.service.work.run_cache import answers_of
 from ringtrue.store import ReviewItem
@@ -118,7 +118,6 @@ def queue_unjudged(
     golden = golden_named(service, caller, found[0].setup.golden.id)
     runs = [Run.from_rankings(one.rankings, name=name) for one, name in zip(found, ids, strict=True)]
     worth = worth_judging(golden, runs, k=DEPTH)
-    said = {doc_id: (run.titles.get(doc_id, ""), text) for run in found for doc_id, text in run.texts.items()}
-    passages = said | served_passages(service, (one.doc_id for one in worth[:MOST]))
+    passages = passages_of(found) | served_passages(service, (one.doc_id for one in worth[:MOST]))
     items = pairs_of(golden, worth[:MOST], now=service.now(), wanted=wanted, project=caller.project, passages=passages)
     return Queued(golden.id, len(worth), len(items), queue_of(service, caller).add(items))

@@ -1,1 +1,0 @@
-"""A package, so that benchmarks/service.py cannot take its name."""
