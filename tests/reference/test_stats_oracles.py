@@ -24,7 +24,7 @@ from ringtrue.stats import (
     sign_flip,
     wilcoxon,
 )
-from ringtrue.stats.bootstrap import _bias_and_acceleration
+from ringtrue.stats.resample import _bias_and_acceleration
 
 CORRECTIONS: tuple[Literal["holm", "benjamini-hochberg"], ...] = ("holm", "benjamini-hochberg")
 

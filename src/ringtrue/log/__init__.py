@@ -8,39 +8,42 @@ from typing import TYPE_CHECKING
 from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
-    from ringtrue.log.counters import Counts as Counts, Recovered as Recovered, living as living
+    from ringtrue.log.capture import (
+        event_name as event_name,
+        quality_proxy as quality_proxy,
+        query_name as query_name,
+        saturating as saturating,
+    )
+    from ringtrue.log.counters import Counts as Counts, living as living, Recovered as Recovered
     from ringtrue.log.exchange import (
-        Imported as Imported,
-        SOURCES as SOURCES,
         export_rows as export_rows,
         import_files as import_files,
+        Imported as Imported,
         queries_of as queries_of,
+        SOURCES as SOURCES,
     )
     from ringtrue.log.figures import (
         Figures as Figures,
+        log_figures as log_figures,
         LogFigures as LogFigures,
         Losses as Losses,
-        log_figures as log_figures,
         losses as losses,
     )
-    from ringtrue.log.identify import event_name as event_name, query_name as query_name
-    from ringtrue.log.lines import line_of as line_of, row_of as row_of
+    from ringtrue.log.importers import ACTIONS as ACTIONS, queries_in_spans as queries_in_spans, rows_in_ubi as rows_in_ubi
     from ringtrue.log.linking import (
         check_event as check_event,
         link as link,
         link_all as link_all,
         record_feedback as record_feedback,
     )
-    from ringtrue.log.health_figure import quality_proxy as quality_proxy, saturating as saturating
     from ringtrue.log.query_log import (
+        log_folder as log_folder,
         LoggedSearch as LoggedSearch,
         QueryLog as QueryLog,
         Watched as Watched,
-        log_folder as log_folder,
     )
     from ringtrue.log.redact import Redactor as Redactor
-    from ringtrue.log.spans import queries_in_spans as queries_in_spans
-    from ringtrue.log.ubi import ACTIONS as ACTIONS, rows_in_ubi as rows_in_ubi
+    from ringtrue.log.rows import line_of as line_of, row_of as row_of
     from ringtrue.store import FeedbackEvent as FeedbackEvent, LoggedQuery as LoggedQuery
     from ringtrue.traffic import TrafficMiddleware as TrafficMiddleware
 else:

@@ -1,12 +1,27 @@
-"""An answer as it comes → the fields of a logged query. Nothing of the answer is changed, and nothing is read twice.
+"""A search as it comes → the fields of a logged query: id, answer, stages, quality proxy, and its size in the queue.
 
-Also how much memory a waiting event takes, so that the queue can be bounded in bytes: cheap, and rather more than less.
+Ids are ``eq_`` + time + hash, unique across threads, processes and machines, ordered within a process. Nothing of an answer is
+changed, and nothing is read twice. How much memory a waiting event takes is estimated cheaply, and rather more than less.
+
+The quality proxy (L-2) is a health figure of a search, made from its own scores and its latency. It is not quality::
+
+    proxy = 0.40 average relevance + 0.25 top result + 0.20 count saturation + 0.15 latency term
+
+Every term lies in [0, 1]. A retriever that is sure of itself and fast has a high proxy whether it is right or not; what the
+proxy is good for is seeing that something broke: scores that collapse, empty answers, a search that became slow.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+import os
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import lru_cache
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +32,157 @@ from ringtrue.store import FeedbackEvent, LoggedQuery
 
 if TYPE_CHECKING:
     from ringtrue.retrieve import Seen
+
+
+class Moment(NamedTuple):
+    """When something was asked, in microseconds since 1970."""
+
+    micros: int
+    """One of a kind in this process, and later than all before."""
+    clock: int
+    """What the clock said, which may go back."""
+
+
+class Namer:
+    """Gives ids whose time never goes back, even where the clock does; so the ids of one process sort as they were given.
+
+    The hash is keyed by a secret of this process: it tells nothing about the query, and two processes never agree by chance.
+    """
+
+    def __init__(self, prefix: str = "eq_") -> None:
+        self.prefix = prefix
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin anew, as a forked child must: it would give its parent's ids again."""
+        self._key = secrets.token_bytes(16)
+        self._last = 0
+        self._lock = threading.Lock()
+
+    def tick(self, now: int | None = None) -> Moment:
+        """Return a moment that no other has; ``now`` is the clock in nanoseconds since 1970, read unless given."""
+        clock = (time.time_ns() if now is None else now) // 1000
+        with self._lock:
+            self._last = max(clock, self._last + 1)
+            return Moment(self._last, clock)
+
+    def name(self, moment: Moment, text: str) -> str:
+        """Return the id of what was asked at a moment; later calls give the same."""
+        said = b"%d %s" % (moment.micros, text.encode("utf-8", "surrogatepass"))
+        return f"{self.prefix}{_digits(moment.micros)}_{hashlib.blake2b(said, key=self._key, digest_size=6).hexdigest()}"
+
+    def __call__(self, text: str = "") -> str:
+        """Return the next id."""
+        return self.name(self.tick(), text)
+
+
+@lru_cache(maxsize=16)
+def _second(seconds: int) -> tuple[str, str]:
+    """Return a second since 1970 as UTC digits that sort by time, and as ISO 8601; most events share theirs with others."""
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)).zfill(19)
+    return re.sub(r"\D", "", moment), moment
+
+
+def _digits(micros: int) -> str:
+    seconds, rest = divmod(micros, 1_000_000)
+    return f"{_second(seconds)[0]}{rest:06}"
+
+
+def iso(micros: int) -> str:
+    """Return microseconds since 1970 as ISO 8601 in UTC, in the store's form.
+
+    >>> iso(1_767_528_000_000_000)
+    '2026-01-04T12:00:00.000000Z'
+    """
+    seconds, rest = divmod(micros, 1_000_000)
+    return f"{_second(seconds)[1]}.{rest:06}Z"
+
+
+def imported_id(prefix: str, micros: int, *parts: str) -> str:
+    """Return the id of something that another system logged: the same parts always give the same id.
+
+    >>> imported_id("eq_", 1_767_528_000_000_000, "trace", "span")
+    'eq_20260104120000000000_b66cbdcb92e1'
+    """
+    spoken = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return f"{prefix}{_digits(micros)}_{spoken}"
+
+
+query_name = Namer("eq_")
+event_name = Namer("ef_")
+
+
+def _renew_all() -> None:
+    query_name.renew()
+    event_name.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)
+
+
+ENOUGH = 5
+"""Results at which the count is saturated."""
+HALF_MS = 500.0
+"""Milliseconds at which half of the latency term is gone."""
+
+Relevance = Callable[[float], float]
+
+
+def as_given(score: float) -> float:
+    """Return a score that lies in [0, 1] already, such as a cosine or a probability; nan for any other."""
+    return score if 0.0 <= score <= 1.0 else math.nan
+
+
+def saturating(half: float) -> Relevance:
+    """Return how an unbounded score such as BM25's becomes a relevance: s ÷ (s + half), 0 for what is not above 0.
+
+    >>> [saturating(10)(score) for score in (-1.0, 0.0, 10.0, 30.0)]
+    [0.0, 0.0, 0.5, 0.75]
+    """
+
+    def relevance(score: float) -> float:
+        if score > 0:
+            return score / (score + half)
+        return 0.0 if score <= 0 else math.nan  # no score is no relevance
+
+    return relevance
+
+
+def quality_proxy(
+    scores: Sequence[float],
+    latency_ms: float | None,
+    *,
+    relevance: Relevance = as_given,
+    enough: int = ENOUGH,
+    half_ms: float = HALF_MS,
+) -> float | None:
+    """Return the proxy; None where it cannot be known: no latency, or a score that ``relevance`` cannot place in [0, 1].
+
+    - average relevance: the mean of ``relevance(score)`` over all results; an empty answer has 0, by definition
+    - top result: that of the first result; of an empty answer 0
+    - count saturation: min(1, results ÷ enough)
+    - latency term: half ÷ (half + milliseconds), so 1 at once and ½ at ``half_ms``
+
+    >>> quality_proxy([0.9, 0.7, 0.5, 0.5, 0.4], 500.0)
+    0.74
+    >>> quality_proxy([], 0.0)
+    0.15
+    >>> quality_proxy([17.2, 9.1], 20.0) is None
+    True
+    """
+    if latency_ms is None or not latency_ms >= 0:
+        return None
+    placed = [relevance(score) for score in scores]
+    for value in placed:  # a loop: every logged search comes by here
+        if not 0.0 <= value <= 1.0:
+            return None
+    average = sum(placed) / len(placed) if placed else 0.0
+    top = placed[0] if placed else 0.0
+    return round(
+        0.40 * average + 0.25 * top + 0.20 * min(1.0, len(placed) / enough) + 0.15 * half_ms / (half_ms + latency_ms), 6
+    )
+
 
 IDS = ("doc_id", "id", "_id", "document_id", "node_id", "id_")
 SCORES = ("score", "_score", "similarity", "relevance")

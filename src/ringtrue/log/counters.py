@@ -24,15 +24,14 @@ try:
 except ImportError:  # Windows: no way to tell a dead process from a living one, so counts end with their process
     fcntl = None  # type: ignore[assignment]
 
-FIELDS = (
-    "accepted", "written", "spooled", "dropped", "refused", "told_dropped", "told_refused", "unspooled", "lost", "told_lost",
-    "forgotten",
-)  # fmt: skip
+FIELDS = ("accepted", "written", "spooled", "dropped", "unspooled", "lost", "forgotten")
 REASONS = (
     "no record", "another project", "no answer", "unreadable answer", "not redacted", "not storable", "not spoolable",
     "refused by the database",
 )  # fmt: skip
-"""Why an event is refused. The list is closed: counts per reason have their places in the page, new ones go to the end."""
+"""Why an event is refused."""
+TOLD = ("lost", "dropped", *REASONS)
+"""What the store's audit trail tells of."""
 SIZE = mmap.PAGESIZE
 _PROJECT, _TEXT = 256, 1280
 """Where the page's texts begin: whose log it is, and the batch on its way into the database."""
@@ -53,21 +52,21 @@ class Counts:
     """Committed to the spool file, while the database could not be written to."""
     dropped: int = 0
     """Never accepted: the queue was full, or the log closed."""
-    refused: int = 0
-    """Could not be made into a row that a database holds, or be redacted."""
-    told_dropped: int = 0
-    """Of the dropped, those that the store's audit trail already tells of."""
-    told_refused: int = 0
     unspooled: int = 0
     """Of the spooled, those that never reached the database: they are among the refused, the lost or the forgotten."""
     lost: int = 0
     """Acknowledged, and then damaged on the disk."""
-    told_lost: int = 0
     forgotten: int = 0
     """In the spool while their user was deleted, and so not brought in."""
     reasons: Mapping[str, int] = field(default_factory=dict)
     """The refused by their reason, one of ``REASONS``."""
-    told_reasons: Mapping[str, int] = field(default_factory=dict)
+    told: Mapping[str, int] = field(default_factory=dict)
+    """Of the lost, the dropped and the refused by their reason, those that the store's audit trail already tells of."""
+
+    @property
+    def refused(self) -> int:
+        """Could not be made into a row that a database holds, or be redacted."""
+        return sum(self.reasons.values())
 
     @property
     def acknowledged(self) -> int:
@@ -78,15 +77,15 @@ class Counts:
     def untold(self) -> dict[str, int]:
         """Lost, dropped and refused events that the audit trail does not tell of yet."""
         return {
-            "lost": self.lost - self.told_lost,
-            "dropped": self.dropped - self.told_dropped,
-            "refused": self.refused - self.told_refused,
+            "lost": self.lost - self.told.get("lost", 0),
+            "dropped": self.dropped - self.told.get("dropped", 0),
+            "refused": sum(self.untold_reasons.values()),
         }
 
     @property
     def untold_reasons(self) -> dict[str, int]:
         """The refused that the audit trail does not tell of yet, by their reason."""
-        left = {reason: self.reasons.get(reason, 0) - self.told_reasons.get(reason, 0) for reason in REASONS}
+        left = {reason: count - self.told.get(reason, 0) for reason, count in self.reasons.items()}
         return {reason: count for reason, count in left.items() if count}
 
     @property
@@ -144,20 +143,14 @@ class Tally:
         self.path, self._file, self._page = new.with_suffix(ENDING), file, page
         self._values = memoryview(page)[:_NUMBERS].cast("Q")
 
-    def add(self, field: str, count: int = 1) -> None:
-        """Count events; ``field`` is one of ``FIELDS``."""
-        self._values[_PLACES[field]] += count
+    def add(self, name: str, count: int = 1) -> None:
+        """Count events; ``name`` is one of ``FIELDS``, or one of ``REASONS`` for refusing them."""
+        self._values[_PLACES[name]] += count
 
-    def refuse(self, reason: str, count: int = 1) -> None:
-        """Count refused events."""
-        self.add("refused", count)
-        self._values[_WHY + REASONS.index(reason)] += count
-
-    def tell_refused(self, reasons: Mapping[str, int]) -> None:
-        """Note of how many refused events the audit trail tells now."""
-        for reason, count in reasons.items():
-            self.add("told_refused", count)
-            self._values[_TOLD_WHY + REASONS.index(reason)] += count
+    def tell(self, counts: Mapping[str, int]) -> None:
+        """Note of how many lost, dropped and, by their reason, refused events the audit trail tells now."""
+        for name, count in counts.items():
+            self.add(f"told {name}", count)
 
     @property
     def counts(self) -> Counts:
@@ -187,10 +180,8 @@ class Tally:
             os.close(self._file)
 
 
-_PLACES = {name: place for place, name in enumerate(FIELDS)}
-_WHY, _TOLD_WHY = len(FIELDS), len(FIELDS) + len(REASONS)
-"""Where the counts of the refused by their reason begin, and of those that the audit trail tells of."""
-_NUMBERS = 8 * (_TOLD_WHY + len(REASONS))
+_PLACES = {name: place for place, name in enumerate((*FIELDS, *REASONS, *(f"told {name}" for name in TOLD)))}
+_NUMBERS = 8 * len(_PLACES)
 assert _NUMBERS <= _PROJECT
 
 
@@ -199,12 +190,10 @@ def _in_memory() -> memoryview[int]:
 
 
 def _counts(values: memoryview[int]) -> Counts:
-    plain = dict(zip(FIELDS, values[:_WHY], strict=True))
-    return Counts(**plain, reasons=_by_reason(values[_WHY:_TOLD_WHY]), told_reasons=_by_reason(values[_TOLD_WHY:]))
-
-
-def _by_reason(values: memoryview[int]) -> dict[str, int]:
-    return {reason: count for reason, count in zip(REASONS, values, strict=True) if count}
+    found = dict(zip(_PLACES, values, strict=True))
+    told = {name: found[f"told {name}"] for name in TOLD}
+    reasons = {reason: found[reason] for reason in REASONS if found[reason]}
+    return Counts(**{name: found[name] for name in FIELDS}, reasons=reasons, told=told)
 
 
 def read(path: Path) -> tuple[str, Counts, dict[str, Any]]:

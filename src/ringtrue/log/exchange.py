@@ -19,11 +19,10 @@ from ringtrue.answers import EventType
 from ringtrue.errors import InputError, nearest
 from ringtrue.formats.queries import ListedQuery, is_query_list, queries_in, read_query_list
 from ringtrue.formats.text import Place, read_jsonl, write_text
-from ringtrue.log.identify import imported_id
-from ringtrue.log.lines import Row, data_of, line_of, row_of
+from ringtrue.log.capture import imported_id
+from ringtrue.log.importers import ACTIONS, is_spans, is_ubi, queries_in_spans, rows_in_ubi
 from ringtrue.log.redact import Redactor
-from ringtrue.log.spans import is_spans, queries_in_spans
-from ringtrue.log.ubi import ACTIONS, is_ubi, rows_in_ubi
+from ringtrue.log.rows import Row, data_of, line_of, row_of
 from ringtrue.store import DEFAULT_PROJECT, QUERY_LIST, FeedbackEvent, LoggedQuery, timestamp
 from ringtrue.traffic import Traffic
 

@@ -37,10 +37,21 @@ from ringtrue.answers import EventType
 from ringtrue.config import cache_folder, store_url
 from ringtrue.config import project as configured_project
 from ringtrue.errors import InputError, nearest
-from ringtrue.log.capture import Answered, answer_weight, fields_weight, read_answer, stages_of, weight
+from ringtrue.log.capture import (
+    Answered,
+    Relevance,
+    answer_weight,
+    as_given,
+    event_name,
+    fields_weight,
+    iso,
+    quality_proxy,
+    query_name,
+    read_answer,
+    stages_of,
+    weight,
+)
 from ringtrue.log.counters import Counts, Recovered
-from ringtrue.log.health_figure import Relevance, as_given, quality_proxy
-from ringtrue.log.identify import event_name, iso, query_name
 from ringtrue.log.linking import check_event
 from ringtrue.log.redact import ERROR as ERROR
 from ringtrue.log.redact import Redactor, redactor_of

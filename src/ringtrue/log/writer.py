@@ -23,11 +23,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ringtrue.batching import BatchQueue
 from ringtrue.errors import RingtrueError, SearchFailed
-from ringtrue.log.batch import without_deleted_users, write_apart
 from ringtrue.log.counters import ENDING, SPOOL, Counts, Recovered, Tally, of_the_dead, read, sweep
-from ringtrue.log.lines import Row, storable
 from ringtrue.log.linking import link_named
-from ringtrue.log.spool import Spool
+from ringtrue.log.rows import Row, Spool, storable, without_deleted_users, write_apart
 from ringtrue.store import DEFAULT_PROJECT, AuditEntry, FeedbackEvent, LoggedQuery, timestamp
 
 if TYPE_CHECKING:
@@ -115,11 +113,15 @@ class Writer:
         with self._lock:
             self._prepare()
             self._tally.add("accepted")
-            self._tally.refuse(reason)
         said = type(problem).__name__
         with contextlib.suppress(Exception):  # not every error can be printed
             said = str(problem)
         self.problem = f"{name}: {said}" if name else said
+        self._refuse(reason, problem, name)
+
+    def _refuse(self, reason: str, problem: str | Exception, name: str, count: int = 1) -> None:
+        with self._lock:  # callers and the thread count here
+            self._tally.add(reason, count)
         self._exemplify(reason, problem, name)
 
     def _exemplify(self, reason: str, problem: str | Exception, name: str) -> None:
@@ -203,8 +205,7 @@ class Writer:
         self._tally.add("spooled", len(rows) - len(refused))
         if refused:
             self.problem = "an event holds what cannot be written to the spool, and was refused"
-            self._count_refused("not spoolable", len(refused))
-            self._exemplify("not spoolable", "it holds what cannot be written to the spool", _name(refused[0]))
+            self._refuse("not spoolable", "it holds what cannot be written to the spool", _name(refused[0]), len(refused))
         return True
 
     # ── the thread's side ────────────────────────────────────────────────────────────────────────────────────────────
@@ -252,13 +253,8 @@ class Writer:
             except Exception as problem:
                 # Its message may quote what was to be kept out.
                 self.problem = f"an event could not be made into a row that may be stored: {type(problem).__name__}"
-                self._count_refused(reason)
-                self._exemplify(reason, problem, _name(event))
+                self._refuse(reason, problem, _name(event))
         return cleaned
-
-    def _count_refused(self, reason: str, count: int = 1) -> None:
-        with self._lock:  # callers count there, too
-            self._tally.refuse(reason, count)
 
     def _may_try(self) -> bool:
         return time.monotonic() >= self._retry_at
@@ -271,20 +267,14 @@ class Writer:
     def _write_held(self) -> None:
         """Write the held rows to the database; what it does not take now stays held."""
 
-        def let_go(part: Sequence[Row]) -> None:
+        def settled(part: Sequence[Row], what: str) -> None:
+            with self._lock:
+                self._tally.add(what, len(part))
             gone = set(map(id, part))
             self._held = [row for row in self._held if id(row) not in gone]
 
-        def wrote(part: Sequence[Row]) -> None:
-            self._tally.add("written", len(part))
-            let_go(part)
-
-        def refused(row: Row) -> None:
-            self._count_refused(DATABASE)
-            let_go([row])
-
         try:
-            self._store_rows(self._held, about_to=lambda part: self._tally.begin(_mark(part)), wrote=wrote, refused=refused)
+            self._store_rows(self._held, settled, about_to=lambda part: self._tally.begin(_mark(part)))
             self._failures = 0
         except Exception as problem:
             self._failed(problem)
@@ -292,12 +282,14 @@ class Writer:
     def _store_rows(
         self,
         rows: Sequence[Row],
+        settled: Callable[[Sequence[Row], str], None],
         *,
-        refused: Callable[[Row], None],
         about_to: Callable[[Sequence[Row]], None] = lambda part: None,
-        wrote: Callable[[Sequence[Row]], None] = lambda part: None,
     ) -> None:
-        """Write rows, and call ``refused`` with those that the database refuses; raises its complaint if it takes no row."""
+        """Write rows; raises the database's complaint if it takes no row.
+
+        ``settled`` gets rows with ``written``, or with ``DATABASE`` if the database refuses them.
+        """
         store = self._opened()
         proven = False
 
@@ -309,7 +301,7 @@ class Writer:
             else:
                 store.add_feedback(link_named(store, part))  # type: ignore[arg-type]
             proven = True
-            wrote(part)
+            settled(part, "written")
 
         def refuse(row: Row, problem: Exception) -> None:
             nonlocal proven
@@ -321,7 +313,7 @@ class Writer:
                 proven = True
             self.problem = f"the database refuses an event: {type(problem).__name__}"
             self._exemplify(DATABASE, problem, _name(row))
-            refused(row)
+            settled([row], DATABASE)
 
         for kind in (LoggedQuery, FeedbackEvent):
             write_apart([row for row in rows if isinstance(row, kind)], write, away=AWAY, refuse=refuse)
@@ -351,42 +343,40 @@ class Writer:
     def _bring_in(self, spool: Spool) -> None:
         """Bring in the next batch of this log's own spool."""
         found = self._replay(spool)
-        if found["refused"]:
-            self._count_refused(DATABASE, found["refused"])
-        self._tally.add("lost", found["damaged"])
-        self._tally.add("forgotten", found["forgotten"])
-        self._tally.add("unspooled", found["refused"] + found["damaged"] + found["forgotten"])
+        gone = {DATABASE: found["refused"], "lost": found["damaged"], "forgotten": found["forgotten"]}
+        with self._lock:
+            for name, count in (*gone.items(), ("unspooled", sum(gone.values()))):
+                self._tally.add(name, count)
         if found["damaged"] or found["forgotten"]:
             self._audit(self._run, self._project, {"lost": found["damaged"], **_not_replayed(found, spool)})
-            self._tally.add("told_lost", found["damaged"])
+            self._tally.tell({"lost": found["damaged"]})
 
     def _replay(self, spool: Spool, *, cut: bool = False) -> Counter[str]:
         """Bring the next batch of a spool into the database, and return what became of it."""
         peeked = spool.peek(self._batch, cut=cut)
         rows = without_deleted_users(self._opened(), peeked.rows)
-        refused: list[Row] = []
-        self._store_rows(rows, refused=refused.append)
+        found: Counter[str] = Counter()
+        self._store_rows(rows, lambda part, what: found.update({what: len(part)}))
         if peeked.damaged:
             self.problem = spool.put_by(peeked.damaged)
         spool.done(peeked.used)
-        forgotten = len(peeked.rows) - len(rows)
         return Counter(
-            replayed=len(rows) - len(refused), refused=len(refused), damaged=len(peeked.damaged), forgotten=forgotten
+            replayed=found["written"],
+            refused=found[DATABASE],
+            damaged=len(peeked.damaged),
+            forgotten=len(peeked.rows) - len(rows),
         )
 
     def _report(self) -> None:
         """Tell the audit trail of events that this process lost, dropped or refused since it last did."""
         with self._lock:  # a caller counts a refused event and its reason there
             counts = self.counts
-        reasons = counts.untold_reasons
-        untold = {**counts.untold, "refused": sum(reasons.values())}
-        if any(count > 0 for count in untold.values()):
+        reasons, untold = counts.untold_reasons, counts.untold
+        if any(untold.values()):
             examples = {reason: self.examples[reason] for reason in reasons if reason in self.examples}
             why = {"reasons": reasons, "examples": examples} if reasons else {}
             self._audit(self._run, self._project, {**untold, **why})
-            self._tally.add("told_lost", untold["lost"])
-            self._tally.add("told_dropped", untold["dropped"])
-            self._tally.tell_refused(reasons)
+            self._tally.tell({"lost": untold["lost"], "dropped": untold["dropped"], **reasons})
 
     @property
     def _run(self) -> str:
@@ -413,17 +403,14 @@ class Writer:
             while spool:
                 total += self._replay(spool, cut=cut)
             spool.done(0)
-            missing = {
-                "lost": lost + total["damaged"] + counts.untold["lost"],
-                "dropped": counts.untold["dropped"],
-                "refused": counts.untold["refused"] + total["refused"],
-            }
+            missing = Counter(counts.untold) + Counter(lost=lost + total["damaged"], refused=total["refused"])
             reasons = Counter(counts.untold_reasons) + Counter({DATABASE: total["refused"]})
             why = {"reasons": dict(reasons)} if reasons else {}
             told = any(entry.detail.get("settled") for entry in self._opened().audit(project=project, subject=path.stem))
-            if (any(missing.values()) or total["forgotten"]) and not told:
+            if (missing or total["forgotten"]) and not told:
                 # One that was killed while it settled this may have told already.
-                self._audit(path.stem, project, {**missing, **_not_replayed(total, spool), **why, "settled": True})
+                every = {name: missing[name] for name in ("lost", "dropped", "refused")}
+                self._audit(path.stem, project, {**every, **_not_replayed(total, spool), **why, "settled": True})
             self.recovered += (
                 Recovered(
                     run=path.stem,

@@ -20,7 +20,7 @@ from ringtrue.answers import EventType
 from ringtrue.feedback import TaskOutcome, task_points
 from ringtrue.feedback.derive import SELECTING
 from ringtrue.log import Redactor, link_all
-from ringtrue.log.identify import imported_id, iso
+from ringtrue.log.capture import imported_id, iso
 from ringtrue.log.linking import WINDOW, stable_id
 from ringtrue.memory.hook.journal import events as journal
 from ringtrue.memory.tasks import outcomes, validations

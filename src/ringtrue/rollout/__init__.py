@@ -6,9 +6,6 @@ from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
     from ringtrue.rollout.abtest import (
-        Recorded as Recorded,
-        Scores as Scores,
-        Standing as Standing,
         begin_now as begin_now,
         checked_scores as checked_scores,
         counted_as as counted_as,
@@ -16,59 +13,67 @@ if TYPE_CHECKING:
         found_test as found_test,
         record_difference as record_difference,
         record_scores as record_scores,
+        Recorded as Recorded,
+        Scores as Scores,
         set_status as set_status,
+        Standing as Standing,
         standing as standing,
     )
-    from ringtrue.rollout.flags import bucket as bucket
     from ringtrue.rollout.candidate import Described as Described
-    from ringtrue.rollout.evidence import Evidence as Evidence, gather as gather, shadow_of as shadow_of
+    from ringtrue.rollout.evidence import (
+        Evidence as Evidence,
+        gather as gather,
+        Missing as Missing,
+        missing_of as missing_of,
+        shadow_of as shadow_of,
+        summarise as summarise,
+    )
     from ringtrue.rollout.flags import (
-        Flags as Flags,
-        PRESETS as PRESETS,
+        bucket as bucket,
         change_flag as change_flag,
         existing_flag as existing_flag,
+        Flags as Flags,
         is_on as is_on,
         only_forced as only_forced,
         overrides as overrides,
+        PRESETS as PRESETS,
     )
     from ringtrue.rollout.graduate import (
-        Decision as Decision,
-        NO_CONSTITUTIONAL as NO_CONSTITUTIONAL,
         decide as decide,
+        Decision as Decision,
         explain as explain,
+        NO_CONSTITUTIONAL as NO_CONSTITUTIONAL,
         roll_back as roll_back,
         step as step,
     )
-    from ringtrue.rollout.health import Health as Health, health_of as health_of, review_and_evaluation as review_and_evaluation
-    from ringtrue.rollout.interleave import (
-        Interleaved as Interleaved,
-        as_flag as as_flag,
-        from_flags as from_flags,
-        interleaved as interleaved,
+    from ringtrue.rollout.health import (
+        Health as Health,
+        health_of as health_of,
+        review_and_evaluation as review_and_evaluation,
     )
-    from ringtrue.rollout.interleave_outcome import (
-        InterleavingOutcome as InterleavingOutcome,
+    from ringtrue.rollout.interleave import (
+        as_flag as as_flag,
         count_log as count_log,
+        from_flags as from_flags,
+        Interleaved as Interleaved,
+        interleaved as interleaved,
+        InterleavingOutcome as InterleavingOutcome,
         judge_credits as judge_credits,
     )
-    from ringtrue.rollout.shadow_summary import Missing as Missing, missing_of as missing_of
-    from ringtrue.rollout.results import (
-        OnGolden as OnGolden,
-        measures_for as measures_for,
-        record_on_golden as record_on_golden,
-        without_constitutional as without_constitutional,
-    )
     from ringtrue.rollout.scoring import (
-        Scored as Scored,
         feed_for_test as feed_for_test,
         feed_judged as feed_judged,
         golden_scorer as golden_scorer,
         grades_by_words as grades_by_words,
         grades_of as grades_of,
+        measures_for as measures_for,
+        OnGolden as OnGolden,
+        record_evaluation as record_evaluation,
+        record_on_golden as record_on_golden,
+        Scored as Scored,
         scorer as scorer,
+        without_constitutional as without_constitutional,
     )
     from ringtrue.rollout.shadow import Shadow as Shadow, ShadowCounts as ShadowCounts
-    from ringtrue.rollout.shadow_summary import summarise as summarise
-    from ringtrue.rollout.results import record_evaluation as record_evaluation
 else:
     __getattr__, __dir__ = on_first_use(__name__)

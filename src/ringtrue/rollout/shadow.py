@@ -22,13 +22,12 @@ from ringtrue.answers import ShadowSource
 from ringtrue.batching import BatchQueue
 from ringtrue.config import project as configured_project
 from ringtrue.errors import InputError
-from ringtrue.log.identify import query_name
+from ringtrue.log.capture import query_name
 from ringtrue.log.query_log import LATEST_SEARCH, LoggedSearch
 from ringtrue.log.redact import Redactor, redactor_of
 from ringtrue.rollout.candidate import DEFAULT_MEMORY, Asker, Hanging, InProcess, InThread, ids_of, said, searching
-from ringtrue.rollout.evidence import SINCE
+from ringtrue.rollout.evidence import SINCE, missing_entry
 from ringtrue.rollout.flags import bucket
-from ringtrue.rollout.shadow_summary import missing_entry
 from ringtrue.store import ShadowRun, timestamp
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from ringtrue.answers import StageLogged
 from ringtrue.errors import InputError
 from ringtrue.log import quality_proxy, query_name
-from ringtrue.log.identify import iso
+from ringtrue.log.capture import iso
 from ringtrue.log.redact import ERROR
 from ringtrue.service.errors import Refused
 from ringtrue.service.models import Free, Line, Moment, Name, Strict, Text, numbered, one_or_many, wrong_cursor

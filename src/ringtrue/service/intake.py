@@ -19,8 +19,7 @@ from ringtrue.answers import IntakeState
 from ringtrue.batching import BatchQueue
 from ringtrue.errors import RingtrueError, SearchFailed, Unusable
 from ringtrue.log import Redactor
-from ringtrue.log.batch import without_deleted_users, write_apart
-from ringtrue.log.lines import Row, storable
+from ringtrue.log.rows import Row, storable, without_deleted_users, write_apart
 from ringtrue.service.errors import Refused, clean
 from ringtrue.store import FeedbackEvent, LoggedQuery
 

@@ -18,7 +18,7 @@ from ringtrue.errors import SpecError
 from ringtrue.log import living, log_folder, losses
 from ringtrue.measures import Measure
 from ringtrue.rollout import shadow_of
-from ringtrue.rollout.production import Pair, of_production, production_pair, set_name
+from ringtrue.rollout.health import Pair, of_production, production_pair, set_name
 from ringtrue.run import unpacked
 from ringtrue.service.gauges import WHOLE, Reading, label_value
 from ringtrue.store import StoredResult, timestamp

@@ -14,19 +14,17 @@ from ringtrue.stats.agreement import (
     cohen_kappa as cohen_kappa,
     krippendorff_alpha as krippendorff_alpha,
 )
-from ringtrue.stats.bayes import probability_above_zero as probability_above_zero
-from ringtrue.stats.beta_binomial import BetaBinomial as BetaBinomial, probability_better as probability_better
-from ringtrue.stats.bootstrap import Bootstrap as Bootstrap, bootstrap_interval as bootstrap_interval
-from ringtrue.stats.confidence_sequence import ConfidenceSequence as ConfidenceSequence, candidate_means as candidate_means
-from ringtrue.stats.difference import (
-    RankingDifference as RankingDifference,
-    RankingDifferenceKind as RankingDifferenceKind,
-    ranking_difference as ranking_difference,
+from ringtrue.stats.paired import (
+    corrected as corrected,
+    Correction as Correction,
+    Interval as Interval,
+    mean_interval as mean_interval,
+    paired_effect as paired_effect,
+    paired_t as paired_t,
+    PairedT as PairedT,
+    probability_above_zero as probability_above_zero,
+    wilcoxon as wilcoxon,
 )
-from ringtrue.stats.interval import Interval as Interval, mean_interval as mean_interval
-from ringtrue.stats.multiple import Correction as Correction, corrected as corrected
-from ringtrue.stats.paired import PairedT as PairedT, paired_effect as paired_effect, paired_t as paired_t
-from ringtrue.stats.percentile import PercentileGrowth as PercentileGrowth, percentile_growth as percentile_growth
 from ringtrue.stats.power import (
     minimum_detectable_effect as minimum_detectable_effect,
     paired_power as paired_power,
@@ -35,29 +33,44 @@ from ringtrue.stats.power import (
 from ringtrue.stats.rank import (
     jaccard as jaccard,
     kendall_tau_b as kendall_tau_b,
+    ranking_difference as ranking_difference,
     ranking_spearman as ranking_spearman,
     ranking_tau_b as ranking_tau_b,
+    RankingDifference as RankingDifference,
+    RankingDifferenceKind as RankingDifferenceKind,
     rbo as rbo,
     spearman_rho as spearman_rho,
 )
-from ringtrue.stats.sequential import SequentialPlan as SequentialPlan, Sprt as Sprt
+from ringtrue.stats.resample import (
+    Bootstrap as Bootstrap,
+    bootstrap_interval as bootstrap_interval,
+    percentile_growth as percentile_growth,
+    PercentileGrowth as PercentileGrowth,
+    sign_flip as sign_flip,
+)
+from ringtrue.stats.sequential import (
+    BetaBinomial as BetaBinomial,
+    candidate_means as candidate_means,
+    ConfidenceSequence as ConfidenceSequence,
+    probability_better as probability_better,
+    SequentialPlan as SequentialPlan,
+    Sprt as Sprt,
+)
 from ringtrue.stats.sequential_rates import (
-    METHODS as METHODS,
-    RareLossRate as RareLossRate,
-    SequentialRate as SequentialRate,
     allowed_share as allowed_share,
     broken_promises as broken_promises,
     first_decisions as first_decisions,
+    METHODS as METHODS,
     peeking_rate as peeking_rate,
     rare_loss_rates as rare_loss_rates,
+    RareLossRate as RareLossRate,
     sequential_rates as sequential_rates,
+    SequentialRate as SequentialRate,
 )
-from ringtrue.stats.signflip import sign_flip as sign_flip
 from ringtrue.stats.verdict import (
-    PairedVerdict as PairedVerdict,
-    Word as Word,
     compare_paired as compare_paired,
     fewest_queries as fewest_queries,
+    PairedVerdict as PairedVerdict,
     queries_to_settle as queries_to_settle,
+    Word as Word,
 )
-from ringtrue.stats.wilcoxon import wilcoxon as wilcoxon

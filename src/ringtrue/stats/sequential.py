@@ -1,4 +1,4 @@
-"""Tests that may be looked at after every query: the plan, Wald's sequential test, and bets that prove its decisions.
+"""Tests that may be looked at after every query: Wald's test with a proof, a confidence sequence, a Beta-Binomial reading.
 
 A difference is treatment less control on one query; scores lie in 0 to 1, so that a difference lies in −1 to 1. Wald's test
 weighs "no gain" against "a gain of delta": LLR += (delta / sigma²)(d − delta / 2), until it leaves the bounds.
@@ -17,12 +17,29 @@ A treatment is accepted only once the first gambler has had 1 / alpha times the 
 mean, given the past, is the same, however often one looks. A gambler who got there stops.
 
 A sigma that is known is taken as it is and nobody bets; then the promise is Wald's, alpha / (1 − beta), for normal differences.
+
+**The confidence sequence** is an interval of the mean difference that holds at every look at once:
+Waudby-Smith & Ramdas, "Estimating means of bounded random variables by betting" (2023). Against each value m that the mean
+might have, a gambler bets that differences lie above m, another that they lie below. If the mean is at most m, the first
+gambler's capital is expected never to grow, so that it reaches 2 / alpha with a chance of alpha / 2 at most, however long and
+often one looks (Ville). A value whose gambler got that rich is out; the interval is what is left. Nothing is assumed but that
+differences lie in −1 to 1 and that their mean, given the past, stays the same.
+
+A bet may depend on what was seen before, never on the difference it is placed on. It aims at a gain of delta; past the
+number of queries that should settle that, at what those queries can tell apart, so that the interval goes on shrinking.
+
+The values m are a fixed grid, dense around 0 and ``delta``. The lower end is the last value up to which *all* were ruled out:
+that the true mean lies below it needs the one gambler just above the mean to get rich, so that no chances add up.
+
+**The Beta-Binomial reading** says how likely the treatment succeeds more often than the control, from a flat prior. It is no
+test: whoever decides at 0.95 and looks after every query accepts a worthless treatment far more often than once in twenty.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -149,11 +166,13 @@ class Sprt:
     @property
     def decision(self) -> Decision:
         """What the ratio says now, if it is proven. The first decision of a test is the one that counts."""
-        upper, lower = self.bounds
-        ratio = self.llr
-        if lower < ratio < upper or self.unproven is not None:
-            return "continue"
-        return "accept-treatment" if ratio >= upper else "accept-control"
+        return "continue" if self.unproven is not None else _said(self.llr, self.bounds)
+
+
+def _said(evidence: float, bounds: tuple[float, float]) -> Decision:
+    """Return what evidence says that may have left its bounds."""
+    upper, lower = bounds
+    return "accept-treatment" if evidence >= upper else "accept-control" if evidence <= lower else "continue"
 
 
 def rich_gamblers(plan: SequentialPlan = DEFAULT_PLAN) -> tuple[float, float]:
@@ -225,3 +244,194 @@ def growth(bet: ArrayLike, difference: ArrayLike, mean: ArrayLike) -> Floats:
     above = np.asarray(mean, dtype=np.float64)
     stake = np.minimum(bet, STAKE / (1 + above))  # the worst difference, −1, takes 1 + mean times the stake
     return np.asarray(np.log1p(stake * (np.asarray(difference, dtype=np.float64) - above)))
+
+
+# Points of the grid per delta, how far they reach, and how fast they spread out beyond.
+FINE, NEAR, SPREAD = 5, 4, 1.25
+
+
+@cache
+def candidate_means(delta: float) -> tuple[float, ...]:
+    """Return the values of the mean that are bet against: 0 and ±delta among them, every fifth of delta up to four deltas.
+
+    >>> means = candidate_means(0.05)
+    >>> len(means), 0.0 in means, 0.05 in means, means[-1] < 1
+    (55, True, True, True)
+    """
+    above = [delta * (step / FINE) for step in range(1, NEAR * FINE + 1)]
+    while above[-1] * SPREAD < 1:
+        above.append(above[-1] * SPREAD)
+    above = [mean for mean in above if mean < 1]
+    return (*(-mean for mean in reversed(above)), 0.0, *above)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceSequence:
+    """The interval as far as it has come; ``add`` returns the next state, whose size never grows.
+
+    >>> sequence = ConfidenceSequence()
+    >>> for _ in range(40):
+    ...     sequence = sequence.add(0.3)
+    >>> round(sequence.low, 2), sequence.high < 1, sequence.decision
+    (0.14, True, 'accept-treatment')
+    """
+
+    plan: SequentialPlan = DEFAULT_PLAN
+    n: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    low: float = -1.0
+    high: float = 1.0
+    up: tuple[float, ...] = field(default=(), repr=False)
+    """Log capital of those who bet on more, by candidate mean; empty before the first difference."""
+    down: tuple[float, ...] = field(default=(), repr=False)
+
+    def add(self, difference: float) -> ConfidenceSequence:
+        """Return the sequence one query later; raises InputError for a difference outside −1 to 1."""
+        check_difference(difference)
+        means = np.array(candidate_means(self.plan.delta))
+        bet = sequence_bet(self.n, self.total, self.squares, self.plan)
+        up = (np.array(self.up) if self.up else np.zeros(len(means))) + growth(bet, difference, means)
+        down = (np.array(self.down) if self.down else np.zeros(len(means))) + growth(bet, -difference, -means)
+        rich = rich_from(self.plan)
+        low, high = self.low, self.high
+        for mean, capital in zip(means.tolist(), up.tolist()):
+            if mean > low:
+                if capital < rich:
+                    break
+                low = mean
+        for mean, capital in zip(reversed(means.tolist()), reversed(down.tolist())):
+            if mean < high:
+                if capital < rich:
+                    break
+                high = mean
+        return replace(
+            self,
+            n=self.n + 1,
+            total=self.total + difference,
+            squares=self.squares + difference * difference,
+            low=low,
+            high=high,
+            up=tuple(up.tolist()),
+            down=tuple(down.tolist()),
+        )
+
+    @property
+    def evidence(self) -> float:
+        """The larger log capital of the two who decide: against no gain, or, with a minus, against a gain of delta."""
+        if not self.up:
+            return 0.0
+        means = candidate_means(self.plan.delta)
+        gain, none = self.up[means.index(0.0)], self.down[means.index(self.plan.delta)]
+        return gain if gain >= none else -none
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The log capitals at which it decides."""
+        rich = rich_from(self.plan)
+        return rich, -rich
+
+    @property
+    def decision(self) -> Decision:
+        """Treatment when no gain is ruled out, control when a gain of delta is; the first one counts.
+
+        0 and delta are bet against on their own, so that a decision does not wait for the values beyond them.
+        """
+        return _said(self.evidence, self.bounds)
+
+
+def rich_from(plan: SequentialPlan = DEFAULT_PLAN) -> float:
+    """Return the log capital at which a gambler has ruled a value out: each end of the interval has half of alpha.
+
+    >>> round(rich_from(), 4)
+    3.6889
+    """
+    return math.log(2 / plan.alpha)
+
+
+def sequence_bet(n: int, total: ArrayLike, squares: ArrayLike, plan: SequentialPlan) -> Floats:
+    """Return the stake per unit of difference, from the n differences before.
+
+    >>> round(float(sequence_bet(0, 0.0, 0.0, DEFAULT_PLAN)), 4)
+    0.198
+    """
+    variance = variance_before(n, total, squares)
+    aim = np.minimum(plan.delta, np.sqrt(2 * rich_from(plan) * variance / (n + 1)))
+    return np.asarray(aim / (variance + aim * aim))
+
+
+CERTAIN = 0.95
+"""Decide for the treatment at this probability, for the control at the rest of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BetaBinomial:
+    """Successes of both sides on the same n queries; ``add`` returns the next state.
+
+    >>> state = BetaBinomial(n=100, control=40, treatment=55)
+    >>> round(state.probability, 3), state.decision
+    (0.983, 'accept-treatment')
+    """
+
+    n: int = 0
+    control: int = 0
+    treatment: int = 0
+
+    def add(self, control: float, treatment: float) -> BetaBinomial:
+        """Return the state one query later; raises InputError unless both scores are 0 or 1."""
+        if not {control, treatment} <= {0.0, 1.0}:
+            raise InputError(f"beta-binomial counts successes: write 0 or 1, not {control!r} and {treatment!r}")
+        return BetaBinomial(self.n + 1, self.control + int(control), self.treatment + int(treatment))
+
+    @property
+    def probability(self) -> float:
+        """P(success rate of the treatment > that of the control)."""
+        return probability_better(control=(self.control, self.n), treatment=(self.treatment, self.n))
+
+    @property
+    def evidence(self) -> float:
+        """The log odds of that probability."""
+        # Certainty beyond the last digit would have infinite odds.
+        chance = min(max(self.probability, 1e-15), 1 - 1e-15)
+        return math.log(chance / (1 - chance))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The log odds from which, and down from which, it decides."""
+        odds = math.log(CERTAIN / (1 - CERTAIN))
+        return odds, -odds
+
+    @property
+    def decision(self) -> Decision:
+        """What the probability says now; not error-controlled when it is asked often."""
+        return _said(self.evidence, self.bounds)
+
+
+def probability_better(*, control: tuple[int, int], treatment: tuple[int, int]) -> float:
+    """Return P(success rate of the treatment > that of the control); each side is (successes, tries), the prior Beta(1, 1).
+
+    Exact: a sum with a term per success of the treatment, each made from the one before.
+
+    Raises InputError if successes and tries are no such numbers.
+
+    >>> probability_better(control=(5, 10), treatment=(5, 10))
+    0.5
+    >>> round(probability_better(control=(40, 100), treatment=(55, 100)), 4)
+    0.9828
+    """
+    for name, (successes, tries) in (("control", control), ("treatment", treatment)):
+        if not 0 <= successes <= tries:
+            raise InputError(f"cannot use {successes} successes of {tries} tries of the {name}; at most all tries succeed")
+    a, b = control[0] + 1, control[1] - control[0] + 1
+    c, d = treatment[0] + 1, treatment[1] - treatment[0] + 1
+    if (a, b) == (c, d):
+        return 0.5
+    start = _log_beta(a, b + d) - math.log(d) - _log_beta(1, d) - _log_beta(a, b)
+    place = np.arange(c - 1, dtype=np.float64)
+    ratios = np.log(a + place) + np.log(d + place) - np.log(a + b + d + place) - np.log1p(place)
+    terms = start + np.concatenate([[0.0], np.cumsum(ratios)])
+    return float(min(1.0, np.exp(terms).sum()))
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)

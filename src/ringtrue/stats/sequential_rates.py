@@ -18,15 +18,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.stats.beta_binomial import CERTAIN, probability_better
 from ringtrue.stats.columns import Bools, Floats, check_resamples
-from ringtrue.stats.confidence_sequence import rich_from, sequence_bet
 from ringtrue.stats.sequential import (
     BURN_IN,
+    CERTAIN,
     DEFAULT_PLAN,
     SequentialPlan,
     growth,
+    probability_better,
+    rich_from,
     rich_gamblers,
+    sequence_bet,
     sprt_bet,
     variance_so_far,
     wald_bounds,

@@ -20,15 +20,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ringtrue.errors import InputError, nearest
-from ringtrue.stats.bayes import probability_above_zero
-from ringtrue.stats.bootstrap import bootstrap_interval
 from ringtrue.stats.columns import check_alpha
-from ringtrue.stats.interval import mean_interval
-from ringtrue.stats.multiple import Correction, corrected
-from ringtrue.stats.paired import paired_effect, paired_t
+from ringtrue.stats.paired import (
+    Correction,
+    corrected,
+    mean_interval,
+    paired_effect,
+    paired_t,
+    probability_above_zero,
+    wilcoxon,
+)
 from ringtrue.stats.power import MOST_PAIRS, minimum_detectable_effect, paired_power, paired_sample_size
-from ringtrue.stats.signflip import sign_flip
-from ringtrue.stats.wilcoxon import wilcoxon
+from ringtrue.stats.resample import bootstrap_interval, sign_flip
 
 Word = Literal["better", "worse", "not enough evidence"]
 POWER = 0.80

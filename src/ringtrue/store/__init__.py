@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 from ringtrue.exports import on_first_use
 
 from ringtrue.store.records import (
-    DEFAULT_PROJECT as DEFAULT_PROJECT,
-    MOST_KEY_DAYS as MOST_KEY_DAYS,
-    QUERY_LIST as QUERY_LIST,
-    USER_DELETED as USER_DELETED,
     ABTest as ABTest,
     ApiKey as ApiKey,
     AuditEntry as AuditEntry,
+    DEFAULT_PROJECT as DEFAULT_PROJECT,
+    MOST_KEY_DAYS as MOST_KEY_DAYS,
     FeedbackEvent as FeedbackEvent,
     Flag as Flag,
     HistoryPoint as HistoryPoint,
     KeptVersion as KeptVersion,
     LoggedQuery as LoggedQuery,
+    QUERY_LIST as QUERY_LIST,
     Reply as Reply,
     ReviewItem as ReviewItem,
     RunType as RunType,
@@ -30,18 +29,18 @@ from ringtrue.store.records import (
     StoredGoldenSet as StoredGoldenSet,
     StoredJob as StoredJob,
     StoredJudgment as StoredJudgment,
+    StoredRating as StoredRating,
     StoredResult as StoredResult,
     StoredRun as StoredRun,
-    StoredRating as StoredRating,
     TestPoint as TestPoint,
+    timestamp as timestamp,
+    USER_DELETED as USER_DELETED,
     user_mark as user_mark,
 )
-from ringtrue.store.times import timestamp as timestamp
 
 if TYPE_CHECKING:
-    from ringtrue.store.archive import archived_queries as archived_queries
-    from ringtrue.store.retention import Pruned as Pruned, Retention as Retention
-    from ringtrue.store.tables import result_columns as result_columns
+    from ringtrue.store.retention import archived_queries as archived_queries, Pruned as Pruned, Retention as Retention
     from ringtrue.store.store import Store as Store
+    from ringtrue.store.tables import result_columns as result_columns
 else:
     __getattr__, __dir__ = on_first_use(__name__)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import stat
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import copy
 from datetime import datetime
 from pathlib import Path
@@ -31,14 +28,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ringtrue.errors import InputError, MissingInput
-from ringtrue.store import schema, wal
-from ringtrue.store.archive import PRIVATE
+from ringtrue.store import schema
 from ringtrue.store.confine import EVERY, PROJECT
-from ringtrue.store.engine import WRITES, Address, Engines, address
-from ringtrue.store.faults import explained
-from ringtrue.store.records import DEFAULT_PROJECT
-from ringtrue.store.rows import Form, Row, structure, words
-from ringtrue.store.times import timestamp
+from ringtrue.store.engine import WRITES, Address, Engines, address, explained, make_folder, sync_wal
+from ringtrue.store.records import DEFAULT_PROJECT, timestamp
+from ringtrue.store.tables import Form, Row, structure, words
 
 Record = TypeVar("Record")
 Moment = str | datetime
@@ -67,7 +61,7 @@ class Base:
         """
         store = cls(address(url_or_path))
         try:
-            _make_folder(store.address)
+            make_folder(store.address)
             with store._reading() as connection:
                 ready = schema.version(connection) == schema.HEAD
             if not ready:
@@ -86,7 +80,7 @@ class Base:
         """
         store = cls(address(url_or_path))
         try:
-            _make_folder(store.address)
+            make_folder(store.address)
             with store._writing() as connection:
                 return schema.upgrade(connection, str(store.address))
         finally:
@@ -119,7 +113,7 @@ class Base:
         """
         self._for_all()
         if self.address.sqlite is not None:
-            wal.sync(self.address.sqlite)
+            sync_wal(self.address.sqlite)
 
     def __enter__(self) -> Self:
         return self
@@ -298,40 +292,3 @@ def among(kind: str, column: ColumnElement[Any], values: Sequence[str] | Sequenc
         each = func.json_each(bindparam(None, structure(given), Text, unique=True)).table_valued("value")
         return column.in_(select(each.c.value))
     return column == any_(literal(given, ARRAY(column.type)))
-
-
-_CREATING = threading.Lock()
-
-
-def _keep_private(file: Path) -> None:
-    """Create a SQLite file for its owner alone, and take the rights of others from one that everybody may read.
-
-    SQLite gives the files beside it the same rights. A file that is shared with a group on purpose stays shared. A file that
-    exists is not opened: closing it would release all locks that SQLite holds on it in this process.
-    """
-    if os.name != "posix":
-        return
-    try:
-        with _CREATING, suppress(FileExistsError):
-            os.close(os.open(file, os.O_RDONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
-        for one in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
-            if one.exists() and one.stat().st_mode & stat.S_IRWXO:
-                one.chmod(PRIVATE)
-    except OSError:  # not ours, read-only, or no file at all; whoever opens it says so
-        pass
-
-
-OWN_FOLDER = ".ringtrue"
-
-
-def _make_folder(place: Address) -> None:
-    if place.sqlite is not None:
-        try:
-            folder = place.sqlite.parent
-            fresh = [one for one in (folder, *folder.parents) if one.name == OWN_FOLDER and not one.exists()]
-            folder.mkdir(parents=True, exist_ok=True)
-            _keep_private(place.sqlite)
-            for own in fresh:  # the default lies in a project, and what users asked is not for git
-                (own / ".gitignore").write_text("*\n", encoding="utf-8")
-        except OSError as problem:
-            raise InputError(f"store {place}: its folder cannot be made: {problem.strerror}; choose another place") from problem

@@ -23,11 +23,11 @@ from sqlalchemy import Connection, LargeBinary, Table, delete, func, select, tex
 
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.store import schema
-from ringtrue.store.archive import PRIVATE, read_lines, replace_file, sync_folder
 from ringtrue.store.base import Base, Moment
-from ringtrue.store.faults import explained
+from ringtrue.store.engine import PRIVATE, explained
+from ringtrue.store.records import timestamp
+from ringtrue.store.retention import read_lines, replace_file, sync_folder
 from ringtrue.store.tables import TABLES
-from ringtrue.store.times import timestamp
 
 FORMAT = 1
 BATCH = 500

@@ -1,22 +1,36 @@
-"""Addresses and connections: where the store is, and how each database is opened."""
+"""Where the store is, how each database is opened and kept on disk, and what is said when it complains.
+
+SQLite moves its write-ahead log into the file by itself, every thousand pages, and begins it anew once no reader needs it. If
+readers overlap, that moment never comes; a checkpoint that waits for them makes it come.
+
+What a database complains of is said so that a person knows what to do; no message shows a password or a stored value. A
+complaint that may pass by itself (locked, full, gone) is Unreachable: a writer keeps what it has and tries again.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
+import stat
+import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, InvalidatePoolError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidatePoolError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from ringtrue.config import store_url
-from ringtrue.errors import InputError
+from ringtrue.errors import AccessDenied, InputError, RingtrueError, Unreachable, Unusable
 from ringtrue.extras import install_command
 from ringtrue.store.confine import confine
-from ringtrue.store.wal import WAL_BYTES
 
 BUSY_S = 10
 """How long a writer waits for another on SQLite, and a connection for PostgreSQL."""
@@ -157,3 +171,155 @@ class Engines:
         elif self._of is not None:
             self._inherited.append(self._of[1])
         self._of = None
+
+
+PRIVATE = 0o600
+"""The rights of files with what users asked: their owner may read and write them, nobody else."""
+_CREATING = threading.Lock()
+
+
+def _keep_private(file: Path) -> None:
+    """Create a SQLite file for its owner alone, and take the rights of others from one that everybody may read.
+
+    SQLite gives the files beside it the same rights. A file that is shared with a group on purpose stays shared. A file that
+    exists is not opened: closing it would release all locks that SQLite holds on it in this process.
+    """
+    if os.name != "posix":
+        return
+    try:
+        with _CREATING, suppress(FileExistsError):
+            os.close(os.open(file, os.O_RDONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
+        for one in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
+            if one.exists() and one.stat().st_mode & stat.S_IRWXO:
+                one.chmod(PRIVATE)
+    except OSError:  # not ours, read-only, or no file at all; whoever opens it says so
+        pass
+
+
+OWN_FOLDER = ".ringtrue"
+
+
+def make_folder(place: Address) -> None:
+    """Make the folder of a store on SQLite, and its file for the owner alone; raises InputError if that is impossible."""
+    if place.sqlite is not None:
+        try:
+            folder = place.sqlite.parent
+            fresh = [one for one in (folder, *folder.parents) if one.name == OWN_FOLDER and not one.exists()]
+            folder.mkdir(parents=True, exist_ok=True)
+            _keep_private(place.sqlite)
+            for own in fresh:  # the default lies in a project, and what users asked is not for git
+                (own / ".gitignore").write_text("*\n", encoding="utf-8")
+        except OSError as problem:
+            raise InputError(f"store {place}: its folder cannot be made: {problem.strerror}; choose another place") from problem
+
+
+WAL_BYTES = 16 * 1024 * 1024
+"""Size of the log from which on readers are waited for."""
+PATIENCE_S = 0.05
+"""How long they are waited for; it is tried again the next time."""
+_SYNC = getattr(os, "fdatasync", os.fsync)
+
+
+def sync_wal(file: Path) -> None:
+    """Bring the log of a store's file to the disk, and shorten one that is too long; raises OSError if the disk fails."""
+    try:
+        descriptor = os.open(file.with_name(file.name + "-wal"), os.O_RDWR)
+    except FileNotFoundError:  # nothing was written yet
+        return
+    try:
+        _SYNC(descriptor)
+        size = os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+    if size > WAL_BYTES:
+        # Whatever is wrong with the file, those who write to it are told.
+        with contextlib.suppress(sqlite3.Error), closing(sqlite3.connect(file, timeout=PATIENCE_S)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+
+_SQLITE = {
+    "database is locked": (Unreachable, "is locked by another program; wait until it ends, or move to PostgreSQL"),
+    "database table is locked": (Unreachable, "is locked by another program; wait until it ends, or move to PostgreSQL"),
+    "database or disk is full": (Unreachable, "cannot grow, the disk is full; free space, then try again"),
+    "disk i/o error": (Unreachable, "cannot be read or written (disk I/O error); check the disk and its free space"),
+    "attempt to write a readonly database": (Unusable, "is read-only; check the permissions of the file and its folder"),
+    "unable to open database file": (Unusable, "cannot be opened; check that its folder exists and may be written"),
+    "file is not a database": (Unusable, "is no SQLite database; name another file"),
+    "database disk image is malformed": (Unusable, "is damaged; restore a backup: ringtrue store restore FILE"),
+}
+_ACCESS = ("28000", "28P01")
+_FULL = ("53100", "53200", "53300")
+_GONE = ("08", "57P", "40", "55P", "57014", "25006")
+
+
+@contextmanager
+def explained(place: object) -> Iterator[None]:
+    """Turn an error of the database at ``place`` (whose text has no password) into one of Ringtrue's."""
+    try:
+        yield
+    except _errors() as problem:
+        raise _explain(problem, str(place)) from _Quiet(problem)
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    """Return what databases raise, by SQLAlchemy or by themselves; whoever has not loaded psycopg meets none of its errors."""
+    psycopg = sys.modules.get("psycopg")
+    return (SQLAlchemyError, sqlite3.Error, *(() if psycopg is None else (psycopg.Error,)))
+
+
+class _Quiet(Exception):
+    """The kind of the error behind; its text may hold the values that were to be stored."""
+
+    def __init__(self, problem: Exception) -> None:
+        origin = getattr(problem, "orig", None) or problem
+        super().__init__(f"{type(problem).__name__} ({type(origin).__name__})")
+
+
+def _is(problem: Exception, *kinds: str) -> bool:
+    """True for one of PEP 249's kinds of errors, which every driver has under the same names, and SQLAlchemy too."""
+    return any(kind.__name__ in kinds for kind in type(problem).__mro__)
+
+
+def _explain(problem: Exception, place: str) -> RingtrueError:
+    if isinstance(problem, PoolTimeout):
+        return Unreachable(f"store {place}: every connection is in use; use fewer threads, or try again")
+    origin = problem.orig if isinstance(problem, DBAPIError) else problem
+    said = str(origin)
+    if _is(problem, "IntegrityError"):
+        return InputError(f"store {place}: a row breaks a rule of its table ({_rule(origin)}); nothing of it was stored")
+    if isinstance(origin, sqlite3.Error):
+        for text, (kind, advice) in _SQLITE.items():
+            if text in said.lower():
+                return kind(f"store {place} {advice}")
+        return InputError(f"store {place}: SQLite says: {said}")
+    state = getattr(origin, "sqlstate", None) or ""
+    if state == "42501":
+        if "row-level security" in said:
+            return InputError(f"store {place}: a row belongs to a project that this store is not for; nothing was stored")
+        return AccessDenied(
+            f"store {place}: PostgreSQL does not let this user do that; make the user the owner of a database of its own"
+        )
+    if state in _ACCESS or "password authentication failed" in said or "no password supplied" in said:
+        return AccessDenied(f"store {place}: PostgreSQL refused the user or the password; check both in the store's address")
+    if state in _FULL:
+        return Unreachable(
+            f"store {place}: PostgreSQL has no room left (disk, memory or connections); make room, then try again"
+        )
+    if state == "3D000" or ('database "' in said and "does not exist" in said):
+        return InputError(f"store {place}: PostgreSQL has no such database; create it: createdb NAME")
+    lost = _is(problem, "OperationalError", "InterfaceError") and not state
+    if state.startswith(_GONE) or lost:
+        reason = {"40": "it ended a transaction that met another", "25006": "it takes no writes at the moment"}
+        why = next((text for start, text in reason.items() if state.startswith(start)), "it cannot be reached or went away")
+        return Unreachable(f"store {place}: PostgreSQL did not answer: {why}; check that it runs, then try again")
+    diagnosis = getattr(getattr(origin, "diag", None), "message_primary", None)
+    return InputError(f"store {place}: PostgreSQL says: {diagnosis or type(origin).__name__}")
+
+
+def _rule(origin: BaseException | None) -> str:
+    """Return the name of the rule, without the values."""
+    diagnosis = getattr(origin, "diag", None)
+    if diagnosis is not None:
+        named = (diagnosis.table_name, diagnosis.constraint_name or diagnosis.column_name)
+        return ", ".join(str(part) for part in named if part) or str(diagnosis.message_primary)
+    return str(origin)  # SQLite names the rule or the columns only

@@ -16,13 +16,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Column, ColumnElement, Connection, Select, Table, and_, delete, or_, select, true, update
 
 from ringtrue.errors import InputError
-from ringtrue.store.archive import matching, remove_lines
 from ringtrue.store.base import Moment, among, insert
-from ringtrue.store.records import DEFAULT_PROJECT, USER_DELETED, AuditEntry, user_mark
-from ringtrue.store.retention import RetentionStore
-from ringtrue.store.rows import structure, words
-from ringtrue.store.tables import AUDIT, FEEDBACK, JOB, JUDGMENT, QUERY, REPLY, REVIEW, SHADOW, archives
-from ringtrue.store.times import timestamp
+from ringtrue.store.records import DEFAULT_PROJECT, USER_DELETED, AuditEntry, timestamp, user_mark
+from ringtrue.store.retention import RetentionStore, matching, remove_lines
+from ringtrue.store.tables import AUDIT, FEEDBACK, JOB, JUDGMENT, QUERY, REPLY, REVIEW, SHADOW, archives, structure, words
 
 audit, reviews, eval_judgments = AUDIT.table, REVIEW.table, JUDGMENT.table
 REFRESH = "golden refresh"

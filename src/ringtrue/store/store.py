@@ -7,20 +7,13 @@ from sqlalchemy import column, func, select, table, update
 from ringtrue.store import schema
 from ringtrue.store.copying import BackupStore
 from ringtrue.store.events import EventStore
-from ringtrue.store.explore import LogStore
 from ringtrue.store.forget import UserDeletion
-from ringtrue.store.history import HistoryStore
-from ringtrue.store.jobs import JobStore
-from ringtrue.store.keys import KeyStore
-from ringtrue.store.library import LibraryStore
-from ringtrue.store.reviews import ReviewStore
+from ringtrue.store.library import LibraryStore, ReviewStore, TrialStore
+from ringtrue.store.operations import HistoryStore, JobStore, KeyStore
 from ringtrue.store.tables import TABLES
-from ringtrue.store.trials import TrialStore
 
 
-class Store(
-    EventStore, LogStore, TrialStore, ReviewStore, LibraryStore, JobStore, HistoryStore, KeyStore, UserDeletion, BackupStore
-):
+class Store(EventStore, TrialStore, ReviewStore, LibraryStore, JobStore, HistoryStore, KeyStore, UserDeletion, BackupStore):
     """Records ⇄ SQL, on SQLite or PostgreSQL. Every call is one transaction; any thread, and a forked process, may call.
 
     >>> import tempfile

@@ -11,16 +11,29 @@ from ringtrue.verdict.baseline import (
     read_baseline as read_baseline,
     write_baseline as write_baseline,
 )
-from ringtrue.verdict.committed import committed_checks as committed_checks
 from ringtrue.verdict.comparing import (
-    ComparisonOptions as ComparisonOptions,
-    ScoredRun as ScoredRun,
     compare as compare,
     compare_all as compare_all,
+    ComparisonOptions as ComparisonOptions,
+    ScoredRun as ScoredRun,
 )
-from ringtrue.verdict.gating import gate as gate, with_checks as with_checks
+from ringtrue.verdict.gating import (
+    BaselineMovement as BaselineMovement,
+    committed_checks as committed_checks,
+    gate as gate,
+    has_moved as has_moved,
+    movements as movements,
+    next_version as next_version,
+    objections as objections,
+    with_checks as with_checks,
+)
+from ringtrue.verdict.numbers import (
+    reachable as reachable,
+    upside as upside,
+    values_of as values_of,
+    with_measures as with_measures,
+)
 from ringtrue.verdict.policy import Policy as Policy
-from ringtrue.verdict.reachable import reachable as reachable, with_measures as with_measures
 from ringtrue.verdict.records import (
     Arm as Arm,
     Baseline as Baseline,
@@ -30,12 +43,3 @@ from ringtrue.verdict.records import (
     MeasureComparison as MeasureComparison,
     Verdict as Verdict,
 )
-from ringtrue.verdict.slices import values_of as values_of
-from ringtrue.verdict.update import (
-    BaselineMovement as BaselineMovement,
-    has_moved as has_moved,
-    movements as movements,
-    next_version as next_version,
-    objections as objections,
-)
-from ringtrue.verdict.wording import upside as upside

@@ -18,10 +18,8 @@ from ringtrue.measures import Measure, Scores, latency
 from ringtrue.records import Floats
 from ringtrue.run import Evaluation, Origin
 from ringtrue.stats import Correction, PairedVerdict, Word, compare_paired, mean_interval
-from ringtrue.verdict.reachable import with_measures
+from ringtrue.verdict.numbers import members, some, upside, values_of, with_measures
 from ringtrue.verdict.records import Arm, Comparison, LatencyComparison, MeasureComparison
-from ringtrue.verdict.slices import members, values_of
-from ringtrue.verdict.wording import some, upside
 
 PRIMARY = "nDCG@10"
 SLICE_MINIMUM = 5

@@ -1,24 +1,36 @@
 """The gate: an evaluation, a policy and a baseline → pass, fail or undecided, with every check.
 
-It reads and judges; it never writes a baseline.
+It reads and judges; it never writes a baseline. Beside it stand what an update of the baseline moves and what speaks against
+it, and whether a run that was made earlier is still a run of this search, these documents and this golden set.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from ringtrue.run import Evaluation
+from ringtrue.golden import content_hash, parse_version, split
+from ringtrue.records import GoldenSet
+from ringtrue.run import Evaluation, Routed
+from ringtrue.verdict.baseline import check_version
+from ringtrue.verdict.checks import (
+    BaselineComparison,
+    completeness_checks,
+    drop_checks,
+    floor_checks,
+    lacking_queries,
+    latency_checks,
+    latency_increase_checks,
+    no_baseline_checks,
+    other_golden,
+    undefined_checks,
+)
 from ringtrue.verdict.comparing import compare
-from ringtrue.verdict.completeness import completeness_checks, no_baseline_checks, other_golden, undefined_checks
-from ringtrue.verdict.drops import BaselineComparison, drop_checks, latency_increase_checks
-from ringtrue.verdict.floors import floor_checks, latency_checks
-from ringtrue.verdict.policy import Policy
-from ringtrue.verdict.reachable import with_measures
+from ringtrue.verdict.numbers import EVEN, some, two, upside, with_measures
+from ringtrue.verdict.policy import PERCENTILES, Policy
 from ringtrue.verdict.records import Baseline, Check, Comparison, Verdict
-from ringtrue.verdict.wording import some
 
 DEFAULT_POLICY = Policy()
 
@@ -97,3 +109,128 @@ def _notes(evaluation: Evaluation, baseline: Baseline | None) -> Iterable[str]:
     golden = evaluation.setup.golden
     if golden.unreviewed:
         yield f"{golden.version} {'is' if golden.provisional else 'has'} {golden.reviewed}"
+
+
+@dataclass(frozen=True)
+class BaselineMovement:
+    """One number of a baseline, before and after an update."""
+
+    measure: str
+    old: float | None
+    new: float | None
+
+    @property
+    def change(self) -> float | None:
+        """Return new − old; None if one of the two is not there."""
+        return None if self.old is None or self.new is None else self.new - self.old
+
+
+def movements(old: Baseline | None, new: Baseline) -> tuple[BaselineMovement, ...]:
+    """Return what an update moves: every measure and percentile of either, in order."""
+    before = {} if old is None else {**old.metrics, **old.latency}
+    after = {**new.metrics, **new.latency}
+    return tuple(BaselineMovement(name, before.get(name), after.get(name)) for name in dict.fromkeys((*before, *after)))
+
+
+def has_moved(moves: Iterable[BaselineMovement]) -> bool:
+    """True if a measure came, went or changed; a latency is never the same twice and does not count."""
+    changes = (move.change for move in moves if move.measure not in PERCENTILES)
+    return any(change is None or abs(change) > EVEN for change in changes)
+
+
+def objections(evaluation: Evaluation, old: Baseline | None, policy: Policy) -> tuple[str, ...]:
+    """Return what speaks against taking a run as the new standard, a sentence each; nothing if it is at least as good.
+
+    A floor that the run misses is no objection by itself: a search that is still weak, but better than it was, is progress.
+    """
+    found = []
+    failed = evaluation.failures
+    if failed:
+        found.append(f"{len(failed)} queries got no answer: {some(list(failed))}")
+    if old is None:
+        return tuple(found)
+    whole, _ = with_measures(evaluation, policy.measures)
+    lacking = lacking_queries(whole, old)
+    if lacking:
+        found.append(f"{len(lacking)} queries of {old.name} are not in the run: {some(lacking)}")
+    for name in policy.measures:
+        if name in old.metrics and name in whole.metrics:
+            then, now = old.metrics[name], whole.metrics[name]
+            if upside(name) * (then - now) > EVEN:
+                found.append(f"{name} is worse than in {old.name}: {' → '.join(two(then, now))}")
+    verdict = gate(evaluation, policy, baseline=old)
+    found += [
+        check.message
+        for check in verdict.failures
+        if check.baseline is not None and check.rule in ("slice", "latency increase")
+    ]
+    return tuple(found)
+
+
+def next_version(version: str, *, moved: bool) -> str:
+    """Return the version after this one: the next minor if a number moved, else the next patch.
+
+    >>> next_version("1.2.3", moved=True), next_version("1.2.3", moved=False)
+    ('1.3.0', '1.2.4')
+
+    Raises InputError for a version that is not like 1.2.0.
+    """
+    check_version(version, "version")
+    return parse_version(version).bump("minor" if moved else "patch").number
+
+
+UNNAMED = "cannot check that this run is of the current {what}: none is configured; set `{key}` under [eval] in ringtrue.toml"
+
+
+def committed_checks(
+    evaluation: Evaluation, *, search: Routed | None, golden: GoldenSet | None, place: str = ""
+) -> tuple[list[Check], list[str]]:
+    """Return an undecided check for everything that changed since the run was made, and what could not be checked.
+
+    ``search`` and ``golden`` are those that are configured now, None if none is; ``place`` is where the golden set lies.
+    """
+    checks: list[Check] = []
+    notes: list[str] = []
+    if search is None:
+        notes.append(UNNAMED.format(what="search", key="retriever"))
+    else:
+        checks += _search(evaluation, search)
+    if golden is None:
+        notes.append(UNNAMED.format(what="golden set", key="golden"))
+    else:
+        checks += _golden(evaluation, golden, place)
+    return checks, notes
+
+
+def _search(evaluation: Evaluation, now: Routed) -> Iterator[Check]:
+    setup = evaluation.setup
+    if now.fingerprint != setup.fingerprint:
+        if now.text != setup.retriever:
+            why = f"it is a run of {setup.retriever}, not of {now.text}"
+        else:
+            why = f"the search, its settings or a watched file changed since {setup.recorded_at}"
+        prints = f"fingerprint {setup.fingerprint or 'unknown'}, now {now.fingerprint}"
+        yield _stale(evaluation, "fingerprint", f"the run is not of this retriever ({prints}): {why}")
+    elif setup.corpus is not None and now.corpus is not None and now.corpus != setup.corpus:
+        yield _stale(evaluation, "documents", f"the searched documents changed since {setup.recorded_at}")
+
+
+def _golden(evaluation: Evaluation, golden: GoldenSet, place: str) -> Iterator[Check]:
+    origin = evaluation.setup.golden
+    if origin.split in ("tuning", "held_out") and golden.metadata.get("split", "all") == "all":
+        golden = split(golden)[0 if origin.split == "tuning" else 1]
+    if evaluation.setup.sample < 1:  # the run chose its sample; the queries in it must be as they were
+        asked = {query.query_id for query in evaluation.queries}
+        golden = replace(
+            golden,
+            queries=tuple(query for query in golden.queries if query.query_id in asked),
+            judgments=tuple(judgment for judgment in golden.judgments if judgment.query_id in asked),
+        )
+    if content_hash(golden) != origin.content_hash:
+        message = f"the run was made on {origin.version}, but {place} is another set or has changed since"
+        yield _stale(evaluation, "golden set", message)
+
+
+def _stale(evaluation: Evaluation, what: str, message: str) -> Check:
+    cure = f"evaluate again with `ringtrue eval --out {evaluation.run_dir}` and commit the run"
+    return Check("completeness", what, "undecided", f"{message}; {cure}", math.nan)

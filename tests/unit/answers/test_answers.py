@@ -19,8 +19,7 @@ from ringtrue.answers import KeptJudgment, ListedFlag
 from ringtrue.client.reading import read
 from ringtrue.service.models import Page, record_from
 from ringtrue.store import DEFAULT_PROJECT
-from ringtrue.store.rows import Form
-from ringtrue.store.tables import JUDGMENT
+from ringtrue.store.tables import JUDGMENT, Form
 
 RECORDS = [kind for kind in map(partial(getattr, answers), dir(answers)) if is_dataclass(kind)]
 

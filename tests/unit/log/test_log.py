@@ -20,7 +20,7 @@ import pytest
 from ringtrue.errors import InputError
 from ringtrue.feedback import session_summaries
 from ringtrue.log import QueryLog, link_all, quality_proxy, query_name, saturating
-from ringtrue.log.identify import Namer
+from ringtrue.log.capture import Namer
 from ringtrue.records import Hit
 from ringtrue.retrieve import as_retriever
 from ringtrue.store import FeedbackEvent, LoggedQuery, Store

@@ -21,7 +21,7 @@ from ringtrue.errors import InputError, Unreachable
 from ringtrue.log import QueryLog, Redactor, living, losses, query_name
 from ringtrue.log.capture import answer_weight, weight
 from ringtrue.log.counters import SIZE, Tally
-from ringtrue.log.spool import Spool
+from ringtrue.log.rows import Spool
 from ringtrue.store import AuditEntry, FeedbackEvent, LoggedQuery, Store
 
 NOW = "2026-03-01T12:00:00.000000Z"
@@ -461,9 +461,9 @@ def test_l1_refused_events_are_counted_by_reason_and_the_first_of_each_is_shown_
 def test_l1_the_reasons_outlive_a_process_that_was_killed(tmp_path: Path) -> None:
     killed = Tally(tmp_path, project="default")
     killed.add("accepted", 3)
-    killed.refuse("no answer", 2)
-    killed.refuse("no record")
-    killed.tell_refused({"no answer": 1})
+    killed.add("no answer", 2)
+    killed.add("no record")
+    killed.tell({"no answer": 1})
     killed.close()  # as the end of its process would
     store = Memory()
     with opened(store, folder=tmp_path) as log:

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from flag_store import MemoryStore
-from ringtrue.rollout.evidence import LAST_CONTROL, SINCE, Evidence, Side, gather, side
+from ringtrue.rollout.evidence import LAST_CONTROL, SINCE, Evidence, Side, gather, side, summarise
 from ringtrue.rollout.graduate import NO_CONSTITUTIONAL, STAGES, beyond_chance, decide, explain, roll_back, step
-from ringtrue.rollout.shadow_summary import summarise
 from ringtrue.store import ABTest, Flag, LoggedQuery, ShadowRun, Store, StoredResult, timestamp
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

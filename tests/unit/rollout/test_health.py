@@ -16,7 +16,7 @@ import pytest
 from ringtrue.errors import Unreachable
 from ringtrue.log import QueryLog, losses
 from ringtrue.rollout import change_flag, create_test, health_of, record_scores, review_and_evaluation, roll_back
-from ringtrue.rollout.shadow_summary import missing_entry
+from ringtrue.rollout.evidence import missing_entry
 from ringtrue.store import AuditEntry, LoggedQuery, ReviewItem, ShadowRun, Store, StoredBaseline, StoredResult, timestamp
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

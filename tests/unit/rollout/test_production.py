@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ringtrue.retrieve import canonical, same_search
-from ringtrue.rollout.production import Pair, production_pair, set_name
+from ringtrue.rollout.health import Pair, production_pair, set_name
 from ringtrue.store import Store, StoredBaseline, StoredResult, timestamp
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

@@ -8,8 +8,7 @@ from pathlib import Path
 from ringtrue.feedback.derive import question_id
 from ringtrue.records import GoldenSet, Judgment, Query
 from ringtrue.rollout.abtest import create_test
-from ringtrue.rollout.results import record_on_golden
-from ringtrue.rollout.scoring import Feed, Scored, drawn_order, feed_for_test, feed_judged
+from ringtrue.rollout.scoring import Feed, Scored, drawn_order, feed_for_test, feed_judged, record_on_golden
 from ringtrue.run import evaluate
 from ringtrue.store import LoggedQuery, ShadowRun, Store, StoredJudgment
 

@@ -20,7 +20,7 @@ from ringtrue.log.query_log import QueryLog
 from ringtrue.records import GoldenSet, Hit, Judgment, Query
 from ringtrue.rollout.abtest import create_test
 from ringtrue.rollout.candidate import Described
-from ringtrue.rollout.evidence import shadow_of
+from ringtrue.rollout.evidence import Missing, missing_of, percentile, shadow_of, summarise
 from ringtrue.rollout.flags import bucket
 from ringtrue.rollout.scoring import (
     Scored,
@@ -33,7 +33,6 @@ from ringtrue.rollout.scoring import (
     scorer,
 )
 from ringtrue.rollout.shadow import MOST_GONE, Shadow
-from ringtrue.rollout.shadow_summary import Missing, missing_of, percentile, summarise
 from ringtrue.store import AuditEntry, Flag, LoggedQuery, ShadowRun, Store, StoredJudgment
 
 ANSWER = [Hit("a", 3.0), Hit("b", 2.0), Hit("c", 1.0)]

@@ -11,8 +11,7 @@ from scipy import stats as scipy_stats
 
 from ringtrue.errors import InputError
 from ringtrue.stats import bootstrap_interval
-from ringtrue.stats.bootstrap import _base_rate, _poisson_pairs, draw_counts
-from ringtrue.stats.resample import block_rows, product, random_bytes
+from ringtrue.stats.resample import _base_rate, _poisson_pairs, block_rows, draw_counts, product, random_bytes
 
 NAN = math.nan
 

@@ -9,7 +9,7 @@ import pytest
 
 from ringtrue.errors import InputError
 from ringtrue.stats import bootstrap_interval, mean_interval, paired_t
-from ringtrue.stats.interval import WIDEST
+from ringtrue.stats.paired import WIDEST
 
 
 def rng(seed: int = 1) -> np.random.Generator:

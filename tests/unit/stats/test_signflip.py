@@ -37,7 +37,7 @@ def test_zeros_have_no_sign_so_that_a_long_column_of_few_changes_is_exact() -> N
 def test_drawn_signs_agree_with_all_signs(monkeypatch: pytest.MonkeyPatch) -> None:
     data = np.concatenate([rng(5).normal(0.03, 0.1, (13, 4)), rng(6).choice([0, 0.5, -0.5, 1], (13, 4))], axis=1)
     exact = sign_flip(data, rng=rng())
-    monkeypatch.setattr("ringtrue.stats.signflip.EXACT_UP_TO", 0)
+    monkeypatch.setattr("ringtrue.stats.resample.EXACT_UP_TO", 0)
     drawn = sign_flip(data, rng=rng(), resamples=100_000)
     assert drawn.tolist() != exact.tolist()
     error = np.sqrt(exact * (1 - exact) / 100_000) + 1e-5

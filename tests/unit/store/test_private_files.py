@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ringtrue.store import LoggedQuery, Store
-from ringtrue.store.archive import write_archive
+from ringtrue.store.retention import write_archive
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="rights of files are a thing of POSIX")
 QUERY = LoggedQuery("eq_1", "pool", "test", "2026-03-01T12:00:00.000000Z")

@@ -146,10 +146,8 @@ def test_nothing_is_deleted_where_the_archive_cannot_be_written_O_2(store: Store
 def test_nothing_is_deleted_where_the_archive_does_not_read_back_O_2(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ringtrue.store import archive
-
-    whole = archive.replace_file
-    monkeypatch.setattr(archive, "replace_file", lambda file, lines: whole(file, iter(list(lines)[:1])))
+    whole = module.replace_file
+    monkeypatch.setattr(module, "replace_file", lambda file, lines: whole(file, iter(list(lines)[:1])))
     store.add_queries(_queries())
     with pytest.raises(InputError, match="holds 1 of 2"):
         store.prune(now=NOW, archive=tmp_path)

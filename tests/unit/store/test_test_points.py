@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from ringtrue.store import ABTest, Store, TestPoint
-from ringtrue.store.trials import _is_due
+from ringtrue.store.library import _is_due
 from store_contents import LATER, TEST
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ringtrue.errors import InputError
-from ringtrue.store import LoggedQuery, Store, wal
+from ringtrue.store import LoggedQuery, Store, engine
 from stores import kind as kind
 from stores import url as url
 
@@ -32,7 +32,7 @@ def test_sync_is_for_the_store_of_all_and_changes_nothing_on_postgresql(url: str
 
 def test_sync_brings_the_whole_log_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     brought: list[int] = []
-    monkeypatch.setattr(wal, "_SYNC", lambda descriptor: brought.append(os.fstat(descriptor).st_size))
+    monkeypatch.setattr(engine, "_SYNC", lambda descriptor: brought.append(os.fstat(descriptor).st_size))
     with Store.open(tmp_path / "store.sqlite") as store:
         store.add_queries(rows(0, 1000))
         store.sync()
@@ -45,15 +45,15 @@ def test_a_disk_that_fails_is_reported(tmp_path: Path, monkeypatch: pytest.Monke
 
     with Store.open(tmp_path / "store.sqlite") as store:
         store.add_queries(rows(0, 1))
-        monkeypatch.setattr(wal, "_SYNC", fails)
+        monkeypatch.setattr(engine, "_SYNC", fails)
         with pytest.raises(OSError, match="no"):
             store.sync()
 
 
 def test_the_log_stays_small_while_somebody_always_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = 1 << 20
-    monkeypatch.setattr(wal, "WAL_BYTES", limit)
-    monkeypatch.setattr(wal, "PATIENCE_S", 10.0)
+    monkeypatch.setattr(engine, "WAL_BYTES", limit)
+    monkeypatch.setattr(engine, "PATIENCE_S", 10.0)
     place, ended = tmp_path / "store.sqlite", threading.Event()
     with Store.open(place) as store:
 

@@ -13,7 +13,7 @@ from made import answers, evaluation, golden_set
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.records import Ranking
 from ringtrue.verdict import Policy, baseline_from, baseline_of, baseline_record, read_baseline, write_baseline
-from ringtrue.verdict.update import has_moved, movements, next_version, objections
+from ringtrue.verdict.gating import has_moved, movements, next_version, objections
 
 PLAIN = {
     "version": "1.0.0",

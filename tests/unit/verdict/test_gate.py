@@ -14,7 +14,7 @@ from made import answers, evaluation, golden_set
 from ringtrue.records import GoldenSet, Hit, Ranking
 from ringtrue.run import DEFAULT_MEASURES, Evaluation
 from ringtrue.verdict import Baseline, Check, Policy, Verdict, baseline_of, gate, with_checks
-from ringtrue.verdict.reachable import reachable
+from ringtrue.verdict.numbers import reachable
 
 ONLY_DROPS = Policy(floors={}, latency={}, latency_increase=math.inf)
 ALONE = Policy(require_baseline=False)

@@ -9,7 +9,7 @@ import pytest
 from made import answers, evaluation, golden_set
 from ringtrue.records import GoldenSet, Hit, Judgment, Query, Ranking
 from ringtrue.verdict import Policy, gate
-from ringtrue.verdict.reachable import reachable, with_measures
+from ringtrue.verdict.numbers import reachable, with_measures
 
 
 def twins() -> GoldenSet:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from ringtrue import charts
 from ringtrue.errors import InputError, MissingInput
 from ringtrue.golden import parse_version
-from ringtrue.rollout.shadow_summary import ON_GOLDEN
+from ringtrue.rollout.evidence import ON_GOLDEN
 from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
 from ringtrue.service.pages.filters import signs

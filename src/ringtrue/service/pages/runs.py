@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from ringtrue.errors import RingtrueError
 from ringtrue.report import TONES, Headline, Report, Sides, html, page_headline, page_sections, report_on
-from ringtrue.rollout.production import set_name
+from ringtrue.rollout.health import set_name
 from ringtrue.run import Evaluation
 from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service

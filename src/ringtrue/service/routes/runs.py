@@ -22,7 +22,7 @@ from ringtrue.answers import (
 from ringtrue.errors import InputError, MissingInput, RingtrueError
 from ringtrue.records import Hit
 from ringtrue.retrieve import canonical
-from ringtrue.rollout.production import set_name
+from ringtrue.rollout.health import set_name
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS, Refused, clean

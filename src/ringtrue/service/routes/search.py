@@ -10,9 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ringtrue.answers import Found, FoundDocument
 from ringtrue.errors import SearchFailed
-from ringtrue.log.capture import read_answer, stages_of
-from ringtrue.log.health_figure import quality_proxy
-from ringtrue.log.identify import iso, query_name
+from ringtrue.log.capture import iso, quality_proxy, query_name, read_answer, stages_of
 from ringtrue.log.redact import ERROR
 from ringtrue.records import Hit
 from ringtrue.service.auth import Reader

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import MissingInput
-from ringtrue.rollout.production import set_name
+from ringtrue.rollout.health import set_name
 from ringtrue.service.errors import Refused
 from ringtrue.service.models import wrong_cursor
 from ringtrue.service.work.naming import short

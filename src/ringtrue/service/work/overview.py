@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ringtrue.answers import HealthPart
 from ringtrue.rollout import Health, health_of
-from ringtrue.rollout.production import Pair, production_pair, set_name
+from ringtrue.rollout.health import Pair, production_pair, set_name
 from ringtrue.service.errors import clean
 from ringtrue.service.work.figure_cache import FigureCache
 from ringtrue.service.work.finding_runs import AT_A_TIME

@@ -1,20 +1,41 @@
-"""Numbers that an evaluation holds without having computed them: measures scored afterwards, and the best that is possible.
+"""Numbers of an evaluation: values by slice, measures scored afterwards, the best that is possible, and how checks show them.
 
-Both are made from the evaluation's own questions and judgments.
+What is scored afterwards is made from the evaluation's own questions and judgments. Two numbers that differ never look alike.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ringtrue.errors import CannotDecide
+from ringtrue.golden.slices import NO_VALUE
 from ringtrue.measures import Measure, Scores, average, score
 from ringtrue.records import Floats, GoldenSet, Hit, Judgment, Ranking
 from ringtrue.run import Evaluation
+
+
+def members(facts: Mapping[str, Mapping[str, Any]], field: str, queries: Iterable[str]) -> dict[str, list[str]]:
+    """Return ``{value: queries}`` of one division, in order of the values; a query may carry several values (tags)."""
+    found: dict[str, list[str]] = {}
+    for query in queries:
+        value = facts.get(query, {}).get(field)
+        several = isinstance(value, list | tuple | set | frozenset)
+        for one in (value or [None]) if several else [value]:
+            found.setdefault(NO_VALUE if one is None else str(one), []).append(query)
+    return dict(sorted(found.items()))
+
+
+def values_of(scores: Scores, measure: str, queries: Sequence[str]) -> Floats:
+    """Return the values of a measure for these queries, in their order; raises KeyError for one that was not scored."""
+    place = {query: index for index, query in enumerate(scores.query_ids)}
+    values: Floats = scores.of(measure)[[place[query] for query in queries]]
+    return values
+
 
 CURE = "name it among the measures of the evaluation (ringtrue eval --measure)"
 
@@ -107,3 +128,47 @@ def _golden(evaluation: Evaluation) -> GoldenSet:
 def _score(answers: list[Ranking], golden: GoldenSet, measures: list[Measure], evaluation: Evaluation) -> Scores:
     zero = evaluation.scores.counted.zero_relevant
     return score(answers, golden, measures, zero_relevant=zero)  # type: ignore[arg-type]  # was one of the three when scored
+
+
+EVEN = 1e-9
+"""Differences up to this come from floating point and mean nothing: exactly 5 % is 5 %."""
+SHOWN = 10
+"""Queries that a check names."""
+
+
+def two(one: float, other: float, *, digits: int = 4) -> tuple[str, str]:
+    """Return both numbers, with as many digits as it takes to tell them apart.
+
+    >>> two(0.79999, 0.8)
+    ('0.79999', '0.80000')
+    """
+    return _apart(one, other, lambda value, more: f"{value:.{more}f}", digits)
+
+
+def percent(share: float, beside: float, *, digits: int = 1) -> str:
+    """Return a share in percent, with as many digits as it takes to tell it from the other one.
+
+    >>> percent(0.061, 0.05), percent(0.0501, 0.05)
+    ('6.1 %', '5.01 %')
+    """
+    return _apart(share, beside, lambda value, more: f"{100 * value:.{more}f} %", digits)[0]
+
+
+def _apart(one: float, other: float, show: Callable[[float, int], str], digits: int) -> tuple[str, str]:
+    while show(one, digits) == show(other, digits) and abs(one - other) > EVEN and digits < 12:
+        digits += 1
+    return show(one, digits), show(other, digits)
+
+
+def upside(measure: str) -> int:
+    """Return 1 where a higher value of the measure is better, −1 where a lower one is."""
+    return -1 if Measure.parse(measure).definition.lower_is_better else 1
+
+
+def some(names: list[str], *, count: int = 5) -> str:
+    """Return the first few names.
+
+    >>> some(["q1", "q2", "q3"], count=2)
+    'q1, q2 …'
+    """
+    return ", ".join(names[:count]) + (" …" if len(names) > count else "")

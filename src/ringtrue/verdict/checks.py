@@ -1,25 +1,246 @@
-"""The rules that look back: a measure that fell against the baseline, and a latency that grew."""
+"""The rules of a gate: completeness, floors and ceilings, and falls against the baseline.
+
+Completeness comes first: before a verdict means anything, every query must be answered and the baseline made of the same.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
 import numpy as np
 
+from ringtrue.errors import nearest
 from ringtrue.measures import Measure, average, latency
 from ringtrue.records import Floats
 from ringtrue.run import Evaluation
 from ringtrue.stats import PercentileGrowth, fewest_queries, percentile_growth
-from ringtrue.verdict.completeness import UPDATE, comparable
-from ringtrue.verdict.floors import too_few_answers
-from ringtrue.verdict.policy import Policy
+from ringtrue.verdict.numbers import EVEN, SHOWN, members, percent, reachable, some, two, upside, values_of
+from ringtrue.verdict.policy import LATENCY_ANSWERS, Policy, split_slice
 from ringtrue.verdict.records import Baseline, Check, CheckStatus, Comparison, MeasureComparison, Rule
-from ringtrue.verdict.slices import members, values_of
-from ringtrue.verdict.wording import EVEN, SHOWN, percent, two, upside
+
+UPDATE = "`ringtrue baseline update`"
+
+
+def completeness_checks(evaluation: Evaluation, baseline: Baseline | None, policy: Policy) -> Iterator[Check]:
+    """Yield an undecided check for everything that is missing; nothing if all is there."""
+    asked, failed, scored = len(evaluation.queries), evaluation.failures, len(evaluation.scores.query_ids)
+    if failed:
+        first = next(iter(failed))
+        message = (
+            f"{len(failed)} of {asked} queries got no answer, such as {first} ({failed[first]}); "
+            "mend the search and evaluate again"
+        )
+        yield _missing("queries", message, asked - len(failed), asked, failed)
+    if scored < policy.minimum_queries:
+        message = (
+            f"{scored} scored queries are too few for a verdict, {policy.minimum_queries} are needed; add queries to the set, "
+            "or lower minimum_queries under [gate]"
+        )
+        yield _missing("queries", message, scored, policy.minimum_queries)
+    if baseline is None:
+        return
+    if other_golden(evaluation, baseline):
+        now, then = (f"{one.version} ({one.split} queries)" for one in (evaluation.setup.golden, baseline.golden))
+        which = f"{then}, this run is of {now}" if now != then else f"another state or selection of {then}"
+        message = (
+            f"{baseline.name} was recorded on {which}: the two cannot be compared; evaluate on the same set, "
+            f"or take this one as the new standard with {UPDATE}"
+        )
+        yield _missing("golden set", message)
+        return
+    if policy.same_corpus and other_corpus(evaluation, baseline):
+        message = (
+            f"{baseline.name} searched other documents "
+            f"(corpus {str(baseline.corpus)[:8]}, now {str(evaluation.setup.corpus)[:8]}); "
+            f"search the same, record them with {UPDATE}, or set same_corpus = false under [gate]"
+        )
+        yield _missing("corpus", message)
+    lacking = lacking_queries(evaluation, baseline)
+    if lacking:
+        known = len(baseline.per_query)
+        message = (
+            f"{len(lacking)} of the {known} queries of {baseline.name} are not in this run: {some(lacking)}; "
+            f"evaluate all of them, or record the new selection with {UPDATE}"
+        )
+        yield _missing("queries", message, known - len(lacking), known, lacking)
+
+
+def no_baseline_checks(evaluation: Evaluation, policy: Policy, *, failed: bool) -> Iterator[Check]:
+    """Yield an undecided check if the policy has rules that compare with a baseline: what was not compared has not passed.
+
+    A run that ``failed`` its floors or ceilings is not offered as the baseline.
+    """
+    rules = list(policy.drop_measures) + ([] if math.isinf(policy.latency_increase) else ["the growth of p95"])
+    if policy.require_baseline and rules:
+        run = f" --run {evaluation.run_dir}" if evaluation.run_dir is not None else ""
+        cure = f"record one with `ringtrue baseline update{run}`"
+        if failed:
+            cure = (
+                "this run breaks a floor or ceiling: fix that first, or record a run that passes with "
+                "`ringtrue baseline update --run FOLDER`"
+            )
+        message = (
+            f"no baseline, so {', '.join(rules)} cannot be compared; {cure}, or decide by floors and ceilings alone "
+            "with require_baseline = false under [gate]"
+        )
+        yield _missing("baseline", message)
+
+
+def undefined_checks(evaluation: Evaluation, baseline: Baseline, policy: Policy) -> Iterator[Check]:
+    """Yield an undecided check for every gated measure that lost its value for queries: their mean is over easier ones now.
+
+    A share of an empty answer, for one, is no number; a search that falls silent would seem to get better.
+    """
+    for name in policy.measures:
+        if name not in baseline.metrics or name not in evaluation.metrics:
+            continue
+        now = dict(zip(evaluation.scores.query_ids, evaluation.scores.of(name).tolist(), strict=True))
+        had = [query for query, values in baseline.per_query.items() if not math.isnan(values.get(name, math.nan))]
+        lost = [query for query in had if query in now and math.isnan(now[query])]
+        if lost:
+            message = (
+                f"{name} has no value for {len(lost)} queries that have one in {baseline.name}, such as {some(lost)}; "
+                "see why they got no answer, or gate a measure that counts an empty one"
+            )
+            yield _missing(name, message, len(had) - len(lost), len(had), lost)
+
+
+def other_golden(evaluation: Evaluation, baseline: Baseline) -> bool:
+    """True if both name their golden set and the contents differ."""
+    return bool(baseline.golden.content_hash) and baseline.golden.content_hash != evaluation.setup.golden.content_hash
+
+
+def other_corpus(evaluation: Evaluation, baseline: Baseline) -> bool:
+    """True if both know their documents and these differ."""
+    now = evaluation.setup.corpus
+    return None not in (now, baseline.corpus) and now != baseline.corpus
+
+
+def comparable(evaluation: Evaluation, baseline: Baseline, policy: Policy) -> bool:
+    """True if a drop against the baseline can only come from the search."""
+    return not other_golden(evaluation, baseline) and not (policy.same_corpus and other_corpus(evaluation, baseline))
+
+
+def lacking_queries(evaluation: Evaluation, baseline: Baseline) -> list[str]:
+    """Return the queries of a baseline that were not asked in this run."""
+    there = {*evaluation.scores.query_ids, *evaluation.failures}
+    return [query for query in baseline.per_query if query not in there]
+
+
+def _missing(
+    what: str, message: str, current: float = math.nan, wanted: float | None = None, queries: Iterable[str] = ()
+) -> Check:
+    return Check("completeness", what, "undecided", message, current, wanted, queries=tuple(queries)[:SHOWN])
+
+
+HICCUPS = 0.01
+"""So improbable must many slow answers be for few timed answers to prove that a percentile is above its ceiling."""
+
+
+def floor_checks(evaluation: Evaluation, policy: Policy, problems: Mapping[str, str]) -> Iterator[Check]:
+    """Yield a check for every floor; ``problems`` says why a measure could not be scored."""
+    for measure, floor in policy.floors.items():
+        rule: Rule = "constitutional" if Measure.parse(measure).name == "Constitutional" else "floor"
+        yield _floor(evaluation, measure, floor, problems, rule=rule)
+    for name, floors in policy.slices.items():
+        field, value = split_slice(name)
+        slices = members(evaluation.scores.facts, field, evaluation.scores.query_ids)
+        for measure, floor in floors.items():
+            if value in slices:
+                yield _floor(evaluation, measure, floor, problems, rule="slice", name=name, queries=slices[value])
+            else:
+                known = [f"{field}={one}" for one in slices]
+                message = f"no query is in the slice {name}; did you mean {nearest(name, known)}?"
+                yield Check("slice", measure, "undecided", message, math.nan, floor, slice=name)
+
+
+def _floor(
+    evaluation: Evaluation,
+    measure: str,
+    floor: float,
+    problems: Mapping[str, str],
+    *,
+    rule: Rule,
+    name: str | None = None,
+    queries: Sequence[str] | None = None,
+) -> Check:
+    label = measure if name is None else f"{measure} of {name}"
+    if measure in problems:
+        return Check(rule, measure, "undecided", problems[measure], math.nan, floor, slice=name)
+    scores = evaluation.scores
+    asked = list(scores.query_ids if queries is None else queries)
+    values = values_of(scores, measure, asked)
+    current = average(Measure.parse(measure), values)
+    sign = upside(measure)
+    interval = evaluation.intervals.get(measure) if queries is None else None
+
+    def check(status: CheckStatus, message: str, guilty: Sequence[str] = ()) -> Check:
+        return Check(rule, measure, status, message, current, floor, interval=interval, slice=name, queries=tuple(guilty))
+
+    if math.isnan(current):
+        return check("undecided", f"{label} is not defined for any query, so nothing can be said about its floor of {floor:g}")
+    if sign * (current - floor) >= -EVEN:
+        words, than = ("at or above its floor", " ≥ ") if sign > 0 else ("at or below its ceiling", " ≤ ")
+        return check("pass", f"{label} {words}: {than.join(two(current, floor))}")
+    best = reachable(evaluation, measure, queries=None if queries is None else set(queries))
+    if best < floor - EVEN:
+        most, wanted = two(best, floor)
+        return check(
+            "undecided",
+            f"{label} cannot reach its floor of {wanted}: the judgments allow at most {most} (now {current:.4f}); "
+            "lower the floor, take it out of [gate.floors], or judge more documents",
+        )
+    short = [(sign * value, query) for value, query in zip(values.tolist(), asked, strict=True) if sign * (value - floor) < 0]
+    words, than = ("below its floor", " < ") if sign > 0 else ("above its ceiling", " > ")
+    message = f"{label} {words}: {than.join(two(current, floor))}"
+    return check("fail", message, [query for _, query in sorted(short)[:SHOWN]])
+
+
+def latency_checks(evaluation: Evaluation, policy: Policy) -> Iterator[Check]:
+    """Yield a check for every ceiling; if no latency was measured, one that says so.
+
+    With few timed answers a single hiccup moves a percentile. Then a ceiling fails only if more answers are slower than it
+    than chance explains (1 in 100); otherwise the check is advisory.
+    """
+    if policy.latency and not evaluation.latencies:
+        yield Check("latency", "latency", "advisory", "no latency was measured, so no ceiling was checked", math.nan)
+        return
+    times = list(chain.from_iterable(evaluation.timings.values()))
+    for percentile, ceiling in policy.latency.items():
+        current = float(getattr(evaluation.latency, percentile))
+        numbers = two(current, ceiling, digits=1)
+        if current <= ceiling:
+            message = f"{percentile} at or below its ceiling: {numbers[0]} ms ≤ {numbers[1]} ms"
+            yield Check("latency", percentile, "pass", message, current, ceiling)
+            continue
+        message = f"{percentile} above its ceiling: {numbers[0]} ms > {numbers[1]} ms"
+        over = sum(value > ceiling for value in times)
+        few = too_few_answers(len(times), len(evaluation.latencies))
+        if few and _chance(over, len(times), 1 - float(percentile[1:]) / 100) >= HICCUPS:
+            yield Check("latency", percentile, "advisory", f"{message}, but only {over} were slower ({few})", current, ceiling)
+            continue
+        slow = sorted((-value, query) for query, value in evaluation.latencies.items() if value > ceiling)
+        queries = tuple(query for _, query in slow[:SHOWN])
+        yield Check("latency", percentile, "fail", message, current, ceiling, queries=queries)
+
+
+def too_few_answers(answers: int, queries: int) -> str:
+    """Return why so many timed answers do not decide about a percentile, with the cure; '' if they do."""
+    if answers >= LATENCY_ANSWERS:
+        return ""
+    passes = math.ceil(LATENCY_ANSWERS / queries)
+    return f"{answers} timed answers; {LATENCY_ANSWERS} needed to decide: --passes {passes}"
+
+
+def _chance(over: int, answers: int, share: float) -> float:
+    """Return how probable so many slow answers are if the true percentile is at its ceiling."""
+    return sum(
+        math.comb(answers, count) * share**count * (1 - share) ** (answers - count) for count in range(over, answers + 1)
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,457 @@
+"""Rows of the log on their way into the store: as lines of JSON, in the spool, and in batches.
+
+A line is how the spool, the export and our own import write a query or an event. The spool is where events wait on disk while
+the database cannot be written to: one file of lines a log, synced by the batch. Lines that cannot be read are kept beside it,
+for a person or a later version to look at, and counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
+
+from ringtrue.answers import EventType, StageLogged
+from ringtrue.errors import InputError, nearest
+from ringtrue.formats.text import Place
+from ringtrue.ids import id_text
+from ringtrue.store import USER_DELETED, FeedbackEvent, LoggedQuery, timestamp, user_mark
+from ringtrue.traffic import KINDS
+
+if TYPE_CHECKING:
+    from ringtrue.store import Store
+
+
+Row = LoggedQuery | FeedbackEvent
+_RECORDS: Mapping[str, type[Row]] = {"query": LoggedQuery, "feedback": FeedbackEvent}
+_KNOWN = {kind: tuple(field.name for field in fields(record)) for kind, record in _RECORDS.items()}
+_STAGE = tuple(field.name for field in fields(StageLogged))
+_NEEDED = {
+    "query": ("query_id", "query", "tool_name", "created_at"),
+    "feedback": ("event_id", "event_type", "session_id", "created_at"),
+}
+_NUMBERS = ("total_latency_ms", "quality_proxy_score", "token_pressure_ratio", "boost_delta")
+_WHOLE = ("extraction_count", "rank_in_results")
+LARGEST = 2**31 - 1
+"""The largest whole number that a column holds on either database."""
+LONGEST_MS = 1e12
+"""No search takes thirty years; what says so measured something else."""
+_FLOAT = sys.float_info.max
+_RANGES: Mapping[str, tuple[float, float, str]] = {
+    "rank_in_results": (1, LARGEST, "a rank from 1 on, or -1 where it came from no search"),
+    "extraction_count": (0, LARGEST, f"a whole number from 0 to {LARGEST:,}"),
+    "total_latency_ms": (0, LONGEST_MS, "milliseconds from 0 on"),
+    **dict.fromkeys(_NUMBERS[1:], (-_FLOAT, _FLOAT, "a number")),
+}
+_IDS = ("query_id", "item_id", "event_id")
+_FIGURES = ("stage_latency_ms", "fusion_weights")
+_PLACE = Place("record")
+
+
+def data_of(row: Row) -> dict[str, Any]:
+    """Return a record as plain data, with ``record`` saying what it is."""
+    kind = "query" if isinstance(row, LoggedQuery) else "feedback"
+    data = {"record": kind, **{name: getattr(row, name) for name in _KNOWN[kind]}}
+    if isinstance(row, LoggedQuery):
+        data["stages"] = [asdict(stage) for stage in row.stages]
+    return data
+
+
+def line_of(row: Row) -> str:
+    """Return a record as one line of JSON, without its end."""
+    return json.dumps(data_of(row), ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # numpy's numbers and arrays
+        return value.tolist()
+    return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)
+
+
+def row_of(data: Mapping[str, Any], place: Place | None = None) -> Row:
+    """Return the record that plain data holds; raises InputError naming place and field."""
+    place = place or _PLACE
+    kind = data.get("record", "query" if "query" in data else "feedback")
+    if kind not in ("query", "feedback"):
+        raise place.at("record").error(f"there is no record {kind!r:.40}", "write 'query' or 'feedback'")
+    values: dict[str, Any] = {}
+    for name, value in data.items():
+        if name in ("record", "result_count"):
+            continue
+        if name not in _KNOWN[kind]:
+            raise place.at(name).error(f"a {kind} has no such field", f"did you mean {nearest(name, _KNOWN[kind])}?")
+        values[name] = _value(kind, name, value, place.at(name))
+    for name in _NEEDED[kind]:
+        if name not in values:
+            raise place.at(name).error("it is missing", f"every {kind} needs one")
+    return _RECORDS[kind](**values)
+
+
+def storable(row: Row) -> Row:
+    """Return a record as both databases can hold it: a number that is none becomes unknown.
+
+    Raises InputError for a number that they cannot hold, or that cannot be: a negative latency, a rank of 0. It looks at
+    numbers only, since it is asked about every event; whatever else is wrong the database says.
+    """
+    if isinstance(row, FeedbackEvent):
+        _check("rank_in_results", row.rank_in_results)
+        return row
+    changes: dict[str, Any] = {}
+    for name in (*_NUMBERS, "extraction_count"):
+        number = getattr(row, name)
+        if number is None:
+            continue
+        if _is_known(number):
+            _check(name, number)
+        else:
+            changes[name] = None
+    if not all(map(_is_known, row.scores)):
+        changes["scores"] = ()  # scores are kept where every result has one
+    for name in _FIGURES:
+        figures = getattr(row, name)
+        if figures and not all(map(_is_known, figures.values())):
+            changes[name] = {part: number for part, number in figures.items() if _is_known(number)}
+    for stage in row.stages:
+        if not all(_is_known(number) and number >= 0 for number in (stage.input, stage.output, stage.ms)):
+            raise _PLACE.at("stages").error(f"one is {stage!r:.60}", "write counts and milliseconds from 0")
+    return replace(row, **changes) if changes else row
+
+
+def _check(name: str, number: Any) -> None:
+    if not _in_range(name, number):
+        raise _PLACE.at(name).error(f"it is {shown(number)}", f"write {_RANGES[name][2]}")
+
+
+def _in_range(name: str, number: Any) -> bool:
+    low, high, _ = _RANGES[name]
+    return bool(low <= number <= high) or (name == "rank_in_results" and number == -1)
+
+
+def _is_known(number: Any) -> bool:
+    """False for what is no finite number of JSON: nan and infinite. Raises TypeError for no number at all."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a whole number beyond any float
+        raise InputError("a number has hundreds of digits; write one of usual size") from None
+
+
+def shown(value: Any) -> str:
+    """Return a value as a complaint quotes it; Python does not print numbers of thousands of digits."""
+    try:
+        return f"{value!r:.60}"
+    except ValueError:
+        return "a number of thousands of digits"
+
+
+def _value(kind: str, name: str, value: Any, place: Place) -> Any:
+    """Return one field as its record holds it."""
+
+    def wrong(wanted: str) -> InputError:
+        return place.error(f"it is {shown(value)}", f"write {wanted}")
+
+    if name in _FORMS:
+        form = _FORMS[name]
+        if not form.holds(value):
+            raise wrong(form.wanted)
+        return form.made(value)
+    if value is None and name not in _NEEDED[kind] and name not in ("project", "rank_in_results"):
+        return None
+    if name in _RANGES:
+        whole = name in _WHOLE
+        if not is_number(value) or (whole and value != int(value)):
+            raise wrong("a whole number" if whole else "a number")
+        if not _in_range(name, value):
+            raise wrong(_RANGES[name][2])
+        return int(value) if whole else float(value)
+    value = id_text(value) if name in _IDS else value
+    if not isinstance(value, str):
+        raise wrong("a text")
+    try:
+        return timestamp(value) if name == "created_at" else value
+    except (InputError, OverflowError, ValueError):  # the last day of the calendar in another zone is none in UTC
+        raise wrong("a time like 2026-03-01T12:00:00Z") from None
+
+
+def is_number(value: object) -> bool:
+    """True for a finite number."""
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond any float
+        return False
+
+
+def _is_ids(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(id_text(item), str) for item in value)
+
+
+def _is_stage(item: object) -> bool:
+    if not isinstance(item, Mapping) or set(item) != set(_STAGE):
+        return False
+    return all(is_number(item[part]) and item[part] >= 0 for part in _STAGE if part != "name")
+
+
+def _is_plain(value: object) -> bool:
+    """True for an object that JSON can hold."""
+    try:
+        return isinstance(value, Mapping) and bool(json.dumps(value))
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def _stage(item: Mapping[str, Any]) -> StageLogged:
+    return StageLogged(str(item["name"]), int(item["input"]), int(item["output"]), float(item["ms"]))
+
+
+def _each(value: Any, holds: Callable[[Any], bool]) -> bool:
+    return isinstance(value, Mapping) and all(map(holds, value.values()))
+
+
+class _Form(NamedTuple):
+    """What a field of structure must be, what its record holds, and how a complaint describes it."""
+
+    holds: Callable[[Any], bool]
+    made: Callable[[Any], Any]
+    wanted: str
+
+
+def _one_of(*words: str) -> _Form:
+    return _Form(lambda value: value in words, str, f"one of {', '.join(words)}")
+
+
+def _numbers(value: Mapping[Any, Any]) -> dict[str, float]:
+    return {str(name): float(number) for name, number in value.items()}
+
+
+_YES_NO = _Form(lambda value: isinstance(value, bool | int), bool, "true or false")
+_BY_NAME = _Form(lambda value: _each(value, is_number), _numbers, "an object with a number for each name")
+_PLAIN = _Form(_is_plain, dict, "an object of plain values: texts, numbers of usual size, lists and objects")
+_FORMS: Mapping[str, _Form] = {
+    "stages": _Form(
+        lambda value: isinstance(value, list) and all(map(_is_stage, value)),
+        lambda value: tuple(map(_stage, value)),
+        "a list of {name, input, output, ms}, counts and milliseconds from 0",
+    ),
+    "result_ids": _Form(_is_ids, lambda value: tuple(map(str, value)), "a list of ids, texts or whole numbers"),
+    "scores": _Form(
+        lambda value: isinstance(value, list | tuple) and all(map(is_number, value)),
+        lambda value: tuple(map(float, value)),
+        "a list of numbers",
+    ),
+    "channel_contributions": _Form(
+        lambda value: _each(value, _is_ids),
+        lambda value: {str(channel): tuple(map(str, ids)) for channel, ids in value.items()},
+        "an object with a list of ids for each channel",
+    ),
+    **dict.fromkeys(_FIGURES, _BY_NAME),
+    **dict.fromkeys(("flags", "metadata"), _PLAIN),
+    **dict.fromkeys(("degraded", "is_eval_corpus"), _YES_NO),
+    "event_type": _one_of(*get_args(EventType)),
+    "actor": _one_of("person", "agent", "unknown"),
+    "traffic": _one_of(*KINDS),
+}
+
+
+DAMAGED = ".damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class Peeked:
+    """The next rows of a spool."""
+
+    rows: list[Row]
+    damaged: list[bytes]
+    """Lines among them that are no rows: cut by a disk, or of a version that knows more."""
+    used: int
+    """How many bytes all of it takes, for ``done``."""
+
+
+class Spool:
+    """Appends batches and gives them back in their order; a batch is in it whole or not at all."""
+
+    def __init__(self, path: Path, *, limit: int) -> None:
+        self.path, self.limit = path, limit
+        self._size = path.stat().st_size if path.exists() else 0
+        self._read = 0
+        self.kept: str | None = None
+        """The name of the file with the lines that could not be read."""
+
+    def __bool__(self) -> bool:
+        return self._read < self._size
+
+    @property
+    def size(self) -> int:
+        """Bytes that the file has."""
+        return self._size
+
+    def rows_from(self, place: int) -> int:
+        """Return how many whole rows lie beyond so many bytes."""
+        if place >= self._size:
+            return 0
+        with self.path.open("rb") as file:
+            file.seek(place)
+            return sum(line.endswith(b"\n") for line in file)
+
+    def append(self, rows: Sequence[Row]) -> list[Row]:
+        """Keep a batch; return the rows that cannot be kept, since they could not be read again.
+
+        Raises OSError where the disk or the limit has no room, with nothing of the batch left behind.
+        """
+        lines, refused = [], []
+        for row in rows:
+            try:
+                line = line_of(row).encode("utf-8", "replace") + b"\n"
+                row_of(json.loads(line))
+                lines.append(line)
+            except Exception:  # whatever a value does when it is written
+                refused.append(row)
+        data = b"".join(lines)
+        if self._size + len(data) > self.limit:
+            raise OSError(f"{self.path}: the spool has reached its limit of {self.limit:,} bytes")
+        if data:
+            self._write(data)
+        return refused
+
+    def _write(self, data: bytes) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(file, view) :]
+                os.fsync(file)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    if self._size:
+                        os.ftruncate(file, self._size)
+                    else:
+                        self.path.unlink()
+                raise
+            self._size += len(data)
+        finally:
+            os.close(file)
+
+    def peek(self, count: int, *, cut: bool = False) -> Peeked:
+        """Return the next rows, at most ``count`` lines.
+
+        ``cut`` says that the last batch was cut off by a crash before it was acknowledged: a last line without an end then is
+        no damage.
+        """
+        rows: list[Row] = []
+        damaged: list[bytes] = []
+        used = 0
+        with self.path.open("rb") as file:
+            file.seek(self._read)
+            for line in file:
+                if len(rows) + len(damaged) == count:
+                    break
+                used += len(line)
+                if line.endswith(b"\n"):
+                    try:
+                        rows.append(row_of(json.loads(line)))
+                    except (ValueError, InputError, TypeError, AttributeError):
+                        damaged.append(line)
+                elif not cut:
+                    damaged.append(line + b"\n")
+        return Peeked(rows, damaged, used)
+
+    def put_by(self, damaged: Sequence[bytes]) -> str:
+        """Keep lines that cannot be read in a file beside the spool; return what became of them, in words."""
+        what = f"{len(damaged)} lines of the spool {self.path.name} cannot be read"
+        path = self.path.with_suffix(DAMAGED)
+        try:
+            with open(path, "ab", opener=_private) as file:
+                file.writelines(damaged)
+        except OSError as problem:
+            return f"{what}, nor be kept: {problem}"
+        self.kept = path.name
+        return f"{what} and are lost; they are kept in {path}"
+
+    def done(self, used: int) -> None:
+        """Go on after these bytes; a spool that has been read to its end is removed."""
+        self._read += used
+        if self._read >= self._size:
+            self.path.unlink(missing_ok=True)  # also an empty file: its process was killed before the first write
+            self._size = self._read = 0
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+Item = TypeVar("Item")
+
+
+def write_apart(
+    items: Sequence[Item],
+    write: Callable[[Sequence[Item]], None],
+    *,
+    away: tuple[type[Exception], ...],
+    refuse: Callable[[Item, Exception], None],
+) -> None:
+    """Write all of a batch in one transaction. If the database refuses what is in one of them, it spoils only itself.
+
+    Halves are tried until it is found, and ``refuse`` is called with it. Raises what is in ``away``, and what ``refuse``
+    raises: the database is to blame then, and the items that were not written may be written later.
+    """
+    parts = [items] if items else []
+    while parts:
+        part = parts.pop()
+        try:
+            write(part)
+        except away:
+            raise
+        except Exception as problem:
+            if len(part) == 1:
+                refuse(part[0], problem)
+            else:
+                middle = len(part) // 2
+                parts += [part[middle:], part[:middle]]
+
+
+def without_deleted_users(store: Store, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows without what deleted users did before they were deleted: a row that comes late must not bring it back."""
+    deleted = _deletions(store, rows)
+    if not deleted:
+        return list(rows)
+
+    def gone(row: Row) -> bool:
+        at = deleted.get((row.project, row.user_id or ""))
+        return at is not None and timestamp(row.created_at) <= at
+
+    theirs = [row for row in rows if gone(row)]
+    searches = {(row.project, row.query_id) for row in theirs if row.query_id is not None}
+    visits = {(row.project, row.session_id) for row in theirs if row.session_id is not None}
+
+    def follows(row: Row) -> bool:
+        # As in the store: an event without a user is the user's if it belongs to the user's search or session.
+        if isinstance(row, LoggedQuery) or row.user_id is not None:
+            return False
+        return (row.project, row.query_id) in searches or (row.project, row.session_id) in visits
+
+    return [row for row in rows if not gone(row) and not follows(row)]
+
+
+def _deletions(store: Store, rows: Sequence[Row]) -> Mapping[tuple[str, str], str]:
+    """Return when users of these rows were last deleted, by project and user, if that is after a row of theirs."""
+    first: dict[str, str] = {}
+    users: dict[str, set[str]] = {}
+    for row in rows:
+        if row.user_id is not None:
+            at = timestamp(row.created_at)
+            first[row.project] = min(first.get(row.project, at), at)
+            users.setdefault(row.project, set()).add(row.user_id)
+    found: dict[tuple[str, str], str] = {}
+    for project, since in first.items():
+        # The newest come first, and the last deletion is the one that counts.
+        last = {entry.subject: entry.at for entry in reversed(store.audit(project=project, what=USER_DELETED, since=since))}
+        if last:
+            marks = {user: user_mark(user, project) for user in users[project]}
+            found |= {(project, user): last[mark] for user, mark in marks.items() if mark in last}
+    return found
