@@ -51,11 +51,10 @@ from ringtrue.log.capture import (
     stages_of,
     weight,
 )
-from ringtrue.log.counters import Counts, Recovered
 from ringtrue.log.linking import check_event
 from ringtrue.log.redact import ERROR as ERROR
 from ringtrue.log.redact import Redactor, redactor_of
-from ringtrue.log.writer import AT_EXIT, Writer
+from ringtrue.log.writer import Writer
 from ringtrue.store import DEFAULT_PROJECT, FeedbackEvent, LoggedQuery
 from ringtrue.traffic import current, kind_of
 
@@ -77,7 +76,7 @@ LATEST_SEARCH: ContextVar[LoggedSearch | None] = ContextVar("ringtrue_latest_sea
 _CONTEXT: ContextVar[Mapping[str, Any]] = ContextVar("ringtrue_log_context", default={})  # noqa: B039  # never changed
 
 
-class QueryLog:
+class QueryLog(Writer):
     """Logs searches and feedback of one project into a store.
 
     Everything logged here belongs to ``project``, the configured one unless given. ``store`` is an open Store, an address, or
@@ -100,14 +99,13 @@ class QueryLog:
         folder: Path | None = None,
         spool_bytes: int = SPOOL_BYTES,
     ) -> None:
-        self.project, self.relevance = project or configured_project(), relevance
-        self.redactor = redactor_of(redact)
-        self._writer = Writer(
+        self.relevance = relevance
+        super().__init__(
             _opener(store),
             owns_store=store is None or isinstance(store, str | Path),
-            cleaner=self.redactor,
+            redactor=redactor_of(redact),
             folder=folder or log_folder(store),
-            project=self.project,
+            project=project or configured_project(),
             queue_bytes=queue_bytes,
             batch=batch,
             spool_bytes=spool_bytes,
@@ -173,18 +171,18 @@ class QueryLog:
         """Take a record of somebody else's making; whatever it is, nothing is raised."""
         if not isinstance(row, LoggedQuery | FeedbackEvent):
             kind = type(row).__name__
-            self._writer.refuse("no record", f"{kind} is neither a LoggedQuery nor a FeedbackEvent")
+            self._reject("no record", f"{kind} is neither a LoggedQuery nor a FeedbackEvent")
             return False
         name = row.query_id if isinstance(row, LoggedQuery) else row.event_id
         if row.project != self.project:
             if row.project != DEFAULT_PROJECT:
-                self._writer.refuse("another project", f"it is of {row.project!r}, the log of {self.project!r}", name=str(name))
+                self._reject("another project", f"it is of {row.project!r}, the log of {self.project!r}", name=str(name))
                 return False
             row = replace(row, project=self.project)
         try:
-            return self._writer.put(row, weight(row))
+            return self._put(row, weight(row))
         except Exception as problem:  # a field holds what it cannot
-            self._writer.refuse("not storable", problem, name=str(name))
+            self._reject("not storable", problem, name=str(name))
             return False
 
     def query(self, text: str, *, tool: str, results: Callable[[Any], Any] | None = None, **fields: Any) -> LoggedSearch:
@@ -257,47 +255,9 @@ class QueryLog:
         finally:
             _CONTEXT.reset(token)
 
-    # ── what becomes of it ───────────────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def counts(self) -> Counts:
-        """How many events were accepted, written, spooled, dropped and refused so far, and ``reasons`` for refusing them."""
-        return self._writer.counts
-
-    @property
-    def examples(self) -> Mapping[str, str]:
-        """The first refused event of each reason: its id or tool, and what was wrong, as it may be shown."""
-        return dict(self._writer.examples)
-
-    @property
-    def queued_bytes(self) -> int:
-        """Memory that waiting events take."""
-        return self._writer.queued_bytes
-
-    @property
-    def problem(self) -> str | None:
-        """What last went wrong, though it may have passed; None where nothing did."""
-        return self._writer.problem
-
-    @property
-    def recovered(self) -> tuple[Recovered, ...]:
-        """What became of the events of processes that ended without closing, found when this one began to write."""
-        return self._writer.recovered
-
     def user_key(self, user_id: str) -> str:
         """Return a user's id as the store has it, for ``Store.delete_user``."""
         return self.redactor.user(user_id, self.project) or user_id
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Wait until every event accepted so far is acknowledged or refused; False where it took longer than ``timeout`` (s).
-
-        ``counts`` tells how many were refused, and how many of the acknowledged are still in the spool or came from it.
-        """
-        return self._writer.flush(timeout)
-
-    def close(self, timeout: float = AT_EXIT) -> bool:
-        """Write what is left and end; False where something could be neither written nor spooled."""
-        return self._writer.close(timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -339,7 +299,7 @@ class LoggedSearch:
             self._ms = ms
         except Exception as problem:
             # An answer that cannot be read is not an empty one; it is counted, not logged.
-            self._log._writer.refuse("unreadable answer", problem, name=self._tool)
+            self._log._reject("unreadable answer", problem, name=self._tool)
             self._unreadable = True
 
     def saw(self, seen: Seen | None) -> None:
@@ -347,7 +307,7 @@ class LoggedSearch:
         try:
             figures, latency = stages_of(seen)
         except Exception as problem:
-            self._log._writer.problem = f"{self._tool}: its stages cannot be read: {problem}"
+            self._log.problem = f"{self._tool}: its stages cannot be read: {problem}"
             return
         self._fields = {"stages": figures, "stage_latency_ms": latency, **self._fields}
 
@@ -369,16 +329,16 @@ class LoggedSearch:
                 self._fields = {**context, **self._fields}
             if self._answered is None:
                 if problem is None:
-                    log._writer.refuse("no answer", "the search ended without answer(hits)", name=self._tool)
+                    log._reject("no answer", "the search ended without answer(hits)", name=self._tool)
                     return
                 self._ms = (time.perf_counter() - self._start) * 1000
                 said = f"{ERROR}{type(problem).__name__}: {problem}"[:500]
                 self._fields = {**self._fields, "degraded": True, "fallback": said}
                 self._answered = NOTHING
             size = answer_weight(self._text, self._answered.result_ids, self._answered.channel_contributions)
-            log._writer.put(self, size + fields_weight(self._fields) if self._fields else size)
+            log._put(self, size + fields_weight(self._fields) if self._fields else size)
         except Exception as trouble:
-            log._writer.refuse("not storable", trouble, name=self._tool)
+            log._reject("not storable", trouble, name=self._tool)
 
     def row(self) -> LoggedQuery:
         """Return the search as it is logged."""

@@ -26,7 +26,7 @@ from ringtrue.errors import RingtrueError, SearchFailed
 from ringtrue.log.counters import ENDING, SPOOL, Counts, Recovered, Tally, of_the_dead, read, sweep
 from ringtrue.log.linking import link_named
 from ringtrue.log.rows import Row, Spool, storable, without_deleted_users, write_apart
-from ringtrue.store import DEFAULT_PROJECT, AuditEntry, FeedbackEvent, LoggedQuery, timestamp
+from ringtrue.store import AuditEntry, FeedbackEvent, LoggedQuery, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.log.redact import Redactor
@@ -56,22 +56,22 @@ Event = Row | PendingRow
 
 
 class Writer:
-    """The queue and its thread. The thread starts with the first event, and anew in a forked process."""
+    """The queue of a log and its thread. The thread starts with the first event, and anew in a forked process."""
 
     def __init__(
         self,
         open_store: Callable[[], Store],
         *,
         owns_store: bool,
-        cleaner: Redactor,
+        redactor: Redactor,
         folder: Path | None,
-        project: str = DEFAULT_PROJECT,
+        project: str,
         queue_bytes: int,
         batch: int,
         spool_bytes: int,
     ) -> None:
         self._open_store, self._owns_store = open_store, owns_store
-        self._cleaner, self._folder, self._project = cleaner, folder, project
+        self.redactor, self._folder, self.project = redactor, folder, project
         self._batch, self._spool_bytes = batch, spool_bytes
         self._queue: BatchQueue[Event | None] = BatchQueue(
             "ringtrue-log", self._write,
@@ -80,7 +80,7 @@ class Writer:
         self.problem: str | None = None
         """What last went wrong, though it may have passed; None if nothing did."""
         self.examples: dict[str, str] = {}
-        """Of each reason for refusing the first case, as it may be shown."""
+        """The first refused event of each reason: its id or tool, and what was wrong, as it may be shown."""
         self._begin()
         _ALL.add(self)
 
@@ -88,6 +88,7 @@ class Writer:
         """Begin with nothing: as a new writer, and as a forked child, whose parent writes what is in the queue."""
         self._queue.reset()
         self.recovered: tuple[Recovered, ...] = ()
+        """What became of the events of processes that ended without closing, found when this one began to write."""
         self._held: list[Row] = []
         self._lock = threading.Lock()
         self._abandoned = self._ready = self._looked_after = False
@@ -98,7 +99,7 @@ class Writer:
 
     # ── the caller's side ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def put(self, event: Event, size: int) -> bool:
+    def _put(self, event: Event, size: int) -> bool:
         """Take an event of so many bytes; False if it was dropped, because the queue is full or the log closed."""
         with self._lock:
             self._prepare()
@@ -108,7 +109,7 @@ class Writer:
             self._start()
         return taken
 
-    def refuse(self, reason: str, problem: str | Exception, *, name: str = "") -> None:
+    def _reject(self, reason: str, problem: str | Exception, *, name: str = "") -> None:
         """Count an event that could not even be made into a row; ``name`` is its id, or who searched."""
         with self._lock:
             self._prepare()
@@ -133,7 +134,7 @@ class Writer:
             said = problem
         elif isinstance(problem, RingtrueError):
             with contextlib.suppress(Exception):  # what cannot be redacted is not shown
-                said = self._cleaner.failure(str(problem), kind)
+                said = self.redactor.failure(str(problem), kind)
         self.examples[reason] = (f"{name}: {said}" if name else said)[:LONGEST_EXAMPLE]
 
     def _prepare(self) -> None:
@@ -141,7 +142,7 @@ class Writer:
         if self._ready:
             return
         self._ready = True
-        self._tally = Tally(self._folder, project=self._project)
+        self._tally = Tally(self._folder, project=self.project)
         if self._tally.path is not None:
             self._spool = Spool(self._tally.path.with_suffix(SPOOL), limit=self._spool_bytes)
 
@@ -154,7 +155,7 @@ class Writer:
 
     @property
     def counts(self) -> Counts:
-        """What became of the events so far."""
+        """How many events were accepted, written, spooled, dropped and refused so far, and ``reasons`` for refusing them."""
         return self._tally.counts
 
     @property
@@ -163,9 +164,9 @@ class Writer:
         return self._queue.bytes
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until every event accepted so far is acknowledged or refused; False if that took longer than ``timeout``.
+        """Wait until every event accepted so far is acknowledged or refused; False where it took longer than ``timeout`` (s).
 
-        The counts tell how many were refused.
+        ``counts`` tells how many were refused, and how many of the acknowledged are still in the spool or came from it.
         """
         return self._queue.flush(timeout)
 
@@ -247,7 +248,7 @@ class Writer:
             try:
                 row = event if isinstance(event, LoggedQuery | FeedbackEvent) else event.row()
                 reason = "not redacted"
-                row = self._cleaner.query(row) if isinstance(row, LoggedQuery) else self._cleaner.feedback(row)
+                row = self.redactor.query(row) if isinstance(row, LoggedQuery) else self.redactor.feedback(row)
                 reason = "not storable"
                 cleaned.append(storable(row))
             except Exception as problem:
@@ -348,7 +349,7 @@ class Writer:
             for name, count in (*gone.items(), ("unspooled", sum(gone.values()))):
                 self._tally.add(name, count)
         if found["damaged"] or found["forgotten"]:
-            self._audit(self._run, self._project, {"lost": found["damaged"], **_not_replayed(found, spool)})
+            self._audit(self._run, self.project, {"lost": found["damaged"], **_not_replayed(found, spool)})
             self._tally.tell({"lost": found["damaged"]})
 
     def _replay(self, spool: Spool, *, cut: bool = False) -> Counter[str]:
@@ -375,7 +376,7 @@ class Writer:
         if any(untold.values()):
             examples = {reason: self.examples[reason] for reason in reasons if reason in self.examples}
             why = {"reasons": reasons, "examples": examples} if reasons else {}
-            self._audit(self._run, self._project, {**untold, **why})
+            self._audit(self._run, self.project, {**untold, **why})
             self._tally.tell({"lost": untold["lost"], "dropped": untold["dropped"], **reasons})
 
     @property
@@ -392,7 +393,7 @@ class Writer:
             if not dead:
                 return
             project, counts, batch = read(path)
-            project = project or self._project
+            project = project or self.project
             spool = Spool(path.with_suffix(SPOOL), limit=self._spool_bytes)
             lost = counts.waiting
             cut = bool(batch) and (batch["written"], batch["spooled"]) == (counts.written, counts.spooled)
@@ -435,7 +436,7 @@ class Writer:
             found = any(event.event_id == batch["id"] for event in later)
         return int(batch["count"]) if found else 0
 
-    def after_fork(self) -> None:
+    def _after_fork(self) -> None:
         """Begin anew in a child."""
         self._tally.close()
         self._begin()
@@ -468,7 +469,7 @@ _ALL: weakref.WeakSet[Writer] = weakref.WeakSet()
 
 def _in_child() -> None:
     for writer in list(_ALL):
-        writer.after_fork()
+        writer._after_fork()
 
 
 def _at_exit() -> None:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ringtrue.rollout.evidence import (
         Evidence as Evidence,
         gather as gather,
-        Missing as Missing,
         missing_of as missing_of,
         shadow_of as shadow_of,
         summarise as summarise,

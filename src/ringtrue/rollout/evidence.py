@@ -112,7 +112,7 @@ def shadow_of(store: Store, flag: Flag) -> ShadowSummary:
     rows = store.shadow_runs(project=flag.project, feature_id=flag.name, since=since, limit=NEWEST, newest=True)
     # What is missing is counted over the time of the rows that are looked at.
     gone = missing_of(store, flag.name, since=rows[0].created_at if len(rows) == NEWEST else since, project=flag.project)
-    return summarise(rows, missing=gone.total, enough_timed=flag.min_samples)
+    return summarise(rows, missing=gone.total(), enough_timed=flag.min_samples)
 
 
 def _sides(store: Store, flag: Flag, *, now: datetime) -> tuple[Side | None, Side | None]:
@@ -231,22 +231,6 @@ MISSING = "shadow.missing"
 """What the audit trail calls it; every entry tells of what came since the one before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """Sampled queries without a stored row, by what became of them."""
-
-    dropped: int = 0
-    """Nobody was free and the queue was full, or the candidate kept hanging, or there was no time left at the end."""
-    unsaved: int = 0
-    """The store did not take the row."""
-    unreadable: int = 0
-    """Production's answer is no list that could be compared."""
-
-    @property
-    def total(self) -> int:
-        return self.dropped + self.unsaved + self.unreadable
-
-
 def subject_of(feature_id: str) -> str:
     """Return under whose name the audit trail keeps it: not the flag's own, whose entries say who changed it."""
     return f"shadow:{feature_id}"
@@ -259,12 +243,14 @@ def missing_entry(feature_id: str, at: str, counts: Mapping[str, int], *, projec
 
 def missing_of(
     store: Store, feature_id: str, *, since: str | datetime | None = None, project: str = DEFAULT_PROJECT
-) -> Missing:
-    """Return what the audit trail says is missing of a feature's shadow, from a time on.
+) -> Counter[str]:
+    """Return what the audit trail says is missing of a feature's shadow, from a time on, by what became of it.
 
-    A living shadow tells within minutes, one that is closed at once; one that was killed may have left some untold.
+    ``dropped``: nobody was free and the queue was full, the candidate kept hanging, or there was no time left at the end;
+    ``unsaved``: the store did not take the row; ``unreadable``: production's answer is no list that could be compared. A living
+    shadow tells within minutes, one that is closed at once; one that was killed may have left some untold.
     """
     found: Counter[str] = Counter()
     for entry in store.audit(project=project, subject=subject_of(feature_id), what=MISSING, since=since):
-        found.update({name: int(entry.detail.get(name, 0)) for name in ("dropped", "unsaved", "unreadable")})
-    return Missing(found["dropped"], found["unsaved"], found["unreadable"])
+        found.update(entry.detail)
+    return found

@@ -17,6 +17,15 @@ PERCENTILES = ("p50", "p95", "p99")
 LATENCY_ANSWERS = 200
 """Timed answers on each side that it takes to decide about a percentile; of fewer, one hiccup moves it."""
 
+_SHARE = (lambda value: 0 <= value < 1, "out of range; write a share from 0 to below 1, such as 0.05 for 5 %")
+_RANGES: Mapping[str, tuple[Callable[[float], bool], str]] = {
+    "max_drop": _SHARE,
+    "min_effect": _SHARE,
+    "alpha": (lambda value: 0 < value < 1, "out of range; write a number between 0 and 1, such as 0.05"),
+    "latency_increase": (lambda value: value > 0, "not above 0; write a share such as 0.2, or inf"),
+    "latency_slack": (lambda value: value >= 0, "below 0; write milliseconds, such as 5"),
+}
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -71,19 +80,15 @@ class Policy:
             raise InputError(f"drop_measures = {self.drop_measures!r} is no list; write it like ['R@5', 'nDCG@5']")
         names = (_measure(name, "drop_measures") for name in self.drop_measures)
         settle("drop_measures", tuple(dict.fromkeys(names)))
-        settle("max_drop", _share(self.max_drop, "max_drop"))
-        settle("min_effect", _share(self.min_effect, "min_effect"))
         if self.mode not in get_args(Mode):
             raise InputError(f"mode = {self.mode!r} is not known; write {nearest(str(self.mode), get_args(Mode))}")
         for name in self.drop_measures if self.mode == "statistical" else ():
             if Measure.parse(name).definition.average != "mean":
                 raise InputError(f"drop_measures: {name} is no mean over queries and cannot be tested; leave it out")
-        if not 0 < _number(self.alpha, "alpha") < 1:
-            raise InputError(f"alpha = {self.alpha!r} is out of range; write a number between 0 and 1, such as 0.05")
-        if not _number(self.latency_increase, "latency_increase", infinite=True) > 0:
-            raise InputError(f"latency_increase = {self.latency_increase!r} is not above 0; write a share such as 0.2, or inf")
-        if not _number(self.latency_slack, "latency_slack") >= 0:
-            raise InputError(f"latency_slack = {self.latency_slack!r} is below 0; write milliseconds, such as 5")
+        for name, (holds, says) in _RANGES.items():
+            settle(name, _number(getattr(self, name), name, infinite=name == "latency_increase"))
+            if not holds(getattr(self, name)):
+                raise InputError(f"{name} = {getattr(self, name)!r} is {says}")
         for name, usual in (("slice_minimum", 20), ("minimum_queries", 5)):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -172,7 +177,7 @@ def _table(
 
 
 def _floors(given: Any, place: str) -> Mapping[str, float]:
-    read = _table(given, place, _measure, _finite)
+    read = _table(given, place, _measure, _number)
     for name, value in read.items():
         if Measure.parse(name).definition.bounded and not 0 <= value <= 1:
             raise InputError(f"{place}.'{name}' = {value!r} is out of range; floors of {name} lie between 0 and 1")
@@ -202,17 +207,7 @@ def _number(value: Any, place: str, *, infinite: bool = False) -> float:
     return float(value)
 
 
-def _finite(value: Any, place: str) -> float:
-    return _number(value, place)
-
-
 def _milliseconds(value: Any, place: str) -> float:
     if _number(value, place) <= 0:
         raise InputError(f"{place} = {value!r} is not above 0; write milliseconds, such as 500")
-    return float(value)
-
-
-def _share(value: Any, place: str) -> float:
-    if not 0 <= _number(value, place) < 1:
-        raise InputError(f"{place} = {value!r} is out of range; write a share from 0 to below 1, such as 0.05 for 5 %")
     return float(value)

@@ -320,7 +320,7 @@ def test_l1_damaged_lines_of_a_spool_are_counted_as_lost_and_kept_aside(tmp_path
         _until(lambda: bool(log.recovered))
         assert [(one.replayed, one.lost) for one in log.recovered] == [(3, 2)]
     else:
-        log._writer._spool = Spool(spool, limit=10**6)  # the file has another size now
+        log._spool = Spool(spool, limit=10**6)  # the file has another size now
         store.problem = None
         _until(lambda: log.counts.lost == 2)
         assert log.counts.waiting == 0
