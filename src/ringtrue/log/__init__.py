@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         query_name as query_name,
         saturating as saturating,
     )
-    from ringtrue.log.counters import Counts as Counts, living as living, Recovered as Recovered
     from ringtrue.log.exchange import (
         export_rows as export_rows,
         import_files as import_files,
@@ -23,11 +22,14 @@ if TYPE_CHECKING:
         SOURCES as SOURCES,
     )
     from ringtrue.log.figures import (
+        Counts as Counts,
         Figures as Figures,
+        living as living,
         log_figures as log_figures,
         LogFigures as LogFigures,
         Losses as Losses,
         losses as losses,
+        Recovered as Recovered,
     )
     from ringtrue.log.importers import ACTIONS as ACTIONS, queries_in_spans as queries_in_spans, rows_in_ubi as rows_in_ubi
     from ringtrue.log.linking import (

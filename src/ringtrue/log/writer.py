@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ringtrue.batching import BatchQueue
 from ringtrue.errors import RingtrueError, SearchFailed
-from ringtrue.log.counters import ENDING, SPOOL, Counts, Recovered, Tally, of_the_dead, read, sweep
+from ringtrue.log.figures import ENDING, LOST, SPOOL, Counts, Recovered, Tally, of_the_dead, read, sweep
 from ringtrue.log.linking import link_named
 from ringtrue.log.rows import Row, Spool, storable, without_deleted_users, write_apart
 from ringtrue.store import AuditEntry, FeedbackEvent, LoggedQuery, timestamp
@@ -38,8 +38,6 @@ PAUSES = (0.1, 0.3, 1.0, 2.0, 5.0)
 """Seconds before the database is tried again, the last for ever after."""
 AT_EXIT = 5.0
 """Seconds that the end of the program may wait for the last batch."""
-LOST = "log.lost"
-"""What the audit trail calls events that are not in the log."""
 LONGEST_EXAMPLE = 200
 DATABASE = "refused by the database"
 AWAY = (SearchFailed, OSError, MemoryError)

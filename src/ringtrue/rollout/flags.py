@@ -190,18 +190,21 @@ def existing_flag(store: Store, name: str, *, project: str = DEFAULT_PROJECT) ->
 
 def checked(flag: Flag) -> Flag:
     """Return a flag that can be used; raises InputError naming the field and its cure."""
-    if not _NAME.fullmatch(flag.name) or len(flag.name) > 64:
-        raise InputError(
-            f"{flag.name!r} is not a valid flag name; use lowercase letters, digits and single dashes, like new-ranking"
-        )
-    if f"{VARIABLE}{flag.name.upper().replace('-', '_')}_".startswith(_OPTIONS):
-        raise InputError(f"{flag.name!r} begins like a command of `ringtrue flag`; choose another name")
-    if not 0 <= flag.rollout <= 100:
-        raise InputError(f"rollout {flag.rollout!r} is no percentage; write one from 0 to 100")
-    if flag.min_samples < 1:
-        raise InputError(f"min_samples {flag.min_samples!r} decides on nothing; write 1 or more")
-    if not 0 < flag.graduation_threshold <= 1:
-        raise InputError(f"graduation threshold {flag.graduation_threshold!r} is no improvement; write one like 0.03")
-    if flag.state not in _STATES:
-        raise InputError(f"there is no state {flag.state!r}; did you mean {nearest(flag.state, _STATES)}?")
+    reserved = f"{VARIABLE}{flag.name.upper().replace('-', '_')}_".startswith(_OPTIONS)
+    for wrong, why in (
+        (
+            not _NAME.fullmatch(flag.name) or len(flag.name) > 64,
+            f"{flag.name!r} is not a valid flag name; use lowercase letters, digits and single dashes, like new-ranking",
+        ),
+        (reserved, f"{flag.name!r} begins like a command of `ringtrue flag`; choose another name"),
+        (not 0 <= flag.rollout <= 100, f"rollout {flag.rollout!r} is not a percentage; write one from 0 to 100"),
+        (flag.min_samples < 1, f"min_samples {flag.min_samples!r} decides on nothing; write 1 or more"),
+        (
+            not 0 < flag.graduation_threshold <= 1,
+            f"graduation threshold {flag.graduation_threshold!r} is not an improvement; write one like 0.03",
+        ),
+        (flag.state not in _STATES, f"there is no state {flag.state!r}; did you mean {nearest(flag.state, _STATES)}?"),
+    ):
+        if wrong:
+            raise InputError(why)
     return flag

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ringtrue.answers import HealthPart, PartState
 from ringtrue.errors import OK, REGRESSION, UNDECIDED, InputError, RingtrueError
 from ringtrue.golden import parse_version
-from ringtrue.log.counters import living
-from ringtrue.log.figures import losses
+from ringtrue.log.figures import living, losses
 from ringtrue.log.query_log import log_folder
 from ringtrue.rollout.abtest import decided_after
 from ringtrue.rollout.candidate import said

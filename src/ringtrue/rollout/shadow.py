@@ -192,11 +192,7 @@ class Shadow:
         production or around this one, else one is made from the time and the text.
         """
         around = LATEST_SEARCH.get()
-        given: dict[str, Any] = {"k": k}
-        if scope is not None:
-            given["scope"] = scope
-        if session is not None:
-            given["session"] = session
+        given = _options(k, scope, session)
         start = self._timer()
         found = self._production(text, **given)
         spent = (self._timer() - start) * 1000
@@ -233,12 +229,8 @@ class Shadow:
             self._add(asked=1, sampled=1)
             self._miss(unreadable=1)  # reading an iterator would take it away from the caller
             return False
-        options: dict[str, Any] = {"k": k}
-        if scope is not None:
-            options["scope"] = dict(scope)
-        if session is not None:
-            options["session"] = tuple(session)
-        # A copy: the caller may do with the list as it likes.
+        # Copies: the caller may do with its own as it likes.
+        options = _options(k, None if scope is None else dict(scope), None if session is None else tuple(session))
         job = _Job(query_id, text, options, tuple(control), control_ms)
         with self._lock:
             taken = not self._closed and self._paused is None and self._stopped is None
@@ -437,6 +429,11 @@ class Shadow:
             self._problem = problem or self._problem
 
 
+def _options(k: int, scope: Mapping[str, str] | None, session: Sequence[str] | None) -> dict[str, Any]:
+    """Return the options of a search, without those that were not given: not every search takes them."""
+    return {"k": k} | {name: value for name, value in (("scope", scope), ("session", session)) if value is not None}
+
+
 def _logged_as(around: LoggedSearch | None) -> str | None:
     """Return the id of the search that production has just logged, else of the one ``around`` it, if that is under way."""
     latest = LATEST_SEARCH.get()
@@ -444,17 +441,17 @@ def _logged_as(around: LoggedSearch | None) -> str | None:
 
 
 def _check(*, sample: float, timeout: float, memory: int | None, isolate: str, workers: int, waiting: int, keep: str) -> None:
-    if not 0 <= sample <= 1:
-        raise InputError(f"sample={sample!r} is no share; write one from 0 to 1, like 0.10")
-    if not timeout > 0:
-        raise InputError(f"timeout={timeout!r} gives no time; write seconds above 0")
-    if isolate not in ("thread", "process"):
-        raise InputError(f"isolate={isolate!r} is not known; write 'thread' or 'process'")
-    if keep not in ("lists", "difference"):
-        raise InputError(f"keep={keep!r} is not known; write 'lists' or 'difference'")
-    if memory is not None and isolate == "thread":
-        raise InputError("memory= cannot be held to in a thread; add isolate='process'")
-    if memory is not None and memory < 1:
-        raise InputError(f"memory={memory!r} is no number of bytes; write one above 0")
-    if workers < 1 or waiting < workers:
-        raise InputError(f"workers={workers!r} and waiting={waiting!r}; at least 1 worker, and a place in the queue for each")
+    for wrong, why in (
+        (not 0 <= sample <= 1, f"sample={sample!r} is not a share; write one from 0 to 1, like 0.10"),
+        (not timeout > 0, f"timeout={timeout!r} gives no time; write seconds above 0"),
+        (isolate not in ("thread", "process"), f"isolate={isolate!r} is not known; write 'thread' or 'process'"),
+        (keep not in ("lists", "difference"), f"keep={keep!r} is not known; write 'lists' or 'difference'"),
+        (memory is not None and isolate == "thread", "memory= cannot be held to in a thread; add isolate='process'"),
+        (memory is not None and memory < 1, f"memory={memory!r} is not a number of bytes; write one above 0"),
+        (
+            workers < 1 or waiting < workers,
+            f"workers={workers!r} and waiting={waiting!r}; at least 1 worker, and a place in the queue for each",
+        ),
+    ):
+        if wrong:
+            raise InputError(why)

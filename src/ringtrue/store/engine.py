@@ -15,16 +15,15 @@ import sqlite3
 import stat
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidatePoolError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from ringtrue.config import store_url
@@ -34,9 +33,6 @@ from ringtrue.store.confine import confine
 
 BUSY_S = 10
 """How long a writer waits for another on SQLite, and a connection for PostgreSQL."""
-RESTED_S = 1.0
-RESTING = "ringtrue_resting"
-"""Since when a connection is not used."""
 WRITES = "ringtrue_writes"
 """The execution option of a connection that will write."""
 
@@ -100,36 +96,18 @@ def connect(place: Address) -> Engine:
         engine = create_engine(place.url, connect_args={"timeout": BUSY_S}, pool_use_lifo=True)
         event.listen(engine, "connect", _sqlite_settings)
         event.listen(engine, "begin", _sqlite_begin)
-        confine(engine)
-        return engine
-    try:
-        import psycopg  # noqa: F401
-    except ImportError as problem:
-        raise InputError(f"a store on PostgreSQL needs psycopg; {install_command('postgres')}") from problem
-    # A cable that is cut says nothing; these make the operating system give up on it.
-    watched = {"connect_timeout": BUSY_S, "tcp_user_timeout": 20_000, "keepalives_idle": 10, "keepalives_interval": 5}
-    arguments: dict[str, Any] = {name: value for name, value in watched.items() if name not in place.url.query}
-    arguments["application_name"] = "ringtrue"
-    engine = create_engine(place.url, connect_args=arguments, pool_use_lifo=True)
-    event.listen(engine, "checkin", _rest)
-    event.listen(engine, "checkout", partial(_wake, engine))
+    else:
+        try:
+            import psycopg  # noqa: F401
+        except ImportError as problem:
+            raise InputError(f"a store on PostgreSQL needs psycopg; {install_command('postgres')}") from problem
+        # A cable that is cut says nothing; these make the operating system give up on it.
+        watched = {"connect_timeout": BUSY_S, "tcp_user_timeout": 20_000, "keepalives_idle": 10, "keepalives_interval": 5}
+        arguments: dict[str, Any] = {name: value for name, value in watched.items() if name not in place.url.query}
+        arguments["application_name"] = "ringtrue"
+        engine = create_engine(place.url, connect_args=arguments, pool_use_lifo=True, pool_pre_ping=True)
     confine(engine)
     return engine
-
-
-def _rest(_: Any, record: Any) -> None:
-    record.info[RESTING] = time.monotonic()
-
-
-def _wake(engine: Engine, connection: Any, record: Any, _: Any) -> None:
-    """Ask a connection that was not used for a while whether it is still there; another is opened where it is not."""
-    since = record.info.get(RESTING)
-    if since is None or time.monotonic() - since < RESTED_S:  # to ask each time is a trip more
-        return
-    try:
-        engine.dialect.do_ping(connection)
-    except Exception as problem:
-        raise InvalidatePoolError from problem
 
 
 def _sqlite_settings(connection: Any, _: Any) -> None:

@@ -48,42 +48,34 @@ def prepare(connection: Connection, place: str) -> None:
 
 
 def _create(connection: Connection, place: str) -> None:
-    with alone(connection):
-        if version(connection) is None:
-            taken = sorted(set(inspect(connection).get_table_names()) & set(METADATA.tables))
-            if taken:
-                raise InputError(
-                    f"store {place} already has tables that are not Ringtrue's ({', '.join(taken[:5])}); "
-                    "give Ringtrue a database of its own"
-                )
-            migrate(connection)
+    _lock(connection)
+    if version(connection) is None:
+        taken = sorted(set(inspect(connection).get_table_names()) & set(METADATA.tables))
+        if taken:
+            raise InputError(
+                f"store {place} already has tables that are not Ringtrue's ({', '.join(taken[:5])}); "
+                "give Ringtrue a database of its own"
+            )
+        migrate(connection)
 
 
 def upgrade(connection: Connection, place: str) -> tuple[str | None, str]:
     """Bring a database to this Ringtrue's schema, in one transaction; return the versions before and after."""
-    with alone(connection):
-        before = version(connection)
-        if before is not None and before not in known_versions():
-            raise InputError(f"store {place} has schema {before}, which this Ringtrue does not know; install a newer one")
-        if before is None:
-            _create(connection, place)
-        elif before != HEAD:
-            migrate(connection)
+    _lock(connection)
+    before = version(connection)
+    if before is not None and before not in known_versions():
+        raise InputError(f"store {place} has schema {before}, which this Ringtrue does not know; install a newer one")
+    if before is None:
+        _create(connection, place)
+    elif before != HEAD:
+        migrate(connection)
     return before, HEAD
 
 
-class alone:
-    """Let one process at a time change the schema; on SQLite the transaction that writes is alone anyway."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-
-    def __enter__(self) -> None:
-        if self.connection.dialect.name == "postgresql":
-            self.connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-
-    def __exit__(self, *_: object) -> None:
-        """The lock ends with the transaction."""
+def _lock(connection: Connection) -> None:
+    """Let one process at a time change the schema, until the transaction ends; on SQLite one that writes is alone anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
 
 
 def migrate(connection: Connection) -> None:

@@ -33,7 +33,6 @@ from ringtrue.verdict.numbers import (
     values_of as values_of,
     with_measures as with_measures,
 )
-from ringtrue.verdict.policy import Policy as Policy
 from ringtrue.verdict.records import (
     Arm as Arm,
     Baseline as Baseline,
@@ -41,5 +40,6 @@ from ringtrue.verdict.records import (
     Comparison as Comparison,
     LatencyComparison as LatencyComparison,
     MeasureComparison as MeasureComparison,
+    Policy as Policy,
     Verdict as Verdict,
 )

@@ -18,8 +18,7 @@ from ringtrue.formats.text import Place, field_of, read_json, write_whole
 from ringtrue.golden import parse_version
 from ringtrue.measures import Measure
 from ringtrue.run import Evaluation, Origin
-from ringtrue.verdict.policy import PERCENTILES
-from ringtrue.verdict.records import Baseline
+from ringtrue.verdict.records import PERCENTILES, Baseline
 
 FORMAT = 1
 NAME = "ringtrue-baseline.json"

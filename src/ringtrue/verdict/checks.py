@@ -19,8 +19,17 @@ from ringtrue.records import Floats
 from ringtrue.run import Evaluation
 from ringtrue.stats import PercentileGrowth, fewest_queries, percentile_growth
 from ringtrue.verdict.numbers import EVEN, SHOWN, members, percent, reachable, some, two, upside, values_of
-from ringtrue.verdict.policy import LATENCY_ANSWERS, Policy, split_slice
-from ringtrue.verdict.records import Baseline, Check, CheckStatus, Comparison, MeasureComparison, Rule
+from ringtrue.verdict.records import (
+    LATENCY_ANSWERS,
+    Baseline,
+    Check,
+    CheckStatus,
+    Comparison,
+    MeasureComparison,
+    Policy,
+    Rule,
+    split_slice,
+)
 
 UPDATE = "`ringtrue baseline update`"
 

@@ -29,8 +29,7 @@ from ringtrue.verdict.checks import (
 )
 from ringtrue.verdict.comparing import compare
 from ringtrue.verdict.numbers import EVEN, some, two, upside, with_measures
-from ringtrue.verdict.policy import PERCENTILES, Policy
-from ringtrue.verdict.records import Baseline, Check, Comparison, Verdict
+from ringtrue.verdict.records import PERCENTILES, Baseline, Check, Comparison, Policy, Verdict
 
 DEFAULT_POLICY = Policy()
 

@@ -20,7 +20,7 @@ import pytest
 from ringtrue.errors import InputError, Unreachable
 from ringtrue.log import QueryLog, Redactor, living, losses, query_name
 from ringtrue.log.capture import answer_weight, weight
-from ringtrue.log.counters import SIZE, Tally
+from ringtrue.log.figures import SIZE, Tally
 from ringtrue.log.rows import Spool
 from ringtrue.store import AuditEntry, FeedbackEvent, LoggedQuery, Store
 
