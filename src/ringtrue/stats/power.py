@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import math
 import operator
-from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ringtrue.errors import InputError
 
-Floats = NDArray[np.float64]
-
 # Beyond this one more pair changes the power by less than its rounding error, so no "smallest n" can be told.
 MOST_PAIRS = 10**9
-# Nine standard deviations leave out a share of 1e-19; 128 nodes place several in each.
-REACH = 9.0
-NODES = 128
+HUGE = 3e4
+"""In standard errors: a shift from which SciPy's noncentral t loses digits, and beside which one more or less is nothing."""
 # Far below this scipy's quantile of t is infinite, with the wrong sign, for some n.
 SMALLEST_ALPHA = 1e-100
 
@@ -103,61 +98,17 @@ def minimum_detectable_effect(*, n: int, sd: float, alpha: float = 0.05, power: 
 def _power(n: int, shift: float, alpha: float) -> float:
     """Power with n pairs where ``shift`` is the true mean difference in standard errors.
 
-    The noncentral t variable is (Z + shift) / S: Z standard normal, S the sample's spread over the true one. The chance
-    that it leaves ±critical is averaged over one of the two, the other taken exactly: over the one next to which the
-    exact part is smooth. scipy.stats.nct is not used: its far tail is nan for single values of the shift
-    (scipy/scipy#25470; n = 2 and shift 8, for one), and such a nan ends in a wrong sample size without a sign.
+    It is the chance that a noncentral t variable leaves ±critical. Above HUGE only the sample's spread matters; a tail that is
+    too small for SciPy's function is nan, and none.
     """
     from scipy import special  # type: ignore[import-untyped, unused-ignore]
 
-    if not math.isfinite(shift):
-        return 1.0
     freedom = n - 1
     critical = -float(special.stdtrit(freedom, alpha / 2))
-    if critical > math.sqrt(2 * freedom):
-        power = _average_over_noise(freedom, shift, critical)
-    else:
-        power = _average_over_spread(freedom, shift, critical)
-    return max(0.0, min(1.0, power))
-
-
-def _average_over_noise(freedom: int, shift: float, critical: float) -> float:
-    from scipy import special  # type: ignore[import-untyped, unused-ignore]
-
-    # Where Z + shift changes sign the chance has a kink (few degrees of freedom): a panel on either side of it.
-    kink = max(-REACH, min(REACH, -shift))
-    left, left_width = _panel(-REACH, kink)
-    right, right_width = _panel(kink, REACH)
-    z = np.concatenate([left, right])
-    weight = np.concatenate([left_width, right_width]) * np.exp(-z * z / 2)
-    with np.errstate(over="ignore"):  # a square beyond the largest float means a chance of 1, as it should
-        chance = special.gammainc(freedom / 2, freedom / 2 * ((z + shift) / critical) ** 2)
-    return float((weight * chance).sum() / weight.sum())
-
-
-def _average_over_spread(freedom: int, shift: float, critical: float) -> float:
-    from scipy import special  # type: ignore[import-untyped, unused-ignore]
-
-    # S = 1 + t lies within these ends but for a share of 1e-17: above 1 it falls off no slower than a normal variable
-    # of variance 1 / freedom, below 1 no slower than one of half that.
-    t, width = _panel(max(-1.0, -REACH / math.sqrt(2 * freedom)), REACH / math.sqrt(freedom))
-    log_density = freedom * (np.log1p(t) - t - t * t / 2) - np.log1p(t)
-    weight = width * np.exp(log_density)
-    chance = special.ndtr(shift - critical * (1 + t)) + special.ndtr(-shift - critical * (1 + t))
-    return float((weight * chance).sum() / weight.sum())
-
-
-def _panel(start: float, end: float) -> tuple[Floats, Floats]:
-    """Places and widths of Gauss-Legendre quadrature between two ends."""
-    nodes, widths = _gauss_legendre()
-    half = (end - start) / 2
-    return start + half * (nodes + 1), half * widths
-
-
-@cache
-def _gauss_legendre() -> tuple[Floats, Floats]:
-    nodes, widths = np.polynomial.legendre.leggauss(NODES)
-    return nodes, widths
+    if shift > HUGE:
+        return float(special.gammainc(freedom / 2, freedom / 2 * min(shift / critical, 1e8) ** 2))
+    tails = special.nctdtr(freedom, np.array([-shift, shift]), -critical)
+    return min(1.0, float(np.nan_to_num(tails).sum()))
 
 
 def _effect(sd: float, difference: float) -> float:
