@@ -211,31 +211,20 @@ def _cut_off(place: str) -> None:
         )
 
 
-@contextmanager
-def _cut_off_once(place: str) -> Iterator[Store]:
-    """Yield a store with one search, whose connection is gone."""
+def test_a_connection_is_asked_before_it_is_used_again(empty: Callable[[str], str]) -> None:
+    place = empty("postgresql")
     with Store.open(place) as store:
         store.add_queries([FULL_QUERY])
         _cut_off(place)
-        yield store
-
-
-def test_a_connection_that_rested_is_looked_at_before_it_is_used(
-    empty: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = empty("postgresql")
-    with _cut_off_once(place) as store:
-        monkeypatch.setattr(engines, "RESTED_S", 0.0)
         assert store.add_queries([PLAIN_QUERY]) == 1
         _cut_off(place)
         assert len(store.queries()) == 2
 
 
-def test_a_connection_that_broke_in_use_is_named_so_and_not_used_again(
-    empty: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with _cut_off_once(empty("postgresql")) as store:
-        monkeypatch.setattr(engines, "RESTED_S", 60.0)
+def test_a_connection_that_broke_in_use_is_named_so_and_not_used_again(empty: Callable[[str], str]) -> None:
+    place = empty("postgresql")
+    with Store.open(place) as store:
+        event.listen(store._engines.get(), "begin", lambda _: _cut_off(place), once=True)
         with pytest.raises(Unreachable, match="went away") as caught:
             store.add_queries([PLAIN_QUERY])
         assert PLAIN_QUERY.query not in _whole_story(caught.value)
