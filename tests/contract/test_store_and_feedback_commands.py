@@ -84,10 +84,10 @@ class TestForget:
         assert (refused.code, "--yes" in refused.err) == (2, True)
         would = ringtrue("store", "forget", "u1", "--project", "shop", "--dry-run", "--json").json
         assert (would["rows"], would["tables"]["eval_queries"], would["dry_run"]) == (1, 1, True)
-        assert "1 rows of the user would go" in ringtrue("store", "forget", "u1", "--project", "shop", "--dry-run").out
+        assert "1 row of the user would be deleted" in ringtrue("store", "forget", "u1", "--project", "shop", "--dry-run").out
         with Store.open() as store:
             assert len(store.queries(project="shop")) == 1
-        assert "1 rows of the user are gone" in ringtrue("store", "forget", "u1", "--project", "shop", "--yes").out
+        assert "1 row of the user was deleted" in ringtrue("store", "forget", "u1", "--project", "shop", "--yes").out
         with Store.open() as store:
             assert (len(store.queries(project="shop")), len(store.queries(project="desk"))) == (0, 1)
             assert len(store.audit(project="shop", what=USER_DELETED)) == 1

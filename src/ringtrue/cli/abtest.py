@@ -139,7 +139,10 @@ def update(
             refused = recorded.why_not or refused
     stands = lib.rollout.standing(test)
     show.end_if_json(options.json, {"counted": counted, "passed_over": passed_over, "why_not": refused or None, "test": stands})
-    print(f"{feature}: {counted} queries counted" + (f", {passed_over} passed over ({refused})" if passed_over else ""))
+    print(
+        f"{feature}: "
+        f"{show.counted(counted, 'query')} counted" + (f", {passed_over} passed over ({refused})" if passed_over else "")
+    )
     print(stands.reason)
 
 
@@ -230,7 +233,7 @@ def _set(feature: str, status: lib.answers.Status, why: str, who: str, options: 
             lib.rollout.set_status(opened, feature, status, now=now, who=who, why=why, project=options.project)
         )
     show.end_if_json(options.json, stands)
-    print(f"{feature}: {stands.status}, {stands.samples} queries counted")
+    print(f"{feature}: {stands.status}, {show.counted(stands.samples, 'query')} counted")
 
 
 def _table(file: Path, what: str, *names: str) -> Iterator[tuple[lib.formats.Place, Mapping[str, Any]]]:

@@ -298,7 +298,7 @@ def _print_latency(found: lib.verdict.LatencyComparison, alpha: float) -> None:
     told = "" if found.comparable else "; measured on different machines, so informational only"
     interval = f"{lib.report.signed_milliseconds(found.low)} … {lib.report.signed_milliseconds(found.high)}"
     mean = lib.report.signed_milliseconds(found.mean_diff)
-    print(f"mean difference {mean} over {found.n} queries, {_level(alpha)} interval {interval}{told}")
+    print(f"mean difference {mean} over {show.counted(found.n, 'query')}, {_level(alpha)} interval {interval}{told}")
 
 
 def _level(alpha: float) -> str:
@@ -334,7 +334,10 @@ def diff_command(
     show.notes(remarks)
     for name, queries in missing.items():
         if queries:
-            show.note(f"{len(queries)} queries are missing from {name} and were not compared: {', '.join(queries[:5])}")
+            show.note(
+                f"{show.counted(len(queries), 'query is', 'queries are')} "
+                f"missing from {name} and not compared: {', '.join(queries[:5])}"
+            )
 
 
 def scored(one: lib.records.Run, other: lib.records.Run, qrels: str, *, k: int) -> Values:
@@ -391,7 +394,10 @@ def differences(
 def print_differences(found: dict[str, lib.stats.RankingDifference], *, k: int, limit: int | None) -> None:
     """Print the classes and the most different queries."""
     counts = Counter(difference.kind for difference in found.values())
-    print(f"{len(found)} queries compared at k = {k}: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS))
+    print(
+        f"{show.counted(len(found), 'query compared', 'queries compared')} "
+        f"at k = {k}: " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS)
+    )
     worst = sorted(found.items(), key=lambda item: (-item[1].score, item[0]))[:limit]
     rows = [
         [

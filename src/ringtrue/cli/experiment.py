@@ -214,7 +214,7 @@ def import_experiments(
         raise InputError(f"{source}: '{taken[0]}' is another experiment in {file}; import with --renumber to give it a new id")
     added = ledger.add([replace(one, id="") if one.id in here else one for one in fresh])
     show.end_if_json(json, {"file": file, "added": [one.id for one in added], "known": known})
-    print(f"{len(added)} experiments added to {file}" + (f", {len(known)} were there already" if known else ""))
+    print(f"{show.counted(len(added), 'experiment')} added to {file}" + (f", {len(known)} were there already" if known else ""))
 
 
 @app.command("export")
@@ -232,7 +232,7 @@ def export_experiments(
     found = _opened(file).all()
     lib.experiment.write_experiments(found, target)
     show.end_if_json(json, {"written": target, "experiments": len(found)})
-    print(f"{len(found)} experiments written to {target}")
+    print(f"{show.counted(len(found), 'experiment')} written to {target}")
 
 
 def _opened(file: Path) -> lib.experiment.ExperimentFile:

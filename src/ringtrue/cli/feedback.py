@@ -190,7 +190,7 @@ def derive(
             f"{annotator}: position bias {curve.method}; looks by rank {shares}" + (f" ({curve.why})" if curve.why else "")
         )
     for why, count in found.left.items():
-        show.note(f"{count} events gave no judgment: {why}")
+        show.note(f"{show.counted(count, 'event')} gave no judgment: {why}")
     if "unknown retriever" in found.variants:
         show.note("some searches were logged without a retriever: before and after a change cannot be told apart there")
 
@@ -233,13 +233,13 @@ def learn(
         options.json, {"dry_run": dry_run, "selections": len(lessons), "entries": entries, "refused": dict(refused)}
     )
     done = "would be learned or confirmed" if dry_run else "learned or confirmed"
-    print(f"{len(entries)} phrases {done}, from {len(lessons)} selections")
+    print(f"{show.counted(len(entries), 'phrase')} {done}, from {show.counted(len(lessons), 'selection')}")
     if entries:
         print()
         rows = [[entry.subject, entry.detail["phrase"], entry.what.removeprefix("trigger ")] for entry in entries]
         show.table(["item", "phrase", ""], rows, text_columns=3)
     for why, count in sorted(refused.items()):
-        show.note(f"{count} selections taught nothing: {why}")
+        show.note(f"{show.counted(count, 'selection')} taught nothing: {why}")
 
 
 @app.command()
@@ -312,7 +312,7 @@ def rollback(
             opened.add_audit(entry)
     show.end_if_json(options.json, {"dry_run": dry_run, "entries": entries})
     count = sum(len(entry.detail["phrases"]) for entry in entries)
-    print(f"{count} phrases of {len(entries)} items {'would be ' if dry_run else ''}taken back")
+    print(f"{show.counted(count, 'phrase')} of {show.counted(len(entries), 'item')} {'would be ' if dry_run else ''}taken back")
     for entry in entries:
         print(f"  {entry.subject}: {_worded(entry.detail)}")
 

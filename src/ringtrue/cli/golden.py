@@ -174,8 +174,10 @@ def split(
     looked = lib.golden.looks(ledger) if ledger.exists() else 0
     sizes = {"tuning": len(tuning.queries), "held_out": len(held.queries)}
     show.end_if_json(json, {"files": files, "queries": sizes, "leaks": leaks, "lost": lost, "looks_at_held_out": looked})
-    print(f"{len(tuning.queries)} queries to tune on: {files['tuning']}")
-    print(f"{len(held.queries)} queries held out:   {files['held_out']} (looked at {looked} times)")
+    print(f"{show.counted(len(tuning.queries), 'query')} to tune on: {files['tuning']}")
+    print(
+        f"{show.counted(len(held.queries), 'query')} held out:   {files['held_out']} (looked at {show.counted(looked, 'time')})"
+    )
     if not held.queries:
         show.note("nothing was held out: the set is too small for that share")
     for leak in leaks:
@@ -209,7 +211,7 @@ def plan(
     show.end_if_json(json, found)
     print(
         f"For a difference of {difference:g} (sd {sd:g}, alpha {alpha:g}, power {power:g}, paired t test) "
-        f"{found.overall.needed} queries are needed."
+        f"{show.counted(found.overall.needed, 'query is', 'queries are')} needed."
     )
     sizes = {"all queries": found.overall} | {f"{part.field} = {part.value}": part.size for part in found.slices}
     show.table(
@@ -286,12 +288,15 @@ def ingest(
         if json:
             show.as_json({"system": system.name, "documents": len(golden.documents), "removed": count, "tenant": tenant})
         else:
-            print(f"{count} documents of {golden.id} removed from {system.name}")
+            print(f"{show.counted(count, 'document')} of {golden.id} removed from {system.name}")
         return
     with progress_bar("writing", len(golden.documents)) as step:
         done = lib.run.plant(system, golden, tenant=tenant, prefix=prefix, timeout=wait, progress=step)
     show.end_if_json(json, {**show.plain(done), "removed": 0})
-    print(f"{done.system}: {done.written} documents written, {done.unchanged} unchanged, {done.searchable} searchable")
+    print(
+        f"{done.system}: {show.counted(done.written, 'document')} "
+        f"written, {done.unchanged} unchanged, {done.searchable} searchable"
+    )
     options = [f"--into {shell_word(into)}"]
     options += [f"--tenant {shell_word(tenant)}"] if tenant is not None else []
     options += [f"--prefix {shell_word(prefix)}"] if prefix != "golden" else []
@@ -343,7 +348,10 @@ def pool(
         write_rows(("query_id", "doc_id"), pairs, out, "csv")
     record = {"depth": depth, "pairs": len(found), "to_judge": len(pairs), "written": out}
     show.end_if_json(json, {**record, "contributions": found.contributions, "warnings": found.warnings})
-    print(f"{len(found)} pairs in the pool of depth {depth}, {len(pairs)} of them to judge" + (f": {out}" if out else ""))
+    print(
+        f"{show.counted(len(found), 'pair')} in the pool "
+        f"of depth {depth}, {len(pairs)} of them to judge" + (f": {out}" if out else "")
+    )
     rows = [[c.run, c.total, c.unique, show.number(c.unjudged_share, 3)] for c in found.contributions]
     show.table(["run", "documents", "only here", "unjudged share"], rows)
     show.notes(found.warnings)

@@ -191,7 +191,7 @@ def _generated(
         share = "no content word" if shown.overlap is None else f"{shown.overlap:.0%} of its words"
         notes.append(f"{len(made.refused)} queries were refused, like '{shown.text:.60}' for '{shown.doc_id}' ({share} shared)")
     if made.without:
-        notes.append(f"{len(made.without)} documents got no query: {', '.join(made.without[:5])}")
+        notes.append(f"{show.counted(len(made.without), 'document')} got no query: {', '.join(made.without[:5])}")
     return made.rows(base.scale[1]), facts, notes
 
 
@@ -248,7 +248,7 @@ def _bootstrap_rows(
     show.end_if_json(json, {**record, **more, **facts})
     provisional = "; provisional until reviewed" if made.golden.provisional else ""
     judged = f"with {made.judgments} judgments ({source})" if source else "without judgments"
-    print(f"{made.written} queries {judged} written to {out}, {made.kept} kept{provisional}")
+    print(f"{show.counted(made.written, 'query')} {judged} written to {out}, {made.kept} kept{provisional}")
     if "overlap" in facts:
         shares = facts["overlap"]
         print(
@@ -385,7 +385,7 @@ def _show_situation(found: lib.review.Situation, name: str, *, weeks: int, silen
     if share.same is not None and share.close is not None:
         print(f"'{name}' asks {share.same:.0%} of them in the same words, {share.close:.0%} in about the same")
     if found.age_days is not None:
-        print(f"'{name}' is {found.age_days} days old")
+        print(f"'{name}' is {show.counted(found.age_days, 'day')} old")
     print(f"{'proposed now' if found.proposed_now else 'proposed before'}: {proposal.id}")
     rows = [
         [query.query_id, question.intent, query.text, question.count]
@@ -394,10 +394,13 @@ def _show_situation(found: lib.review.Situation, name: str, *, weeks: int, silen
     show.table(["query", "intent", "text", "asked"], rows, text_columns=3)
     if proposal.retire:
         print(f"may go for them: {', '.join(proposal.retire)}")
-    print(f"{progress.pairs} pairs: {progress.judged} judged, {progress.rejected} rejected, {progress.waiting} waiting")
+    print(
+        f"{show.counted(progress.pairs, 'pair')}: {progress.judged} "
+        f"judged, {progress.rejected} rejected, {progress.waiting} waiting"
+    )
     show.notes(found.warnings)
     if silent:
-        show.note(f"{silent} pairs have no text to judge by; give it: ringtrue review texts FILE")
+        show.note(f"{show.counted(silent, 'pair has', 'pairs have')} no text to judge by; give it: ringtrue review texts FILE")
 
 
 def _searched(golden: lib.records.GoldenSet, retriever: str) -> lib.retrieve.Retriever:
@@ -430,11 +433,16 @@ def _show_finished(
         )
     else:
         found = made.agreement
-        print(f"{found.name} of {found.raters} reviewers over {found.items} pairs: {show.number(found.coefficient, 3)}")
+        print(
+            f"{found.name} of {found.raters} reviewers over "
+            f"{show.counted(found.items, 'pair')}: {show.number(found.coefficient, 3)}"
+        )
         if differing:
             print_disputes(differing, most=None if made.refused else 10)
         if made.golden is not None:
-            print(f"{version} written to {out}: {len(made.added)} queries new, {len(made.retired)} gone")
+            print(
+                f"{version} written to {out}: {show.counted(len(made.added), 'query', 'queries')} new, {len(made.retired)} gone"
+            )
             if made.left_out:
                 show.note(f"{len(made.left_out)} new queries had no relevant document and were left out: {made.left_out[0]}")
             for loss in lost:

@@ -124,7 +124,7 @@ def _probed(start: lib.ci.Start) -> Mapping[str, Any] | str:
     if found.problem:
         show.note(f"{found.problem}; the other settings were found, so only set id in [connections.search]")
     else:
-        show.note(f"a search with these settings works ({found.hits} documents for '{found.question}')")
+        show.note(f"a search with these settings works ({show.counted(found.hits, 'document')} for '{found.question}')")
     show.notes(found.notes)
     for key in re.findall(r"[?&]([^=&]*(?:key|token|secret|passw|auth)[^=&]*)=", found.settings["url"], re.IGNORECASE):
         show.note(f"ringtrue.toml contains the value of '{key}'; if it is secret, send it in a header: token_env, token_header")

@@ -161,7 +161,8 @@ def import_command(
             columns=columns_of(columns),
         )
     show.end_if_json(options.json, {"project": options.project, **show.plain(found)})
-    print(f"{found.new_queries:,} new searches of {found.queries:,}, {found.new_feedback:,} new events of {found.feedback:,}")
+    searches = show.counted(found.new_queries, "new search", "new searches")
+    print(f"{searches} of {found.queries:,}, {show.counted(found.new_feedback, 'new event')} of {found.feedback:,}")
     show.notes(found.notes)
     for name, count in sorted(found.skipped.items()):
         show.note(f"{count:,} × '{name}' is neither a search nor feedback and was passed over")
@@ -195,7 +196,7 @@ def export(
         else:
             count = lib.log.export_rows(opened.feedback(project=options.project, since=start, until=end), file)
     show.end_if_json(options.json, {"file": file, "rows": count})
-    print(f"{count:,} rows written to {file}")
+    print(f"{show.counted(count, 'row')} written to {file}")
 
 
 @app.command()

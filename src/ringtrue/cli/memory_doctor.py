@@ -61,7 +61,10 @@ def doctor_command(
 
 
 def _print(found: Checkup, limit: int | None) -> None:
-    print(f"{printable(found.root)}: {found.memories} memories, {found.active} active; compared by {found.compared_by}")
+    print(
+        f"{printable(found.root)}: {show.counted(found.memories, 'memory')}, "
+        f"{found.active} active; compared by {found.compared_by}"
+    )
     figures = found.health
     rows: list[list[object]] = [
         ["prompts", figures.prompts, f"in {figures.days:g} days; {figures.empty} empty, {figures.skipped} skipped"],

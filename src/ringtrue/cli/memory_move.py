@@ -148,4 +148,4 @@ def export_command(
     if json:
         show.as_json({"root": folder, "format": chosen, "memories": len(records), "written": written})
     else:
-        print(f"{target}: {len(records)} memories written as {chosen}")
+        print(f"{target}: {show.counted(len(records), 'memory')} written as {chosen}")

@@ -115,7 +115,7 @@ def list_command(
     if page is not None:
         print(f"{page}: written")
     if faults:
-        show.note(f"{len(faults)} files cannot be read; see `ringtrue memory doctor`")
+        show.note(f"{show.counted(len(faults), 'file')} cannot be read; see `ringtrue memory doctor`")
 
 
 def search_command(

@@ -61,7 +61,10 @@ def add(
         new = queue.add(items)
         readable = {item.item_key for item in queue.items() if item.text or item.title}
     show.end_if_json(options.json, {"unjudged": len(found), "queued": len(items), "new": new})
-    print(f"{len(found)} unjudged documents in the top {k}; {len(items)} in the queue, {new} of them new")
+    print(
+        f"{show.counted(len(found), 'unjudged document', 'unjudged documents')} "
+        f"in the top {k}; {len(items)} in the queue, {new} of them new"
+    )
     if silent := sum(item.item_key not in readable for item in items):
         show.note(f"{counted(silent, 'pair has', 'pairs have')} no text for reviewers; add it: ringtrue review texts DOCUMENTS")
 
@@ -80,7 +83,7 @@ def texts(
     with opened_queue(options) as (_, queue):
         given, left = queue.fill(passages), sum(not item.text for item in queue.items())
     show.end_if_json(options.json, {"given": given, "without": left})
-    print(f"text added to {given} pairs; {left} still have none")
+    print(f"text added to {show.counted(given, 'pair')}; {left} still have none")
 
 
 def _passages(source: str) -> dict[str, tuple[str, str]]:
@@ -258,7 +261,10 @@ def stats(*, adjudicator: Adjudicator = None, options: StoreOptions) -> None:
     if found is None:
         show.note("agreement needs pairs that two people have judged")
         return
-    print(f"{found.name} of {found.raters} reviewers over {found.items} pairs: {show.number(found.coefficient, 3)}")
+    print(
+        f"{found.name} of {found.raters} reviewers over "
+        f"{show.counted(found.items, 'pair')}: {show.number(found.coefficient, 3)}"
+    )
     if standing.disputes:
         print()
         print_disputes(standing.disputes, most=20)
@@ -266,7 +272,7 @@ def stats(*, adjudicator: Adjudicator = None, options: StoreOptions) -> None:
 
 def print_disputes(found: Sequence[lib.answers.Dispute], *, most: int | None) -> None:
     """Print pairs on which raters differ, at most so many, with the key that ``review judge`` takes."""
-    print(f"{len(found)} pairs are judged differently, the widest gaps first:")
+    print(f"{show.counted(len(found), 'pair is', 'pairs are')} judged differently, the widest gaps first:")
     rows = [[one.key, _short(one.query or one.query_id), harmless(one.doc_id), _said(one)] for one in found[:most]]
     show.table(["key", "question", "document", "grades"], rows, text_columns=4)
     if len(found) > len(rows):
@@ -297,7 +303,9 @@ def export(
     rows = [(item.item_key, item.query, item.doc_id, item.title, item.text, "", "") for item in waiting]
     write_rows(COLUMNS, rows, out, "csv")
     show.end_if_json(options.json, {"written": out, "pairs": len(rows)})
-    print(f"{len(rows)} pairs for '{reviewer}' written to {out}; read the grades back with ringtrue review import")
+    print(
+        f"{show.counted(len(rows), 'pair')} for '{reviewer}' written to {out}; read the grades back with ringtrue review import"
+    )
 
 
 @app.command("import")
@@ -335,7 +343,10 @@ def import_grades(
             queue.judge(key, value, reviewer=reviewer, now=now, note=note)
         backlog = opened.backlog(project=options.project)
     show.end_if_json(options.json, {"judged": len(grades), "empty": empty, "backlog": backlog})
-    print(f"{len(grades)} grades of '{reviewer}' read" + (f", {empty} rows without a grade passed over" if empty else ""))
+    print(
+        f"{show.counted(len(grades), 'grade')} of '{reviewer}' read"
+        + (f", {show.counted(empty, 'row')} without a grade passed over" if empty else "")
+    )
     _print_backlog(backlog)
 
 
@@ -380,10 +391,10 @@ def publish(
     show.end_if_json(
         options.json, {**record, "agreement": made.gate, "forced": forced or None, "lost": lost, "backlog": backlog}
     )
-    print(f"{version} written to {out}: {made.judgments} judgments of {published} pairs")
+    print(f"{version} written to {out}: {show.counted(made.judgments, 'judgment')} of {show.counted(published, 'pair')}")
     show.note(f"{made.gate.says}; forced: {forced}" if forced else made.gate.says)
     if made.kept:
-        show.note(f"{len(made.kept)} pairs were judged by a person before; that judgment stays")
+        show.note(f"{show.counted(len(made.kept), 'pair was', 'pairs were')} judged by a person before; that judgment stays")
     for loss in lost:
         show.note(f"the file cannot hold: {loss}")
     _print_backlog(backlog)
@@ -407,7 +418,7 @@ def _print_backlog(backlog: Any) -> None:
     states = ("pending_review", "approved", "rejected", "published")
     oldest = f", the oldest pending since {backlog['oldest_pending_at']}" if backlog["oldest_pending_at"] else ""
     counts = ", ".join(f"{backlog[state]} {state.split('_')[0]}" for state in states)
-    print(f"{backlog['total']} pairs: {counts}{oldest}")
+    print(f"{show.counted(backlog['total'], 'pair')}: {counts}{oldest}")
 
 
 def _short(text: str, length: int = 50) -> str:

@@ -91,7 +91,7 @@ def ingest_command(
         },
     )
     counts = ", ".join(f"{count} {what}" for what, count in vars(done).items())
-    print(f"{into}: {len(collection)} documents ({counts})")
+    print(f"{into}: {show.counted(len(collection), 'document')} ({counts})")
     if coverage is not None:
         print(f"vectors for {coverage[0]} of {coverage[1]} passages")
     if blank:

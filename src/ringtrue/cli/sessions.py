@@ -72,7 +72,10 @@ def sessions_command(
     if related:
         print_correlations(related)
     if strangers:
-        show.note(f"{len(strangers)} outcomes belong to no session of this window: {', '.join(strangers[:5])}")
+        show.note(
+            f"{show.counted(len(strangers), 'outcome belongs', 'outcomes belong')} "
+            f"to no session of this window: {', '.join(strangers[:5])}"
+        )
     if set(sources) & {"implicit", "validated"}:
         show.note("implicit and validated judgments come from sessions like these: the mean RR then says where people chose")
     if len({variant for one in found for variant in one.variants}) > 1:

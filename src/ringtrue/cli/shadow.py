@@ -78,7 +78,8 @@ def start(
             fresh = lib.rollout.begin_now(opened, name, now=lib.store.timestamp(now), project=options.project)
             if feed and not fresh:
                 raise InputError(
-                    f"the test of '{name}' has counted {test.sample_count} queries of the candidate as it was before; "
+                    f"the test of '{name}' has counted {show.counted(test.sample_count, 'query')} "
+                    "of the candidate as it was before; "
                     f"begin anew: ringtrue test create {name} --again"
                 )
         lib.rollout.change_flag(
@@ -124,7 +125,10 @@ def start(
     if on_golden is not None:
         _print_golden(on_golden)
         if feed:
-            print(f"\n{told.counted} questions counted by the test" + (f"; others not: {told.why_not}" if told.why_not else ""))
+            print(
+                f"\n{show.counted(told.counted, 'question')} "
+                "counted by the test" + (f"; others not: {told.why_not}" if told.why_not else "")
+            )
     if counts is not None:
         _print_counts(counts)
     if fed or (feed and golden is None):
@@ -318,7 +322,7 @@ def _golden_facts(found: lib.rollout.OnGolden) -> dict[str, Any]:
 
 
 def _print_golden(found: lib.rollout.OnGolden) -> None:
-    print(f"\non {found.treatment.golden}, {found.treatment.query_count} queries:")
+    print(f"\non {found.treatment.golden}, {show.counted(found.treatment.query_count, 'query')}:")
     rows = [
         [measure, *(show.number(side.metrics.get(measure)) for side in (found.control, found.treatment)), show.signed(delta)]
         for measure, delta in found.treatment.deltas.items()

@@ -13,6 +13,8 @@ from typing import Any
 
 import typer
 
+from ringtrue.brief import counted as counted
+
 
 def plain(value: Any) -> Any:
     """Return a value as JSON can hold it; an undefined number becomes null, never 0."""
@@ -126,7 +128,7 @@ def table(headers: Sequence[object], rows: Iterable[Iterable[object]], *, title:
 
 
 def _cell(value: object) -> str:
-    return harmless(number(value) if value is None or isinstance(value, float) else str(value))
+    return harmless(number(value) if value is None or isinstance(value, float) else str(value)).replace("\n", "\\n")
 
 
 def note(text: str) -> None:

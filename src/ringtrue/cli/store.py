@@ -61,7 +61,7 @@ def backup(
         counts = opened.backup(file, now=utc_now().isoformat(), overwrite=overwrite)
     show.end_if_json(json, {"file": file, "rows": counts})
     _print_rows(counts)
-    print(f"{sum(counts.values()):,} rows are in {file}")
+    print(f"{show.counted(sum(counts.values()), 'row is', 'rows are')} in {file}")
 
 
 @app.command()
@@ -80,7 +80,7 @@ def restore(
         counts, place = opened.restore(file, replace=replace), str(opened.address)
     show.end_if_json(json, {"file": file, "store": place, "rows": counts})
     _print_rows(counts)
-    print(f"{sum(counts.values()):,} rows were restored to {place} and compared")
+    print(f"{show.counted(sum(counts.values()), 'row was', 'rows were')} restored to {place} and compared")
 
 
 @app.command()
@@ -178,7 +178,7 @@ def forget(
         options.json, {"dry_run": dry_run, "project": options.project, "rows": count, "spooled": forgotten, "tables": counts}
     )
     _print_rows(counts)
-    print(f"{count:,} rows of the user {'would go' if dry_run else 'are gone'}")
+    print(f"{show.counted(count, 'row')} of the user {'would be' if dry_run else 'was' if count == 1 else 'were'} deleted")
     if forgotten:
         print(f"{forgotten:,} events that still waited in a spool, too")
 

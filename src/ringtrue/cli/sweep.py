@@ -142,7 +142,11 @@ def print_sweep(found: lib.experiment.Sweep, *, limit: int | None) -> None:
     """Print trials, effects, both parts, and the verdict last, where the eye rests."""
     names = [one.name for one in found.space.parameters]
     rows = [[one.number, *(str(one.values[name]) for name in names), one.value] for one in found.trials[:limit]]
-    show.table(["trial", *names, found.measure], rows, title=f"{len(found.trials)} trials on tuning queries, best first")
+    show.table(
+        ["trial", *names, found.measure],
+        rows,
+        title=f"{show.counted(len(found.trials), 'trial')} on tuning queries, best first",
+    )
     if limit is not None and len(found.trials) > limit:
         print(f"… and {len(found.trials) - limit} more (--all lists them)")
     for name, steps in lib.experiment.effects(found).items():
@@ -262,7 +266,7 @@ def learn_command(
         json, {"expression": str(learned.expression), "measure": MEASURE, "values": values, "not_worse_than_rrf": better}
     )
     table = [(name, value["tuning"], value["held_out"]) for name, value in values.items()]
-    counts = [f"{side.replace('_', ' ')} ({len(part)} queries)" for side, part in parts.items()]
+    counts = [f"{side.replace('_', ' ')} ({show.counted(len(part), 'query')})" for side, part in parts.items()]
     show.table([MEASURE, *counts], table)
     print(f"\nlearned: {learned.expression}")
     if better:

@@ -10,6 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from ringtrue.cli import show
 from ringtrue.cli.lazy import spread
 
 
@@ -46,3 +47,8 @@ def test_a_command_without_a_record_stays_as_it_is() -> None:
     def plain(level: int = 1) -> None: ...
 
     assert spread(plain) is plain
+
+
+def test_a_line_break_in_a_cell_makes_no_row(capsys: pytest.CaptureFixture[str]) -> None:
+    show.table(["session", "query"], [["s1\r\ns2  a made-up row", "pool"]])
+    assert capsys.readouterr().out.splitlines()[1:] == ["s1\\r\\ns2  a made-up row   pool"]

@@ -329,6 +329,13 @@ def test_l1_the_command_imports_shows_counts_and_exports(ringtrue: Callable[...,
     assert ringtrue("log", "prune", place, "--dry-run", "--json").code == 0
 
 
+def test_one_search_is_counted_in_the_singular(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "one.txt"
+    file.write_text("late checkout\n", encoding="utf-8")
+    done = ringtrue("log", "import", file, f"--store={tmp_path / 'log.sqlite'}")
+    assert done.out == "1 new search of 1, 0 new events of 0\n"
+
+
 def test_stats_name_their_time_and_the_searches_outside_it(ringtrue: Callable[..., Any], tmp_path: Path) -> None:
     now, place = datetime.now(UTC), f"--store={tmp_path / 'log.sqlite'}"
     with Store.open(tmp_path / "log.sqlite") as store:
