@@ -12,7 +12,7 @@ import numpy as np
 
 from ringtrue.experiment.judge import describe
 from ringtrue.experiment.ledger import Experiment
-from ringtrue.experiment.space import Parameter, Point, Space, Value
+from ringtrue.experiment.space import Point, Space, Value
 from ringtrue.measures import Measure
 from ringtrue.stats import paired_t
 from ringtrue.verdict import Comparison
@@ -176,12 +176,14 @@ class Effect:
 
 def effects(sweep: Sweep) -> dict[str, tuple[Effect, ...]]:
     """Return for every parameter what was reached at its values, in their order."""
-    up = -1 if sweep.lower_is_better else 1
-    return {one.name: _of(one, sweep.trials, up) for one in sweep.space.parameters}
+    names = [one.name for one in sweep.space.parameters]
+    return {name: effect_of(name, sweep.trials, lower_is_better=sweep.lower_is_better) for name in names}
 
 
-def _of(parameter: Parameter, trials: Sequence[Trial], up: int) -> tuple[Effect, ...]:
-    values = dict.fromkeys(trial.values[parameter.name] for trial in trials)
+def effect_of(parameter: str, trials: Sequence[Trial], *, lower_is_better: bool) -> tuple[Effect, ...]:
+    """Return what was reached at the values of one parameter, in their order."""
+    up = -1 if lower_is_better else 1
+    values = dict.fromkeys(trial.values[parameter] for trial in trials)
     numbers = [value for value in values if isinstance(value, int | float)]
     if len(numbers) < len(values):
         groups = [[value] for value in values]
@@ -191,7 +193,7 @@ def _of(parameter: Parameter, trials: Sequence[Trial], up: int) -> tuple[Effect,
         groups = [part.tolist() for part in np.array_split(np.array(sorted(numbers), object), BINS)]
     found = []
     for group in groups:
-        members = [trial for trial in trials if trial.values[parameter.name] in group]
+        members = [trial for trial in trials if trial.values[parameter] in group]
         reached = [trial.value for trial in members]
         label = f"{group[0]}" if len(group) == 1 else f"{group[0]} … {group[-1]}"
         mean, best = float(np.mean(reached)), up * max(up * value for value in reached)

@@ -116,18 +116,23 @@ def link_named(store: Store, events: Sequence[FeedbackEvent]) -> list[FeedbackEv
 
 def record_feedback(store: Store, events: Sequence[FeedbackEvent], *, window: timedelta = WINDOW) -> list[FeedbackEvent]:
     """Link events to the searches in the store, write them, and return them so; raises InputError as check_event does."""
-    linked = []
+    found = linked(store, events, window=window)
+    store.add_feedback(found)
+    return found
+
+
+def linked(store: Store, events: Sequence[FeedbackEvent], *, window: timedelta = WINDOW) -> list[FeedbackEvent]:
+    """Return events linked to the searches in the store; nothing is written. Raises InputError as check_event does."""
     for event in events:
         check_event(event)
-        linked += link_all([event], _searches_for(store, event, window), window=window)
-    store.add_feedback(linked)
-    return linked
+    return [
+        link(event, _searches_for(store, event, window), window=window) if event.query_id is None else event
+        for event in link_named(store, events)
+    ]
 
 
 def _searches_for(store: Store, event: FeedbackEvent, window: timedelta) -> list[LoggedQuery]:
     """Return the searches an event may be about, without reading more of the log than that takes."""
-    if event.query_id is not None:
-        return store.queries(project=event.project, query_ids=[event.query_id])
     at = instant(event.created_at)
     # In the session an id may name a search older than the window.
     found = store.queries(project=event.project, session_id=event.session_id, since=timestamp(at - max(window, TRACED)))

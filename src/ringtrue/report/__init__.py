@@ -40,6 +40,9 @@ if TYPE_CHECKING:
         page_sections as page_sections,
     )
     from ringtrue.report.page.sides import Sides as Sides
+    from ringtrue.report.reading import QueryChange as QueryChange, beside as beside, changes as changes, known as known
+    from ringtrue.report.reading import lost_between as lost_between, primary_of as primary_of, query_lines as query_lines
+    from ringtrue.report.reading import query_seen as query_seen
     from ringtrue.report.records import Recommendation as Recommendation, Report as Report
     from ringtrue.report.sarif_report import sarif as sarif
     from ringtrue.report.sentences import (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ringtrue.exports import on_first_use
 
 if TYPE_CHECKING:
+    from ringtrue.retrieve.admission import admitted as admitted
     from ringtrue.retrieve.answers import answer_all as answer_all
     from ringtrue.retrieve.builders import build as build
     from ringtrue.retrieve.channels.trigger import words_of as words_of
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         plain as plain,
         search_many as search_many,
     )
+    from ringtrue.retrieve.rewrite import channels_in as channels_in, only as only, run_title as run_title, shorten as shorten
     from ringtrue.retrieve.stages import Step as Step, Threshold as Threshold, Top as Top
 else:
     __getattr__, __dir__ = on_first_use(__name__)

@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from ringtrue.service import errors
 from ringtrue.service.context import Service
@@ -70,6 +71,8 @@ def create_app(settings: Settings, opened: Service | None = None) -> FastAPI:
     app.add_middleware(BrowserSessions, https=settings.https)
     app.add_middleware(Bodies, settings=settings)
     app.add_middleware(Doorkeeper, settings=settings)
+    if settings.proxies:  # the address that rates are counted by is then the one that a trusted proxy was asked from
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.trusted)
     app.add_middleware(Envelope, https=settings.https)
     return app
 

@@ -24,7 +24,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ringtrue.answers import Scope
 from ringtrue.service.errors import LoginNeeded, Refused
-from ringtrue.store import ApiKey
+from ringtrue.store import ApiKey, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.service.context import Service
@@ -61,12 +61,6 @@ class Caller:
         return scope in self.scopes or "admin" in self.scopes
 
 
-@dataclass(frozen=True, slots=True)
-class _CachedKey:
-    until: float
-    key: ApiKey
-
-
 def digest(token: str) -> bytes:
     """Return what a token is remembered by: as long as any other, and of no use to who finds it."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
@@ -77,14 +71,10 @@ class Keyring:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[bytes, _CachedKey] = {}
+        self._known: dict[bytes, tuple[float, ApiKey]] = {}
+        """Until when each key is believed."""
         self._turn = asyncio.Semaphore(LOOKED_UP_AT_ONCE)
         self._asking: dict[bytes, asyncio.Lock] = {}
-
-    def remembered(self, token: str) -> ApiKey | None:
-        """Return a key that was found a moment ago, without asking the store."""
-        known = self._known.get(digest(token))
-        return None if known is None or known.until <= time.monotonic() else known.key
 
     def find(self, token: str, *, now: datetime) -> ApiKey | None:
         """Return the key of a token; None where there is none, or it expired or was revoked."""
@@ -94,25 +84,32 @@ class Keyring:
         else:
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
-            self._known[digest(token)] = _CachedKey(time.monotonic() + REMEMBERED_S, key)
+            self._known[digest(token)] = (time.monotonic() + REMEMBERED_S, key)
         return key
 
     async def look_up(self, token: str, *, now: datetime) -> ApiKey | None:
-        """Return ``find``, beside the requests; a key that opened something does not queue behind those that never did."""
+        """Return ``find``, beside the requests, or a key that was found a moment ago.
+
+        A key that opened something does not queue behind those that never did.
+        """
         name = digest(token)
         if name not in self._known:
             async with self._turn:
                 return await run_in_threadpool(self.find, token, now=now)
+        if key := self._believed(name):
+            return key
         # Callers with many requests under way would ask the store for all of them at once, each time their key is forgotten.
         async with self._asking.setdefault(name, asyncio.Lock()):
-            known = self.remembered(token) or await run_in_threadpool(self.find, token, now=now)
+            key = self._believed(name) or await run_in_threadpool(self.find, token, now=now)
         self._asking.pop(name, None)
-        return known
+        return key
+
+    def _believed(self, name: bytes) -> ApiKey | None:
+        until, key = self._known.get(name, (0.0, None))
+        return key if until > time.monotonic() else None
 
     def named(self, key_id: str, project: str, *, now: datetime) -> ApiKey | None:
         """Return a key by its id where it still opens something."""
-        from ringtrue.store import timestamp
-
         moment = timestamp(now)
         for key in self._store.keys(project=project):
             if key.key_id == key_id:
@@ -132,22 +129,18 @@ async def caller_of(request: Request) -> Caller:
     """Return who makes a request under ``/v1``; raises Refused without a key that opens it."""
     service: Service = request.app.state.service
     given = request.headers.get("authorization")
-    if given is None:
-        if service.settings.open:
-            request.scope["state"]["project"] = service.local.project
-            return service.local
-        raise Refused(401, "no_key", "this service needs a key; send Authorization: Bearer rt_…", headers=CHALLENGE)
-    token = token_of(given)
+    if given is None and service.settings.open:
+        request.scope["state"]["project"] = service.local.project
+        return service.local
+    token = token_of(given or "")
     if token is None:
-        raise Refused(401, "no_key", "Authorization must read: Bearer rt_…", headers=CHALLENGE)
-    key = service.keyring.remembered(token)
+        said = "this service needs a key; send Authorization: Bearer rt_…"
+        raise Refused(401, "no_key", said if given is None else "Authorization must read: Bearer rt_…", headers=CHALLENGE)
+    key = await service.keyring.look_up(token, now=service.now())
     if key is None:
-        key = await service.keyring.look_up(token, now=service.now())
-        if key is None:
-            service.rates.failed(client_of(request))
-            raise Refused(
-                401, "no_key", "this key is unknown, expired or revoked; make one: ringtrue keys create", headers=CHALLENGE
-            )
+        service.rates.failed(client_of(request))
+        said = "this key is unknown, expired or revoked; make one: ringtrue keys create"
+        raise Refused(401, "no_key", said, headers=CHALLENGE)
     request.scope["state"]["project"] = key.project
     return Caller(key.project, key.name, key.scopes, key.key_id, key.expires_at)
 
@@ -214,26 +207,18 @@ class SessionCookies:
 
     def begin(self, key: ApiKey | None = None, *, now: datetime, name: str | None = None) -> BrowserSession:
         """Return a new session, of a key or of nobody."""
-        until = (now + SESSION).timestamp()
-        if key is None:
-            return BrowserSession(secrets.token_urlsafe(18), until, name=name)
-        return BrowserSession(secrets.token_urlsafe(18), until, key.key_id, key.project)
+        begun = BrowserSession(secrets.token_urlsafe(18), (now + SESSION).timestamp(), name=name)
+        return begun if key is None else replace(begun, key_id=key.key_id, project=key.project)
 
     def end(self, session: BrowserSession, *, now: datetime) -> None:
         """Let the cookie of a session open nothing any more, whoever kept a copy of it."""
         if session.key_id is None:
             return
+        moment = now.timestamp()
+        self._ended = {nonce: until for nonce, until in self._ended.items() if until > moment}
         if len(self._ended) >= MOST_ENDED:
-            moment = now.timestamp()
-            # Where all are still needed, the one goes that would have ended first.
-            over = [nonce for nonce, until in self._ended.items() if until <= moment]
-            for nonce in over or [min(self._ended, key=self._ended.__getitem__)]:
-                del self._ended[nonce]
+            del self._ended[min(self._ended, key=self._ended.__getitem__)]
         self._ended[session.nonce] = session.until
-
-    def called(self, session: BrowserSession, name: str) -> BrowserSession:
-        """Return the session of somebody who gave a name."""
-        return replace(session, name=name)
 
     def cookie(self, session: BrowserSession) -> str:
         """Return the value of the cookie."""

@@ -11,7 +11,7 @@ import asyncio
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from ringtrue.service.errors import Refused, answer
-from ringtrue.service.headers import POLICY, always, next_request_id
+from ringtrue.service.headers import always, next_request_id
 
 HEAD_S = 15.0
 """Seconds in which the head of a request must have arrived, the first one's from when the connection was made."""
@@ -28,7 +28,7 @@ class ConnectionLimiter:
         """The server is stopping: every connection closes with its next answer."""
         self.waiting: dict[HttpToolsProtocol, None] = {}
         """Connections that the server waits for, the longest first: they have no request under way, or half of one."""
-        self._fixed = [*always(https=https), (b"content-security-policy", POLICY.encode()), (b"cache-control", b"no-store")]
+        self._fixed = always(https=https)
 
     def make_room(self, connections: set[HttpToolsProtocol]) -> None:
         """Close a connection if there are as many as may be."""

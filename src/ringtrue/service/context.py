@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
@@ -19,7 +19,31 @@ from ringtrue.service.readiness import Readiness
 from ringtrue.service.searches import Searches
 from ringtrue.service.settings import Settings
 from ringtrue.service.telemetry import Queue, Telemetry
+from ringtrue.service.work.caches import FigureCache, WeightedCache
 from ringtrue.store import AuditEntry, Store, timestamp
+
+if TYPE_CHECKING:
+    from ringtrue.report import Report
+    from ringtrue.run import Evaluation
+    from ringtrue.service.work.library import KeptSet
+    from ringtrue.verdict import Comparison
+
+
+MOST_BYTES = 8_000_000
+"""Of packed runs that are kept open; open they take about ten times as much."""
+MOST_COMPARISONS = 16
+MOST_JUDGMENTS = 80_000
+"""Of golden sets that are kept open."""
+
+
+class Opened:
+    """What one server keeps open."""
+
+    def __init__(self) -> None:
+        self.runs: WeightedCache[Evaluation] = WeightedCache(MOST_BYTES)
+        self.comparisons: WeightedCache[Comparison] = WeightedCache(MOST_COMPARISONS)
+        self.reports: WeightedCache[Report] = WeightedCache(MOST_COMPARISONS)
+        self.sets: WeightedCache[KeptSet] = WeightedCache(MOST_JUDGMENTS)
 
 
 class Service:
@@ -41,6 +65,7 @@ class Service:
         self.searches = Searches(settings)
         self.readiness = Readiness(self.store, self.intake)
         self.telemetry = Telemetry(settings, self.store, queue=self._queue, readiness=self.readiness, now=self.now)
+        self.opened, self.figures = Opened(), FigureCache()
         self.stopping = False
 
     def now(self) -> datetime:

@@ -11,7 +11,7 @@ import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -126,11 +126,10 @@ def refused(problem: BaseException) -> Refused:
     if isinstance(problem, RequestValidationError):
         return _invalid(problem)
     if isinstance(problem, HTTPException):
-        known = {
+        said = {
             404: "nothing is at this address; /v1/openapi.json lists what there is",
             405: "this address does not support this method",
-        }
-        said = known.get(problem.status_code, str(problem.detail))
+        }.get(problem.status_code, str(problem.detail))
         return Refused(problem.status_code, CODES.get(problem.status_code, "refused"), said, headers=problem.headers)
     return Refused(500, "internal", "something went wrong here; the server's log has more under the request id")
 
@@ -141,19 +140,15 @@ def _invalid(problem: RequestValidationError) -> Refused:
     if first["type"] == "json_invalid":
         reason = first.get("ctx", {}).get("error", first["msg"])
         return Refused(400, "invalid_json", f"the body is no JSON: {reason}; send one JSON value in UTF-8", field="body")
-    lacking = [str(one["loc"][-1]) for one in problem.errors() if one["type"] == "missing" and one["loc"][0] == "query"]
+    every = problem.errors()
+    lacking = [str(one["loc"][-1]) for one in every if one["type"] == "missing" and one["loc"][0] == "query"]
     if lacking and first["type"] == "missing":
         added = "&".join(f"{name}=…" for name in lacking)
         return Refused(422, "invalid_input", f"the address lacks {' and '.join(lacking)}; add {added} to it", field=place)
-    more = len(problem.errors()) - 1
-    others = f" ({more} more like this)" if more else ""
+    others = f" ({len(every) - 1} more like this)" if len(every) > 1 else ""
     given = first.get("input")
     shown = f", not {given!r:.60}" if isinstance(given, str | int | float | bool) else ""
-    return Refused(422, "invalid_input", f"{place}: {_lower(first['msg'])}{shown}{others}", field=place)
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
+    return Refused(422, "invalid_input", f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}{shown}{others}", field=place)
 
 
 _ROOTS: set[str] = set()
@@ -189,8 +184,7 @@ def shown(request: Request, problem: Refused) -> Response:
     if not is_page(request.url.path):
         return answer(request_id, problem)
     try:
-        page: Response = request.app.state.error_page(request, problem)
-        return page
+        return cast("Response", request.app.state.error_page(request, problem))
     except Exception:  # what is wrong may be wrong with every page
         LOG.exception("request %s: the page of its error cannot be shown", request_id)
         return answer(request_id, problem)

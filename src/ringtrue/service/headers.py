@@ -29,15 +29,16 @@ ALWAYS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),
     (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
+    (b"content-security-policy", POLICY.encode()),
+    (b"cache-control", b"no-store"),
 ]
 GONE = 499
 """What is counted where the sender left before the request was whole; nginx's number, no answer has it."""
-INSIST = (b"strict-transport-security", b"max-age=31536000")
 
 
 def always(*, https: bool) -> list[tuple[bytes, bytes]]:
-    """Return the headers of every answer."""
-    return [*ALWAYS, *([INSIST] if https else [])]
+    """Return the headers of every answer that does not set them itself."""
+    return [*ALWAYS, *([(b"strict-transport-security", b"max-age=31536000")] if https else [])]
 
 
 _PREFIX, _NUMBERS = f"{secrets.token_hex(4)}-", itertools.count(1)
@@ -70,12 +71,8 @@ class Envelope:
                 status = message["status"]
                 given = message.setdefault("headers", [])
                 names = {name for name, _ in given}
-                more = [*self.always, (b"x-request-id", request_id.encode())]
-                if b"content-security-policy" not in names:
-                    more.append((b"content-security-policy", POLICY.encode()))
-                if b"cache-control" not in names:
-                    more.append((b"cache-control", b"no-store"))
-                message["headers"] = [*given, *(header for header in more if header[0] not in names)]
+                more = [header for header in self.always if header[0] not in names]
+                message["headers"] = [*given, *more, (b"x-request-id", request_id.encode())]
             await send(message)
 
         try:
@@ -93,13 +90,9 @@ class Envelope:
                 raise
             await shown(Request(scope), known)(scope, receive, sent)
         finally:
-            service = getattr(scope["app"].state, "service", None)
-            if service is not None:
-                route = getattr(scope.get("route"), "path", "other")
-                spent = time.perf_counter() - began
-                service.telemetry.durations.request(
-                    scope["method"], route, status, spent, project=scope["state"].get("project")
-                )
+            route, project = getattr(scope.get("route"), "path", "other"), scope["state"].get("project")
+            durations = scope["app"].state.service.telemetry.durations
+            durations.request(scope["method"], route, status, time.perf_counter() - began, project=project)
 
 
 class BrowserSessions:

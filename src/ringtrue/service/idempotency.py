@@ -14,6 +14,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ringtrue.errors import RingtrueError
@@ -70,19 +72,14 @@ class Idempotency:
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self._tasks: set[asyncio.Future[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] not in UNSAFE or not scope["path"].startswith("/v1/"):
+        write = scope["type"] == "http" and scope["method"] in UNSAFE and scope["path"].startswith("/v1/")
+        key = Headers(scope=scope).get(HEADER) if write and not scope["path"].startswith(SECRETS) else None
+        if key is None:
             await self.app(scope, receive, send)
             return
-        key = Headers(scope=scope).get(HEADER)
-        if key is None or scope["path"].startswith(SECRETS):
-            await self.app(scope, receive, send)
-            return
-        await self._once(key, scope, receive, send)
-
-    async def _once(self, key: str, scope: Scope, receive: Receive, send: Send) -> None:
         if not 1 <= len(key) <= LONGEST or not key.isascii() or not key.isprintable():
             raise Refused(422, "invalid_input", f"{HEADER} must have 1 to {LONGEST} plain characters", field=HEADER)
         request = Request(scope, receive)
@@ -109,29 +106,21 @@ class Idempotency:
             if not seen.alone:
                 await send(message)
 
-        work = asyncio.ensure_future(self.app(scope, replayed(body, receive), sent))
+        async def carried_out() -> None:
+            try:
+                await self.app(scope, replayed(body, receive), sent)
+            except Exception as problem:
+                if not seen.alone:
+                    raise
+                _LOG.error("a request that took too long failed: %s", type(problem).__name__)  # nobody is left to be told
+            finally:
+                await self._settle(store, fresh, seen)
+
         try:
-            await asyncio.shield(work)
+            await asyncio.shield(self._beside(carried_out()))
         except asyncio.CancelledError:
             seen.alone = True
-            self._goes_on(work, store, fresh, seen)
             raise
-        except BaseException:
-            await self._settle(store, fresh, seen)
-            raise
-        await self._settle(store, fresh, seen)
-
-    def _goes_on(self, work: asyncio.Future[None], store: Store, fresh: Reply, seen: _Seen) -> None:
-        """Let work whose request is over come to its end, and keep what it answers."""
-
-        async def to_the_end() -> None:
-            try:
-                await work
-            except Exception as problem:  # nobody is left to be told
-                _LOG.error("a request that took too long failed: %s", type(problem).__name__)
-            await self._settle(store, fresh, seen)
-
-        self._beside(to_the_end())
 
     async def _settle(self, store: Store, fresh: Reply, seen: _Seen) -> None:
         """Keep the answer, or give the key up where none says anything; beside the request where the store is away."""
@@ -143,17 +132,16 @@ class Idempotency:
     async def _settle_later(self, store: Store, fresh: Reply, seen: _Seen) -> None:
         for pause in PAUSES:
             await asyncio.sleep(pause)
-            try:
+            with suppress(RingtrueError):
                 await run_in_threadpool(_write_down, store, fresh, seen)
                 return
-            except RingtrueError as problem:
-                said = type(problem).__name__
-        _LOG.error("what became of a request could not be written down: %s; its key is free in %s", said, ABANDONED)
+        _LOG.error("what became of a request could not be written down; its key is free in %s", ABANDONED)
 
-    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
+    def _beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 def _write_down(store: Store, fresh: Reply, seen: _Seen) -> None:
@@ -167,8 +155,6 @@ def _write_down(store: Store, fresh: Reply, seen: _Seen) -> None:
 
 
 def _again(there: Reply, fresh: Reply) -> ASGIApp:
-    from starlette.responses import Response
-
     if (there.route, there.fingerprint) != (fresh.route, fresh.fingerprint):
         raise Refused(422, "key_reused", f"{HEADER} was used for another request; use a new key", field=HEADER)
     if there.status is None:

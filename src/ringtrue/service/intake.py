@@ -122,20 +122,13 @@ class Intake:
         """Begin to write; what was taken before waits until then."""
         self._queue.start()
 
-    async def queries(self, rows: Sequence[LoggedQuery], *, size: int = 0, fresh: bool = False) -> int:
-        """Store searches and return how many are new, once they are committed; an id that is there already stays.
+    async def add(self, rows: Sequence[Row], *, size: int = 0, fresh: bool = False) -> int:
+        """Store searches, or events, and return how many are new, once they are committed; an id that is there already stays.
 
         ``size`` is how many bytes they came in; ``fresh`` says that their ids were made just now, so that none can be there.
         Raises Refused: 503 if too much is waiting, the server ends or the database does not answer; 422 for a row that
         cannot be stored, while the others are.
         """
-        return await self._take(rows, size, fresh=fresh)
-
-    async def feedback(self, rows: Sequence[FeedbackEvent], *, size: int = 0, fresh: bool = False) -> int:
-        """Store feedback; as ``queries``."""
-        return await self._take(rows, size, fresh=fresh)
-
-    async def _take(self, rows: Sequence[Row], size: int, *, fresh: bool) -> int:
         if not rows:
             return 0
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -156,11 +149,6 @@ class Intake:
     def close(self, timeout: float = TO_CLOSE) -> bool:
         """Take nothing more, store what was taken and end; False if the database did not take it in time."""
         return self._queue.close(timeout)
-
-    @property
-    def alive(self) -> bool:
-        """True while what is taken will be written."""
-        return self._queue.alive
 
     @property
     def trouble(self) -> str | None:

@@ -13,14 +13,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from starlette.concurrency import run_in_threadpool
+
 from ringtrue.answers import ENDED, JobError
 from ringtrue.errors import MissingInput, RingtrueError
+from ringtrue.run import Watcher
 from ringtrue.service.auth import Caller
 from ringtrue.service.errors import Refused, refused
 from ringtrue.store import StoredJob, timestamp
 
 if TYPE_CHECKING:
-    from ringtrue.run import Watcher
     from ringtrue.store import Store
 
 MOST_WAITING = 20
@@ -86,8 +88,6 @@ class JobProgress:
 
     def watcher(self) -> Watcher:
         """Return who an evaluation tells how it goes."""
-        from ringtrue.run import Watcher
-
         return Watcher(start=self.start, step=self.step)
 
 
@@ -144,18 +144,14 @@ class JobRunner:
         """Ask a job to stop and return it; it says so at once and stops at its next step. One that has ended stays as it is."""
         found = self.get(job_id, project)
         with self._lock:
-            alive = self._alive.get(job_id)
-            if alive is not None and alive.state in ENDED:
-                found = alive
-            elif alive is not None:
+            found = self._alive.get(job_id, found)
+            if job_id in self._alive and found.state not in ENDED:
                 self._stops[job_id].set()
-                found = self._alive[job_id] = replace(alive, updated_at=timestamp(self._now()), says=STOPPING)
+                found = self._alive[job_id] = replace(found, updated_at=timestamp(self._now()), says=STOPPING)
         return found
 
     async def watch(self, job_id: str, project: str) -> AsyncIterator[StoredJob | None]:
         """Yield a job whenever it has changed, until it has ended; None every few seconds in between, as a sign of life."""
-        from starlette.concurrency import run_in_threadpool
-
         last, told = None, time.monotonic()
         while True:
             job = self._alive.get(job_id)
@@ -170,12 +166,6 @@ class JobRunner:
                 told = time.monotonic()
                 yield None
             await asyncio.sleep(LOOKED_EVERY_S)
-
-    def counts(self) -> dict[str, int]:
-        """Return how many jobs wait and run here."""
-        with self._lock:
-            states = [job.state for job in self._alive.values()]
-        return {state: states.count(state) for state in ("queued", "running")}
 
     def close(self) -> None:
         """Interrupt what runs, wait until it has stopped, and try once more to write down what the store has not taken."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -143,6 +144,17 @@ def record_from(kind: type[Answer], *sources: object, **own: Any) -> Answer:
     names = [field.name for field in fields(kind) if field.name not in own]  # type: ignore[arg-type]  # all are dataclasses
     found = {name: getattr(source, name) for source in reversed(sources) for name in names if hasattr(source, name)}
     return kind(**found, **own)
+
+
+def plain(value: Any) -> Any:
+    """Return a structure as JSON has it; a number that is none is unknown."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float) or value is None else str(value)
 
 
 def wrong_cursor() -> Refused:

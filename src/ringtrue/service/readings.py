@@ -25,7 +25,7 @@ from ringtrue.store import StoredResult, timestamp
 
 if TYPE_CHECKING:
     from ringtrue.run import Evaluation
-    from ringtrue.store import ABTest, Store
+    from ringtrue.store import Store
 
 RESULTS = 100
 """Newest results that are looked at."""
@@ -142,18 +142,18 @@ def _since_last_version(
     kept = [store.run(each.run_id, project=each.project) for each in (last, one)]
     before, after = (unpacked(run.content, name=run.name).qrels.to_dict() if run is not None else {} for run in kept)
     alike = [query for query in after if after[query] == before.get(query)]
+
+    def values(result: StoredResult, name: str, queries: list[str]) -> list[float]:
+        return [result.per_query.get(query, {}).get(name, math.nan) for query in queries]
+
     earlier = [each for each in pair if each.golden == last.golden and each.created_at >= oldest]
     for name in one.metrics:
         metric, cut = _graphed(name, GRAPHED) or ("", {})
-        asked = [query for query in alike if not math.isnan(_value(one, name, query))]  # others have nothing to be found
-        means = [math.fsum(_value(each, name, query) for query in asked) / len(asked) for each in (one, *earlier) if asked]
+        # Of other queries there is nothing to be found.
+        asked = [query for query, value in zip(alike, values(one, name, alike), strict=True) if not math.isnan(value)]
+        means = [math.fsum(values(each, name, asked)) / len(asked) for each in (one, *earlier) if asked]
         if metric == GRAPHED["recall_at_k"] and len(asked) >= ALIKE and not any(map(math.isnan, means)):
             yield Reading("ringtrue_retrieval_recall_version_change", means[0] - median(means[1:]), {**cut, **labels})
-
-
-def _value(result: StoredResult, name: str, query: str) -> float:
-    """Return a measure of one query; nan if it is not known."""
-    return result.per_query.get(query, {}).get(name, math.nan)
 
 
 def _measured(name: str, value: float, labels: dict[str, str]) -> Iterator[Reading]:
@@ -272,15 +272,10 @@ def trials(store: Store, project: str, now: datetime) -> Iterator[Reading]:
         for state in get_args(Status):
             yield Reading("ringtrue_test_state", float(test.status == state), {**labels, "state": state})
         yield Reading("ringtrue_test_samples", float(test.sample_count), labels)
-        if not _burning_in(test):
+        if test.method != "sprt" or test.sigma is not None:  # or the spread is not known, and there is no evidence yet
             yield Reading("ringtrue_test_llr", test.log_likelihood_ratio, labels)
             for bound, value in (("upper", test.upper_bound), ("lower", test.lower_bound)):
                 yield Reading("ringtrue_test_llr_bound", value, {**labels, "bound": bound})
-
-
-def _burning_in(test: ABTest) -> bool:
-    """True where there is no evidence yet, because the spread is not known."""
-    return test.method == "sprt" and test.sigma is None
 
 
 def flags(store: Store, project: str, now: datetime) -> Iterator[Reading]:

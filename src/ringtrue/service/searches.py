@@ -11,8 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from ringtrue.config import cache_folder
 from ringtrue.errors import InputError, MissingInput, RingtrueError, SpecError
@@ -58,12 +57,21 @@ class FoundHits:
     """Around the retriever alone."""
 
 
+@dataclass(eq=False)
 class _OpenRetriever:
     """One retriever, made by the first who needs it while others wait for it, and only for it."""
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.subject: Subject | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    subject: Subject | None = None
+
+    def close(self) -> None:
+        """End its connections, and programs that answer."""
+        parts = [] if self.subject is None else [self.subject.retriever]
+        for part in parts:
+            parts += getattr(part, "parts", ())
+            if callable(close := getattr(part, "close", None)):
+                with suppress(Exception):  # what cannot be closed is gone already
+                    close()
 
 
 def check_settings(settings: Settings) -> None:
@@ -131,22 +139,23 @@ class Searches:
         with entry.lock:
             if entry.subject is None:
                 try:
-                    entry.subject = self._built(wanted)
+                    if names_documents(wanted):
+                        self.check_room(wanted, self.documents)
+                    entry.subject = subject_of(wanted, collection=lambda: self.documents)
                 except BaseException:
-                    self._drop(wanted, entry)
+                    with self._lock:
+                        if self._kept.get(wanted) is entry:
+                            del self._kept[wanted]
                     raise
-        self._make_room()
+        with self._lock:
+            gone = [self._kept.popitem(last=False)[1] for _ in range(len(self._kept) - MOST)]
+        for one in gone:
+            one.close()
         return entry.subject
-
-    def _built(self, text: str) -> Subject:
-        if names_documents(text):
-            self.check_room(text, self.documents)
-        return subject_of(text, collection=lambda: self.documents)
 
     def check_room(self, text: str, documents: Collection) -> None:
         """Raise Refused (409) for a retriever that would make one index more over documents than a server keeps."""
-        own = {str(canonical(one)) for one in (self.settings.retriever, *self.settings.expressions)}
-        if str(canonical(text)) in own:
+        if str(canonical(text)) in {str(canonical(one)) for one in self.settings.own_retrievers}:
             return
         new = [index for index in indexes_of(build(text, documents)) if not index.folder.exists()]
         folder = documents.folder / "indexes"
@@ -166,11 +175,10 @@ class Searches:
             return {}
         wanted = list(doc_ids)
         titles = documents.titles(wanted)
-        texts = documents.texts_known(wanted)
         return {
-            doc_id: Passage(title, texts[doc_id].removeprefix(title).strip())
-            for doc_id, title in titles.items()
-            if doc_id in texts
+            doc_id: Passage(titles[doc_id], text.removeprefix(titles[doc_id]).strip())
+            for doc_id, text in documents.texts_known(wanted).items()
+            if doc_id in titles
         }
 
     def ask(self, query: str, *, k: int, retriever: str | None = None, scope: Mapping[str, str] | None = None) -> FoundHits:
@@ -188,20 +196,7 @@ class Searches:
             entries = list(self._kept.values())
             self._kept.clear()
         for entry in entries:
-            _close(entry)
-
-    def _make_room(self) -> None:
-        gone = []
-        with self._lock:
-            while len(self._kept) > MOST:
-                gone.append(self._kept.popitem(last=False)[1])
-        for entry in gone:
-            _close(entry)
-
-    def _drop(self, wanted: str, entry: _OpenRetriever) -> None:
-        with self._lock:
-            if self._kept.get(wanted) is entry:
-                del self._kept[wanted]
+            entry.close()
 
 
 @contextmanager
@@ -213,18 +208,3 @@ def without_place(documents: DocumentStore | None) -> Iterator[None]:
         if documents is None or str(documents.folder) not in str(problem):
             raise
         raise type(problem)(str(problem).replace(str(documents.folder), "the documents")) from None
-
-
-def _close(entry: _OpenRetriever) -> None:
-    if entry.subject is None:
-        return
-    for part in _parts(entry.subject.retriever):
-        if callable(close := getattr(part, "close", None)):
-            with suppress(Exception):  # what cannot be closed is gone already
-                close()
-
-
-def _parts(retriever: Any) -> Iterator[Any]:
-    yield retriever
-    for part in getattr(retriever, "parts", ()):
-        yield from _parts(part)

@@ -35,10 +35,8 @@ TURN_S = 0.001
 @contextmanager
 def _ending_well() -> Iterator[None]:
     """Let a signal that was obeyed be over: the server raises it again when it has stopped, which would look like a crash."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {name: signal.signal(name, lambda *_: None) for name in (signal.SIGINT, signal.SIGTERM)}
+    main = threading.current_thread() is threading.main_thread()
+    before = {name: signal.signal(name, lambda *_: None) for name in (signal.SIGINT, signal.SIGTERM) if main}
     try:
         yield
     finally:

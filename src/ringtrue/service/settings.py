@@ -16,9 +16,6 @@ MIB = 1024 * 1024
 METRIC_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-
 @dataclass(frozen=True)
 class Rates:
     """Requests that one caller may make in a second, by what they cost."""
@@ -107,16 +104,18 @@ class Settings:
         return self.loopback and not self.keys and not self.hosts and not self.proxies
 
     @cached_property
-    def trusted(self) -> tuple[Network, ...]:
+    def trusted(self) -> list[str]:
         """The networks of ``proxies``; raises InputError for what is none."""
-        found = []
-        for one in self.proxies:
-            try:
-                found.append(ipaddress.ip_network(one, strict=False))
-            except ValueError:
-                said = f"'{one}' is no address of a proxy; write one such as 127.0.0.1, or a network such as 10.0.0.0/24"
-                raise InputError(said) from None
-        return tuple(found)
+        try:
+            return [str(ipaddress.ip_network(one, strict=False)) for one in self.proxies]
+        except ValueError as problem:
+            said = f"invalid proxy: {problem}; write an address such as 127.0.0.1, or a network such as 10.0.0.0/24"
+            raise InputError(said) from None
+
+    @property
+    def own_retrievers(self) -> tuple[str, ...]:
+        """Return the retrievers that the operator named, whatever they hold."""
+        return (self.retriever, *self.expressions)
 
     @property
     def own_hosts(self) -> frozenset[str]:

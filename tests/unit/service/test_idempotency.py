@@ -187,15 +187,14 @@ def test_rows_of_which_nobody_knows_whether_they_are_stored_are_stored_once(
 ) -> None:
     """As where the writer dies between its commit and its answer, and the client does what it is told: send it again."""
     intake = client.app.state.service.intake  # type: ignore[attr-defined]
-    method = "queries" if path == "/v1/queries" else "feedback"
-    real = getattr(intake, method)
+    real = intake.add
 
     async def dies(rows: Any, **more: Any) -> int:
         await real(rows, **more)
         raise Refused(503, "store_unavailable", "it is not certain that this is stored; send it again")
 
     with monkeypatch.context() as patched:
-        patched.setattr(intake, method, dies)
+        patched.setattr(intake, "add", dies)
         assert client.post(path, json=body, headers=KEY).status_code == 503
     again = client.post(path, json=body, headers=KEY)
     # Whose ids were all made from the key is told what the first try would have been told.

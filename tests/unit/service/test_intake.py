@@ -61,10 +61,10 @@ def together(intake: Intake, *asked: Callable[[], Awaitable[int]]) -> list[Any]:
 def test_rows_are_committed_when_the_answer_comes(intake: Intake, url: str) -> None:
     async def log() -> None:
         intake.start()
-        assert await intake.queries([search("eq_1"), search("eq_2")]) == 2
+        assert await intake.add([search("eq_1"), search("eq_2")]) == 2
         with Store.open(url) as other:  # another connection sees only what is committed
             assert ids(other) == ["eq_1", "eq_2"]
-        assert await intake.feedback([click("ef_1")]) == 1
+        assert await intake.add([click("ef_1")]) == 1
         with Store.open(url) as other:
             assert [event.event_id for event in other.feedback()] == ["ef_1"]
 
@@ -72,7 +72,7 @@ def test_rows_are_committed_when_the_answer_comes(intake: Intake, url: str) -> N
 
 
 def test_those_who_wait_share_one_commit_and_each_learns_of_its_own(intake: Intake, store: Store) -> None:
-    found = together(intake, *(lambda n=n: intake.queries([search(f"eq_{n}")], fresh=True) for n in range(40)))
+    found = together(intake, *(lambda n=n: intake.add([search(f"eq_{n}")], fresh=True) for n in range(40)))
     assert found == [1] * 40
     figures = intake.figures
     assert (figures.batches, figures.last_batch, figures.stored, figures.waiting) == (1, 40, 40, 0)
@@ -84,8 +84,8 @@ def test_those_who_wait_share_one_commit_and_each_learns_of_its_own(intake: Inta
 def test_searches_of_several_projects_travel_together_and_stay_apart(intake: Intake, store: Store) -> None:
     together(
         intake,
-        lambda: intake.queries([search("eq_1", project="a")]),
-        lambda: intake.queries([search("eq_1", project="b")]),
+        lambda: intake.add([search("eq_1", project="a")]),
+        lambda: intake.add([search("eq_1", project="b")]),
     )
     assert (ids(store, "a"), ids(store, "b"), ids(store)) == (["eq_1"], ["eq_1"], [])
     assert intake.figures.batches == 1
@@ -95,14 +95,14 @@ def test_an_id_that_is_there_stays_and_is_counted_so(intake: Intake, store: Stor
     store.add_queries([search("eq_1", "the first")])
     found = together(
         intake,
-        lambda: intake.queries([search("eq_1", "another"), search("eq_2")]),
-        lambda: intake.queries([search("eq_2"), search("eq_3")]),
-        lambda: intake.queries([search("eq_4")], fresh=True),
+        lambda: intake.add([search("eq_1", "another"), search("eq_2")]),
+        lambda: intake.add([search("eq_2"), search("eq_3")]),
+        lambda: intake.add([search("eq_4")], fresh=True),
     )
     assert found == [1, 1, 1]
     assert (intake.figures.stored, intake.figures.there) == (3, 2)
     assert store.queries(query_ids=["eq_1"])[0].query == "the first"
-    events = together(intake, lambda: intake.feedback([click("ef_1")]), lambda: intake.feedback([click("ef_1"), click("ef_2")]))
+    events = together(intake, lambda: intake.add([click("ef_1")]), lambda: intake.add([click("ef_1"), click("ef_2")]))
     assert events == [1, 1]
 
 
@@ -110,9 +110,9 @@ def test_a_full_queue_refuses_at_once_and_keeps_what_it_has(store: Store) -> Non
     intake = Intake(store, most_rows=3)
     found = together(
         intake,
-        lambda: intake.queries([search("eq_1"), search("eq_2")]),
-        lambda: intake.queries([search("eq_3"), search("eq_4")]),
-        lambda: intake.queries([search("eq_5")]),
+        lambda: intake.add([search("eq_1"), search("eq_2")]),
+        lambda: intake.add([search("eq_3"), search("eq_4")]),
+        lambda: intake.add([search("eq_5")]),
     )
     assert (found[0], found[2]) == (2, 1)
     assert isinstance(found[1], Refused)
@@ -125,7 +125,7 @@ def test_a_full_queue_refuses_at_once_and_keeps_what_it_has(store: Store) -> Non
 def test_the_queue_is_bounded_in_bytes_too(store: Store) -> None:
     intake = Intake(store, most_bytes=100_000)
     found = together(
-        intake, lambda: intake.queries([search("eq_1")], size=90_000), lambda: intake.queries([search("eq_2")], size=20_000)
+        intake, lambda: intake.add([search("eq_1")], size=90_000), lambda: intake.add([search("eq_2")], size=20_000)
     )
     assert found[0] == 1
     assert isinstance(found[1], Refused)
@@ -138,8 +138,8 @@ def test_a_row_that_the_database_refuses_spoils_only_itself(intake: Intake, stor
     bad = click("ef_bad", event_type="no such thing")
     found = together(
         intake,
-        lambda: intake.feedback([click("ef_1"), bad, click("ef_2")], fresh=True),
-        lambda: intake.feedback([click("ef_3")], fresh=True),
+        lambda: intake.add([click("ef_1"), bad, click("ef_2")], fresh=True),
+        lambda: intake.add([click("ef_3")], fresh=True),
     )
     assert isinstance(found[0], Refused)
     assert (found[0].status, found[0].code) == (422, "not_storable")
@@ -177,9 +177,7 @@ class Moody:
 def test_a_database_that_comes_back_in_time_costs_nobody_anything(store: Store) -> None:
     moody = Moody(store, Unreachable("store: away"), Unreachable("store: away"))
     intake = Intake(moody)  # type: ignore[arg-type]
-    found = together(
-        intake, lambda: intake.queries([search("eq_1")], fresh=True), lambda: intake.queries([search("eq_2")], fresh=True)
-    )
+    found = together(intake, lambda: intake.add([search("eq_1")], fresh=True), lambda: intake.add([search("eq_2")], fresh=True))
     assert found == [1, 1]
     assert (moody.tries, ids(store), intake.figures.problem) == (3, ["eq_1", "eq_2"], None)
     assert intake.close()
@@ -188,7 +186,7 @@ def test_a_database_that_comes_back_in_time_costs_nobody_anything(store: Store) 
 @pytest.mark.parametrize("problem", [Unreachable("store: away"), InputError("store is read-only")])
 def test_nothing_is_acknowledged_that_is_not_stored(store: Store, problem: Exception) -> None:
     intake = Intake(Moody(store, problem, for_ever=True), patience=0.1)  # type: ignore[arg-type]
-    found = together(intake, lambda: intake.queries([search("eq_1")]))
+    found = together(intake, lambda: intake.add([search("eq_1")]))
     assert isinstance(found[0], Refused)
     assert (found[0].status, found[0].code, found[0].headers) == (503, "store_unavailable", {"Retry-After": "5"})
     assert ids(store) == []
@@ -208,7 +206,7 @@ def test_a_damaged_log_is_no_fault_of_what_is_sent(tmp_path: Path) -> None:
         whole.write(b"\xff" * size)
     damaged = Store.open(tmp_path / "store.sqlite")
     intake = Intake(damaged, patience=0.1)
-    found = together(intake, lambda: intake.queries([search("eq_1"), search("eq_2")], fresh=True))
+    found = together(intake, lambda: intake.add([search("eq_1"), search("eq_2")], fresh=True))
     assert isinstance(found[0], Refused)
     assert (found[0].status, found[0].code) == (503, "store_unavailable")
     assert "is damaged; restore a backup" in str(intake.figures.problem)
@@ -219,8 +217,8 @@ def test_a_damaged_log_is_no_fault_of_what_is_sent(tmp_path: Path) -> None:
 def test_what_may_not_be_stored_is_taken_out_first(intake: Intake, store: Store) -> None:
     together(
         intake,
-        lambda: intake.queries([search("eq_1", "mail ada@example.org about towels")]),
-        lambda: intake.feedback([click("ef_1", metadata={"said": "call +49 30 901820 or ada@example.org"})]),
+        lambda: intake.add([search("eq_1", "mail ada@example.org about towels")]),
+        lambda: intake.add([click("ef_1", metadata={"said": "call +49 30 901820 or ada@example.org"})]),
     )
     assert store.queries()[0].query == "mail [email] about towels"
     assert "ada@example.org" not in str(store.feedback()[0].metadata)
@@ -233,7 +231,7 @@ def test_what_cannot_be_redacted_is_refused_and_not_stored(store: Store) -> None
         raise RuntimeError(text)
 
     intake = Intake(store, cleaner=Redactor(functions=(broken,)))
-    found = together(intake, lambda: intake.queries([search("eq_1", "my secret")]))
+    found = together(intake, lambda: intake.add([search("eq_1", "my secret")]))
     assert isinstance(found[0], Refused)
     assert "secret" not in found[0].message
     assert ids(store) == []
@@ -245,9 +243,9 @@ def test_a_deleted_user_does_not_come_back_with_rows_sent_again(intake: Intake, 
     store.delete_user("u1", project="default", now="2026-03-01T13:00:00Z")
     found = together(
         intake,
-        lambda: intake.queries([search("eq_1", user_id="u1", session_id="s"), search("eq_2", user_id="u2")]),
-        lambda: intake.queries([search("eq_3", user_id="u1", created_at="2026-03-01T14:00:00Z")]),
-        lambda: intake.feedback([click("ef_1", user_id="u1"), click("ef_2", user_id="u2")]),
+        lambda: intake.add([search("eq_1", user_id="u1", session_id="s"), search("eq_2", user_id="u2")]),
+        lambda: intake.add([search("eq_3", user_id="u1", created_at="2026-03-01T14:00:00Z")]),
+        lambda: intake.add([click("ef_1", user_id="u1"), click("ef_2", user_id="u2")]),
     )
     assert found == [1, 1, 1]
     assert sorted(ids(store)) == ["eq_2", "eq_3"]
@@ -259,36 +257,36 @@ def test_closing_stores_what_was_taken_and_takes_no_more(store: Store) -> None:
     intake = Intake(store)
 
     async def log() -> tuple[int, Refused]:
-        waiting = asyncio.ensure_future(intake.queries([search("eq_1")]))
+        waiting = asyncio.ensure_future(intake.add([search("eq_1")]))
         await asyncio.sleep(0)
         assert await asyncio.to_thread(intake.close)
         with pytest.raises(Refused) as refused:
-            await intake.queries([search("eq_2")])
+            await intake.add([search("eq_2")])
         return await waiting, refused.value
 
     stored, refused = asyncio.run(log())
     assert (stored, refused.status, refused.code) == (1, 503, "stopping")
     assert ids(store) == ["eq_1"]
-    assert not intake.alive
+    assert intake.trouble == "the writer has stopped"
 
 
 def test_somebody_who_goes_away_disturbs_nobody(intake: Intake, store: Store) -> None:
     async def log() -> int:
-        gone = asyncio.ensure_future(intake.queries([search("eq_1")]))
-        stays = asyncio.ensure_future(intake.queries([search("eq_2")]))
+        gone = asyncio.ensure_future(intake.add([search("eq_1")]))
+        stays = asyncio.ensure_future(intake.add([search("eq_2")]))
         await asyncio.sleep(0)
         gone.cancel()
         intake.start()
         return await stays
 
     assert asyncio.run(log()) == 1
-    assert intake.alive
+    assert intake.trouble is None
     assert ids(store) == ["eq_1", "eq_2"]
 
 
 def test_equal_rows_of_one_request_are_one(intake: Intake, store: Store) -> None:
     row = search("eq_1")
-    assert together(intake, lambda: intake.queries([row, replace(row)])) == [1]
+    assert together(intake, lambda: intake.add([row, replace(row)])) == [1]
     assert ids(store) == ["eq_1"]
 
 
@@ -302,7 +300,7 @@ async def log(worker):
     while True:
         names = [f"eq_{worker}_{number}_{part}" for part in range(3)]
         rows = [LoggedQuery(name, "late checkout", "web", "2026-03-01T12:00:00Z") for name in names]
-        await intake.queries(rows)
+        await intake.add(rows)
         print("\\n".join(names), flush=True)
         number += 1
 

@@ -12,14 +12,13 @@ from rest_service import problem
 from ringtrue.service.auth import Caller
 from ringtrue.service.routes import experiments, keys
 from ringtrue.service.work import library
-from ringtrue.service.work.evaluating import run_named
-from ringtrue.service.work.run_cache import run_opened
+from ringtrue.service.work.library import answers_of, run_opened
 
 CALLER = Caller("default", "ada", ("read", "write", "review", "admin"), None)
 MISSING = {
     "a version of a set": lambda service: library.golden_named(service, CALLER, "hotel@9.9.9"),
     "a baseline where there is none": lambda service: library.baseline_named(service, CALLER, "main"),
-    "a run": lambda service: run_named(service, CALLER, "nothing"),
+    "a run": lambda service: answers_of(service, CALLER, "nothing"),
     "a run that is shown": lambda service: run_opened(service, CALLER, "nothing"),
     "an experiment": lambda service: experiments.one_experiment(service, CALLER, "exp-404"),
     "a key": lambda service: keys.revoke(service, CALLER, "nothing"),

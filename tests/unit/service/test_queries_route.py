@@ -372,7 +372,7 @@ def test_a_full_intake_says_when_to_come_again(client: TestClient, monkeypatch: 
     async def busy(*_: Any, **__: Any) -> int:
         raise Refused(503, "busy", "later", headers={"Retry-After": "1"})
 
-    monkeypatch.setattr(client.app.state.service.intake, "queries", busy)  # type: ignore[attr-defined]
+    monkeypatch.setattr(client.app.state.service.intake, "add", busy)  # type: ignore[attr-defined]
     answer = client.post("/v1/queries", json=ONE)
     assert (answer.status_code, answer.headers["retry-after"], problem(answer)["code"]) == (503, "1", "busy")
 

@@ -8,11 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ringtrue.service.work.figure_cache import FigureCache
-
-
-class Service:
-    """Something to be remembered for."""
+from ringtrue.service.work.caches import FigureCache
 
 
 class Source:
@@ -38,36 +34,35 @@ def until(condition: Callable[[], bool]) -> None:
 
 def test_what_is_fresh_is_not_read_again_and_what_is_old_is() -> None:
     clock = [0.0]
-    kept, service, source = FigureCache[int](fresh=5, shown=60, now=lambda: clock[0]), Service(), Source()
-    assert kept.get(service, "a", source) == 1
+    kept, source = FigureCache(fresh=5, shown=60, now=lambda: clock[0]), Source()
+    assert kept.get("a", source) == 1
     clock[0] = 4.9
-    assert kept.get(service, "a", source) == 1
-    assert kept.get(service, "b", source) == 2, "another key is read for itself"
-    assert kept.get(Service(), "a", source) == 3, "and another server"
+    assert kept.get("a", source) == 1
+    assert kept.get("b", source) == 2, "another key is read for itself"
     clock[0] = 64.9
-    assert kept.get(service, "a", source) == 1, "it is still shown"
-    until(lambda: source.times == 4)
-    until(lambda: kept.get(service, "a", source) == 4)
+    assert kept.get("a", source) == 1, "it is still shown"
+    until(lambda: source.times == 3)
+    until(lambda: kept.get("a", source) == 3)
     clock[0] = 129.9
-    assert kept.get(service, "a", source) == 5, "nobody asked for so long that whoever does waits"
+    assert kept.get("a", source) == 4, "nobody asked for so long that whoever does waits"
 
 
 def test_in_between_nobody_waits_and_it_is_read_once() -> None:
     clock = [0.0]
-    kept, service, source = FigureCache[int](fresh=5, shown=60, now=lambda: clock[0]), Service(), Source()
-    kept.get(service, "a", source)
+    kept, source = FigureCache(fresh=5, shown=60, now=lambda: clock[0]), Source()
+    kept.get("a", source)
     clock[0] = 10.0
     source.gate.clear()  # reading takes as long as it likes
-    assert [kept.get(service, "a", source) for _ in range(5)] == [1] * 5
+    assert [kept.get("a", source) for _ in range(5)] == [1] * 5
     source.gate.set()
-    until(lambda: kept.get(service, "a", source) == 2)
+    until(lambda: kept.get("a", source) == 2)
     assert source.times == 2
 
 
 def test_a_failure_beside_is_told_once_nothing_else_can_be_shown() -> None:
     clock = [0.0]
-    kept, service, source = FigureCache[int](fresh=5, shown=60, now=lambda: clock[0]), Service(), Source()
-    kept.get(service, "a", source)
+    kept, source = FigureCache(fresh=5, shown=60, now=lambda: clock[0]), Source()
+    kept.get("a", source)
     tries = []
 
     def away() -> int:
@@ -75,12 +70,12 @@ def test_a_failure_beside_is_told_once_nothing_else_can_be_shown() -> None:
         raise OSError("away")
 
     clock[0] = 10.0
-    assert kept.get(service, "a", away) == 1
+    assert kept.get("a", away) == 1
     until(lambda: len(tries) == 1)
-    until(lambda: kept.get(service, "a", away) == 1 and len(tries) >= 2)
+    until(lambda: kept.get("a", away) == 1 and len(tries) >= 2)
     clock[0] = 65.0
     with pytest.raises(OSError, match="away"):
-        kept.get(service, "a", away)
+        kept.get("a", away)
 
 
 def test_what_takes_long_to_read_is_read_seldom() -> None:
@@ -90,12 +85,12 @@ def test_what_takes_long_to_read_is_read_seldom() -> None:
         clock[0] += 0.1
         return clock[0]
 
-    kept, service = FigureCache[float](fresh=5, shown=10, now=lambda: clock[0]), Service()
-    first = kept.get(service, "a", slow)
+    kept = FigureCache(fresh=5, shown=10, now=lambda: clock[0])
+    first = kept.get("a", slow)
     clock[0] = 49.9
-    assert kept.get(service, "a", slow) == first, "500 times as long as it took"
+    assert kept.get("a", slow) == first, "500 times as long as it took"
     clock[0] = 60.2
-    assert kept.get(service, "a", slow) == pytest.approx(60.3), "it was fresh for 50 s and shown for 10 more"
+    assert kept.get("a", slow) == pytest.approx(60.3), "it was fresh for 50 s and shown for 10 more"
 
 
 def test_however_long_it_takes_nothing_is_fresh_for_ever() -> None:
@@ -105,9 +100,9 @@ def test_however_long_it_takes_nothing_is_fresh_for_ever() -> None:
         clock[0] += 100
         return clock[0]
 
-    kept, service = FigureCache[float](fresh=5, shown=10, now=lambda: clock[0]), Service()
-    assert kept.get(service, "a", endless) == 100
+    kept = FigureCache(fresh=5, shown=10, now=lambda: clock[0])
+    assert kept.get("a", endless) == 100
     clock[0] = 159.9
-    assert kept.get(service, "a", endless) == 100
+    assert kept.get("a", endless) == 100
     clock[0] = 170.1
-    assert kept.get(service, "a", endless) > 170
+    assert kept.get("a", endless) > 170

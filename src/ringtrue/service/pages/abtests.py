@@ -22,7 +22,7 @@ from ringtrue.service.pages.shell import page
 from ringtrue.service.routes import abtests
 from ringtrue.service.routes.abtests import Tested
 from ringtrue.service.routes.shadow import Shadowed, shadow_feature, shadow_rows, shadowed
-from ringtrue.service.work.run_cache import set_opened
+from ringtrue.service.work.library import set_opened
 from ringtrue.store import ShadowRun
 
 router = APIRouter(include_in_schema=False)

@@ -9,13 +9,13 @@ from fastapi.responses import RedirectResponse, Response
 
 from ringtrue.brief import counted
 from ringtrue.errors import InputError
+from ringtrue.review import backlog_rows, chosen, grouped, weekly_flow
 from ringtrue.review.queue import STATES
 from ringtrue.service.auth import PageReader, PageWriter
 from ringtrue.service.context import Here
 from ringtrue.service.models import Cursor
-from ringtrue.service.pages.runs import run_words
+from ringtrue.service.pages.runs import part_of, run_words
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
-from ringtrue.service.work import backlog as work
 from ringtrue.service.work import reviewing
 from ringtrue.service.work.finding_runs import RunFilters, find_runs, kept_among
 from ringtrue.service.work.reviewing import DEPTH, REVIEWERS, queue_unjudged
@@ -43,25 +43,24 @@ def overview(
     """Show the queue as a whole, and its pairs."""
     if state and state not in STATES:
         raise InputError(f"there is no state '{state}'; choose {', '.join(STATES)}, or leave it out")
-    found = work.snapshot(service, caller)
-    rows = work.chosen(found, state=state, golden=golden, text=q, sort=sort)
-    shown, first, behind = work.part(rows, after=cursor, limit=SHOWN)
-    last = first + len(shown) - 1
+    found = backlog_rows(reviewing.queue_of(service, caller))
+    rows = chosen(found, state=state, golden=golden, text=q, sort=sort)
+    shown, behind, part = part_of(rows, [row.item.item_key for row in rows], cursor, SHOWN)
     values: dict[str, Any] = {
         "rows": shown, "next": behind, "cursor": cursor, "sort": sort, "state": state, "golden": golden, "q": q,
-        "words": WORDS, "total": len(found.rows), "shown": f"{first:,}–{last:,} of {len(rows):,}" if shown else "",
+        "words": WORDS, "total": len(found), "shown": part,
     }  # fmt: skip
     if wants_fragment(request):
         return fragment(request, caller, "backlog.html.jinja", "rows", **values)
     runs = find_runs(service, caller, RunFilters(), limit=RUNS).rows if caller.may("write") else []
     kept = kept_among(service, caller, runs)
-    weeks = work.weeks(found, now=service.now())
-    by_golden = work.grouped(found.rows, lambda row: row.golden)
+    judged_at = [one.at for one in service.of(caller).ratings(project=caller.project)]
+    weeks = weekly_flow(found, judged_at, now=service.now())
     return page(
         request, caller, "backlog.html.jinja", **values, counts=reviewing.backlog(service, caller), late_days=LATE_DAYS,
-        missing=work.grades_missing(found), weeks=weeks,
+        missing=sum(row.missing for row in found), weeks=weeks,
         stamps=[int(one.until.timestamp()) for one in weeks],
-        by_golden=by_golden, by_source=work.grouped(found.rows, lambda row: row.source),
+        by_golden=grouped(found, lambda row: row.golden), by_source=grouped(found, lambda row: row.source),
         runs=[(row.run_id, run_words(row, kept)) for row in runs if row.run_id in kept], run=run, told=_told(queued),
     )  # fmt: skip
 

@@ -11,7 +11,21 @@ from fastapi.responses import Response
 
 from ringtrue import charts
 from ringtrue.errors import RingtrueError
-from ringtrue.report import Report, Sides, how_tested, lower_is_better, measure_rows, page_headline, same
+from ringtrue.report import (
+    QueryChange,
+    Report,
+    Sides,
+    beside,
+    changes,
+    how_tested,
+    lost_between,
+    lower_is_better,
+    measure_rows,
+    page_headline,
+    query_seen,
+    same,
+)
+from ringtrue.retrieve import shorten
 from ringtrue.run import Evaluation
 from ringtrue.service.auth import Caller, PageReader
 from ringtrue.service.context import Here, Service
@@ -20,11 +34,9 @@ from ringtrue.service.hints import APART, for_pages
 from ringtrue.service.models import Cursor
 from ringtrue.service.pages.runs import part_of, run_words
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
-from ringtrue.service.routes.compare import compared
+from ringtrue.service.routes.compare import compared, comparison_opened
 from ringtrue.service.work.finding_runs import RunFilters, find_runs, kept_among
-from ringtrue.service.work.naming import short
-from ringtrue.service.work.reading_runs import QueryChange, beside, changes, lost_between, query_seen
-from ringtrue.service.work.run_cache import answers_of, comparison_opened
+from ringtrue.service.work.library import answers_of
 from ringtrue.verdict import Comparison, with_measures
 
 router = APIRouter(include_in_schema=False)
@@ -85,7 +97,7 @@ def _choices(
     for place, row in enumerate(there):
         other = next((one for one in there[place + 1 :] if one.golden == row.golden and one.retriever != row.retriever), None)
         if other is not None:
-            words = f"{short(other.retriever)} → {short(row.retriever)} on {row.golden}"
+            words = f"{shorten(other.retriever)} → {shorten(row.retriever)} on {row.golden}"
             pairs.setdefault((row.retriever, other.retriever), (other.run_id, row.run_id, words))
     return choices, list(pairs.values())[:SUGGESTED]
 

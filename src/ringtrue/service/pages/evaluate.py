@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from ringtrue.answers import ENDED, JobState
 from ringtrue.errors import InputError, MissingInput, RingtrueError
 from ringtrue.measures import Measure
+from ringtrue.retrieve import channels_in
 from ringtrue.run import DEFAULT_MEASURES
 from ringtrue.service.auth import Caller, PageReader, PageWriter
 from ringtrue.service.context import Here, Service
@@ -25,7 +26,7 @@ from ringtrue.service.models import Cursor, paged, wrong_cursor
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.routes.gate import gated, verdict_record
 from ringtrue.service.routes.jobs import job_text
-from ringtrue.service.work.evaluating import EvaluationPlan, evaluated, kept, planned, summary
+from ringtrue.service.work.evaluating import EvaluationPlan, admitted_by, evaluated, kept, planned, summary
 from ringtrue.service.work.library import (
     baseline_named,
     baselines,
@@ -35,7 +36,6 @@ from ringtrue.service.work.library import (
     golden_versions,
     server_policy,
 )
-from ringtrue.service.work.retrievers import admitted, channels_in
 from ringtrue.store import StoredJob
 
 router = APIRouter(include_in_schema=False)
@@ -117,7 +117,7 @@ def _names(given: list[str] | None) -> tuple[str, ...]:
 def _channels(service: Service, retriever: str) -> list[str]:
     """Return the channels that a search fuses; none where it cannot be read, which starting it says."""
     try:
-        text = admitted(retriever, service.settings) if retriever.strip() else service.settings.retriever
+        text = admitted_by(service.settings, retriever) if retriever.strip() else service.settings.retriever
         return channels_in(text)
     except (RingtrueError, Refused):
         return []

@@ -14,8 +14,10 @@ from markupsafe import Markup
 from pydantic import ValidationError
 
 from ringtrue import charts
-from ringtrue.errors import InputError, RingtrueError
+from ringtrue.errors import InputError, MissingInput, RingtrueError
 from ringtrue.experiment import Effect, Experiment
+from ringtrue.experiment import swept as sweeping
+from ringtrue.experiment.swept import Swept, figure, lower_is_better
 from ringtrue.formats.text import Place, parse_json
 from ringtrue.service.auth import PageReader, PageWriter
 from ringtrue.service.context import Here
@@ -23,8 +25,6 @@ from ringtrue.service.errors import Refused, refused
 from ringtrue.service.models import Cursor, paged_after
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.routes.experiments import NewExperiments, import_experiments, one_experiment, table_of
-from ringtrue.service.work import sweeping
-from ringtrue.service.work.sweeping import Swept, figure, lower_is_better
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 50
@@ -84,12 +84,14 @@ def sweep(
     request: Request, service: Here, caller: PageReader, first_id: str, measure: Choice = "", sort: Choice = "-figure"
 ) -> Response:
     """Show a sweep: every trial as a strand, what each parameter did, and quality against time where both are known."""
-    swept = sweeping.one_sweep(service, caller, first_id)
+    swept = sweeping.sweep_with(service.of(caller), caller.project, first_id)
+    if swept is None or swept.id != first_id:
+        raise MissingInput(f"no sweep begins with experiment '{first_id}'; look it up in the list of experiments")
     chosen = _measure(measure, swept.measures)
     ranked = swept.ranked(chosen)
     unknown = [trial for trial in swept.trials if figure(trial, chosen) is None]
     base, best = swept.baseline(), ranked[0] if ranked else None
-    time = next(iter(sweeping.times_of(swept.trials)), None)
+    time = next(iter(sweeping.measures_of(swept.trials, times=True)), None)
     rows = _sorted_trials(swept, ranked, unknown, sort)
     return page(
         request, caller, "sweep.html.jinja", swept=swept, measure=chosen, best=best, base=base, sort=sort,
@@ -105,8 +107,9 @@ def sweep(
 def one(request: Request, service: Here, caller: PageReader, experiment_id: str) -> Response:
     """Show one experiment: what was changed, its figures against the baseline's, and why it was kept or not."""
     found = one_experiment(service, caller, experiment_id)
-    swept = sweeping.sweep_of(service, caller, found)
-    against, own = sweeping.held_against(service, caller, found, swept)
+    store, project = service.of(caller), caller.project
+    swept = sweeping.sweep_with(store, project, found.id) if isinstance(found.extra.get("sweep"), dict) else None
+    against, own = sweeping.held_against(store, project, found, swept)
     figures = [
         (
             name,
@@ -145,7 +148,7 @@ def _overview(
         raise InputError(f"experiments cannot be sorted by '{sort:.40}'; use {', '.join(ORDERS)}")
     if verdict and verdict not in DECISIONS:
         raise InputError(f"there is no verdict '{verdict:.40}'; use {', '.join(DECISIONS)}")
-    units, limited = sweeping.all_experiments(service, caller)
+    units, limited = sweeping.all_experiments(service.of(caller), caller.project)
     measures = sweeping.measures_of(trial for unit in units for trial in _members(unit))
     chosen = _measure(measure, measures) if measures else ""
     fitting = [unit for unit in units if _fits(unit, text.strip().casefold(), DECISIONS.get(verdict), kind)]

@@ -32,8 +32,8 @@ from ringtrue.service.work.library import (
     keep_golden,
     keep_shipped,
     named,
+    set_opened,
 )
-from ringtrue.service.work.run_cache import set_opened
 
 router = APIRouter(include_in_schema=False)
 SetName = Annotated[str, Path(min_length=1, max_length=120)]

@@ -13,12 +13,12 @@ from fastapi.responses import Response
 from ringtrue import charts
 from ringtrue.answers import HealthPart, LogStep
 from ringtrue.report import page_number as number
+from ringtrue.retrieve import run_title, shorten
 from ringtrue.service.auth import PageReader
 from ringtrue.service.context import Here
 from ringtrue.service.pages.filters import signs
 from ringtrue.service.pages.shell import page
 from ringtrue.service.work.finding_runs import figure, kept_among
-from ringtrue.service.work.naming import called, short
 from ringtrue.service.work.overview import LOG_HOURS, MEASURES, Glance, Series, glance
 
 router = APIRouter(include_in_schema=False)
@@ -52,12 +52,12 @@ def overview(request: Request, service: Here, caller: PageReader, series: Annota
         "found": found, "verdict": verdict(found), "parts": [_part(part) for part in _ordered(found)],
         "alerts": [(one, _helps(one.rule.name)) for one in found.slow.alerts], "chosen": chosen,
         "tiles": [] if chosen is None else [_tile(chosen, name) for name in MEASURES],
-        "measured": "" if chosen is None else f"{short(chosen.retriever)[:60]} on {chosen.last.golden or 'an unknown set'}",
+        "measured": "" if chosen is None else f"{shorten(chosen.retriever)[:60]} on {chosen.last.golden or 'an unknown set'}",
         "trends": [] if chosen is None else [(name, _trend(chosen, name)) for name in MEASURES],
         "series": [(place, one) for place, one in enumerate(found.series[:8])],
         "volume": _volume(found.slow.volume, service.now()),
         "searches": sum(bucket.searches for bucket in found.slow.volume), "hours": LOG_HOURS,
-        "short": short, "called": called, "names": kept_among(service, caller, found.runs),
+        "short": shorten, "called": run_title, "names": kept_among(service, caller, found.runs),
         "done": [name for name, over in found.steps.items() if over],
     }  # fmt: skip
     return page(request, caller, "overview.html.jinja", **values)
@@ -116,7 +116,7 @@ def _part(part: HealthPart) -> dict[str, Any]:
 def _of(figures: Mapping[str, Any]) -> str:
     """Return which search on which golden set figures are about."""
     golden = figures.get("golden")
-    return f": {short(figures.get('retriever'))[:60]}" + (f" on {golden}" if golden else "")
+    return f": {shorten(figures.get('retriever'))[:60]}" + (f" on {golden}" if golden else "")
 
 
 def _helps(rule: str) -> str:
@@ -148,7 +148,7 @@ def _trend(series: Series, measure: str) -> Any:
                 title=said, href=f"/runs/{quote(row.run_id)}", kind=row.golden or "",
             )
         )  # fmt: skip
-    label = f"{measure} of {short(series.retriever)} on {series.golden}, every evaluation"
+    label = f"{measure} of {shorten(series.retriever)} on {series.golden}, every evaluation"
     return charts.trend(points, label=label, height=170)
 
 

@@ -23,7 +23,6 @@ from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.routes.queries import STEPS as TIMES
 from ringtrue.service.routes.queries import log_stats, newest_searches, one_search, search_cursor
 from ringtrue.service.work.exporting import MOST, as_csv, as_json, exported
-from ringtrue.service.work.figure_cache import FigureCache
 from ringtrue.store import FeedbackEvent, LoggedQuery
 from ringtrue.traffic import KINDS, kind_of
 
@@ -39,8 +38,6 @@ LONGEST = {"text": 500, "session": 200}
 """Characters of what is written into the fields of the filter."""
 BESIDE = 20
 """Searches of the same session that are shown beside one."""
-_charted = FigureCache[LogStats](fresh=5.0, shown=25.0)
-"""The chart above the list counts every search of its time, the list only reads the newest."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +174,7 @@ def _stats(service: Service, caller: Caller, span: str, now: datetime) -> LogSta
     """Return the searches of a time in numbers, as they were a moment ago."""
     since = now - SPANS[span] if span in SPANS else now - EVER
     read = partial(_read_stats, service, caller, since, now, STEPS[span])
-    found = _charted.get(service, (caller.project, span), read)
+    found = service.figures.get(("searches", caller.project, span), read)
     return found if found.searches else read()  # who waits for the first search sees it, and to count none costs nothing
 
 

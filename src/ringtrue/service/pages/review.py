@@ -25,7 +25,6 @@ from ringtrue.service.pages import review_outcome
 from ringtrue.service.pages.pairs import MEANINGS, nameless, shown_pair
 from ringtrue.service.pages.shell import fragment, page
 from ringtrue.service.work import agreeing, reviewing
-from ringtrue.service.work import review_session as desk
 from ringtrue.store import ReviewItem
 
 router = APIRouter(include_in_schema=False)
@@ -59,9 +58,9 @@ def another(request: Request, service: Here, caller: PageReviewer, passing: Pass
 def undo(request: Request, service: Here, caller: PageReviewer, passing: Passed = "") -> Response:
     """Take back the last thing that the reader said, and show its pair again."""
     if not _by_script(request):
-        item = desk.undo(service, caller)
+        item = reviewing.undo(service, caller)
         return RedirectResponse("/review" if item is None else f"/review/{item.item_key}", 303)
-    return _answer(request, service, caller, lambda: desk.undo(service, caller), passing)
+    return _answer(request, service, caller, lambda: reviewing.undo(service, caller), passing)
 
 
 @router.get("/review/{key}")
@@ -70,11 +69,11 @@ def one(request: Request, service: Here, caller: PageReviewer, key: str) -> Resp
     if nameless(caller):
         return page(request, caller, "review_name.html.jinja", wanted=f"/review/{key}")
     try:
-        item, problem = desk.hold(service, caller, key), ""
+        item, problem = reviewing.hold(service, caller, key), ""
     except Refused as found:
         if found.status != 409:
             raise
-        item, problem = desk.find(service, caller, key), found.message
+        item, problem = reviewing.queue_of(service, caller).find(key), found.message
     return _desk(request, service, caller, item, problem=problem)
 
 
@@ -85,7 +84,11 @@ def judge(
 ) -> Response:  # fmt: skip
     """Keep a grade."""
     _named(caller)
-    return _answer(request, service, caller, lambda: _nothing(desk.judge(service, caller, key, grade, note=note)), passing)
+
+    def act() -> None:
+        reviewing.judge_held(service, caller, key, grade, note=note)
+
+    return _answer(request, service, caller, act, passing)
 
 
 @router.post("/review/{key}/skip")
@@ -93,7 +96,11 @@ def skip(request: Request, service: Here, caller: PageReviewer, key: str, passin
     """Give a pair back and go on with another."""
     _named(caller)
     more = ",".join([*_keys(passing), key][-MOST_PASSED:])
-    return _answer(request, service, caller, lambda: _nothing(reviewing.skip(service, caller, key)), more)
+
+    def act() -> None:
+        reviewing.skip(service, caller, key)
+
+    return _answer(request, service, caller, act, more)
 
 
 @router.post("/review/{key}/reject")
@@ -103,16 +110,16 @@ def reject(
 ) -> Response:  # fmt: skip
     """Take a pair out that nobody should judge."""
     _named(caller)
-    return _answer(request, service, caller, lambda: _nothing(desk.reject(service, caller, key, why=why)), passing)
+
+    def act() -> None:
+        reviewing.reject_held(service, caller, key, why=why)
+
+    return _answer(request, service, caller, act, passing)
 
 
 def _named(caller: Caller) -> None:
     if nameless(caller):
         raise Refused(409, "nameless", "say who you are before you judge; load the page again")
-
-
-def _nothing(_: ReviewItem) -> None:
-    return None
 
 
 def _keys(text: str) -> list[str]:
@@ -140,13 +147,13 @@ def _answer(request: Request, service: Service, caller: Caller, act: Callable[[]
         problem, status = {"code": known.code, "message": known.message}, known.status
     keys = [*_keys(passing), *([back.item_key] if back else [])]
     following = reviewing.next_pair(service, caller, passing=keys)
-    seen = desk.overview(service, caller)
+    progress, recent = reviewing.progress(service, caller)
     body = {
         "error": problem,
         "back": _lain(request, service, caller, back),
         "next": _lain(request, service, caller, following),
-        "progress": asdict(seen.progress),
-        "recent": _block(request, caller, "recent", recent=seen.recent),
+        "progress": asdict(progress),
+        "recent": _block(request, caller, "recent", recent=recent),
     }
     return JSONResponse(body, status, {"Cache-Control": "no-store"})
 
@@ -172,12 +179,12 @@ def _desk(
     problem: str = "",
     passing: Sequence[str] = (),
 ) -> Response:
-    own = desk.own(service, caller, item.item_key) if item is not None else None
-    seen = desk.overview(service, caller)
+    own = reviewing.own_grade(service, caller, item.item_key) if item is not None else None
+    progress, recent = reviewing.progress(service, caller)
     values: dict[str, Any] = {
         "item": item, "own": own, "problem": problem, "passing": list(passing), "guidelines": _guidelines(),
-        "meanings": MEANINGS, "progress": seen.progress, "recent": seen.recent,
-        "disputes": len(agreeing.open_disputes(service, caller)),
+        "meanings": MEANINGS, "progress": progress, "recent": recent,
+        "disputes": sum(one.settled is None for one in agreeing.disputes(service, caller)),
     }  # fmt: skip
     if item is not None:
         values |= shown_pair(item)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -11,12 +12,13 @@ from fastapi.responses import RedirectResponse, Response
 from ringtrue.errors import CannotDecide, InputError, MissingInput
 from ringtrue.golden import RULES, Rule, rater_name, version_name
 from ringtrue.golden.refresh import KAPPA
+from ringtrue.review import in_words
 from ringtrue.service.auth import PageReader, PageReviewer, PageWriter
 from ringtrue.service.context import Here
-from ringtrue.service.errors import Refused
+from ringtrue.service.errors import Refused, refused
 from ringtrue.service.pages.pairs import MEANINGS, nameless, shown_pair
 from ringtrue.service.pages.shell import page
-from ringtrue.service.work import agreeing
+from ringtrue.service.work import agreeing, reviewing
 
 router = APIRouter(include_in_schema=False)
 
@@ -34,7 +36,7 @@ def agreement(request: Request, service: Here, caller: PageReader) -> Response:
     """Show how far reviewers agree, over pairs that are judged completely."""
     found = agreeing.picture(service, caller)
     return page(
-        request, caller, "review_agreement.html.jinja", picture=found, minimum=KAPPA, words=agreeing.in_words, shown=SHOWN,
+        request, caller, "review_agreement.html.jinja", picture=found, minimum=KAPPA, words=in_words, shown=SHOWN,
         rater=rater_name, disputes=sum(one.settled is None and one.item.state == "approved" for one in found.disputes),
     )  # fmt: skip
 
@@ -56,8 +58,8 @@ def one_dispute(request: Request, service: Here, caller: PageReviewer, key: str)
 @router.post("/review/adjudicate/undo")
 def unsettle(service: Here, caller: PageReviewer) -> Response:
     """Take back what the reader settled last."""
-    found = agreeing.unsettle(service, caller)
-    return RedirectResponse("/review/adjudicate" + (f"/{found.item.item_key}" if found else ""), 303)
+    key = agreeing.unsettle(service, caller)
+    return RedirectResponse("/review/adjudicate" + (f"/{key}" if key else ""), 303)
 
 
 @router.post("/review/adjudicate/{key}")
@@ -72,7 +74,7 @@ def settle(service: Here, caller: PageReviewer, key: str, grade: Annotated[int, 
 def _dispute(request: Request, service: Here, caller: PageReviewer, key: str | None, *, graded: int | None = None) -> Response:
     if nameless(caller):
         return page(request, caller, "review_name.html.jinja", wanted=request.url.path)
-    waiting = agreeing.open_disputes(service, caller)
+    waiting = [one for one in agreeing.disputes(service, caller) if one.settled is None]
     me = rater_name(caller.who)
     mine = [one for one in waiting if me not in one.grades]
     if key is None:
@@ -108,15 +110,15 @@ def publish(
     force: Annotated[bool, Form()] = False, reason: Annotated[str, Form(max_length=2_000)] = "",
 ) -> Response:  # fmt: skip
     """Keep the next version of the set."""
+    by = _rule(rule)
     try:
-        made = agreeing.publish(
-            service, caller, golden, rule=_rule(rule), adjudicator=adjudicator.strip() or None, version=version, force=force,
+        made = reviewing.publish(
+            service, caller, golden, rule=by, adjudicator=adjudicator.strip() or None, version=version, force=force,
             reason=reason,
         )  # fmt: skip
-    except Refused as problem:
-        if problem.status != 409:
-            raise
-        return _preview(request, service, caller, golden, rule, adjudicator, problem=problem.message, status=409)
+    except (Refused, CannotDecide, InputError) as problem:
+        known = refused(problem)
+        return _preview(request, service, caller, golden, rule, adjudicator, problem=known.message, status=409)
     done = {"golden": made.golden, "done": f"{made.golden}@{made.version}", "pairs": made.published}
     return RedirectResponse(f"/review/publish?{urlencode(done)}", 303)
 
@@ -131,22 +133,26 @@ def _preview(
     request: Request, service: Here, caller: PageWriter, golden: str, rule: str, adjudicator: str, *, problem: str = "",
     status: int = 200, **values: Any,
 ) -> Response:  # fmt: skip
-    sets, loose = agreeing.ready(service, caller)
-    chosen = golden or (sets[0].golden if sets else "")
-    waiting = agreeing.open_disputes(service, caller)
-    names = agreeing.adjudicators(service, caller)
+    approved = service.of(caller).review_items(project=caller.project, state="approved")
+    sets = Counter(str(item.metadata.get("golden") or "") for item in approved)
+    loose = sets.pop("", 0)  # of no set, as those of a refresh
+    choices = sorted(sets.items(), key=lambda one: (-one[1], one[0]))
+    chosen = golden or (choices[0][0] if choices else "")
+    disputes = agreeing.disputes(service, caller)
+    waiting = [one for one in disputes if one.settled is None]
+    names = sorted({one.settled_by for one in disputes if one.settled_by})
     judge = adjudicator.strip() or (names[0] if names else caller.who)
     found = None
-    if any(one.golden == chosen for one in sets):
+    if chosen in sets:
         try:
             found = agreeing.preview(service, caller, chosen, rule=_rule(rule), adjudicator=judge or None)
         except (InputError, CannotDecide) as why:
             problem = problem or str(why)
     version = version_name(found.publication.golden) if found and found.publication else ""
     return page(
-        request, caller, "review_publish.html.jinja", status=status, sets=sets, loose=loose, chosen=chosen, rule=rule,
+        request, caller, "review_publish.html.jinja", status=status, sets=choices, loose=loose, chosen=chosen, rule=rule,
         rules=RULE_WORDS, adjudicators=names, adjudicator_choices=[(name, name) for name in names], adjudicator=judge,
         found=found, problem=problem, next_version=version, minimum=KAPPA,
-        words=agreeing.in_words, shown=SHOWN, disputes=len(waiting),
+        words=in_words, shown=SHOWN, disputes=len(waiting),
         open_here=[one for one in waiting if one.item.metadata.get("golden") == chosen], **{"done": "", "pairs": None} | values,
     )  # fmt: skip

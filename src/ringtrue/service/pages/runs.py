@@ -11,7 +11,20 @@ from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from ringtrue.errors import RingtrueError
-from ringtrue.report import TONES, Headline, Report, Sides, html, page_headline, page_sections, report_on
+from ringtrue.report import (
+    TONES,
+    Headline,
+    Report,
+    Sides,
+    html,
+    page_headline,
+    page_sections,
+    primary_of,
+    query_lines,
+    query_seen,
+    report_on,
+)
+from ringtrue.retrieve import run_title, shorten
 from ringtrue.rollout.health import set_name
 from ringtrue.run import Evaluation
 from ringtrue.service.auth import Caller, PageReader, PageWriter
@@ -21,11 +34,17 @@ from ringtrue.service.models import Cursor
 from ringtrue.service.pages.shell import fragment, page, wants_fragment
 from ringtrue.service.routes.gate import Decided, decided
 from ringtrue.service.routes.runs import report_policy
-from ringtrue.service.work.finding_runs import SHOWN, RunFilters, find_runs, kept_among
-from ringtrue.service.work.library import UPDATE, baseline_named, baselines, keep_baseline, named
-from ringtrue.service.work.naming import called, short
-from ringtrue.service.work.reading_runs import elsewhere, primary_of, query_lines, query_seen
-from ringtrue.service.work.run_cache import answers_of, report_opened, run_opened
+from ringtrue.service.work.finding_runs import SHOWN, RunFilters, elsewhere, find_runs, kept_among
+from ringtrue.service.work.library import (
+    UPDATE,
+    answers_of,
+    baseline_named,
+    baselines,
+    keep_baseline,
+    named,
+    report_opened,
+    run_opened,
+)
 from ringtrue.store import StoredResult
 
 router = APIRouter(include_in_schema=False)
@@ -63,7 +82,7 @@ def run_list(
         "rows": found.rows, "next": found.next, "limited": found.limited, "cursor": cursor, "sort": sort, "shown": SHOWN,
         "golden": golden, "retriever": retriever, "gate": gate, "filtered": bool(wanted),
         "goldens": [("", "all"), *zip(names, names, strict=True)],
-        "kept": kept_among(service, caller, found.rows), "called": called,
+        "kept": kept_among(service, caller, found.rows), "called": run_title,
     }  # fmt: skip
     if wants_fragment(request):
         return fragment(request, caller, "runs.html.jinja", "rows", **values)
@@ -94,7 +113,7 @@ def _run(
         "row": row, "baseline": baseline, "standards": standards, "problem": problem, "reason": reason,
         "kept_as": kept_as, "alike": alike, "others": _others(service, caller, row), "run": None,
         "baseline_name": name or (standards[0].name if standards else "production"), "unjudged": None,
-        "choices": [(one.name, f"{one.name} {one.version}") for one in standards], "short": short, "judged": None,
+        "choices": [(one.name, f"{one.name} {one.version}") for one in standards], "short": shorten, "judged": None,
         "preview": "", "report_by": "",
     }  # fmt: skip
     if evaluation is None:
@@ -189,7 +208,7 @@ def _others(service: Service, caller: Caller, row: StoredResult) -> list[tuple[s
 
 def run_words(row: StoredResult, names: Mapping[str, str]) -> str:
     """Return a run in one line, for a list to choose from; ``names`` has what runs are called, by run id."""
-    name, search = called(names.get(row.run_id), row.retriever)
+    name, search = run_title(names.get(row.run_id), row.retriever)
     # First what tells runs of one search apart: a narrow list cuts off the end.
     what = f"{row.created_at[:19].replace('T', ' ')}, {name[:40] if search else name[:80]} on {row.golden or 'unknown'}"
     return f"{what}: {search[:80]}" if search else what
@@ -280,6 +299,6 @@ def run_query(
     seen = query_seen(evaluation, query_id, chosen)
     return page(
         request, caller, "run_query.html.jinja", row=row, evaluation=evaluation, seen=seen, measure=chosen,
-        short=short, others=elsewhere(service, caller, row, query_id, chosen),
+        short=shorten, others=elsewhere(service, caller, row, query_id, chosen),
         threshold=max(1, evaluation.setup.golden.relevance_threshold),
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request
@@ -75,5 +76,5 @@ async def name(
         raise Refused(409, "named_by_key", f"you are '{caller.who}' by your key")
     if not name.strip():
         raise Refused(422, "invalid_input", "a name has at least one letter", field="name")
-    request.state.session = service.sessions.called(request.state.session, name.strip())
+    request.state.session = replace(request.state.session, name=name.strip())
     return RedirectResponse(local_path(next), 303)

@@ -108,20 +108,13 @@ def create(service: Here, caller: Writer, given: NewTest) -> SequentialTest:
     feature, options = given.feature, given.model_dump(exclude={"feature"})
     check_address("a feature", feature)
     store, now = service.of(caller), timestamp(service.now())
-    taken = Refused(
-        409,
-        "conflict",
-        f"feature '{feature}' has a test already; look at it, or begin it anew with again",
-        field="body.feature",
-    )
-    if not given.again and store.test(feature, project=caller.project) is not None:
-        raise taken
     try:
         test = create_test(store, feature, now=now, who=caller.who, project=caller.project, **options)
     except InputError:
-        if not given.again and store.test(feature, project=caller.project) is not None:  # another caller was quicker
-            raise taken from None
-        raise
+        if given.again or store.test(feature, project=caller.project) is None:
+            raise
+        said = f"feature '{feature}' has a test already; look at it, or begin it anew with again"
+        raise Refused(409, "conflict", said, field="body.feature") from None
     if not given.again:  # a test begun anew is written down already
         service.note(caller, "test.create", feature, {"method": test.method})
     return _answer(Tested(test, standing(test)))
@@ -161,16 +154,12 @@ def record(service: Here, caller: Writer, feature: PathName, given: NewScores) -
         raise InputError(f"query '{differences[0][0]}': the test of '{feature}' counts {wanted}; report those")
     found: list[tuple[str, Recorded]] = []
     for row in checked_scores(test, rows):  # all of them, before any is counted
-        said = record_scores(
-            store, feature, row.query_id, control=row.control, treatment=row.treatment, now=now, project=project
-        )
-        found.append((row.query_id, said))
+        both = {"control": row.control, "treatment": row.treatment}
+        found.append((row.query_id, record_scores(store, feature, row.query_id, **both, now=now, project=project)))
     for query_id, difference in differences:
         found.append((query_id, record_difference(store, feature, query_id, difference, now=now, project=project)))
     queries = tuple(CountedQuery(name, what.counted, what.why_not) for name, what in found)
-    return RecordedScores(
-        counted=sum(one.counted for one in queries), queries=queries, test=_answer(tested(service, caller, feature))
-    )
+    return RecordedScores(sum(one.counted for one in queries), queries, _answer(tested(service, caller, feature)))
 
 
 @router.post("/{feature}/status")

@@ -14,7 +14,8 @@ from ringtrue.service.errors import ERRORS
 from ringtrue.service.models import Cursor, Label, Limit, Line, Name, Page, Strict, paged_after, record_from
 from ringtrue.service.routes.compare import AFTER
 from ringtrue.service.work import library
-from ringtrue.service.work.evaluating import keys_of, known, renamed, run_named
+from ringtrue.service.work.evaluating import keys_of, renamed
+from ringtrue.service.work.library import answers_of
 
 router = APIRouter(prefix="/v1/baselines", tags=["baselines"], responses=ERRORS)
 BaselineName = Annotated[str, Path(min_length=1, max_length=120, examples=["hotel-search"])]
@@ -42,9 +43,9 @@ def list_baselines(service: Here, caller: Reader, limit: Limit = 50, cursor: Cur
 @router.post("", status_code=201)
 def update_baseline(service: Here, caller: Writer, request: BaselineRequest) -> BaselineUpdate:
     """Take a run as the new standard. One that is worse is refused (409) unless forced with a reason."""
-    evaluation = run_named(service, caller, request.run)
+    evaluation = answers_of(service, caller, request.run)
     kept = library.keep_baseline(service, caller, evaluation, run_id=request.run, **request.model_dump(exclude={"run"}))
-    moves = {move.measure: Movement(known(move.old), known(move.new), known(move.change)) for move in kept.moves}
+    moves = {move.measure: Movement(move.old, move.new, move.change) for move in kept.moves}
     return record_from(BaselineUpdate, kept, kept.baseline, measures=moves)
 
 
@@ -59,7 +60,7 @@ def get_baseline(service: Here, caller: Reader, name: BaselineName) -> BaselineV
         name=plain,
         golden=found.golden.version,
         metrics=renamed(found.metrics, keys_of(list(found.metrics))),
-        latency_ms={part: known(value) for part, value in found.latency.items()},
+        latency_ms=found.latency,
         queries=len(found.per_query),
         versions=tuple(one.version for one in library.baseline_versions(service, caller, plain)),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -10,30 +10,22 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from ringtrue.answers import Compared, LatencyDifference, MeasureDifference
-from ringtrue.errors import InputError, nearest
+from ringtrue.errors import InputError, MissingInput, nearest
 from ringtrue.service.auth import Reader
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.models import Line, Name, Strict, record_from
-from ringtrue.service.work.evaluating import MOST_MEASURES, keys_of, known, run_named
+from ringtrue.service.work.evaluating import MOST_MEASURES, keys_of
+from ringtrue.service.work.library import answers_of
 from ringtrue.verdict import Comparison, with_measures
 from ringtrue.verdict import compare as compare_evaluations
 
 if TYPE_CHECKING:
-    from ringtrue.run import Evaluation
     from ringtrue.service.auth import Caller
     from ringtrue.service.context import Service
     from ringtrue.verdict import MeasureComparison
 
 Correction = Literal["holm", "benjamini-hochberg", "none"]
-
-
-def sides(service: Service, caller: Caller, a: str, b: str) -> tuple[Evaluation, Evaluation]:
-    """Return two runs, each under a name that tells it from the other; raises MissingInput."""
-    before, after = run_named(service, caller, a), run_named(service, caller, b)
-    if before.name == after.name:
-        return replace(before, name=f"{before.name} ({a})"), replace(after, name=f"{after.name} ({b})")
-    return before, after
 
 
 def compared(
@@ -55,7 +47,9 @@ def compared(
     two cannot be compared.
     """
     wanted = [*measures, *([primary] if primary is not None else [])]
-    before, after = (with_measures(one, wanted)[0] for one in sides(service, caller, a, b))
+    before, after = (with_measures(answers_of(service, caller, one), wanted)[0] for one in (a, b))
+    if before.name == after.name:  # so that each is told from the other
+        before, after = replace(before, name=f"{before.name} ({a})"), replace(after, name=f"{after.name} ({b})")
     for name in by:
         fields = sorted({field for one in (before, after) for facts in one.scores.facts.values() for field in facts})
         if name not in fields:
@@ -73,51 +67,17 @@ def compared(
     )
 
 
-def comparison_record(found: Comparison) -> Compared:
-    """Return what REST says about a comparison, measures under their keys."""
-    keys, latency = keys_of(list(found.measures)), found.latency
-    return Compared(
-        verdict=found.verdict,
-        reason=found.reason,
-        a=found.a,
-        b=found.b,
-        primary=keys[found.primary],
-        measures={keys[name]: measure_record(one) for name, one in found.measures.items()},
-        per_query={query: known(delta) for query, delta in found.measures[found.primary].deltas.items()},
-        slices={
-            field: {value: {keys[name]: measure_record(one) for name, one in parts.items()} for value, parts in values.items()}
-            for field, values in found.slices.items()
-        },
-        latency_ms=None
-        if latency is None
-        else LatencyDifference(
-            n=latency.n,
-            mean_diff=known(latency.mean_diff),
-            ci=(known(latency.low), known(latency.high)),
-            p50=tuple(map(known, latency.p50)),
-            p95=tuple(map(known, latency.p95)),
-            p99=tuple(map(known, latency.p99)),
-            comparable=latency.comparable,
-        ),
-        only_a=tuple(found.only_a),
-        only_b=tuple(found.only_b),
-        alpha=found.alpha,
-        correction=found.correction,
-        notes=tuple(found.notes),
-    )
+def comparison_opened(service: Service, caller: Caller, a: str, b: str, *, measure: str | None) -> Comparison:
+    """Return whether run ``b`` is better than run ``a``; raises MissingInput, InputError and CannotDecide."""
+    for run_id in (a, b):
+        if service.of(caller).result(run_id, project=caller.project) is None:
+            raise MissingInput(f"there is no run '{run_id:.120}'; look it up in the list of runs")
+    key = (caller.project, a, b, measure)
+    return service.opened.comparisons.get(key, lambda: (1, compared(service, caller, a, b, primary=measure)))
 
 
-def measure_record(one: MeasureComparison) -> MeasureDifference:
-    """Return the comparison of one measure."""
-    numbers = ("a", "b", "diff", "p", "p_adjusted", "interval_p", "effect", "prob_better")
-    return record_from(
-        MeasureDifference,
-        one,
-        **{name: known(getattr(one, name)) for name in numbers},
-        ci=(known(one.low), known(one.high)),
-        verdict=one.word,
-        warnings=tuple(one.warnings),
-    )
+def _difference(one: MeasureComparison) -> MeasureDifference:
+    return record_from(MeasureDifference, one, ci=(one.low, one.high), verdict=one.word)
 
 
 router = APIRouter(prefix="/v1/compare", tags=["compare"], responses=ERRORS)
@@ -154,4 +114,20 @@ class CompareRequest(
 @router.post("")
 def compare(service: Here, caller: Reader, request: CompareRequest) -> Compared:
     """Compare two runs of the project over the queries that both answered."""
-    return comparison_record(compared(service, caller, **request.model_dump()))
+    found = compared(service, caller, **request.model_dump())
+    keys, latency = keys_of(list(found.measures)), found.latency
+
+    def differences(measures: Mapping[str, MeasureComparison]) -> dict[str, MeasureDifference]:
+        return {keys[name]: _difference(one) for name, one in measures.items()}
+
+    return record_from(
+        Compared,
+        found,
+        primary=keys[found.primary],
+        measures=differences(found.measures),
+        per_query=found.measures[found.primary].deltas,
+        slices={
+            field: {value: differences(parts) for value, parts in values.items()} for field, values in found.slices.items()
+        },
+        latency_ms=latency and record_from(LatencyDifference, latency, ci=(latency.low, latency.high)),
+    )

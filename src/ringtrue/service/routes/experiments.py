@@ -134,20 +134,15 @@ def import_experiments(service: Service, caller: Caller, rows: Sequence[Mapping[
             check_address("an experiment", row["id"])
         read = Experiment.of({**row, "id": row["id"] if named else UNNAMED}, Place("body").at("experiments").at(number))
         given.append(read if named else replace(read, id=""))
-    _free(service, caller, given)
+    store = service.of(caller)
     try:
         added = table_of(service, caller).add(given)
     except InputError:
-        _free(service, caller, given)  # somebody else may have been quicker
+        for number, one in enumerate(given):
+            if one.id and store.experiment(one.id, project=caller.project) is not None:
+                said = f"there is an experiment '{one.id}' already; give another id, or none to get the next number"
+                raise Refused(409, "conflict", said, field=f"body.experiments.{number}.id") from None
         raise
     detail = {"experiments": [one.id for one in added][:100], "count": len(added)}
     service.note(caller, "experiments.import", added[0].id, detail)
     return added
-
-
-def _free(service: Service, caller: Caller, given: Sequence[Experiment]) -> None:
-    store = service.of(caller)
-    for number, one in enumerate(given):
-        if one.id and store.experiment(one.id, project=caller.project) is not None:
-            said = f"there is an experiment '{one.id}' already; give another id, or none to get the next number"
-            raise Refused(409, "conflict", said, field=f"body.experiments.{number}.id")

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from ringtrue.answers import Actor, Event, EventType, LinkedEvent, Taken
-from ringtrue.log import check_event, event_name, record_feedback
-from ringtrue.log.linking import link_named
-from ringtrue.service.auth import Caller, Reader, Writer
-from ringtrue.service.context import Here, Service
+from ringtrue.log import event_name
+from ringtrue.log.linking import linked
+from ringtrue.service.auth import Reader, Writer
+from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.idempotency import name_once
 from ringtrue.service.incoming import At, Past, log_place
@@ -35,9 +34,6 @@ from ringtrue.service.models import (
     paged,
 )
 from ringtrue.store import FeedbackEvent, timestamp
-
-if TYPE_CHECKING:
-    from ringtrue.store import Store
 
 router = APIRouter(prefix="/v1/feedback", tags=["feedback"], responses=ERRORS, strict_content_type=False)
 MOST = 1_000
@@ -88,34 +84,11 @@ async def take_feedback(
         )
         for place, event in enumerate(events)
     ]
-    found = await run_in_threadpool(linked, service, caller, rows)
+    found = await run_in_threadpool(linked, service.of(caller), rows)
     fresh = all(event.event_id is None for event in events)
-    stored = await service.intake.feedback(found, size=body_size(request), fresh=fresh)
+    stored = await service.intake.add(found, size=body_size(request), fresh=fresh)
     told = tuple(LinkedEvent(row.event_id, row.query_id, row.rank_in_results) for row in found)
     return Taken(accepted=len(found), stored=stored, events=told)
-
-
-def linked(service: Service, caller: Caller, events: Sequence[FeedbackEvent]) -> list[FeedbackEvent]:
-    """Return events with the searches they answer, linked as ``ringtrue.log.record_feedback`` does; nothing is written.
-
-    Raises InputError for an event that cannot be one.
-    """
-    store = service.of(caller)
-    for event in events:
-        check_event(event)
-    # The searches that events name are read together.
-    others = iter(record_feedback(cast("Store", _Unwritten(store)), [event for event in events if event.query_id is None]))
-    return [next(others) if event.query_id is None else event for event in link_named(store, events)]
-
-
-class _Unwritten:
-    """A store as linking needs it; what it would write is left to the intake, which writes many requests at once."""
-
-    def __init__(self, store: Store) -> None:
-        self.queries = store.queries
-
-    def add_feedback(self, rows: Sequence[FeedbackEvent]) -> int:
-        return 0
 
 
 @router.get("")

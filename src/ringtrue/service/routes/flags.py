@@ -83,11 +83,9 @@ def _decision(found: Decision) -> FlagDecision:
 def one(service: Here, caller: Reader, name: PathName) -> FlagPage:
     """Return a flag with its graduation checklist and its history; nothing changes."""
     found = checklist(service, caller, name)
-    history = tuple(
-        FlagChange(entry.at, entry.who, entry.what, str(entry.detail.get("why", "")))
-        for entry in flag_history(service, caller, name)
-    )
-    return FlagPage(found.before, _decision(found), history)
+    history = flag_history(service, caller, name)
+    changes = (FlagChange(entry.at, entry.who, entry.what, str(entry.detail.get("why", ""))) for entry in history)
+    return FlagPage(found.before, _decision(found), tuple(changes))
 
 
 @router.put("/{name}")

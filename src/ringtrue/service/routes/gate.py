@@ -13,6 +13,7 @@ from pydantic import Field, TypeAdapter
 from ringtrue.answers import Check as CheckAnswer
 from ringtrue.answers import Gated
 from ringtrue.errors import InputError
+from ringtrue.report import known
 from ringtrue.service.auth import Writer
 from ringtrue.service.context import Here
 from ringtrue.service.jobs import JobProgress
@@ -20,8 +21,8 @@ from ringtrue.service.models import Name, Strict, record_from
 from ringtrue.service.routes.compare import AFTER
 from ringtrue.service.routes.evaluate import SEARCH_ERRORS, EvaluateRequest, wanted_of
 from ringtrue.service.routes.jobs import STARTED, started
-from ringtrue.service.work.evaluating import EvaluationPlan, evaluated, kept, known, planned, run_named
-from ringtrue.service.work.library import baseline_named, server_policy
+from ringtrue.service.work.evaluating import EvaluationPlan, evaluated, kept, planned
+from ringtrue.service.work.library import answers_of, baseline_named, server_policy
 from ringtrue.traffic import marked
 from ringtrue.verdict import Check, Verdict, with_checks
 from ringtrue.verdict import gate as gate_evaluation
@@ -61,7 +62,7 @@ def gated(
     """
     before = None if baseline is None else baseline_named(service, caller, baseline)
     if isinstance(judged, str):
-        evaluation = run_named(service, caller, judged)
+        evaluation = answers_of(service, caller, judged)
         row = service.of(caller).result(judged, project=caller.project)
         # A candidate stays one when it is judged.
         feature_id, uploaded = (None, False) if row is None else (row.feature_id, row.uploaded)
@@ -98,48 +99,33 @@ def decided(service: Service, caller: Caller, run_id: str) -> Decided | None:
         return None
     entry = entries[0]
     record = _GATED.validate_python({name: value for name, value in entry.detail.items() if name != "by"})
-    verdict = Verdict(
-        word=record.verdict,
-        checks=tuple(map(_check, record.checks)),
-        name=record.name,
-        baseline=record.baseline,
-        mode=record.mode,
-        notes=record.notes,
-    )
+    checks = []
+    for one in record.checks:
+        current, *ends = (math.nan if value is None else value for value in (one.current, *(one.interval or ())))
+        facts = {field.name: getattr(one, field.name) for field in fields(one)}
+        checks.append(Check(**facts | {"current": current, "interval": tuple(ends) or None}))
+    verdict = Verdict(record.verdict, tuple(checks), record.name, record.baseline, mode=record.mode, notes=record.notes)
     return Decided(verdict, record, entry.detail.get("by"), entry.at, entry.who)
-
-
-def _check(record: CheckAnswer) -> Check:
-    def number(value: float | None) -> float:
-        return math.nan if value is None else value
-
-    facts = {field.name: getattr(record, field.name) for field in fields(record)}
-    ends = None if record.interval is None else tuple(map(number, record.interval))
-    return Check(**{**facts, "current": number(record.current), "interval": ends})
 
 
 def verdict_record(found: JudgedRun) -> Gated:
     """Return what REST says about a verdict."""
     verdict = found.verdict
-    return Gated(
-        run_id=found.run_id,
+    return record_from(
+        Gated,
+        verdict,
+        found,
         verdict=verdict.word,
-        exit_code=verdict.exit_code,  # type: ignore[arg-type]  # one of the three that verdicts have
-        name=verdict.name,
         golden=found.evaluation.setup.golden.version,
-        baseline=verdict.baseline,
-        mode=verdict.mode,
-        checks=tuple(map(check_record, verdict.checks)),
-        failures=tuple(map(check_record, verdict.failures)),
-        notes=tuple(verdict.notes),
+        checks=tuple(map(_check_record, verdict.checks)),
+        failures=tuple(map(_check_record, verdict.failures)),
     )
 
 
-def check_record(check: Check) -> CheckAnswer:
-    """Return one rule applied to one number."""
+def _check_record(check: Check) -> CheckAnswer:
     numbers = {name: known(getattr(check, name)) for name in ("current", "threshold", "baseline", "degradation")}
     interval = None if check.interval is None else tuple(map(known, check.interval))
-    return record_from(CheckAnswer, check, **numbers, interval=interval, queries=tuple(check.queries))
+    return record_from(CheckAnswer, check, **numbers, interval=interval)
 
 
 router = APIRouter(prefix="/v1/gate", tags=["gate"])

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
 from ringtrue.answers import GoldenDifference, GoldenItem, GoldenVersion
-from ringtrue.golden import record_of, version_name
+from ringtrue.golden import diff, record_of, version_name
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
-from ringtrue.service.models import Cursor, Label, Limit, Page, Strict, paged_after, record_from
+from ringtrue.service.models import Cursor, Label, Limit, Page, Strict, paged_after, plain, record_from
 from ringtrue.service.routes.evaluate import TEST_SET, Body, kind_of, read_set, request_body
 from ringtrue.service.work import library
 from ringtrue.service.work.library import KeptSet
@@ -40,15 +40,9 @@ def golden_answer(kept: KeptSet, *, content: bool = False) -> GoldenVersion:
         version_name=version_name(golden),
         content_hash=kept.fingerprint,
         slices=tuple(golden.slices),
-        figures={name: _figure(value) for name, value in kept.report.figures.items()},
+        figures=plain(kept.report.figures),
         content=dict(record_of(golden)) if content else None,
     )
-
-
-def _figure(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _figure(item) for key, item in value.items()}
-    return None if isinstance(value, float) and value != value else value
 
 
 UPLOAD = request_body(
@@ -117,7 +111,8 @@ def golden_diff(
     ] = None,
 ) -> GoldenDifference:
     """Tell what changed from one version of a set to another, and how far the version should have moved."""
-    found = library.golden_difference(service, caller, name, old, new)
+    after = library.golden_named(service, caller, name if new is None else f"{name}@{new}")
+    found = diff(library.golden_named(service, caller, f"{name}@{old}"), after)
     return record_from(GoldenDifference, found, fields=tuple(found.fields))
 
 

@@ -74,8 +74,7 @@ def get_job(service: Here, caller: Reader, job_id: JobId) -> Job:
 @router.post("/{job_id}/cancel")
 def cancel_job(service: Here, caller: Writer, job_id: JobId) -> Job:
     """Ask a job to stop; it stops at its next step, and one that has ended stays as it is."""
-    service.jobs.cancel(job_id, caller.project)
-    return job_answer(service.jobs.get(job_id, caller.project))
+    return job_answer(service.jobs.cancel(job_id, caller.project))
 
 
 @router.get(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import Field
@@ -100,18 +100,8 @@ def judge(service: Here, caller: Writer, given: ManualJudgments) -> Sequence[Kep
         text = one.query if one.query is not None else asked.get(one.query_id)
         if text is not None:  # so it outlives the log, and counts for all searches with the same words
             metadata |= {QUERY: text, KEY: text_key(text)}
-        rows.append(
-            StoredJudgment(
-                query_id=one.query_id,
-                item_id=one.item_id,
-                relevance=one.relevance,
-                source="manual",
-                created_at=now,
-                project=caller.project,
-                annotator=one.annotator or caller.who,
-                metadata=metadata,
-            )
-        )
+        by: dict[str, Any] = {"project": caller.project, "annotator": one.annotator or caller.who}
+        rows.append(StoredJudgment(one.query_id, one.item_id, one.relevance, "manual", now, **by, metadata=metadata))
     store.add_judgments(rows)
     return rows
 

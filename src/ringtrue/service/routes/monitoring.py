@@ -18,7 +18,6 @@ from ringtrue.service.errors import ERRORS, Refused
 from ringtrue.service.gauges import METRICS
 from ringtrue.service.history import trends
 from ringtrue.service.models import Moment, record_from
-from ringtrue.service.work.evaluating import known
 from ringtrue.store import timestamp
 
 router = APIRouter(tags=["monitoring"], responses=ERRORS)
@@ -43,7 +42,7 @@ def alerts(service: Here, caller: Reader) -> Alerts:
 
 def _rule_answer(one: RuleState) -> AlertRule:
     rule = one.rule
-    alerts = tuple(record_from(Alert, alert, value=known(alert.value), since=timestamp(alert.since)) for alert in one.alerts)
+    alerts = tuple(record_from(Alert, alert, since=timestamp(alert.since)) for alert in one.alerts)
     expression = " ".join(rule.text.split())
     return AlertRule(rule.name, one.state, rule.severity, expression, rule.lasts, alerts)
 

@@ -37,7 +37,7 @@ async def log_searches(
     name = partial(name_once, request, "eq") if sent_with_key(request) else None
     rows = logged_rows(searches, caller.project, name=name, traffic=sent_traffic(request))
     fresh = all(search.query_id is None for search in searches)
-    stored = await service.intake.queries(rows, size=body_size(request), fresh=fresh)
+    stored = await service.intake.add(rows, size=body_size(request), fresh=fresh)
     for row in rows:
         if row.traffic == "user" and row.total_latency_ms is not None:
             service.telemetry.durations.search(caller.project, row.total_latency_ms / 1000)
@@ -60,20 +60,9 @@ def list_searches(
     cursor: Cursor = None,
 ) -> Page[LoggedSearch]:
     """List logged searches, newest first: users' by default, other traffic, or all."""
-    rows = newest_searches(
-        service,
-        caller,
-        limit=limit + 1,
-        before=cursor,
-        text=text,
-        tool=tool,
-        session_id=session_id,
-        since=since,
-        until=until,
-        trouble=trouble,
-        slower_than=slower_than,
-        traffic=traffic,
-    )
+    filters: dict[str, Any] = {"text": text, "tool": tool, "session_id": session_id, "since": since, "until": until}
+    filters |= {"trouble": trouble, "slower_than": slower_than, "traffic": traffic}
+    rows = newest_searches(service, caller, limit=limit + 1, before=cursor, **filters)
     shown, behind = paged(rows, limit, search_cursor)
     return Page(items=[record_from(LoggedSearch, row) for row in shown], next=behind)
 
@@ -129,14 +118,8 @@ def log_stats(
         raise Refused(422, "invalid_input", said, field="query.step")
     store, project = service.of(caller), caller.project
     buckets = tuple(store.log_volume(project=project, since=begin, until=end, step=chosen))
-    return LogStats(
-        since=timestamp(begin),
-        until=timestamp(end),
-        step=chosen,
-        searches=sum(bucket.searches for bucket in buckets),
-        tools=tuple(store.tools(project=project)),
-        buckets=buckets,
-    )
+    searches, tools = sum(bucket.searches for bucket in buckets), tuple(store.tools(project=project))
+    return LogStats(timestamp(begin), timestamp(end), chosen, searches, tools, buckets)
 
 
 @router.get("/{query_id:path}")

@@ -19,7 +19,6 @@ from ringtrue.service.context import Here
 from ringtrue.service.errors import ERRORS
 from ringtrue.service.models import Cursor, Limit, Line, Name, Page, Strict, Text, paged, record_from, wrong_cursor
 from ringtrue.service.routes.queries import PathName
-from ringtrue.service.work.evaluating import known
 from ringtrue.service.work.reviewing import COMPLETE, queue_of
 from ringtrue.service.work.reviewing import backlog as review_backlog
 from ringtrue.service.work.reviewing import next_pair as reserve_next
@@ -160,8 +159,7 @@ def standing(
         )
         for one in found.raters
     ]
-    figures = {name: known(getattr(found.agreement, name, None)) for name in ("coefficient", "observed", "expected")}
-    agreed = None if found.agreement is None else record_from(Agreement, found.agreement, **figures)
+    agreed = None if found.agreement is None else record_from(Agreement, found.agreement)
     return Standing(review_backlog(service, caller), tuple(raters), agreed, found.disputes)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Query, Response
 
 from ringtrue.answers import (
     Evaluated,
-    Figures,
     Judged,
     Lost,
     QueryItem,
@@ -21,25 +22,25 @@ from ringtrue.answers import (
 )
 from ringtrue.errors import InputError, MissingInput, RingtrueError
 from ringtrue.records import Hit
+from ringtrue.report import as_json, html, markdown, primary_of, query_lines, report_on
 from ringtrue.retrieve import canonical
 from ringtrue.rollout.health import set_name
 from ringtrue.service.auth import Reader, Writer
 from ringtrue.service.context import Here
-from ringtrue.service.errors import ERRORS, Refused, clean
+from ringtrue.service.errors import ERRORS, Refused
 from ringtrue.service.incoming import At
 from ringtrue.service.models import Cursor, Limit, Name, Page, paged_after, record_from
 from ringtrue.service.routes.evaluate import Body
 from ringtrue.service.routes.gate import decided
 from ringtrue.service.work import evaluating
-from ringtrue.service.work.evaluating import keys_of, known, renamed
+from ringtrue.service.work.evaluating import keys_of, renamed
 from ringtrue.service.work.finding_runs import kept_among, newest_runs
-from ringtrue.service.work.library import baseline_named, golden_named
-from ringtrue.service.work.reading_runs import primary_of, query_lines
-from ringtrue.service.work.run_cache import answers_of, run_opened
+from ringtrue.service.work.library import answers_of, baseline_named, golden_named, run_opened
 from ringtrue.store import StoredResult
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=ERRORS)
 RunId = Annotated[str, Path(min_length=1, max_length=200, description="Like full-2026-01-05T08:00:00.000000Z-1f3a….")]
+Figure = TypeVar("Figure")
 MOST_LOOKED_AT = 2_000
 """Runs that are read before a filtered page ends although it is not full."""
 
@@ -50,12 +51,13 @@ def run_item(row: StoredResult, *, name: str | None) -> RunItem:
     return record_from(RunItem, row, name=name, queries=row.query_count, metrics=metrics, kept=name is not None)
 
 
-def _figures(values: Any) -> Figures:
+def _figures(values: Mapping[str, Figure]) -> dict[str, Figure]:
     """Return figures under the keys of REST; what is no measure of ours keeps its name."""
     try:
-        return renamed(values, keys_of(list(values)))
+        keys = keys_of(list(values))
     except RingtrueError:
-        return {name: known(value) for name, value in values.items()}
+        return dict(values)
+    return {keys[name]: value for name, value in values.items()}
 
 
 @router.get("")
@@ -69,22 +71,18 @@ def list_runs(
     since: Annotated[At | None, Query(description="ISO 8601.")] = None,
 ) -> Page[RunItem]:
     """List the project's runs, the newest first."""
-    texts = None if retriever is None else {retriever, _full(retriever)}
+    full = retriever
+    if retriever is not None:
+        with suppress(RingtrueError):  # no expression: the name of a retriever, as it is written
+            full = str(canonical(retriever))
 
     def wanted(row: StoredResult) -> bool:
         named = golden is None or golden in (row.golden, set_name(row.golden))
-        return named and (texts is None or row.retriever in texts)
+        return named and (retriever is None or row.retriever in (retriever, full))
 
     shown, after = newest_runs(service, caller, wanted, limit=limit, cursor=cursor, since=since, most=MOST_LOOKED_AT)
     kept = kept_among(service, caller, shown)
     return Page(items=[run_item(row, name=kept.get(row.run_id)) for row in shown], next=after)
-
-
-def _full(text: str) -> str:
-    try:
-        return str(canonical(text))
-    except RingtrueError:
-        return text
 
 
 @router.post(
@@ -159,23 +157,15 @@ def get_run(service: Here, caller: Reader, run_id: RunId) -> RunFigures:
     judged = decided(service, caller, run_id)
     return RunFigures(
         run=run_item(row, name=None if evaluation is None else evaluation.name),
-        intervals={name: tuple(map(known, ends)) for name, ends in _intervals(row).items()},
-        latency_ms={name: known(value) for name, value in row.latency_ms.items()},
+        intervals=_figures(row.intervals),
+        latency_ms=row.latency_ms,
         control_run_id=row.control_run_id,
         deltas=_figures(row.deltas),
-        p_value=known(row.p_value),
+        p_value=row.p_value,
         is_significant=row.is_significant,
         evaluation=None if evaluation is None else evaluating.summary(evaluation, run_id=run_id),
         verdict=None if judged is None else judged.record,
     )
-
-
-def _intervals(row: StoredResult) -> dict[str, tuple[float, float]]:
-    try:
-        keys = keys_of(list(row.intervals))
-    except RingtrueError:
-        return dict(row.intervals)
-    return {keys[name]: ends for name, ends in row.intervals.items()}
 
 
 @router.get("/{run_id}/queries")
@@ -191,18 +181,11 @@ def run_queries(
     evaluation = answers_of(service, caller, run_id)
     keys = keys_of(evaluation.scores.measures)
     shown, after = paged_after(query_lines(evaluation, primary_of(evaluation), sort=sort), cursor, limit, "query_id")
-    items = [
-        QueryItem(
-            query_id=line.query_id,
-            text=line.text,
-            scores={keys[name]: value for name, value in line.values.items()},
-            latency_ms=line.ms,
-            error=line.error,
-            hits=len(evaluation.ranking(line.query_id).hits),
-            lost=line.lost,
-        )
-        for line in shown
-    ]
+    items = []
+    for line in shown:
+        scores = {keys[name]: value for name, value in line.values.items()}
+        hits = len(evaluation.ranking(line.query_id).hits)
+        items.append(record_from(QueryItem, line, scores=scores, latency_ms=line.ms, hits=hits))
     return Page(items=items, next=after)
 
 
@@ -218,23 +201,15 @@ def run_query(
     ranking, titles = evaluation.ranking(query_id), evaluation.titles
     grades = evaluation.qrels.to_dict().get(query_id, {})
     ranks = {hit.doc_id: rank for rank, hit in reversed(list(enumerate(ranking.hits, 1)))}
-    return QueryOfRun(
-        query_id=query_id,
-        text=query.text,
-        metadata=dict(query.metadata),
-        negative=query.negative,
+    return record_from(
+        QueryOfRun,
+        query,
         scores=renamed(evaluation.scores.per_query.get(query_id, {}), keys_of(evaluation.scores.measures)),
-        latency_ms=known(ranking.latency_ms),
-        error=None if ranking.error is None else clean(ranking.error),
+        latency_ms=ranking.latency_ms,
+        error=ranking.error,
         hits=tuple(
-            RunHit(
-                rank=rank,
-                doc_id=hit.doc_id,
-                title=titles.get(hit.doc_id),
-                score=known(hit.score),
-                grade=grades.get(hit.doc_id),
-                channels=dict(hit.channels),
-                stages=stage_ranks(hit),
+            record_from(
+                RunHit, hit, rank=rank, title=titles.get(hit.doc_id), grade=grades.get(hit.doc_id), stages=stage_ranks(hit)
             )
             for rank, hit in enumerate(ranking.hits, 1)
         ),
@@ -243,16 +218,14 @@ def run_query(
             for doc_id, grade in sorted(grades.items(), key=lambda pair: (-pair[1], pair[0]))
         ),
         losses=tuple(
-            record_from(Lost, loss, title=titles.get(loss.doc_id), ranks=dict(loss.ranks))
-            for loss in evaluation.losses
-            if loss.query_id == query_id
+            record_from(Lost, loss, title=titles.get(loss.doc_id)) for loss in evaluation.losses if loss.query_id == query_id
         ),
     )
 
 
 def stage_ranks(hit: Hit) -> tuple[StageRank, ...]:
     """Return what every step of the retriever said about a hit."""
-    return tuple(StageRank(one.name, one.rank, known(one.score)) for one in hit.stages)
+    return tuple(StageRank(one.name, one.rank, one.score) for one in hit.stages)
 
 
 _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)">')
@@ -281,8 +254,6 @@ def run_report(
     baseline: Annotated[Name | None, Query(description="A baseline to judge by: name or name@version.")] = None,
 ) -> Response:
     """Return everything there is to tell about a run, as one page, as Markdown or as JSON."""
-    from ringtrue.report import as_json, html, markdown, report_on
-
     report = report_on(
         answers_of(service, caller, run_id),
         made_at=service.now().isoformat(timespec="seconds"),

@@ -17,13 +17,13 @@ from ringtrue.service.auth import Reader
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import Refused, clean
 from ringtrue.service.incoming import sent_traffic
-from ringtrue.service.models import Line, Name, Strict
+from ringtrue.service.models import Line, Name, Strict, record_from
 from ringtrue.service.routes.evaluate import SEARCH_ERRORS
 from ringtrue.service.routes.runs import stage_ranks
 from ringtrue.service.searches import FoundHits, Passage
-from ringtrue.service.work.evaluating import known
-from ringtrue.service.work.retrievers import admitted
+from ringtrue.service.work.evaluating import admitted_by
 from ringtrue.store import LoggedQuery
+from ringtrue.traffic import Traffic
 
 router = APIRouter(prefix="/v1/search", tags=["search"], responses=SEARCH_ERRORS)
 SNIPPET = 300
@@ -67,9 +67,9 @@ async def search(service: Here, caller: Reader, request: SearchRequest, http: Re
 
     async def note(found: FoundHits | SearchFailed) -> None:
         if query_id is not None:
-            row = logged(found, request, query_id=query_id, created_at=iso(moment.clock), project=caller.project)
-            row = replace(row, traffic=traffic)
-            await service.intake.queries([row], size=len(request.query), fresh=True)
+            at = iso(moment.clock)
+            row = logged(found, request, query_id=query_id, created_at=at, project=caller.project, traffic=traffic)
+            await service.intake.add([row], size=len(request.query), fresh=True)
 
     try:
         found = await run_in_threadpool(_asked, service, request)
@@ -92,12 +92,12 @@ async def search(service: Here, caller: Reader, request: SearchRequest, http: Re
 
 
 def _asked(service: Service, request: SearchRequest) -> FoundHits:
-    text = None if request.retriever is None else admitted(request.retriever, service.settings)
+    text = None if request.retriever is None else admitted_by(service.settings, request.retriever)
     return service.searches.ask(request.query, k=request.k, retriever=text, scope=request.scope)
 
 
 def logged(
-    found: FoundHits | SearchFailed, request: SearchRequest, *, query_id: str, created_at: str, project: str
+    found: FoundHits | SearchFailed, request: SearchRequest, *, query_id: str, created_at: str, project: str, traffic: Traffic
 ) -> LoggedQuery:
     """Return a search as the log keeps it; one that failed has no results and says why."""
     asked = LoggedQuery(
@@ -105,9 +105,10 @@ def logged(
         request.query,
         request.tool,
         created_at,
-        project=project,
         session_id=request.session_id,
         user_id=request.user_id,
+        traffic=traffic,
+        project=project,
     )
     if isinstance(found, SearchFailed):
         return replace(asked, degraded=True, fallback=f"{ERROR}{type(found).__name__}: {clean(str(found))}"[:500])
@@ -131,13 +132,5 @@ def _hit(rank: int, hit: Hit, passage: Passage | None, *, explain: bool) -> Foun
     text = None if passage is None else " ".join(passage.text[: 4 * SNIPPET].split())
     if text is not None and len(text) > SNIPPET:
         text = f"{text[: SNIPPET - 1]}…"
-    return FoundDocument(
-        rank=rank,
-        doc_id=hit.doc_id,
-        score=known(hit.score),
-        title=None if passage is None else passage.title or None,
-        text=text,
-        chunk=hit.chunk,
-        channels=dict(hit.channels),
-        stages=stage_ranks(hit) if explain else None,
-    )
+    title, stages = None if passage is None else passage.title or None, stage_ranks(hit) if explain else None
+    return record_from(FoundDocument, hit, rank=rank, title=title, text=text, stages=stages)

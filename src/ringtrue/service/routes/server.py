@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import platform
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict, replace
-from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Any
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 
@@ -19,11 +18,12 @@ from ringtrue.service.auth import Admin, Caller, Reader
 from ringtrue.service.context import Here, Service
 from ringtrue.service.errors import ERRORS, Refused, clean
 from ringtrue.service.incoming import At, is_moment
-from ringtrue.service.models import Cursor, Limit, Page, wrong_cursor
+from ringtrue.service.models import Cursor, Limit, Page, plain, wrong_cursor
 from ringtrue.store import timestamp
 
 router = APIRouter(prefix="/v1", responses=ERRORS)
 PACKAGES = ("ringtrue", "fastapi", "starlette", "uvicorn", "pydantic", "SQLAlchemy", "psycopg", "prometheus_client")
+"""Packages of which the version is told; PostgreSQL's driver is needed on PostgreSQL alone."""
 SHOWN = (
     "host", "port", "project", "https", "hosts", "proxies", "retriever", "prefix", "gauges", "history_seconds", "body_limit",
     "time_limit", "at_once", "jobs", "rates", "demo",
@@ -56,17 +56,6 @@ def _public(service: Service, part: HealthPart) -> HealthPart:
     return replace(part, says=clean(part.says), figures=plain(part.figures))
 
 
-def plain(value: Any) -> Any:
-    """Return a structure as JSON has it; a number that is none is unknown."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float) or value is None else str(value)
-
-
 def runs_the_server(service: Service, caller: Caller) -> bool:
     """True for an administrator of the project that the server was started with: whoever runs it, among many projects."""
     return caller.may("admin") and caller.project == service.settings.project
@@ -84,7 +73,8 @@ def diagnostics(service: Here, caller: Admin) -> Diagnostics:
     known = review_and_evaluation(service.of(caller), project=caller.project, served=settings.retriever)
     jobs = Counter(job.state for job in service.of(caller).jobs(project=caller.project, limit=JOBS))
     return Diagnostics(
-        versions={"python": platform.python_version(), **dict(_versions())},
+        versions={"python": platform.python_version()}
+        | {name.lower(): version(name) for name in PACKAGES if find_spec(name.lower()) is not None},
         database=service.store.address.url.get_backend_name(),
         database_schema=service.store.schema_version(),
         started_at=timestamp(service.started_at),
@@ -101,16 +91,6 @@ def diagnostics(service: Here, caller: Admin) -> Diagnostics:
         evaluation=known["evaluation"],
         unknown=known["unknown"] or {},
     )
-
-
-def _versions() -> list[tuple[str, str]]:
-    found = []
-    for package in PACKAGES:
-        try:
-            found.append((package.lower(), version(package)))
-        except PackageNotFoundError:  # PostgreSQL's driver is needed on PostgreSQL alone
-            continue
-    return found
 
 
 @router.get("/audit", tags=["audit"])

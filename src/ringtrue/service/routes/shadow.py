@@ -126,11 +126,8 @@ def record(service: Here, caller: Writer, feature: PathName, given: SentShadowRu
     score = scorer(judged, k=SHADOW_K)
     rows = []
     for run in given.runs:
-        given_ids = {
-            "control_result_ids": tuple(run.control_result_ids),
-            "treatment_result_ids": tuple(run.treatment_result_ids),
-        }
-        facts = {**run.model_dump(), **given_ids, "created_at": run.created_at or now}
+        lists = {name: tuple(getattr(run, name)) for name in ("control_result_ids", "treatment_result_ids")}
+        facts = run.model_dump() | lists | {"created_at": run.created_at or now}
         row = ShadowRun(**facts, feature_id=feature, project=caller.project)
         if run.error is not None:
             rows.append(replace(row, error=cleaner.text(run.error)))

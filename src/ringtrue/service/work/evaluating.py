@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,20 +15,23 @@ from pydantic_core import from_json
 
 from ringtrue.answers import Component, Details, Evaluated
 from ringtrue.config import cache_folder
-from ringtrue.errors import InputError, MissingInput, RingtrueError
+from ringtrue.errors import InputError, RingtrueError
 from ringtrue.measures import Measure
-from ringtrue.retrieve import Collection, names_documents
+from ringtrue.report import known
+from ringtrue.retrieve import Collection, admitted, names_documents, only
+from ringtrue.retrieve.connectors.run import RunFile
 from ringtrue.rollout import record_evaluation
-from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate, unpacked
+from ringtrue.run import DEFAULT_MEASURES, Evaluation, corpus_of, evaluate
 from ringtrue.service.errors import Refused, clean
+from ringtrue.service.models import record_from
 from ringtrue.service.searches import without_place
-from ringtrue.service.work.retrievers import admitted, only
 
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet
     from ringtrue.run import Watcher
     from ringtrue.service.auth import Caller
     from ringtrue.service.context import Service
+    from ringtrue.service.settings import Settings
     from ringtrue.store import StoredResult
     from ringtrue.verdict import Verdict
 
@@ -90,12 +92,23 @@ class EvaluationPlan:
         return said if self.feature_id is None else {**said, "feature_id": self.feature_id}
 
 
+def admitted_by(settings: Settings, text: str) -> str:
+    """Return a retriever that a request names; raises Refused (422) for one that it may not name."""
+    try:
+        return admitted(text, settings.own_retrievers)
+    except InputError as problem:
+        raise Refused(422, "invalid_expression", str(problem), field="body.retriever") from None
+
+
 def planned(service: Service, wanted: EvaluationPlan) -> EvaluationPlan:
     """Return a plan with its retriever and documents settled; raises Refused and InputError for one that is not possible."""
     settings = service.settings
-    text = admitted(wanted.retriever, settings) if wanted.retriever is not None else settings.retriever
+    text = settings.retriever if wanted.retriever is None else admitted_by(settings, wanted.retriever)
     if wanted.components:
-        text = only(text, list(wanted.components))
+        try:
+            text = only(text, wanted.components)
+        except InputError as problem:
+            raise Refused(422, "unknown_channel", str(problem), field="query.components") from None
     if len(wanted.measures) > MOST_MEASURES:
         raise InputError(f"{len(wanted.measures)} measures are asked for; {MOST_MEASURES} are allowed")
     for name in wanted.measures:
@@ -194,16 +207,6 @@ def answered(
     return summary(evaluation, run_id=row.run_id, notes=notes)
 
 
-def run_named(service: Service, caller: Caller, run_id: str) -> Evaluation:
-    """Return a run of the project with all of its answers; raises MissingInput."""
-    row = service.of(caller).run(run_id, project=caller.project)
-    if row is not None:
-        return unpacked(row.content, name=row.name)
-    if service.of(caller).result(run_id, project=caller.project) is not None:
-        raise MissingInput(f"of run '{run_id:.120}' only its figures are kept, not its answers; evaluate again")
-    raise MissingInput(f"there is no run '{run_id:.120}'; look it up in the list of runs")
-
-
 def scored_run(
     service: Service,
     golden: GoldenSet,
@@ -219,10 +222,7 @@ def scored_run(
     Queries that the run does not answer are failures, listed and left out of the means. Raises InputError naming line, value
     and cure, and Refused (413) for more documents than are read here.
     """
-    from ringtrue.retrieve.connectors.run import RunFile
-
     _check_size(content, kind)
-
     with tempfile.TemporaryDirectory(prefix="ringtrue-", ignore_cleanup_errors=True) as folder:
         # The reader of run files wants files; these names are ours, and nothing of the request is in them.
         answers, questions = Path(folder) / f"upload.{'json' if kind == 'json' else 'run'}", Path(folder) / "queries.jsonl"
@@ -230,29 +230,17 @@ def scored_run(
         lines = [json.dumps({"_id": query.query_id, "text": query.text}) for query in golden.queries]
         questions.write_text("\n".join(lines) + "\n", encoding="utf-8")
         replayed = RunFile(path=answers, queries=questions, format=kind, name="upload")
+        options: dict[str, Any] = {"measures": tuple(measures) or DEFAULT_MEASURES, "allow": allow, "name": name}
         try:
-            found = evaluate(
-                replayed,
-                golden,
-                measures=tuple(measures) or DEFAULT_MEASURES,
-                k=MOST_HITS,
-                name=name,
-                retries=0,
-                allow=allow,
-                cache=False,
-                now=service.now(),
-            )
+            found = evaluate(replayed, golden, k=MOST_HITS, retries=0, cache=False, now=service.now(), **options)
         except RingtrueError as problem:
             raise type(problem)(str(problem).replace(f"{folder}/", "")) from None
 
-    def nameless(text: str | None) -> str | None:
-        return None if text is None else text.replace(f"{folder}/", "")
+    def nameless(text: str) -> str:
+        return text.replace(f"{folder}/", "")
 
-    return replace(
-        found,
-        rankings=tuple(replace(ranking, error=nameless(ranking.error)) for ranking in found.rankings),
-        notes=tuple(note.replace(f"{folder}/", "") for note in found.notes),
-    )
+    rankings = (one if one.error is None else replace(one, error=nameless(one.error)) for one in found.rankings)
+    return replace(found, rankings=tuple(rankings), notes=tuple(map(nameless, found.notes)))
 
 
 def _check_size(content: bytes, kind: Literal["trec", "json"]) -> None:
@@ -264,14 +252,13 @@ def _check_size(content: bytes, kind: Literal["trec", "json"]) -> None:
     else:
         first = (line.split(None, 1)[:1] for line in content.splitlines())
         counts = Counter(word[0].decode("utf-8", "replace") for word in first if word)
-    most = max(counts, key=lambda query_id: counts[query_id], default="")
+    most, total = max(counts, key=lambda query_id: counts[query_id], default=""), sum(counts.values())
+    said = ""
     if counts and counts[most] > MOST_ANSWERED:
         said = f"query '{most:.60}' is answered with {counts[most]:,} documents; {MOST_ANSWERED:,} are read, send the best"
-        raise Refused(413, "too_large", said, field="body")
-    if kind == "json" and sum(counts.values()) > MOST_IN_JSON:
-        said = (
-            f"the run has {sum(counts.values()):,} documents; as JSON {MOST_IN_JSON:,} are read: send it as TREC (text/plain)"
-        )
+    elif kind == "json" and total > MOST_IN_JSON:
+        said = f"the run has {total:,} documents; as JSON {MOST_IN_JSON:,} are read: send it as TREC (text/plain)"
+    if said:
         raise Refused(413, "too_large", said, field="body")
 
 
@@ -291,11 +278,6 @@ def keys_of(measures: Sequence[Measure | str]) -> dict[str, str]:
     return {str(one): str(one) if spelt.count(key) > 1 else key for one, key in zip(parsed, spelt, strict=True)}
 
 
-def known(value: float | None) -> float | None:
-    """Return a number, or None where it is undefined: JSON has no word for that but null."""
-    return None if value is None or not math.isfinite(value) else float(value)
-
-
 def renamed(values: Mapping[str, float], keys: Mapping[str, str]) -> dict[str, float | None]:
     """Return figures by measure under the keys of REST."""
     return {keys[name]: known(value) for name, value in values.items() if name in keys}
@@ -305,60 +287,52 @@ def summary(evaluation: Evaluation, *, run_id: str, notes: Sequence[str] = ()) -
     """Return what REST says about an evaluation, with further ``notes``."""
     scores, setup = evaluation.scores, evaluation.setup
     keys = keys_of(scores.measures)
-    field = type_field(evaluation)
-    return Evaluated(
+    field, by_type = _by_type(evaluation, keys)
+    return record_from(
+        Evaluated,
+        evaluation,
+        setup,
         run_id=run_id,
-        name=evaluation.name,
         golden=setup.golden.version,
-        retriever=setup.retriever,
-        fingerprint=setup.fingerprint,
-        recorded_at=setup.recorded_at,
-        k=setup.k,
         split=setup.golden.split,
         queries=len(evaluation.queries),
         measures={key: name for name, key in keys.items()},
         metrics=renamed(evaluation.metrics, keys),
         intervals={keys[name]: tuple(map(known, ends)) for name, ends in evaluation.intervals.items() if name in keys},
-        per_query_type={} if field is None else per_value(evaluation, field, keys),
+        per_query_type=by_type,
         per_query_type_field=field,
         components={part.name: Component(part.kind, renamed(part.scores.aggregate, keys)) for part in evaluation.components},
         latency_ms={name: known(value) for name, value in asdict(evaluation.latency).items() if name != "count"},
         judged_at_10=known(scores.judged_share),
         details=Details(
             unjudged_at=UNJUDGED_AT,
-            unjudged=unjudged(evaluation),
+            unjudged=_unjudged(evaluation),
             failures={query_id: clean(error) for query_id, error in evaluation.failures.items()},
             missing=tuple(scores.counted.missing),
             notes=(*map(clean, evaluation.notes), *notes),
         ),
-        cached=evaluation.cached,
     )
 
 
-def type_field(evaluation: Evaluation) -> str | None:
-    """Return the field that divides the queries: query_type where they have it, else the set's most telling one."""
-    fields = evaluation.setup.golden.slices
-    there = [name for name in ("query_type", *fields) if any(name in query.metadata for query in evaluation.queries)]
-    return there[0] if there else None
-
-
-def per_value(evaluation: Evaluation, field: str, keys: Mapping[str, str]) -> dict[str, dict[str, float | None]]:
-    """Return the means of each value of a field of the queries."""
+def _by_type(evaluation: Evaluation, keys: Mapping[str, str]) -> tuple[str | None, dict[str, dict[str, float | None]]]:
+    """Return the field that divides the queries, query_type where they have it, and the means of each of its values."""
     scores = evaluation.scores
-    if not any(field in scores.facts.get(query_id, {}) for query_id in scores.query_ids):
-        return {}
+    fields = ("query_type", *evaluation.setup.golden.slices)
+    field = next((name for name in fields if any(name in query.metadata for query in evaluation.queries)), None)
     found: dict[str, dict[str, float | None]] = {}
-    for measure in scores.measures:
-        for value, one in scores.by(field, measure).items():
-            found.setdefault(value, {})[keys[str(measure)]] = known(one.mean)
-    return found
+    if field is not None and any(field in scores.facts.get(query_id, {}) for query_id in scores.query_ids):
+        for measure in scores.measures:
+            for value, one in scores.by(field, measure).items():
+                found.setdefault(value, {})[keys[str(measure)]] = known(one.mean)
+    return field, found
 
 
-def unjudged(evaluation: Evaluation, *, at: int = UNJUDGED_AT) -> dict[str, tuple[str, ...]]:
+def _unjudged(evaluation: Evaluation) -> dict[str, tuple[str, ...]]:
     """Return ``{query: documents}`` among the first hits that nobody judged; queries without any are absent."""
     judged = evaluation.qrels.to_dict()
-    found = {
-        ranking.query_id: tuple(hit.doc_id for hit in ranking.hits[:at] if hit.doc_id not in judged.get(ranking.query_id, {}))
-        for ranking in evaluation.rankings
-    }
+    found = {}
+    for one in evaluation.rankings:
+        found[one.query_id] = tuple(
+            hit.doc_id for hit in one.hits[:UNJUDGED_AT] if hit.doc_id not in judged.get(one.query_id, {})
+        )
     return {query_id: docs for query_id, docs in found.items() if docs}

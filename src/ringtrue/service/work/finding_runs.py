@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ringtrue.errors import MissingInput
+from ringtrue.report import known
+from ringtrue.retrieve import shorten
 from ringtrue.rollout.health import set_name
 from ringtrue.service.errors import Refused
 from ringtrue.service.models import wrong_cursor
-from ringtrue.service.work.naming import short
 
 if TYPE_CHECKING:
     from ringtrue.service.auth import Caller
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 AT_A_TIME, MOST_LOOKED_AT = 100, 500
 """Runs that are read at a time, and before a list ends although there may be more."""
+OTHERS = 6
+"""Other runs that are shown beside a query."""
 SHOWN = ("nDCG@10", "R@10", "RR")
 """The measures that lists of runs show."""
 
@@ -41,7 +43,7 @@ class RunFilters:
         """True for a run that is wanted."""
         return (
             (not self.golden or (row.golden or "") == self.golden or set_name(row.golden) == self.golden)
-            and (not self.retriever or self.retriever.casefold() in f"{row.retriever} {short(row.retriever)}".casefold())
+            and (not self.retriever or self.retriever.casefold() in f"{row.retriever} {shorten(row.retriever)}".casefold())
             and (not self.gate or row.gate == self.gate)
         )
 
@@ -106,20 +108,15 @@ def newest_runs(
 
 def figure(row: StoredResult, name: str) -> float | None:
     """Return the mean of a measure; None where the run has none."""
-    value = row.metrics.get(name)
-    return None if value is None or not math.isfinite(value) else value
-
-
-def _mean(name: str) -> Callable[[StoredResult], Any]:
-    return lambda row: figure(row, name)
+    return known(row.metrics.get(name))
 
 
 ORDERS: dict[str, Callable[[StoredResult], Any]] = {
     "when": lambda row: row.created_at,
     "retriever": lambda row: (row.retriever or "").casefold() or None,
-    "ndcg": _mean("nDCG@10"),
-    "recall": _mean("R@10"),
-    "mrr": _mean("RR"),
+    "ndcg": lambda row: figure(row, "nDCG@10"),
+    "recall": lambda row: figure(row, "R@10"),
+    "mrr": lambda row: figure(row, "RR"),
     "p95": lambda row: row.latency_ms.get("p95"),
     "queries": lambda row: row.query_count,
 }
@@ -129,3 +126,10 @@ ORDERS: dict[str, Callable[[StoredResult], Any]] = {
 def kept_among(service: Service, caller: Caller, rows: Sequence[StoredResult]) -> dict[str, str]:
     """Return the names of the runs whose answers are kept, by run id."""
     return service.of(caller).run_names(project=caller.project, among=[row.run_id for row in rows]) if rows else {}
+
+
+def elsewhere(service: Service, caller: Caller, row: StoredResult, query_id: str, measure: str) -> list[Any]:
+    """Return the newest other runs on the same version of the golden set, each with what it reached with a query."""
+    rows = service.of(caller).results(project=caller.project, limit=AT_A_TIME)
+    same = [one for one in rows if one.golden == row.golden and one.run_id != row.run_id and query_id in one.per_query]
+    return [(one, known(one.per_query[query_id].get(measure))) for one in same[:OTHERS]]

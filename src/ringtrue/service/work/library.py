@@ -1,18 +1,22 @@
-"""Golden sets and baselines by name: those a project keeps in the store, and the sets that come with Ringtrue."""
+"""Golden sets, baselines and runs of a project by name, and the golden sets that come with Ringtrue."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ringtrue.answers import BaselineItem, GoldenItem
 from ringtrue.config import load_config
 from ringtrue.errors import InputError, MissingInput, nearest
-from ringtrue.golden import Difference, Report, content_hash, diff, golden_from, load, record_of, shipped, validate
-from ringtrue.service.errors import Refused
+from ringtrue.golden import Report, content_hash, golden_from, load, record_of, shipped, validate
+from ringtrue.report import Report as RunReport
+from ringtrue.report import report_on
+from ringtrue.run import Evaluation, unpacked
+from ringtrue.service.errors import Refused, clean
 from ringtrue.store import KeptVersion, StoredBaseline, StoredGoldenSet, timestamp
 from ringtrue.verdict import (
     Baseline,
@@ -30,9 +34,9 @@ from ringtrue.verdict import (
 
 if TYPE_CHECKING:
     from ringtrue.records import GoldenSet
-    from ringtrue.run import Evaluation
     from ringtrue.service.auth import Caller
     from ringtrue.service.context import Service
+    from ringtrue.store import StoredResult
 
 LONGEST = 120
 """Characters of a name or a version."""
@@ -118,7 +122,7 @@ def _found(service: Service, caller: Caller, text: str) -> tuple[GoldenSet, str 
         return golden_from(row.content, name=row.name), row.created_at
     if name in shipped() and version in (None, _came_with_us(name).version):
         return _came_with_us(name), None
-    there = sorted({*shipped(), *(one.name for one in service.of(caller).golden_sets(project=caller.project))})
+    there = [one.name for one in golden_sets(service, caller)]
     if name in there:
         raise MissingInput(
             f"golden set '{name}' has no version '{version}'; {_versions(golden_versions(service, caller, name))}"
@@ -134,26 +138,28 @@ def _versions(known: Sequence[GoldenItem | BaselineItem]) -> str:
 
 def golden_sets(service: Service, caller: Caller) -> list[GoldenItem]:
     """Return every golden set by name, the project's own before a shipped one of the same name."""
-    rows = _by_name(service.of(caller).golden_sets(project=caller.project))
-    found = {name: GoldenItem(name, some[0].version, some[0].created_at, len(some)) for name, some in rows.items()}
-    for name in shipped():
-        found.setdefault(name, GoldenItem(name, _came_with_us(name).version, None, 1, shipped=True))
-    return [found[name] for name in sorted(found)]
+    ours = [GoldenItem(*_shown(row, count)) for row, count in _last(service.of(caller).golden_sets(project=caller.project))]
+    names = {one.name for one in ours}
+    theirs = [GoldenItem(name, _came_with_us(name).version, None, 1, shipped=True) for name in shipped() if name not in names]
+    return sorted([*ours, *theirs], key=lambda one: one.name)
 
 
-def _by_name(rows: Sequence[KeptVersion]) -> dict[str, list[KeptVersion]]:
-    """Return versions by the name of their set or baseline, the last saved first as they come."""
-    found: dict[str, list[KeptVersion]] = {}
-    for row in rows:
-        found.setdefault(row.name, []).append(row)
-    return found
+def _last(rows: Sequence[KeptVersion]) -> list[tuple[KeptVersion, int]]:
+    """Return of versions, the last saved first as they come, the last of each name, and how many the name has."""
+    counts = Counter(row.name for row in rows)
+    newest = {row.name: row for row in reversed(rows)}
+    return [(newest[name], counts[name]) for name in sorted(newest)]
+
+
+def _shown(row: KeptVersion, versions: int) -> tuple[str, str, str, int]:
+    return row.name, row.version, row.created_at, versions
 
 
 def golden_versions(service: Service, caller: Caller, name: str) -> list[GoldenItem]:
     """Return the versions of a golden set, the last saved first; raises MissingInput where there is none."""
     rows = service.of(caller).golden_sets(project=caller.project, name=named(name)[0])
     if rows:
-        return [GoldenItem(row.name, row.version, row.created_at, len(rows)) for row in rows]
+        return [GoldenItem(*_shown(row, len(rows))) for row in rows]
     golden = golden_named(service, caller, name)
     return [GoldenItem(name, golden.version, None, 1, shipped=True)]
 
@@ -172,9 +178,8 @@ def keep_golden(service: Service, caller: Caller, golden: GoldenSet) -> KeptSet:
     """
     for what, text in (("name", golden.id), ("version", golden.version)):
         if len(text) > LONGEST:
-            raise InputError(
-                f"the {what} of the set, '{text[:30]}…', has {len(text):,} characters; use one of at most {LONGEST}"
-            )
+            said = f"the {what} of the set, '{text[:30]}…', has {len(text):,} characters; use one of at most {LONGEST}"
+            raise InputError(said)
     if not NAME.fullmatch(golden.id) or not NAME.fullmatch(golden.version):
         raise InputError(
             f"the set calls itself '{golden.id[:60]}' version '{golden.version[:30]}'; use a name without / @ ? # % and "
@@ -201,25 +206,18 @@ def keep_shipped(service: Service, caller: Caller, name: str) -> KeptSet:
     return keep_golden(service, caller, _came_with_us(name))
 
 
-def golden_difference(service: Service, caller: Caller, name: str, old: str, new: str | None) -> Difference:
-    """Return what changed from one version of a set to another, the last saved unless named."""
-    after = golden_named(service, caller, name if new is None else f"{name}@{new}")
-    return diff(golden_named(service, caller, f"{name}@{old}"), after)
-
-
 # ── baselines ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def baselines(service: Service, caller: Caller) -> list[BaselineItem]:
     """Return every baseline of the project by name, with its last version."""
-    rows = _by_name(service.of(caller).baselines(project=caller.project))
-    return [BaselineItem(name, some[0].version, some[0].created_at, len(some)) for name, some in sorted(rows.items())]
+    return [BaselineItem(*_shown(row, count)) for row, count in _last(service.of(caller).baselines(project=caller.project))]
 
 
 def baseline_versions(service: Service, caller: Caller, name: str) -> list[BaselineItem]:
     """Return the versions of one baseline, the last saved first."""
     rows = service.of(caller).baselines(project=caller.project, name=named(name)[0])
-    return [BaselineItem(row.name, row.version, row.created_at, len(rows)) for row in rows]
+    return [BaselineItem(*_shown(row, len(rows))) for row in rows]
 
 
 def baseline_named(service: Service, caller: Caller, text: str) -> Baseline:
@@ -228,10 +226,11 @@ def baseline_named(service: Service, caller: Caller, text: str) -> Baseline:
     row = service.of(caller).baseline(name, version, project=caller.project)
     if row is not None:
         return baseline_from(row.content, name=row.name)
-    there = list(dict.fromkeys(one.name for one in service.of(caller).baselines(project=caller.project)))
+    there = [one.name for one in baselines(service, caller)]
     if name in there:
-        known = _versions(baseline_versions(service, caller, name))
-        raise MissingInput(f"baseline '{name}' has no version '{version}'; {known}")
+        raise MissingInput(
+            f"baseline '{name}' has no version '{version}'; {_versions(baseline_versions(service, caller, name))}"
+        )
     known = f"did you mean {nearest(name, there)}?" if there else "there is none yet: keep a run as the first one"
     raise MissingInput(f"there is no baseline '{name}'; {known}")
 
@@ -289,3 +288,65 @@ def keep_baseline(
     detail = {"reason": made.reason, "retriever": made.retriever, "run_id": run_id}
     service.note(caller, UPDATE, f"{name}@{number}", detail)
     return KeptBaseline(name, made, None if old is None else old.version, moves, against)
+
+
+# ── what readers look at, kept open ──
+# None of it ever changes under its id, so what is kept is never out of date; whether a project has it is asked every time.
+
+
+def run_opened(service: Service, caller: Caller, run_id: str) -> tuple[StoredResult, Evaluation | None]:
+    """Return the figures of a run, and its answers where they are kept; raises MissingInput."""
+    store = service.of(caller)
+    row = store.result(run_id, project=caller.project)
+    if row is None:
+        raise MissingInput(f"there is no run '{run_id:.120}'; look it up in the list of runs")
+    if run_id not in store.run_names(project=caller.project, among=[run_id]):
+        return row, None
+
+    def opened() -> tuple[int, Evaluation]:
+        kept = store.run(run_id, project=caller.project)
+        if kept is None:
+            raise MissingInput(f"the answers of run '{run_id:.120}' were deleted a moment ago; reload the page")
+        found = unpacked(kept.content, name=kept.name)
+        # Why a query failed may name places of the machine that it was asked on.
+        cleaned = (one if one.error is None else replace(one, error=clean(one.error)) for one in found.rankings)
+        return len(kept.content), replace(found, rankings=tuple(cleaned))
+
+    return row, service.opened.runs.get((caller.project, run_id), opened)
+
+
+def answers_of(service: Service, caller: Caller, run_id: str) -> Evaluation:
+    """Return a run with its answers; raises MissingInput, also where only its figures are kept."""
+    found = run_opened(service, caller, run_id)[1]
+    if found is None:
+        raise MissingInput(f"of run '{run_id:.120}' only its figures are kept, not its answers; evaluate again")
+    return found
+
+
+def report_opened(service: Service, caller: Caller, run_id: str, evaluation: Evaluation, *, baseline: str | None) -> RunReport:
+    """Return what there is to tell about a run, judged by the last version of a baseline where one is named.
+
+    Raises MissingInput where there is no such baseline.
+    """
+    made_at = service.now().isoformat(timespec="seconds")
+    if baseline is None:
+        return report_on(evaluation, made_at=made_at)
+    standard, policy = baseline_named(service, caller, baseline), server_policy()
+    key = (caller.project, run_id, baseline, standard.version, repr(policy))
+    return service.opened.reports.get(
+        key, lambda: (1, report_on(evaluation, made_at=made_at, baseline=standard, policy=policy))
+    )
+
+
+def set_opened(service: Service, caller: Caller, name: str, version: str) -> KeptSet:
+    """Return a version of a golden set and what validation says of it; raises MissingInput."""
+    name = named(name)[0]
+    there = next((one for one in golden_versions(service, caller, name) if one.version == version), None)
+
+    def opened() -> tuple[int, KeptSet]:
+        found = golden_kept(service, caller, f"{name}@{version}")
+        return max(1, len(found.golden.judgments)), found
+
+    if there is None:  # a version that is not the newest of a shipped set; asking says which there are
+        return opened()[1]
+    return service.opened.sets.get((caller.project, name, version, there.created_at), opened)

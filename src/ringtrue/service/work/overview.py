@@ -15,7 +15,6 @@ from ringtrue.answers import HealthPart
 from ringtrue.rollout import Health, health_of
 from ringtrue.rollout.health import Pair, production_pair, set_name
 from ringtrue.service.errors import clean
-from ringtrue.service.work.figure_cache import FigureCache
 from ringtrue.service.work.finding_runs import AT_A_TIME
 
 if TYPE_CHECKING:
@@ -97,9 +96,6 @@ class Glance:
         return [one for one in self.slow.alerts if one.state == "firing"]
 
 
-_KNOWN = FigureCache[Slow](fresh=15.0, shown=45.0)
-
-
 def glance(service: Service, caller: Caller) -> Glance:
     """Return everything at a glance."""
     store, project = service.of(caller), caller.project
@@ -136,7 +132,7 @@ def _series(rows: list[StoredResult], production: Pair | None) -> tuple[Series, 
 
 def _slow(service: Service, caller: Caller, newest: str) -> Slow:
     """Return what is slow to read, as it was a moment ago where nothing was evaluated or made a baseline since."""
-    return _KNOWN.get(service, (caller.project, newest), partial(_read, service, caller))
+    return service.figures.get(("overview", caller.project, newest), partial(_read, service, caller))
 
 
 def _read(service: Service, caller: Caller) -> Slow:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ringtrue.experiment import Experiment
-from ringtrue.service.work.sweeping import Swept, grouped, lower_is_better, shown, tradeoffs
+from ringtrue.experiment.swept import Swept, grouped, lower_is_better, shown, tradeoffs
 
 
 def trial(number: int, of: int, value: float = 0.5, **more: Any) -> Experiment:

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ringtrue.errors import MissingInput
-from ringtrue.report import WHY_LOST, lower_is_better
-from ringtrue.service.errors import clean
-from ringtrue.service.work.evaluating import known
-from ringtrue.service.work.finding_runs import AT_A_TIME
+from ringtrue.report.sentences import lower_is_better
+from ringtrue.report.tables import WHY_LOST
 
 if TYPE_CHECKING:
-    from ringtrue.records import Hit, Query
-    from ringtrue.run import Evaluation, Loss
-    from ringtrue.service.auth import Caller
-    from ringtrue.service.context import Service
-    from ringtrue.store import StoredResult
+    from ringtrue.records import Query
+    from ringtrue.run import Evaluation
     from ringtrue.verdict import Comparison
 
 DEEPEST = 50
 """Hits of an answer that are shown."""
-OTHERS = 6
-"""Other runs that are shown beside a query."""
+SHOWN = 20
+"""Hits of either answer that are shown side by side."""
+Way = Literal["same", "up", "down", "new", "gone"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +40,7 @@ class QueryRow:
 
 @dataclass(frozen=True)
 class RankedDocument:
-    """A document in an answer: where it stands, how it was judged, and its ranks along the way."""
+    """A document in an answer, or missing from it: where it stands, how it was judged, and its ranks along the way."""
 
     doc_id: str
     title: str
@@ -52,25 +48,17 @@ class RankedDocument:
     rank: int | None
     """None where the answer does not hold it."""
     trail: tuple[tuple[str, int], ...] = ()
-    score: float | None = None
+    stage: str = ""
+    """Which stage lost it, if it is relevant and missing among the first hits."""
+    way: Way = "same"
+    """How it stands on the other side, where two answers are side by side."""
+    steps: int = 0
+    """How far it moved, where both sides have it."""
 
-
-@dataclass(frozen=True)
-class LostDocument:
-    """A relevant document that is missing, the stage that lost it, and what that means."""
-
-    place: RankedDocument
-    stage: str
-    why: str
-    k: int
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """What another run reached with the same query."""
-
-    row: StoredResult
-    value: float | None
+    @property
+    def why(self) -> str:
+        """What it means that this stage lost it."""
+        return WHY_LOST[self.stage]
 
 
 @dataclass(frozen=True)
@@ -85,7 +73,9 @@ class QuerySeen:
     more: int
     """Hits that are not shown."""
     judged: tuple[RankedDocument, ...]
-    lost: tuple[LostDocument, ...]
+    lost: tuple[RankedDocument, ...]
+    k: int
+    """Among how many hits a relevant document is not lost."""
     before: str | None
     after: str | None
     """The queries beside it, from the worst to the best."""
@@ -102,25 +92,23 @@ def primary_of(evaluation: Evaluation, measure: str | None = None) -> str:
 def query_lines(evaluation: Evaluation, measure: str, *, sort: str = "worst", text: str = "") -> list[QueryRow]:
     """Return the queries of a run that hold a text: the failed and worst first, or 'best', 'id', 'slow' or 'lost' first."""
     lost = Counter(loss.query_id for loss in evaluation.losses)
-    names = [str(one) for one in evaluation.scores.measures]
     lines = []
     for query in evaluation.queries:
-        if text and text.casefold() not in f"{query.query_id} {query.text}".casefold():
-            continue
-        scores = evaluation.scores.per_query.get(query.query_id, {})
-        ranking = evaluation.ranking(query.query_id)
-        lines.append(
-            QueryRow(
-                query.query_id,
-                query.text,
-                known(scores.get(measure)),
-                {name: known(scores.get(name)) for name in names},
-                known(ranking.latency_ms),
-                None if ranking.error is None else clean(ranking.error),
-                lost[query.query_id],
-            )
-        )
+        if text.casefold() in f"{query.query_id} {query.text}".casefold():
+            values, ranking = _values(evaluation, query.query_id), evaluation.ranking(query.query_id)
+            ms, error = known(ranking.latency_ms), ranking.error
+            lines.append(QueryRow(query.query_id, query.text, values.get(measure), values, ms, error, lost[query.query_id]))
     return sorted(lines, key=_order(measure, sort))
+
+
+def known(value: float | None) -> float | None:
+    """Return a number, or None where it is undefined: JSON has no word for that but null."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _values(evaluation: Evaluation, query_id: str) -> dict[str, float | None]:
+    scores = evaluation.scores.per_query.get(query_id, {})
+    return {str(one): known(scores.get(str(one))) for one in evaluation.scores.measures}
 
 
 def _order(measure: str, sort: str) -> Any:
@@ -146,18 +134,16 @@ def query_seen(evaluation: Evaluation, query_id: str, measure: str) -> QuerySeen
     query = next((one for one in evaluation.queries if one.query_id == query_id), None)
     if query is None:
         raise MissingInput(f"the run has no query '{query_id:.120}'; its page lists those there are")
-    ranking = evaluation.ranking(query_id)
+    ranking, titles = evaluation.ranking(query_id), evaluation.titles
     grades = evaluation.qrels.to_dict().get(query_id, {})
     places = places_in(evaluation, query_id)
     order = [line.query_id for line in query_lines(evaluation, measure)]
     position = order.index(query_id)
-    titles = evaluation.titles
-    scores = evaluation.scores.per_query.get(query_id, {})
     return QuerySeen(
         query=query,
-        values={str(one): known(scores.get(str(one))) for one in evaluation.scores.measures},
+        values=_values(evaluation, query_id),
         ms=known(ranking.latency_ms),
-        error=None if ranking.error is None else clean(ranking.error),
+        error=ranking.error,
         hits=tuple(places.values())[:DEEPEST],
         more=max(0, len(places) - DEEPEST),
         judged=tuple(
@@ -165,6 +151,7 @@ def query_seen(evaluation: Evaluation, query_id: str, measure: str) -> QuerySeen
             for doc_id, grade in sorted(grades.items(), key=lambda pair: (-pair[1], pair[0]))
         ),
         lost=lost_of(evaluation, query_id),
+        k=depth_of_loss(evaluation),
         before=order[position - 1] if position else None,
         after=order[position + 1] if position + 1 < len(order) else None,
         position=position + 1,
@@ -174,49 +161,30 @@ def query_seen(evaluation: Evaluation, query_id: str, measure: str) -> QuerySeen
 
 def places_in(evaluation: Evaluation, query_id: str) -> dict[str, RankedDocument]:
     """Return the documents of an answer in their order, each once, at its best rank."""
-    grades = evaluation.qrels.to_dict().get(query_id, {})
+    grades, titles = evaluation.qrels.to_dict().get(query_id, {}), evaluation.titles
     found: dict[str, RankedDocument] = {}
     for hit in evaluation.ranking(query_id).hits:
         if hit.doc_id not in found:
-            found[hit.doc_id] = RankedDocument(
-                hit.doc_id,
-                evaluation.titles.get(hit.doc_id, ""),
-                grades.get(hit.doc_id),
-                len(found) + 1,
-                _trail(hit),
-                known(hit.score),
-            )
+            # The channels come first, then what was done with their lists.
+            trail = {**hit.channels, **{stage.name: stage.rank for stage in hit.stages}}
+            title, grade = titles.get(hit.doc_id, ""), grades.get(hit.doc_id)
+            found[hit.doc_id] = RankedDocument(hit.doc_id, title, grade, len(found) + 1, tuple(trail.items()))
     return found
 
 
-def _trail(hit: Hit) -> tuple[tuple[str, int], ...]:
-    # The channels come first, then what was done with their lists.
-    stages = {stage.name: stage.rank for stage in hit.stages}
-    return tuple({**hit.channels, **stages}.items())
-
-
-def lost_of(evaluation: Evaluation, query_id: str) -> tuple[LostDocument, ...]:
+def lost_of(evaluation: Evaluation, query_id: str) -> tuple[RankedDocument, ...]:
     """Return the relevant documents that are missing among the first hits of an answer, the best judged first."""
     losses = [loss for loss in evaluation.losses if loss.query_id == query_id]
-    return tuple(_lost(evaluation, loss) for loss in sorted(losses, key=lambda loss: (-loss.grade, loss.doc_id)))
+    titles = evaluation.titles
+    return tuple(
+        RankedDocument(one.doc_id, titles.get(one.doc_id, ""), one.grade, one.rank, tuple(one.ranks.items()), one.stage)
+        for one in sorted(losses, key=lambda loss: (-loss.grade, loss.doc_id))
+    )
 
 
-def _lost(evaluation: Evaluation, loss: Loss) -> LostDocument:
-    title = evaluation.titles.get(loss.doc_id, "")
-    place = RankedDocument(loss.doc_id, title, loss.grade, loss.rank, tuple(loss.ranks.items()))
-    return LostDocument(place, loss.stage, WHY_LOST[loss.stage], loss.k)
-
-
-def elsewhere(service: Service, caller: Caller, row: StoredResult, query_id: str, measure: str) -> list[Elsewhere]:
-    """Return what the newest other runs on the same version of the golden set reached with a query."""
-    rows = service.of(caller).results(project=caller.project, limit=AT_A_TIME)
-    same = [one for one in rows if one.golden == row.golden and one.run_id != row.run_id and query_id in one.per_query]
-    return [Elsewhere(one, known(one.per_query[query_id].get(measure, math.nan))) for one in same[:OTHERS]]
-
-
-SHOWN = 20
-"""Hits of either answer that are shown."""
-Way = Literal["same", "up", "down", "new", "gone"]
+def depth_of_loss(*evaluations: Evaluation) -> int:
+    """Return among how many hits a relevant document is not lost."""
+    return next((loss.k for one in evaluations for loss in one.losses), 10)
 
 
 @dataclass(frozen=True)
@@ -228,31 +196,21 @@ class QueryChange:
     a: float | None
     b: float | None
     diff: float
-    lost: tuple[LostDocument, ...]
+    lost: tuple[RankedDocument, ...]
     """Relevant documents that a had among the first hits and b has not."""
-
-
-@dataclass(frozen=True)
-class Moved:
-    """A document of an answer, and how it stands on the other side."""
-
-    place: RankedDocument
-    way: Way
-    steps: int = 0
-    """How far it moved, where both sides have it."""
 
 
 @dataclass(frozen=True)
 class Beside:
     """One query on both sides."""
 
-    a: tuple[Moved, ...]
-    b: tuple[Moved, ...]
-    lost: tuple[LostDocument, ...]
+    a: tuple[RankedDocument, ...]
+    b: tuple[RankedDocument, ...]
+    lost: tuple[RankedDocument, ...]
     """Relevant documents that a had among the first k and b has not, with what b says about them."""
     found: tuple[RankedDocument, ...]
     """The other way round: relevant documents that only b has there."""
-    missing: tuple[LostDocument, ...]
+    missing: tuple[RankedDocument, ...]
     """Relevant documents that neither has there."""
     k: int
 
@@ -276,36 +234,35 @@ def changes(before: Evaluation, after: Evaluation, found: Comparison) -> list[Qu
     return sorted(rows, key=lambda row: (row.diff * better, row.query_id))
 
 
-def lost_between(before: Evaluation, after: Evaluation, query_id: str) -> tuple[LostDocument, ...]:
+def lost_between(before: Evaluation, after: Evaluation, query_id: str) -> tuple[RankedDocument, ...]:
     """Return the relevant documents that the first run had among the first hits and the second has not."""
-    had = {one.place.doc_id for one in lost_of(before, query_id)}
-    return tuple(one for one in lost_of(after, query_id) if one.place.doc_id not in had)
+    had = {one.doc_id for one in lost_of(before, query_id)}
+    return tuple(one for one in lost_of(after, query_id) if one.doc_id not in had)
 
 
 def beside(before: Evaluation, after: Evaluation, query_id: str) -> Beside:
     """Return the answers of two runs to one query, every document marked with how it moved."""
     left, right = places_in(before, query_id), places_in(after, query_id)
     lost, gone = lost_of(after, query_id), lost_of(before, query_id)
-    had = {one.place.doc_id for one in gone}
-    still = {one.place.doc_id for one in lost}
+    had, still = {one.doc_id for one in gone}, {one.doc_id for one in lost}
     return Beside(
-        a=_moved(left, right, mark_gone=True),
-        b=_moved(right, left, mark_gone=False),
-        lost=tuple(one for one in lost if one.place.doc_id not in had),
-        found=tuple(right.get(doc_id, one.place) for one in gone if (doc_id := one.place.doc_id) not in still),
-        missing=tuple(one for one in lost if one.place.doc_id in had),
-        k=(lost or gone)[0].k if lost or gone else 10,
+        a=_moved(left, right, absent="gone"),
+        b=_moved(right, left, absent="new"),
+        lost=lost_between(before, after, query_id),
+        found=tuple(right.get(one.doc_id, one) for one in gone if one.doc_id not in still),
+        missing=tuple(one for one in lost if one.doc_id in had),
+        k=depth_of_loss(after, before),
     )
 
 
-def _moved(mine: dict[str, RankedDocument], theirs: dict[str, RankedDocument], *, mark_gone: bool) -> tuple[Moved, ...]:
+def _moved(mine: dict[str, RankedDocument], theirs: dict[str, RankedDocument], *, absent: Way) -> tuple[RankedDocument, ...]:
+    """Return an answer with how its documents moved, told from the first run to the second on either side."""
     found = []
     for place in list(mine.values())[:SHOWN]:
         other = theirs.get(place.doc_id)
         if other is None or other.rank is None or place.rank is None:
-            found.append(Moved(place, "gone" if mark_gone else "new"))
+            found.append(replace(place, way=absent))
             continue
-        # Told from the first run to the second, on either side.
-        steps = place.rank - other.rank if mark_gone else other.rank - place.rank
-        found.append(Moved(place, "same" if steps == 0 else "up" if steps > 0 else "down", abs(steps)))
+        steps = (place.rank - other.rank) * (1 if absent == "gone" else -1)
+        found.append(replace(place, way="same" if steps == 0 else "up" if steps > 0 else "down", steps=abs(steps)))
     return tuple(found)

@@ -6,19 +6,18 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from ringtrue.errors import MissingInput, RingtrueError
-from ringtrue.experiment import Choice, Effect, Experiment, Point, Sweep, Trial, Value, effects
+from ringtrue.errors import RingtrueError
+from ringtrue.experiment.ledger import Experiment
+from ringtrue.experiment.outcome import Effect, Trial, effect_of
+from ringtrue.experiment.space import Point, Value
 from ringtrue.formats.text import Place
 from ringtrue.measures import Measure
 from ringtrue.retrieve import canonical
 
 if TYPE_CHECKING:
-    from ringtrue.service.auth import Caller
-    from ringtrue.service.context import Service
-    from ringtrue.store import StoredResult
+    from ringtrue.store import Store, StoredResult
 
 LOOKED_AT = 2_000
 """Experiments that are read at most, the newest; a page must not read the history of years."""
@@ -43,18 +42,18 @@ class Swept:
     def last(self) -> Experiment:
         return self.trials[-1]
 
-    @cached_property
+    @property
     def parameters(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for trial in self.trials for name in trial.config_changes))
 
-    @cached_property
+    @property
     def measures(self) -> tuple[str, ...]:
         """Measures that at least one trial has a value of."""
         return measures_of(self.trials)
 
     @property
     def method(self) -> str:
-        return str(_told(self.trials[0]).get("method", ""))
+        return str(_sweep_facts(self.trials[0]).get("method", ""))
 
     def ranked(self, measure: str) -> list[Experiment]:
         """Return the trials with a value of a measure, the best first."""
@@ -64,33 +63,17 @@ class Swept:
 
     def baseline(self) -> Experiment | None:
         """Return the trial that is the baseline; None where it was none of them."""
-        return next((one for one in self.trials if one.baseline and _told(one).get("retriever") == one.baseline), None)
+        return next((one for one in self.trials if one.baseline and _sweep_facts(one).get("retriever") == one.baseline), None)
 
-    def effects(self, measure: str) -> Mapping[str, tuple[Effect, ...]]:
+    def effects(self, measure: str) -> dict[str, tuple[Effect, ...]]:
         """Return what was reached at the values of each parameter that varies.
 
         Experiments keep means, not the values of each query, so that these effects have no interval.
         """
         names = [name for name in self.parameters if len({shown(one.config_changes.get(name)) for one in self.trials}) > 1]
         trials = [_trial(one, names, value) for one in self.trials if (value := figure(one, measure)) is not None]
-        if not trials or not names:
-            return {}
-        space = _Space(tuple(Choice(name, ()) for name in names))
-        return effects(cast(Sweep, _AsSwept(space, tuple(trials), lower_is_better(measure))))
-
-
-@dataclass(frozen=True)
-class _Space:
-    parameters: tuple[Choice, ...]
-
-
-@dataclass(frozen=True)
-class _AsSwept:
-    """As much of a sweep as is left of it in the store, and as its effects need."""
-
-    space: _Space
-    trials: tuple[Trial, ...]
-    lower_is_better: bool
+        lower = lower_is_better(measure)
+        return {name: effect_of(name, trials, lower_is_better=lower) for name in names} if trials else {}
 
 
 def _trial(one: Experiment, names: Sequence[str], value: float) -> Trial:
@@ -115,16 +98,10 @@ def figure(one: Experiment, measure: str) -> float | None:
     return None if value is None or not math.isfinite(value) else value
 
 
-def measures_of(experiments: Iterable[Experiment]) -> tuple[str, ...]:
-    """Return the measures of experiments in the order they come, without times."""
+def measures_of(experiments: Iterable[Experiment], *, times: bool = False) -> tuple[str, ...]:
+    """Return the measures of experiments in the order they come, without those in milliseconds, or only ``times``."""
     names = dict.fromkeys(name for one in experiments for name in one.metrics if figure(one, name) is not None)
-    return tuple(name for name in names if not is_time(name))
-
-
-def times_of(experiments: Iterable[Experiment]) -> tuple[str, ...]:
-    """Return the figures of experiments that are milliseconds."""
-    names = dict.fromkeys(name for one in experiments for name in one.metrics if figure(one, name) is not None)
-    return tuple(name for name in names if is_time(name))
+    return tuple(name for name in names if is_time(name) == times)
 
 
 def is_time(measure: str) -> bool:
@@ -151,7 +128,7 @@ def grouped(experiments: Sequence[Experiment]) -> list[Experiment | Swept]:
     found: list[Experiment | Swept] = []
     for one in experiments:
         before = found[-1] if found else None
-        if not _told(one):
+        if not _sweep_facts(one):
             found.append(one)
         elif isinstance(before, Swept) and _goes_on(before.last, one):
             found[-1] = Swept((*before.trials, one))
@@ -162,85 +139,67 @@ def grouped(experiments: Sequence[Experiment]) -> list[Experiment | Swept]:
 
 def _goes_on(last: Experiment, one: Experiment) -> bool:
     def fixed(trial: Experiment) -> tuple[Any, ...]:
-        told = _told(trial)
-        return trial.date, trial.golden, trial.corpus, trial.baseline, told.get("of"), told.get("method")
+        facts = _sweep_facts(trial)
+        return trial.date, trial.golden, trial.corpus, trial.baseline, facts.get("of"), facts.get("method")
 
     return fixed(last) == fixed(one) and _number(last) < _number(one)
 
 
-def _told(one: Experiment) -> Mapping[str, Any]:
-    told = one.extra.get("sweep")
-    return told if isinstance(told, dict) else {}
+def _sweep_facts(one: Experiment) -> Mapping[str, Any]:
+    facts = one.extra.get("sweep")
+    return facts if isinstance(facts, dict) else {}
 
 
 def _number(one: Experiment) -> int:
-    number = _told(one).get("trial")
+    number = _sweep_facts(one).get("trial")
     return number if isinstance(number, int) else 0
 
 
-def all_experiments(service: Service, caller: Caller) -> tuple[list[Experiment | Swept], bool]:
+def all_experiments(store: Store, project: str) -> tuple[list[Experiment | Swept], bool]:
     """Return what was tried, the newest first, and whether there is more than the newest that were read."""
-    rows = service.of(caller).experiments(project=caller.project, limit=LOOKED_AT + 1)
+    rows = store.experiments(project=project, limit=LOOKED_AT + 1)
     read = [Experiment.of(row.content, Place(f"experiment {row.experiment_id}")) for row in rows[-LOOKED_AT:]]
     return grouped(read)[::-1], len(rows) > LOOKED_AT
 
 
-def one_sweep(service: Service, caller: Caller, first_id: str) -> Swept:
-    """Return the sweep that begins with an experiment; raises MissingInput where none does."""
-    for one in all_experiments(service, caller)[0]:
-        if isinstance(one, Swept) and one.id == first_id:
-            return one
-    raise MissingInput(f"no sweep begins with experiment '{first_id}'; look it up in the list of experiments")
-
-
-def sweep_of(service: Service, caller: Caller, one: Experiment) -> Swept | None:
-    """Return the sweep that an experiment is a trial of; None where it stands alone."""
-    if not _told(one):
-        return None
-    units = all_experiments(service, caller)[0]
-    return next((unit for unit in units if isinstance(unit, Swept) and one.id in {trial.id for trial in unit.trials}), None)
+def sweep_with(store: Store, project: str, experiment_id: str) -> Swept | None:
+    """Return the sweep that an experiment is a trial of; None if it is of none."""
+    units = all_experiments(store, project)[0]
+    return next((one for one in units if isinstance(one, Swept) and experiment_id in {trial.id for trial in one.trials}), None)
 
 
 @dataclass(frozen=True)
 class ComparedFigures:
-    """What an experiment was held against, and where its figures come from."""
+    """What an experiment was held against, and where its figures come from: another experiment, or a run."""
 
     name: str
     metrics: Mapping[str, float]
-    href: str
+    run_id: str | None = None
 
 
 def held_against(
-    service: Service, caller: Caller, one: Experiment, swept: Swept | None
+    store: Store, project: str, one: Experiment, swept: Swept | None
 ) -> tuple[ComparedFigures | None, StoredResult | None]:
     """Return the figures that an experiment was held against, and the run that is its own; None for what is not stored."""
-    rows = [
-        row
-        for row in service.of(caller).results(project=caller.project, limit=RUNS_LOOKED_AT)
-        if one.golden is None or row.golden == one.golden
-    ]
+    rows = store.results(project=project, limit=RUNS_LOOKED_AT)
+    rows = [row for row in rows if one.golden is None or row.golden == one.golden]
     own = next((row for row in rows if _is_own(one, row)), None)
     if swept is not None:
         trial = swept.baseline()
-        return (None if trial is None else ComparedFigures(trial.id, trial.metrics, f"/experiments/{trial.id}")), own
+        return (None if trial is None else ComparedFigures(trial.id, trial.metrics)), own
     if one.baseline is None:
         return None, own
-    meant = _expression(one.baseline)
-    row = next((row for row in rows if one.baseline == row.run_id or (meant is not None and row.retriever == meant)), None)
-    return (None if row is None else ComparedFigures(one.baseline, row.metrics, f"/runs/{row.run_id}")), own
+    try:
+        meant = str(canonical(one.baseline))
+    except RingtrueError:  # no search expression
+        meant = None
+    row = next((row for row in rows if one.baseline == row.run_id or (meant and row.retriever == meant)), None)
+    return (None if row is None else ComparedFigures(one.baseline, row.metrics, row.run_id)), own
 
 
 def _is_own(one: Experiment, row: StoredResult) -> bool:
     shared = [name for name in one.metrics if name in row.metrics]
     return len(shared) >= SAME and all(one.metrics[name] == row.metrics[name] for name in shared)
-
-
-def _expression(text: str) -> str | None:
-    """Return a search expression as runs write it; None for a text that is none."""
-    try:
-        return str(canonical(text))
-    except RingtrueError:
-        return None
 
 
 @dataclass(frozen=True)
